@@ -9,6 +9,8 @@ mod error;
 mod failing_items;
 mod handle;
 mod lock;
+#[cfg(feature = "cli")]
+mod patches;
 mod pull;
 #[cfg(feature = "cli")]
 mod refresh;
@@ -19,6 +21,8 @@ pub use builder::ClientBuilder;
 pub(crate) use bundle_upload::BundleUpload;
 pub use error::ClientError;
 pub use handle::Client;
+#[cfg(feature = "cli")]
+pub(crate) use patches::DeliveredContent;
 pub use pull::{BundleOptions, PulledBundle};
 #[cfg(feature = "cli")]
 pub(crate) use refresh::{RefreshBase, RefreshRequest, Refreshed, RefreshedBundle, missing_items};

@@ -2,16 +2,16 @@
 //! in the manifests, the lock and the store, so it can be stopped and run again at any time.
 
 use super::failing_items::mark_failing;
-use super::{BundleUpload, Client, ClientError, PreviousLock};
+use super::{BundleUpload, Client, ClientError, DeliveredContent, PreviousLock};
 use crate::lock::{Locked, add_changelogs};
 use crate::update::{UpdateOutcome, UpdateRequest};
 use landfall_bundle::{
     self as bundle, BaseName, Bundle, DeltaBase, PackOptions, PackPlan, Packaging, PackedBundle,
-    Serial, VolumeSize,
+    RecipeSummary, Serial, VolumeSize,
 };
-use landfall_content::BlobStore;
 use landfall_content::bucket::{Bucket, BucketLocation, OpenObject};
 use landfall_content::store::DiskStore;
+use landfall_content::{BlobRead, BlobStore};
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{ItemStatus, ReportItem};
 use landfall_model::sign::{PublicKey, Signer};
@@ -35,6 +35,8 @@ pub(crate) struct RefreshRequest<'a> {
     /// The object that `out` names, if it is in an object store.
     pub(crate) object: Option<(Bucket, String)>,
     pub(crate) bases: Vec<RefreshBase>,
+    /// What the receiver has, if changed content is carried as patches of it.
+    pub(crate) patch_since: Option<DeliveredContent>,
     pub(crate) pack: PackOptions,
     pub(crate) volume_size: Option<VolumeSize>,
     pub(crate) signer: Option<Arc<Signer>>,
@@ -70,6 +72,8 @@ pub(crate) struct RefreshedBundle {
     pub(crate) plan: PackPlan,
     /// `None` if an item is missing and a partial bundle is not allowed.
     pub(crate) packed: Option<PackedBundle>,
+    /// What patches save, if they were requested.
+    pub(crate) patched: Option<RecipeSummary>,
     /// The keys that signed it.
     pub(crate) keys: Vec<PublicKey>,
 }
@@ -172,6 +176,7 @@ impl Client {
         let (out, options) = (request.out.clone(), request.pack);
         let allow_partial = request.allow_partial;
         let (lock, progress) = (lock.clone(), self.progress.clone());
+        let patch_since = request.patch_since.take();
         let work = tokio::task::spawn_blocking(move || {
             let mut plan = PackPlan::delta(&lock, &*store, &bases, today())?;
             plan.serial = serial;
@@ -179,9 +184,17 @@ impl Client {
                 return Ok(RefreshedBundle {
                     plan,
                     packed: None,
+                    patched: None,
                     keys: Vec::new(),
                 });
             }
+            let patched = match patch_since {
+                Some(delivered) => {
+                    let blobs: Arc<dyn BlobRead> = store.clone();
+                    Some(delivered.patch(&mut plan, &lock, &blobs, &bases, &*progress)?)
+                }
+                None => None,
+            };
             let signer = packaging.signer.as_deref();
             let keys = signer.map(|signer| signer.key().clone());
             let packed = match upload {
@@ -193,6 +206,7 @@ impl Client {
             Ok(RefreshedBundle {
                 plan,
                 packed: Some(packed),
+                patched,
                 keys: keys.into_iter().collect(),
             })
         });

@@ -7,7 +7,8 @@
 //! 2. [`plan`]: the content, its order, and the blobs that a delta omits;
 //! 3. [`read`]: open, read by offset, verify;
 //! 4. [`write`](self::write()): from a store, in one file or in volumes;
-//! 5. [`direct`]: the same file straight from upstream.
+//! 5. [`direct`]: the same file straight from upstream;
+//! 6. [`recipe`]: recipes in place of blobs, which rebuild them from other blobs.
 //!
 //! [`image_archive`] writes the images of a lock as an archive that container runtimes load, and
 //! [`sbom`] describes a bundle as CycloneDX.
@@ -27,6 +28,7 @@ mod format;
 mod pipeline;
 mod plan;
 mod read;
+mod recipe;
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub mod testkit;
 mod write;
@@ -42,6 +44,8 @@ pub use plan::PackPlan;
 pub use read::{Bundle, BundleSigner, VerifiedBundle, verify};
 pub use read::{UnopenedBundle, is_split, name_bad_volumes, volume_locations};
 pub use read::{shard_parts, verify_shard};
+pub use recipe::{OldContent, RebuildError, RebuiltBlobs};
+pub use recipe::{RecipeSummary, UnpatchedBlob, plan_recipes, scratch_folder};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use testkit::fuzz;
 pub use write::{Packaging, PackedBundle, add_signature, write_packaged, write_to};

@@ -2,6 +2,7 @@
 
 use crate::error::PatchError;
 use ring::digest::{Context, SHA256};
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
 
@@ -119,6 +120,31 @@ impl Listing {
             files.push(ListedFile::new(end, 0, rest, 0, None, name));
         }
         Ok(Listing { files })
+    }
+}
+
+impl Listing {
+    /// The share of the plain bytes, 0 to 1, that are in files that `base` has too: with equal
+    /// content, or half as much at an equal path.
+    pub fn similarity(&self, base: &Listing) -> f64 {
+        let contents: HashSet<[u8; 32]> =
+            base.files.iter().filter_map(|file| file.sha256).collect();
+        let paths: HashSet<u64> = base
+            .files
+            .iter()
+            .map(|file| file.path_without_digits)
+            .collect();
+        let mut total = 0;
+        let mut common = 0.0;
+        for file in &self.files {
+            total += file.content;
+            if file.sha256.is_some_and(|sha256| contents.contains(&sha256)) {
+                common += file.content as f64;
+            } else if paths.contains(&file.path_without_digits) {
+                common += file.content as f64 / 2.0;
+            }
+        }
+        common / total.max(1) as f64
     }
 }
 

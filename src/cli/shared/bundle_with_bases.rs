@@ -3,7 +3,7 @@
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::{CliError, Context};
 use crate::push::{Omitted, Receipt};
-use landfall_bundle::{BaseName, Bundle};
+use landfall_bundle::{BaseName, Bundle, RebuiltBlobs, scratch_folder};
 use landfall_content::LockEntry;
 use landfall_content::{BlobChain, BlobRead, ContentError, MissingBlob, missing_blobs};
 use landfall_model::human_size;
@@ -12,14 +12,20 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// The most bytes of rebuilt blobs that are kept for further reads.
+const KEPT_BYTES: u64 = 8 << 30;
+
 /// A bundle, its bases, and all content of them.
 pub(crate) struct BundleWithBases {
     pub(crate) bundle: Bundle,
     /// The other bundles that were named.
     pub(crate) bases: Vec<Bundle>,
     receipts: Vec<Receipt>,
-    /// The content of the bundle, of the bases, and of the store if it is used.
+    /// The content of the bundle, of the bases, and of the store if it is used, with what recipes
+    /// rebuild from it.
     pub(crate) blobs: Arc<dyn BlobRead>,
+    /// The same, if a bundle has recipes.
+    rebuilt: Option<Arc<RebuiltBlobs>>,
 }
 
 impl BundleWithBases {
@@ -35,6 +41,7 @@ impl BundleWithBases {
         let mut together = BundleWithBases {
             blobs: Arc::new(bundle.clone()),
             bundle,
+            rebuilt: None,
             bases: Vec::new(),
             receipts: Vec::new(),
         };
@@ -53,7 +60,19 @@ impl BundleWithBases {
                 .map(|base| Arc::new(base.clone()) as Arc<dyn BlobRead>),
         );
         sources.extend(store);
+        let with_recipes: Vec<Bundle> = std::iter::once(&together.bundle)
+            .chain(&together.bases)
+            .filter(|bundle| bundle.has_recipes())
+            .cloned()
+            .collect();
         together.blobs = Arc::new(BlobChain(sources));
+        if !with_recipes.is_empty() {
+            let rebuilt =
+                RebuiltBlobs::new(together.blobs, &with_recipes, scratch_folder(), KEPT_BYTES);
+            let rebuilt = Arc::new(rebuilt);
+            together.blobs = rebuilt.clone();
+            together.rebuilt = Some(rebuilt);
+        }
         Ok(together)
     }
 
@@ -64,7 +83,7 @@ impl BundleWithBases {
     ) -> Result<(), CliError> {
         let lacking = missing_blobs(entries, &*self.blobs).map_err(unreadable)?;
         // A bundle that lacks content without being a delta is partial, which `open_bundle` checks.
-        if lacking.is_empty() || self.bundle.omitted().is_empty() {
+        if lacking.is_empty() || !needs_bases(&self.bundle) {
             return Ok(());
         }
         Err(missing_content(&self.bundle, &lacking, &self.bases))
@@ -73,7 +92,7 @@ impl BundleWithBases {
     /// The blobs of a delta that the registry must have, each with the repositories that may have
     /// it.
     pub(crate) fn omitted(&self, entries: &[LockEntry]) -> Result<Omitted, CliError> {
-        if self.bundle.omitted().is_empty() {
+        if !needs_bases(&self.bundle) {
             return Ok(Omitted::default());
         }
         let lacking = missing_blobs(entries, &*self.blobs).map_err(unreadable)?;
@@ -101,6 +120,12 @@ impl BundleWithBases {
             advice: advice(&self.bundle, &self.bases),
         })
     }
+}
+
+/// Whether the bundle can be incomplete by itself without being partial: content that it omits, or
+/// that its recipes use, is elsewhere.
+pub(crate) fn needs_bases(bundle: &Bundle) -> bool {
+    !bundle.bases().is_empty()
 }
 
 /// The store as a source of content, for `--with-store`.

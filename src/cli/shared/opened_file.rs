@@ -2,6 +2,7 @@
 
 use crate::cli::shared::remote_bundle::remote;
 use crate::cli::shared::{CliError, Context, input_file, open_bundle};
+use crate::client::DeliveredContent;
 use crate::push::Receipt;
 use landfall_bundle::{Bundle, DeltaBase, is_split};
 use landfall_item::lockfile::Lock;
@@ -56,6 +57,20 @@ impl OpenedFile {
                  pushed"
             ))),
         }
+    }
+
+    /// Adds what the owner of this file has to `delivered`. A receipt lists blobs without the items
+    /// that need them, so it adds nothing.
+    pub(crate) fn add_to(&self, delivered: &mut DeliveredContent) -> Result<(), CliError> {
+        match self {
+            OpenedFile::Bundle(bundle) => {
+                delivered.locks.push(bundle.available_lock()?);
+                delivered.bundles.push(bundle.clone());
+            }
+            OpenedFile::Lock(lock) => delivered.locks.push(lock.clone()),
+            OpenedFile::Receipt(_) => {}
+        }
+        Ok(())
     }
 
     /// The base for a delta that is packed against this file.

@@ -12,7 +12,7 @@ use crate::cli::shared::store_location::StoreLocation;
 use crate::cli::shared::summary::{good_of_all, lost_count};
 use crate::cli::shared::update_report::{self, UpdateFlags, counted};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
-use crate::client::{RefreshBase, RefreshRequest, Refreshed, RefreshedBundle};
+use crate::client::{DeliveredContent, RefreshBase, RefreshRequest, Refreshed, RefreshedBundle};
 use crate::update::UpdateOutcome;
 use clap::Args;
 use landfall_bundle::{PackOptions, VolumeSize};
@@ -38,6 +38,9 @@ pub(crate) struct RefreshCommand {
     /// contain)
     #[arg(long, value_name = "BUNDLE|LOCK|RECEIPT")]
     since: Vec<PathBuf>,
+    /// Carry changed layers and files as patches of older versions, as `pack --patches` does
+    #[arg(long)]
+    patches: bool,
     /// The zstd compression level for content that is not compressed yet
     #[arg(long, value_name = "1-19", default_value_t = 3,
         value_parser = clap::value_parser!(i32).range(1..=19))]
@@ -66,7 +69,7 @@ impl RefreshCommand {
         // An unreadable key or base, or an unwritable bundle, is reported before any request.
         let signer = signer(self.sign.as_deref())?;
         let object = self.object(context)?;
-        let bases = self.bases(context)?;
+        let (bases, delivered) = self.bases(context)?;
         let object_store = match context.store_location()? {
             StoreLocation::Folder(_) => None,
             StoreLocation::Bucket(location) => Some(location),
@@ -91,6 +94,7 @@ impl RefreshCommand {
                 out: self.out.clone(),
                 object,
                 bases,
+                patch_since: self.patches.then_some(delivered),
                 pack: PackOptions { level: self.level },
                 volume_size: self.volume_size,
                 signer,
@@ -118,15 +122,20 @@ impl RefreshCommand {
         Ok(object)
     }
 
-    fn bases(&self, context: &Context) -> Result<Vec<RefreshBase>, CliError> {
-        let open = |path: &PathBuf| {
+    fn bases(&self, context: &Context) -> Result<(Vec<RefreshBase>, DeliveredContent), CliError> {
+        let mut bases = Vec::new();
+        let mut delivered = DeliveredContent::default();
+        for path in &self.since {
             let opened = OpenedFile::open(context, path)?;
-            Ok(RefreshBase {
+            if self.patches {
+                opened.add_to(&mut delivered)?;
+            }
+            bases.push(RefreshBase {
                 complete_lock: opened.complete_lock(),
                 base: opened.into_base(),
-            })
-        };
-        self.since.iter().map(open).collect()
+            });
+        }
+        Ok((bases, delivered))
     }
 
     fn outcome(

@@ -2,6 +2,7 @@
 //! delta.
 
 use super::base_name::BaseName;
+use super::check_recipes::check_recipes;
 use super::content_form::ContentForm;
 use super::contents::ContentsIndex;
 use super::damage::Damage;
@@ -27,6 +28,7 @@ impl ContentsIndex {
             return Err(Damage::new(CONTENTS, index_at, why));
         }
         check_bases(self).map_err(|why| Damage::new(CONTENTS, index_at, why))?;
+        check_recipes(self).map_err(|why| Damage::new(CONTENTS, index_at, why))?;
         let mut seen = HashSet::new();
         let mut end = 0;
         let mut frame = 0;
@@ -123,12 +125,12 @@ fn check_bases(contents: &ContentsIndex) -> Result<(), String> {
         requires,
         bases,
         omitted,
+        references,
         entries,
         ..
     } = contents;
-    if requires.iter().any(|word| word == DELTA) == omitted.is_empty()
-        || bases.is_empty() != omitted.is_empty()
-    {
+    let needs_none = omitted.is_empty() && references.is_empty();
+    if requires.iter().any(|word| word == DELTA) == needs_none || bases.is_empty() != needs_none {
         return Err("its bases, omitted blobs and required features contradict each other".into());
     }
     if !omitted.is_sorted_by(|a, b| a.digest < b.digest) {

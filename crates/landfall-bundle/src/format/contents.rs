@@ -2,6 +2,7 @@
 //! of every frame.
 
 use super::base_name::BaseName;
+use super::blob_recipe::BlobRecipe;
 use super::entry::TarEntry;
 use super::frame_table::FrameTable;
 use super::names::ItemName;
@@ -19,7 +20,7 @@ pub struct ContentsIndex {
     pub landfall: String,
     /// The options that affect the bytes of the bundle.
     pub options: PackOptions,
-    /// Features that a reader must support: `delta`, or none.
+    /// Features that a reader must support: `delta`, `recipe`, or none.
     pub requires: Vec<String>,
     /// The name of the series that the bundle belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,12 +32,19 @@ pub struct ContentsIndex {
     pub locks: Vec<LockName>,
     /// The items of the lock that the bundle lacks. Empty if the bundle is complete.
     pub partial: Vec<ItemName>,
-    /// The bases of a delta. Each of them contains all omitted blobs.
+    /// The bases of a delta. Each of them contains all omitted blobs and all references.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bases: Vec<BaseName>,
     /// The blobs that a delta omits, sorted by digest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub omitted: Vec<Descriptor>,
+    /// The blobs that the bundle has recipes for, sorted by digest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recipes: Vec<BlobRecipe>,
+    /// The blobs that recipes use and that the bundle does not contain, sorted by digest. Each base
+    /// has all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<Descriptor>,
     /// The frame table, which is an entry of its own between `entries` and this index.
     pub frames: FrameTable,
     /// All other entries, in the order of the file.

@@ -4,12 +4,14 @@
 //! From the inside out: [`stored`] (raw blocks), [`frame`] (zstd frames, made in a [`builder`] or
 //! from a [`stream`]), [`header`] (tar headers), [`content_form`] (stored or compressed),
 //! [`entry`] (one entry of the tar), [`frame_table`] (the hash of every frame), [`contents`] (the
-//! contents index, and its [`check`]), [`base_name`] (the bases of a delta), [`signatures`] and
-//! [`footer`] (the bytes after the tar), [`files`] (names of its files) and [`volume_size`].
+//! contents index, and its [`check`]), [`base_name`] (the bases of a delta), [`blob_recipe`]
+//! (recipes in place of blobs), [`signatures`] and [`footer`] (the bytes after the tar), [`files`] (names of its files) and [`volume_size`].
 
 pub(crate) mod base_name;
+pub(crate) mod blob_recipe;
 pub(crate) mod builder;
 mod check;
+mod check_recipes;
 pub(crate) mod content_form;
 pub(crate) mod contents;
 pub(crate) mod damage;

@@ -17,6 +17,12 @@ pub(crate) const FRAMES: &str = "landfall-frames";
 pub(crate) const CONTENTS: &str = "landfall-contents.json";
 /// The word in `requires` for a bundle that omits content of its bases.
 pub(crate) const DELTA: &str = "delta";
+/// The word in `requires` for a bundle with recipes in place of blobs.
+pub(crate) const RECIPE: &str = "recipe";
+/// What the names of entries with recipes begin with.
+pub(crate) const RECIPE_PREFIX: &str = "landfall-recipe-";
+/// The media type of a recipe.
+pub(crate) const RECIPE_TYPE: &str = "application/vnd.landfall.recipe.v1";
 
 /// The namespace of signatures over contents indexes (PROTOCOL.sshsig).
 pub(crate) const NAMESPACE: &str = "landfall-bundle-v1";

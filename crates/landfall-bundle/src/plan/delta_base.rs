@@ -23,9 +23,12 @@ impl DeltaBase {
             .entries
             .iter()
             .map(|entry| (entry.digest.clone(), Some(entry.size)));
+        let rebuilt = contents.recipes.iter().map(|recipe| &recipe.blob);
         let outside = contents
             .omitted
             .iter()
+            .chain(&contents.references)
+            .chain(rebuilt)
             .map(|blob| (blob.digest.clone(), Some(blob.size)));
         let lock = contents.locks[0].fingerprint.clone();
         DeltaBase {

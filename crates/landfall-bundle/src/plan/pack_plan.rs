@@ -5,6 +5,7 @@ use super::delta_base::{self, DeltaBase};
 use super::planned_entry::{PlannedEntry, blob_entries, front_entry};
 use crate::error::BundleError;
 use crate::format::base_name::BaseName;
+use crate::format::blob_recipe::BlobRecipe;
 use crate::format::content_form::ContentForm;
 use crate::format::contents::{ContentsIndex, Serial};
 use crate::format::header;
@@ -29,6 +30,10 @@ pub struct PackPlan {
     pub bases: Vec<BaseName>,
     /// The blobs that are omitted since every base has them, sorted by digest.
     pub omitted: Vec<Descriptor>,
+    /// The blobs that the bundle will have recipes for, sorted by digest.
+    pub recipes: Vec<BlobRecipe>,
+    /// The blobs that recipes use and that the bundle will not contain, sorted by digest.
+    pub references: Vec<Descriptor>,
     /// The fingerprint of the lock: SHA-256 of its text.
     pub fingerprint: Digest,
     /// The series and the number of the bundle, if it belongs to a series.
@@ -245,6 +250,8 @@ impl PackPlan {
             missing: Vec::new(),
             bases: Vec::new(),
             omitted: Vec::new(),
+            recipes: Vec::new(),
+            references: Vec::new(),
             fingerprint,
             serial: None,
             entries,

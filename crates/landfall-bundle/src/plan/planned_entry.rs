@@ -2,9 +2,11 @@
 
 use crate::format::content_form::ContentForm;
 use crate::format::stored::CHUNK;
+use crate::recipe::RecipeFile;
 use landfall_content::{LockEntry, PartOrigin};
 use landfall_model::{Descriptor, Digest};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// An entry of the tar that will be written.
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub enum ContentSource {
     Bytes(Vec<u8>),
     /// The blob with the entry's digest in the store.
     Store,
+    /// The recipe in this file.
+    Recipe(Arc<RecipeFile>),
     /// The index `of` in the store, reduced to the manifests in `keep`.
     Trimmed {
         of: Descriptor,

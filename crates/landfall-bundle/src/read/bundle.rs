@@ -42,6 +42,7 @@ use super::volume_reader::VolumeReader;
 use super::whole_blob_reader::WholeBlobReader;
 use crate::error::BundleError;
 use crate::format::base_name::BaseName;
+use crate::format::blob_recipe::BlobRecipe;
 use crate::format::content_form::ContentForm;
 use crate::format::contents::{ContentsIndex, Serial};
 use crate::format::damage::Damage;
@@ -154,6 +155,16 @@ impl Bundle {
     /// delta.
     pub fn omitted(&self) -> &[Descriptor] {
         &self.contents().omitted
+    }
+
+    /// Whether the bundle has recipes in place of blobs.
+    pub fn has_recipes(&self) -> bool {
+        !self.contents().recipes.is_empty()
+    }
+
+    /// The blobs that recipes of the bundle use and that it does not contain.
+    pub fn references(&self) -> &[Descriptor] {
+        &self.contents().references
     }
 
     /// Whether the bundle is split into volumes.
@@ -272,6 +283,35 @@ impl Bundle {
         let mut entries = self.lock()?.entries();
         entries.retain(|entry| !lost.contains(&(entry.kind, &entry.name)));
         Ok(entries)
+    }
+}
+
+impl Bundle {
+    /// The size of a recipe in bytes; 0 if the bundle does not have it.
+    pub(crate) fn recipe_size(&self, recipe: &BlobRecipe) -> u64 {
+        self.recipe_place(recipe)
+            .map_or(0, |place| self.0.entry(place).size)
+    }
+
+    /// Opens a recipe at `offset`.
+    pub(crate) fn open_recipe(
+        &self,
+        recipe: &BlobRecipe,
+        offset: u64,
+    ) -> io::Result<Box<dyn Read + Send>> {
+        let place = self.recipe_place(recipe).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Box::new(BundleEntryReader::new(
+            Arc::clone(&self.0),
+            place,
+            offset,
+        )))
+    }
+
+    fn recipe_place(&self, recipe: &BlobRecipe) -> Option<usize> {
+        self.contents()
+            .entries
+            .iter()
+            .position(|entry| entry.name == recipe.entry)
     }
 }
 

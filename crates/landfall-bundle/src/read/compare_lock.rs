@@ -12,7 +12,7 @@ use landfall_content::LockEntry;
 
 use landfall_item::lockfile::Lock;
 use landfall_model::sign::SignatureTime;
-use landfall_model::{Digest, Limits, MediaType};
+use landfall_model::{Descriptor, Digest, Limits, MediaType};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::Read;
@@ -34,7 +34,7 @@ pub(super) fn against_lock(bundle: &Bundle) -> Result<Vec<Damage>, BundleError> 
     let index_at = bundle.0.index.footer.offset;
     let required = required_blobs(included(&lock, &without));
     let mut damage = bad_omissions(bundle, included(&lock, &without), &required);
-    let mut found: HashSet<&Digest> = bundle.omitted().iter().map(|blob| &blob.digest).collect();
+    let mut found: HashSet<&Digest> = not_contained(bundle).map(|blob| &blob.digest).collect();
     for entry in bundle
         .contents()
         .entries
@@ -223,14 +223,20 @@ fn lock_against_manifests(
     damage.collect()
 }
 
-/// Checks the omitted blobs of a delta: `entries` must require them, and they must be layers or
-/// files.
+/// The blobs that the lock requires and that the bundle omits, or has only recipes for.
+fn not_contained(bundle: &Bundle) -> impl Iterator<Item = &Descriptor> {
+    let rebuilt = bundle.contents().recipes.iter().map(|recipe| &recipe.blob);
+    bundle.omitted().iter().chain(rebuilt)
+}
+
+/// Checks the blobs that a bundle omits or has recipes for: `entries` must require them, and they
+/// must be layers or files.
 fn bad_omissions(
     bundle: &Bundle,
     entries: impl Iterator<Item = LockEntry>,
     required: &HashMap<Digest, ExpectedBlob>,
 ) -> Vec<Damage> {
-    if bundle.omitted().is_empty() {
+    if not_contained(bundle).next().is_none() {
         return Vec::new();
     }
     let (mut all_kept, mut wrong) = (HashSet::new(), Vec::new());
@@ -241,7 +247,7 @@ fn bad_omissions(
             Err(error) => wrong.push(error.to_string()),
         }
     }
-    for blob in bundle.omitted() {
+    for blob in not_contained(bundle) {
         let is_required = required.get(&blob.digest).is_some_and(|required| {
             required.size == blob.size && required.media_types.contains(&blob.media_type)
         });

@@ -8,7 +8,7 @@ use crate::format::damage::Damage;
 use crate::format::footer::{self, Footer};
 use crate::format::frame;
 use crate::format::hash::FrameHash;
-use crate::format::names::{CONTENTS, DELTA};
+use crate::format::names::{CONTENTS, DELTA, RECIPE};
 use crate::format::signatures;
 use crate::format::stored::CHUNK;
 use landfall_model::Limits;
@@ -175,7 +175,7 @@ fn parse(
     let unknown: Vec<String> = head
         .requires
         .into_iter()
-        .filter(|word| word != DELTA)
+        .filter(|word| ![DELTA, RECIPE].contains(&word.as_str()))
         .collect();
     if !unknown.is_empty() {
         return newer(format!("it uses {}", unknown.join(", ")));

@@ -13,6 +13,8 @@ pub mod fuzz;
 mod hostile;
 #[cfg(test)]
 mod pack_tests;
+#[cfg(test)]
+mod recipe_tests;
 pub mod sample;
 #[cfg(test)]
 mod tests;

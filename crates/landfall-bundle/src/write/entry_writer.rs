@@ -169,6 +169,7 @@ fn open(entry: &PlannedEntry, blobs: &dyn BlobRead) -> Result<Box<dyn Read + Sen
     let failed = BundleError::content(&entry.item);
     match &entry.content {
         ContentSource::Bytes(bytes) => Ok(Box::new(io::Cursor::new(bytes.clone()))),
+        ContentSource::Recipe(recipe) => Ok(Box::new(recipe.reader())),
         ContentSource::Store => blobs.open(&entry.descriptor.digest, 0).map_err(failed),
         ContentSource::Trimmed { of, keep } => {
             let index = blobs.read(of).map_err(failed)?;

@@ -11,7 +11,7 @@ use crate::format::frame::{encode, stored};
 use crate::format::frame_table::{self, FrameTable, ROW};
 use crate::format::hash::{FrameHash, FrameRecord};
 use crate::format::header;
-use crate::format::names::{CONTENTS, DELTA, LOCK};
+use crate::format::names::{CONTENTS, DELTA, LOCK, RECIPE};
 use crate::format::signatures;
 use crate::format::stored::CHUNK;
 use crate::plan::pack_plan::PackPlan;
@@ -20,6 +20,18 @@ use landfall_model::{Digest, Limits};
 use sha2::{Digest as _, Sha256};
 use std::io;
 use std::path::Path;
+
+/// The features of the planned bundle that a reader must support.
+fn requires(plan: &PackPlan) -> Vec<String> {
+    let mut words = Vec::new();
+    if !plan.bases.is_empty() {
+        words.push(DELTA.into());
+    }
+    if !plan.recipes.is_empty() {
+        words.push(RECIPE.into());
+    }
+    words
+}
 
 /// The contents index and the frame table, as far as entries are written.
 pub(crate) struct IndexBuilder {
@@ -51,11 +63,7 @@ impl IndexBuilder {
             version: 1,
             landfall: env!("CARGO_PKG_VERSION").into(),
             options,
-            requires: if plan.omitted.is_empty() {
-                Vec::new()
-            } else {
-                vec![DELTA.into()]
-            },
+            requires: requires(plan),
             series: plan.serial.as_ref().map(|serial| serial.series.clone()),
             serial: plan.serial.as_ref().map(|serial| serial.number),
             locks: vec![LockName {
@@ -69,6 +77,8 @@ impl IndexBuilder {
                 .collect(),
             bases: plan.bases.clone(),
             omitted: plan.omitted.clone(),
+            recipes: plan.recipes.clone(),
+            references: plan.references.clone(),
             entries,
             frames: FrameTable::default(),
         };

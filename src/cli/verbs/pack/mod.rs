@@ -11,14 +11,15 @@ use crate::cli::shared::listing::count;
 use crate::cli::shared::lock_args::LockArgs;
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::output_file::result_stdout;
+use crate::cli::shared::patch_lines::patch_lines;
 use crate::cli::shared::remote_bundle::object;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
-use crate::client::BundleUpload;
+use crate::client::{BundleUpload, DeliveredContent};
 use clap::{Args, Command};
 use landfall_bundle::{self as bundle, PackOptions, PackPlan, Packaging, PackedBundle, VolumeSize};
 use landfall_content::bucket::Bucket;
 use landfall_content::store::DiskStore;
-use landfall_content::{BlobStore, EntryPart, LockEntry, present_blobs, unique_blobs};
+use landfall_content::{BlobRead, BlobStore, EntryPart, LockEntry, present_blobs, unique_blobs};
 use landfall_model::report::{ItemStatus, RunReport, TransferSide, count_of};
 use landfall_model::sign::PublicKey;
 use landfall_model::{Descriptor, human_size, today};
@@ -43,6 +44,10 @@ pub(crate) struct PackCommand {
     /// contain)
     #[arg(long, value_name = "BUNDLE|LOCK|RECEIPT", conflicts_with = "like")]
     since: Vec<PathBuf>,
+    /// Carry changed layers and files as patches of older versions: of those that --since contains,
+    /// and of others in this bundle
+    #[arg(long, conflicts_with = "like")]
+    patches: bool,
     /// The zstd compression level for content that is not compressed yet
     #[arg(long, value_name = "1-19", default_value_t = 3,
         value_parser = clap::value_parser!(i32).range(1..=19))]
@@ -102,11 +107,15 @@ impl PackCommand {
         let store = context.store()?;
         let lock = self.lock()?.load(context)?;
         let out = self.out.clone().unwrap_or_else(|| BUNDLE.into());
-        let bases = self
-            .since
-            .iter()
-            .map(|path| Ok(OpenedFile::open(context, path)?.into_base()));
-        let bases = bases.collect::<Result<Vec<_>, CliError>>()?;
+        let mut delivered = DeliveredContent::default();
+        let mut bases = Vec::new();
+        for path in &self.since {
+            let opened = OpenedFile::open(context, path)?;
+            if self.patches {
+                opened.add_to(&mut delivered)?;
+            }
+            bases.push(opened.into_base());
+        }
         let signer = signer(self.sign.as_deref())?;
         let progress = Arc::clone(&context.progress);
         let page = Arc::clone(&context.page);
@@ -150,12 +159,19 @@ impl PackCommand {
                         .with_help("run `landfall pull` first")
                         .with_report(report(ItemStatus::Present)));
                 }
+                let patched = if self.patches {
+                    let blobs: Arc<dyn BlobRead> = store.clone();
+                    Some(delivered.patch(&mut plan, &lock, &blobs, &bases, &*progress)?)
+                } else {
+                    None
+                };
+                let about = self.delta_lines(&plan) + &patch_lines(patched.as_ref());
                 if self.dry_run {
                     return dry_run(
                         &plan,
                         &out,
-                        report(ItemStatus::Skipped),
-                        &self.delta_lines(&plan),
+                        pack_report(&lock, &plan, ItemStatus::Skipped),
+                        &about,
                     );
                 }
                 // The plan of a delta does not check omitted blobs, which the store may lack.
@@ -186,7 +202,14 @@ impl PackCommand {
                     .iter()
                     .map(|signer| signer.key().clone())
                     .collect();
-                let mut outcome = self.done(&plan, &out, &written, &keys, report(ItemStatus::Done));
+                let mut outcome = self.done(
+                    &plan,
+                    &out,
+                    &written,
+                    &keys,
+                    pack_report(&lock, &plan, ItemStatus::Done),
+                    &about,
+                );
                 if to_stdout {
                     // Stdout is the bundle.
                     progress.note(std::mem::take(&mut outcome.text).trim_end());
@@ -290,6 +313,7 @@ impl PackCommand {
         written: &PackedBundle,
         keys: &[PublicKey],
         mut report: RunReport,
+        about: &str,
     ) -> VerbOutcome {
         report
             .extra
@@ -300,7 +324,7 @@ impl PackCommand {
             keys.iter()
                 .map(|key| format!("  signed by         {key}\n")),
         );
-        text += &self.delta_lines(plan);
+        text += about;
         text += &volume_lines(written, self.volume_size.is_some());
         if !written.beside.is_empty() {
             text += &format!(

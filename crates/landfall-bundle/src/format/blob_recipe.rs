@@ -1,0 +1,202 @@
+//! Recipes: how a blob is rebuilt that a bundle does not contain.
+//!
+//! The contents index lists each such blob as a [`BlobRecipe`]. The recipe itself is the content of
+//! an entry of the bundle: a [`RecipeHeader`], then five sections.
+
+use super::names::RECIPE_PREFIX;
+use landfall_model::{Descriptor, Digest};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read};
+
+/// The most bases of a recipe.
+pub(crate) const MAX_BASES: usize = 8;
+
+/// The largest plain content that a reader rebuilds: 64 GiB.
+pub(crate) const MAX_PLAIN: u64 = 64 << 30;
+
+/// The longest section about the compression, which a reader keeps in memory.
+pub(crate) const MAX_STREAM_SECTION: u64 = 64 << 20;
+
+/// The number of sections of a recipe.
+pub(crate) const SECTIONS: usize = 1 + landfall_patch::SECTIONS;
+
+const MAGIC: [u8; 8] = *b"LFRECIPE";
+const VERSION: u8 = 1;
+
+/// A blob that the bundle has a recipe for, as the contents index lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BlobRecipe {
+    /// Digest, size and media type of the blob.
+    #[serde(flatten)]
+    pub blob: Descriptor,
+    /// The name of the entry with the recipe.
+    pub entry: String,
+    /// The blobs that the recipe uses, in its order: blobs of this bundle, other blobs that it has
+    /// recipes for, or [references](super::contents::ContentsIndex::references).
+    pub from: Vec<Digest>,
+}
+
+/// The name of the entry with this content.
+pub(crate) fn entry_name(content: &Digest) -> String {
+    format!("{RECIPE_PREFIX}{}", content.hex())
+}
+
+/// How the plain bytes of a blob are encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BlobCoding {
+    /// The blob is its plain bytes.
+    Plain,
+    /// The blob is a gzip or zlib stream of its plain bytes.
+    Deflate,
+}
+
+impl BlobCoding {
+    fn from_byte(byte: u8) -> Option<BlobCoding> {
+        match byte {
+            0 => Some(BlobCoding::Plain),
+            1 => Some(BlobCoding::Deflate),
+            _ => None,
+        }
+    }
+
+    fn byte(self) -> u8 {
+        match self {
+            BlobCoding::Plain => 0,
+            BlobCoding::Deflate => 1,
+        }
+    }
+}
+
+/// The beginning of a recipe. All numbers are little-endian.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RecipeHeader {
+    /// The coding of the blob.
+    pub(crate) coding: BlobCoding,
+    /// The coding of each base.
+    pub(crate) bases: Vec<BlobCoding>,
+    /// The size of the plain bytes of the blob.
+    pub(crate) plain: u64,
+    /// The lengths of the sections: that about the compression, and those of the patch.
+    pub(crate) sections: [u64; SECTIONS],
+}
+
+impl RecipeHeader {
+    /// The length of the header in bytes.
+    pub(crate) fn length(&self) -> u64 {
+        (MAGIC.len() + 3 + self.bases.len() + 8 * (1 + SECTIONS)) as u64
+    }
+
+    /// The offset of a section in the recipe.
+    pub(crate) fn offset(&self, section: usize) -> u64 {
+        self.length() + self.sections[..section].iter().sum::<u64>()
+    }
+
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend([VERSION, self.coding.byte(), self.bases.len() as u8]);
+        bytes.extend(self.bases.iter().map(|base| base.byte()));
+        for number in [self.plain].iter().chain(&self.sections) {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Reads the header of a recipe of `size` bytes for a blob with `bases` bases. Fails if the
+    /// recipe is not one of this version, or its sections do not fill it.
+    pub(crate) fn read(input: &mut impl Read, size: u64, bases: usize) -> io::Result<RecipeHeader> {
+        let bad = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
+        let mut start = [0; MAGIC.len() + 3];
+        input.read_exact(&mut start)?;
+        let [magic @ .., version, coding, count] = start;
+        if magic != MAGIC || version != VERSION {
+            return Err(bad("it is not a recipe of this version"));
+        }
+        if usize::from(count) != bases || bases > MAX_BASES {
+            return Err(bad(
+                "it has another number of bases than the contents index says",
+            ));
+        }
+        let mut codings = vec![0; bases];
+        input.read_exact(&mut codings)?;
+        let known =
+            |byte| BlobCoding::from_byte(byte).ok_or_else(|| bad("it has an unknown coding"));
+        let mut numbers = [0; 1 + SECTIONS];
+        for number in &mut numbers {
+            let mut bytes = [0; 8];
+            input.read_exact(&mut bytes)?;
+            *number = u64::from_le_bytes(bytes);
+        }
+        let [plain, sections @ ..] = numbers;
+        let header = RecipeHeader {
+            coding: known(coding)?,
+            bases: codings.into_iter().map(known).collect::<io::Result<_>>()?,
+            plain,
+            sections,
+        };
+        let total = sections
+            .iter()
+            .try_fold(header.length(), |sum, section| sum.checked_add(*section));
+        if total != Some(size) || plain > MAX_PLAIN || sections[0] > MAX_STREAM_SECTION {
+            return Err(bad("its sections have impossible lengths"));
+        }
+        Ok(header)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> RecipeHeader {
+        RecipeHeader {
+            coding: BlobCoding::Deflate,
+            bases: vec![BlobCoding::Plain, BlobCoding::Deflate],
+            plain: 1 << 33,
+            sections: [3, 1, 4, 1, 5],
+        }
+    }
+
+    #[test]
+    fn a_header_is_read_as_it_was_written() {
+        let header = header();
+        let bytes = header.to_bytes();
+        assert_eq!(bytes.len() as u64, header.length());
+        let size = header.length() + 14;
+        assert_eq!(
+            RecipeHeader::read(&mut &bytes[..], size, 2).unwrap(),
+            header
+        );
+        assert_eq!(header.offset(0), header.length());
+        assert_eq!(header.offset(4), header.length() + 9);
+    }
+
+    #[test]
+    fn headers_that_contradict_the_index_or_themselves_are_refused() {
+        let header = header();
+        let size = header.length() + 14;
+        let read = |bytes: &[u8], size, bases| RecipeHeader::read(&mut &bytes[..], size, bases);
+        let bytes = header.to_bytes();
+        assert!(read(&bytes, size + 1, 2).is_err());
+        assert!(read(&bytes, size, 1).is_err());
+        for (at, byte) in [
+            (0, b'X'),
+            (8, 2),
+            (9, 2),
+            (10, 9),
+            (11, 7),
+            (17, 0xff),
+            (30, 0xff),
+        ] {
+            let mut changed = bytes.clone();
+            changed[at] = byte;
+            assert!(read(&changed, size, 2).is_err(), "{at}");
+        }
+        for end in 0..bytes.len() {
+            assert!(read(&bytes[..end], size, 2).is_err(), "{end}");
+        }
+        let mut huge = header.clone();
+        huge.sections = [u64::MAX; SECTIONS];
+        assert!(read(&huge.to_bytes(), size, 2).is_err());
+    }
+}

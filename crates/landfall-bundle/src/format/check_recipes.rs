@@ -1,0 +1,120 @@
+//! Checks what a contents index says about recipes and the blobs that they use.
+
+use super::blob_recipe::{BlobRecipe, MAX_BASES};
+use super::contents::ContentsIndex;
+use super::names::RECIPE;
+use landfall_model::Digest;
+use std::collections::{HashMap, HashSet};
+
+/// The most recipes in a row: a blob that is rebuilt from one that is rebuilt from another …
+const MAX_CHAIN: usize = 16;
+
+/// Checks that each recipe has its entry, and that what it uses can be found: in the bundle, by
+/// another recipe, or in the bases. Recipes that need each other are refused.
+pub(super) fn check_recipes(contents: &ContentsIndex) -> Result<(), String> {
+    let ContentsIndex {
+        requires,
+        recipes,
+        references,
+        omitted,
+        entries,
+        ..
+    } = contents;
+    if requires.iter().any(|word| word == RECIPE) == recipes.is_empty() {
+        return Err("what it says of its recipes does not fit together".into());
+    }
+    if recipes.is_empty() && references.is_empty() {
+        return Ok(());
+    }
+    if !recipes.is_sorted_by(|a, b| a.blob.digest < b.blob.digest)
+        || !references.is_sorted_by(|a, b| a.digest < b.digest)
+    {
+        return Err(
+            "its list of recipes or references is not sorted, or names a blob twice".into(),
+        );
+    }
+    let names: HashSet<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    let inside: HashSet<&Digest> = entries
+        .iter()
+        .filter(|entry| entry.is_blob())
+        .map(|entry| &entry.digest)
+        .collect();
+    let omitted: HashSet<&Digest> = omitted.iter().map(|blob| &blob.digest).collect();
+    let outside: HashSet<&Digest> = references.iter().map(|blob| &blob.digest).collect();
+    let made: HashSet<&Digest> = recipes.iter().map(|recipe| &recipe.blob.digest).collect();
+    for recipe in recipes {
+        let digest = &recipe.blob.digest;
+        if inside.contains(digest) || omitted.contains(digest) {
+            return Err(format!(
+                "it has a recipe for {digest}, and lists it elsewhere"
+            ));
+        }
+        if !names.contains(recipe.entry.as_str()) {
+            return Err(format!("it lacks the recipe for {digest}"));
+        }
+        if recipe.from.len() > MAX_BASES {
+            return Err(format!("the recipe for {digest} has too many bases"));
+        }
+        let is_known =
+            |base: &Digest| inside.contains(base) || outside.contains(base) || made.contains(base);
+        if let Some(unknown) = recipe.from.iter().find(|base| !is_known(base)) {
+            return Err(format!(
+                "the recipe for {digest} uses {unknown}, which is not listed"
+            ));
+        }
+    }
+    if let Some(both) = references
+        .iter()
+        .find(|blob| inside.contains(&blob.digest) || made.contains(&blob.digest))
+    {
+        return Err(format!(
+            "it has {}, which it lists as a reference",
+            both.digest
+        ));
+    }
+    let used: HashSet<&Digest> = recipes.iter().flat_map(|recipe| &recipe.from).collect();
+    if let Some(unused) = references.iter().find(|blob| !used.contains(&blob.digest)) {
+        return Err(format!("no recipe uses the reference {}", unused.digest));
+    }
+    check_order(contents)
+}
+
+/// Checks that each recipe uses only recipes whose entries precede its own, and not too many in a
+/// row. So recipes cannot need each other.
+fn check_order(contents: &ContentsIndex) -> Result<(), String> {
+    let places: HashMap<&str, usize> = contents
+        .entries
+        .iter()
+        .enumerate()
+        .map(|(place, entry)| (entry.name.as_str(), place))
+        .collect();
+    let mut in_order: Vec<&BlobRecipe> = contents.recipes.iter().collect();
+    in_order.sort_by_key(|recipe| places.get(recipe.entry.as_str()));
+    let made: HashSet<&Digest> = contents
+        .recipes
+        .iter()
+        .map(|recipe| &recipe.blob.digest)
+        .collect();
+    // how many recipes in a row each blob needs
+    let mut chains: HashMap<&Digest, usize> = HashMap::new();
+    for recipe in in_order {
+        let mut longest = 0;
+        for base in recipe.from.iter().filter(|base| made.contains(base)) {
+            let Some(chain) = chains.get(base) else {
+                return Err(format!(
+                    "the recipe for {} precedes one that it uses",
+                    recipe.blob.digest
+                ));
+            };
+            longest = longest.max(*chain);
+        }
+        if longest >= MAX_CHAIN {
+            return Err(format!(
+                "the recipe for {} uses too many others",
+                recipe.blob.digest
+            ));
+        }
+        chains.insert(&recipe.blob.digest, longest + 1);
+    }
+    Ok(())
+}

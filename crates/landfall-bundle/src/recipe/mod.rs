@@ -1,0 +1,37 @@
+//! Recipes: blobs that a bundle describes instead of containing them.
+//!
+//! A recipe has two parts. The *patch* (`landfall-patch`) describes the plain bytes of the blob, a
+//! tar archive or a program, by parts of other blobs: its bases. For a compressed blob, the *stream
+//! section* (`landfall-deflate`) describes how these bytes were compressed. So the same bytes come
+//! out again, with the digest that the lock names, and the digest is what proves it: nothing of a
+//! recipe is trusted.
+//!
+//! 1. `plain_file`: the plain bytes of a blob in a temporary file;
+//! 2. `predecessors`: the blobs that a new blob probably resembles;
+//! 3. `make`: makes the recipe of a blob, and proves it by rebuilding the blob;
+//! 4. `plan`: replaces blobs of a plan by recipes;
+//! 5. `rebuild`: rebuilds a blob from its recipe and its bases;
+//! 6. [`RebuiltBlobs`]: content with all blobs that can be rebuilt from it.
+
+mod make;
+mod plain_file;
+mod plan;
+mod predecessors;
+mod rebuild;
+mod rebuilt_blobs;
+
+pub(crate) use make::RecipeFile;
+pub use plan::{OldContent, RecipeSummary, UnpatchedBlob, plan_recipes};
+pub use rebuilt_blobs::{RebuildError, RebuiltBlobs};
+
+use std::path::{Path, PathBuf};
+
+/// The folder for large temporary files: `TMPDIR`, or else `/var/tmp`, since `/tmp` is in memory on
+/// many systems.
+pub fn scratch_folder() -> PathBuf {
+    let persistent = Path::new("/var/tmp");
+    if std::env::var_os("TMPDIR").is_none() && persistent.is_dir() {
+        return persistent.into();
+    }
+    std::env::temp_dir()
+}

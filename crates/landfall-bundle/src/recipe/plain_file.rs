@@ -1,0 +1,140 @@
+//! The plain bytes of a blob in a temporary file.
+
+use crate::format::blob_recipe::{BlobCoding, MAX_PLAIN};
+use landfall_deflate::PlainReader;
+use landfall_patch::PlainSource;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The first bytes of a gzip stream (RFC 1952, section 2.3.1).
+const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
+
+/// The plain bytes of a blob.
+pub(super) type PlainFile = TemporaryFile;
+
+/// A file without a name: it is gone when it is closed, whatever happens to the process.
+#[derive(Debug)]
+pub(crate) struct TemporaryFile {
+    file: Arc<File>,
+    size: u64,
+}
+
+impl TemporaryFile {
+    /// Begins a new file in `folder`.
+    pub(super) fn writer(folder: &Path) -> io::Result<TemporaryFileWriter> {
+        let out = BufWriter::with_capacity(1 << 20, tempfile::tempfile_in(folder)?);
+        Ok(TemporaryFileWriter { out, size: 0 })
+    }
+
+    /// Writes all of `content` to a new file in `folder`.
+    pub(super) fn write(mut content: impl Read, folder: &Path) -> io::Result<TemporaryFile> {
+        let mut writer = TemporaryFile::writer(folder)?;
+        io::copy(&mut content, &mut writer)?;
+        writer.finish()
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Reads the file from `offset` on.
+    pub(crate) fn reader(&self, offset: u64) -> TemporaryFileReader {
+        TemporaryFileReader {
+            file: Arc::clone(&self.file),
+            offset,
+        }
+    }
+}
+
+/// Writes a [`TemporaryFile`].
+pub(super) struct TemporaryFileWriter {
+    out: BufWriter<File>,
+    size: u64,
+}
+
+impl TemporaryFileWriter {
+    pub(super) fn finish(self) -> io::Result<TemporaryFile> {
+        let file = self
+            .out
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?;
+        Ok(TemporaryFile {
+            file: Arc::new(file),
+            size: self.size,
+        })
+    }
+}
+
+impl Write for TemporaryFileWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.size += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl PlainSource for TemporaryFile {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
+    }
+}
+
+/// Reads a [`TemporaryFile`] at an offset of its own.
+pub(crate) struct TemporaryFileReader {
+    file: Arc<File>,
+    offset: u64,
+}
+
+impl Read for TemporaryFileReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(buffer, self.offset)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
+}
+
+/// The coding of `blob`, by its first bytes, and a reader of the whole blob.
+pub(super) fn sniff(mut blob: impl Read) -> io::Result<(BlobCoding, impl Read)> {
+    let mut start = Vec::new();
+    blob.by_ref()
+        .take(GZIP.len() as u64)
+        .read_to_end(&mut start)?;
+    let coding = if start == GZIP {
+        BlobCoding::Deflate
+    } else {
+        BlobCoding::Plain
+    };
+    Ok((coding, io::Cursor::new(start).chain(blob)))
+}
+
+/// Writes the plain bytes of `blob` to a new file in `folder`.
+pub(super) fn write_plain(
+    blob: impl Read,
+    coding: BlobCoding,
+    folder: &Path,
+) -> io::Result<PlainFile> {
+    // one byte more than is allowed, to notice what is longer
+    let limit = MAX_PLAIN + 1;
+    let plain = match coding {
+        BlobCoding::Plain => TemporaryFile::write(blob.take(limit), folder)?,
+        BlobCoding::Deflate => TemporaryFile::write(PlainReader::new(blob).take(limit), folder)?,
+    };
+    if plain.size > MAX_PLAIN {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "its plain bytes are too many",
+        ));
+    }
+    Ok(plain)
+}

@@ -1,0 +1,99 @@
+//! The blobs that a new blob probably resembles.
+
+use landfall_content::LockEntry;
+use landfall_model::Descriptor;
+
+/// A blob of an item, which others are compared with by the family of the item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FamilyBlob {
+    pub(super) blob: Descriptor,
+    /// The name of the item without its version: the repository of an image, the URL of a file
+    /// without digits.
+    pub(super) family: String,
+    /// The position of the blob among those of its item.
+    pub(super) position: usize,
+}
+
+/// The blobs of an entry.
+pub(super) fn family_blobs(entry: &LockEntry) -> Vec<FamilyBlob> {
+    let family = family(&entry.name);
+    let stored = entry
+        .parts
+        .iter()
+        .filter(|part| part.is_stored() && !part.is_manifest());
+    stored
+        .enumerate()
+        .map(|(position, part)| FamilyBlob {
+            blob: part.descriptor.clone(),
+            family: family.clone(),
+            position,
+        })
+        .collect()
+}
+
+/// The name of an item without digest, tag and digits.
+fn family(name: &str) -> String {
+    let name = name.split('@').next().unwrap_or(name);
+    let last = name.rfind('/').map_or(0, |slash| slash + 1);
+    let end = name[last..]
+        .find(':')
+        .map_or(name.len(), |colon| last + colon);
+    name[..end]
+        .chars()
+        .filter(|letter| !letter.is_ascii_digit())
+        .collect()
+}
+
+/// The blobs among `pool` that `new` is compared with, the most likely first, at most `most`: those
+/// of the same family, by their position. Without one, all of the pool that `is_gone`: what the new
+/// lock no longer names was probably replaced.
+pub(super) fn candidates<'a>(
+    new: &FamilyBlob,
+    pool: &'a [FamilyBlob],
+    is_gone: impl Fn(&FamilyBlob) -> bool,
+    most: usize,
+) -> Vec<&'a FamilyBlob> {
+    let other = |old: &&FamilyBlob| old.blob.digest != new.blob.digest;
+    let mut found: Vec<&FamilyBlob> = pool
+        .iter()
+        .filter(other)
+        .filter(|old| old.family == new.family)
+        .collect();
+    if found.is_empty() {
+        found = pool
+            .iter()
+            .filter(other)
+            .filter(|old| is_gone(old))
+            .collect();
+    }
+    let distance = |old: &FamilyBlob| old.position.abs_diff(new.position);
+    // of those at the same distance, the blob of the most similar size
+    found.sort_by_key(|old| (distance(old), old.blob.size.abs_diff(new.blob.size)));
+    let mut seen = std::collections::HashSet::new();
+    found.retain(|old| seen.insert(&old.blob.digest));
+    found.truncate(most);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_an_item_are_one_family() {
+        assert_eq!(
+            family("quay.io/prometheus/node-exporter:v1.9.0"),
+            "quay.io/prometheus/node-exporter"
+        );
+        assert_eq!(family("localhost:5000/a/b@sha256:00"), "localhost:/a/b");
+        let file = "https://dl.k8s.io/v1.31.1/bin/linux/amd64/kubelet";
+        assert_eq!(
+            family(file),
+            family("https://dl.k8s.io/v1.30.12/bin/linux/amd64/kubelet")
+        );
+        assert_ne!(
+            family(file),
+            family("https://dl.k8s.io/v1.31.1/bin/linux/arm64/kubectl")
+        );
+    }
+}

@@ -1,0 +1,254 @@
+//! Content with all blobs that recipes rebuild from it.
+
+use super::plain_file::{PlainFile, TemporaryFile, write_plain};
+use super::rebuild::rebuild;
+use crate::format::blob_recipe::{BlobRecipe, RecipeHeader};
+use crate::read::Bundle;
+use landfall_content::{BlobRead, ContentError};
+use landfall_model::{Descriptor, Digest};
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The number of blobs that are rebuilt at the same time.
+const AT_ONCE: usize = 4;
+
+/// Content, and the blobs that recipes of bundles rebuild from it. A blob is rebuilt when it is
+/// first opened, into a temporary file that later readers share.
+///
+/// The bytes that a recipe rebuilds are compared with the digest of the blob before anyone reads
+/// them. So a wrong base, or a hostile recipe, leads to an error and never to wrong bytes.
+pub struct RebuiltBlobs {
+    /// The content that needs no recipe.
+    content: Arc<dyn BlobRead>,
+    recipes: HashMap<Digest, Vec<KnownRecipe>>,
+    folder: PathBuf,
+    /// The most bytes of rebuilt blobs that are kept. A blob that is being read stays readable.
+    limit: u64,
+    cache: Mutex<RebuiltCache>,
+    turns: Turns,
+}
+
+/// A recipe and the bundle that it is in.
+struct KnownRecipe {
+    bundle: Bundle,
+    recipe: BlobRecipe,
+}
+
+/// The rebuilt blobs, the oldest first.
+#[derive(Default)]
+struct RebuiltCache {
+    slots: HashMap<Digest, Arc<Mutex<Option<Arc<TemporaryFile>>>>>,
+    kept: Vec<(Digest, u64)>,
+}
+
+/// Why a blob cannot be rebuilt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RebuildError {
+    /// The blob.
+    pub blob: Descriptor,
+    /// The blobs that its recipe needs and that are nowhere.
+    pub missing: Vec<Digest>,
+}
+
+impl RebuiltBlobs {
+    /// `content`, with the recipes of `bundles`. Temporary files are written to `folder`: the plain
+    /// bytes of bases, and rebuilt blobs, of which at most `limit` bytes are kept.
+    pub fn new(
+        content: Arc<dyn BlobRead>,
+        bundles: &[Bundle],
+        folder: PathBuf,
+        limit: u64,
+    ) -> RebuiltBlobs {
+        let mut recipes: HashMap<Digest, Vec<KnownRecipe>> = HashMap::new();
+        for bundle in bundles {
+            for recipe in &bundle.contents().recipes {
+                let known = KnownRecipe {
+                    bundle: bundle.clone(),
+                    recipe: recipe.clone(),
+                };
+                recipes
+                    .entry(recipe.blob.digest.clone())
+                    .or_default()
+                    .push(known);
+            }
+        }
+        RebuiltBlobs {
+            content,
+            recipes,
+            folder,
+            limit,
+            cache: Mutex::default(),
+            turns: Turns::new(AT_ONCE),
+        }
+    }
+
+    /// The blobs of `bundle` that cannot be rebuilt, since blobs that their recipes need are
+    /// missing.
+    ///
+    /// # Errors
+    /// When content cannot be examined.
+    pub fn missing(&self, bundle: &Bundle) -> Result<Vec<RebuildError>, ContentError> {
+        let mut errors = Vec::new();
+        for BlobRecipe { blob, from, .. } in &bundle.contents().recipes {
+            if self.stat(&blob.digest)?.is_some() {
+                continue;
+            }
+            let mut missing = Vec::new();
+            for base in from {
+                if self.stat(base)?.is_none() {
+                    missing.push(base.clone());
+                }
+            }
+            errors.push(RebuildError {
+                blob: blob.clone(),
+                missing,
+            });
+        }
+        Ok(errors)
+    }
+
+    /// A recipe for the blob whose bases can all be read. `above` are the blobs that need this one.
+    fn usable(
+        &self,
+        digest: &Digest,
+        above: &mut HashSet<Digest>,
+    ) -> Result<Option<&KnownRecipe>, ContentError> {
+        let Some(recipes) = self.recipes.get(digest) else {
+            return Ok(None);
+        };
+        // recipes of different bundles may need each other, although those of one bundle do not
+        if !above.insert(digest.clone()) {
+            return Ok(None);
+        }
+        let mut found = None;
+        for known in recipes {
+            let mut is_usable = true;
+            for base in &known.recipe.from {
+                is_usable =
+                    self.content.stat(base)?.is_some() || self.usable(base, above)?.is_some();
+                if !is_usable {
+                    break;
+                }
+            }
+            if is_usable {
+                found = Some(known);
+                break;
+            }
+        }
+        above.remove(digest);
+        Ok(found)
+    }
+
+    fn rebuilt(&self, digest: &Digest) -> Result<Arc<TemporaryFile>, ContentError> {
+        let slot = Arc::clone(self.cache().slots.entry(digest.clone()).or_default());
+        // whoever needs the same blob waits here
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = &*slot {
+            return Ok(Arc::clone(file));
+        }
+        let known = self
+            .usable(digest, &mut HashSet::new())?
+            .ok_or_else(|| ContentError::missing(digest))?;
+        let file = self
+            .rebuild(known)
+            .map_err(|error| ContentError::read(digest, error))?;
+        let file = Arc::new(file);
+        *slot = Some(Arc::clone(&file));
+        drop(slot);
+        self.keep(digest, file.size());
+        Ok(file)
+    }
+
+    fn rebuild(&self, known: &KnownRecipe) -> io::Result<TemporaryFile> {
+        let KnownRecipe { bundle, recipe } = known;
+        let size = bundle.recipe_size(recipe);
+        let open = |offset| bundle.open_recipe(recipe, offset);
+        let header = RecipeHeader::read(&mut open(0)?, size, recipe.from.len())?;
+        let mut bases: Vec<Arc<PlainFile>> = Vec::new();
+        for (base, coding) in recipe.from.iter().zip(&header.bases) {
+            // a base that is rebuilt itself is complete before this blob takes its turn
+            let reader = self.open(base, 0).map_err(io::Error::other)?;
+            bases.push(Arc::new(write_plain(reader, *coding, &self.folder)?));
+        }
+        let _turn = self.turns.take();
+        let mut pipe = TemporaryFile::writer(&self.folder)?;
+        rebuild(&recipe.blob, &header, &open, bases, &mut pipe)?;
+        pipe.finish()
+    }
+
+    /// Forgets the blobs that were rebuilt first, until the limit is kept.
+    fn keep(&self, digest: &Digest, size: u64) {
+        let mut cache = self.cache();
+        cache.kept.push((digest.clone(), size));
+        let mut total: u64 = cache.kept.iter().map(|(_, size)| size).sum();
+        while total > self.limit && cache.kept.len() > 1 {
+            let (oldest, size) = cache.kept.remove(0);
+            cache.slots.remove(&oldest);
+            total -= size;
+        }
+    }
+
+    fn cache(&self) -> MutexGuard<'_, RebuiltCache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl BlobRead for RebuiltBlobs {
+    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+        if let Some(size) = self.content.stat(digest)? {
+            return Ok(Some(size));
+        }
+        let known = self.usable(digest, &mut HashSet::new())?;
+        Ok(known.map(|known| known.recipe.blob.size))
+    }
+
+    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        if self.content.stat(digest)?.is_some() {
+            return self.content.open(digest, offset);
+        }
+        Ok(Box::new(self.rebuilt(digest)?.reader(offset)))
+    }
+
+    fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
+        if self.content.stat(digest)?.is_some() {
+            return self.content.open_whole(digest);
+        }
+        self.open(digest, 0)
+    }
+}
+
+/// Limits how many threads do something at the same time.
+struct Turns {
+    free: Mutex<usize>,
+    freed: std::sync::Condvar,
+}
+
+struct Turn<'a>(&'a Turns);
+
+impl Turns {
+    fn new(count: usize) -> Turns {
+        Turns {
+            free: Mutex::new(count),
+            freed: std::sync::Condvar::new(),
+        }
+    }
+
+    fn take(&self) -> Turn<'_> {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self
+            .freed
+            .wait_while(free, |free| *free == 0)
+            .unwrap_or_else(PoisonError::into_inner);
+        *free -= 1;
+        Turn(self)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.0.freed.notify_one();
+    }
+}

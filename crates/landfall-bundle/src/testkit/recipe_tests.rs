@@ -1,0 +1,408 @@
+//! Bundles with recipes: packed, rebuilt, damaged and forged.
+
+use super::sample::{Memory, Packed, noise, sample, today, write};
+use crate::format::blob_recipe::BlobRecipe;
+use crate::format::contents::ContentsIndex;
+use crate::*;
+use flate2::{Compression, write::GzEncoder};
+use landfall_content::{BlobChain, BlobRead, ContentError};
+use landfall_item::LockedImage;
+use landfall_item::lockfile::Lock;
+use landfall_model::report::SilentProgress;
+use landfall_model::{Descriptor, Digest, media_type};
+use std::io::Read;
+use std::sync::Arc;
+
+/// A layer with these files, compressed.
+fn layer(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
+    for (path, content) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        archive.append_data(&mut header, path, *content).unwrap();
+    }
+    archive.into_inner().unwrap().finish().unwrap()
+}
+
+/// A program whose addresses are `shift` higher.
+fn program(shift: u32) -> Vec<u8> {
+    let mut program = noise(200_000);
+    for at in (0..program.len() - 4).step_by(101) {
+        let address = u32::from_le_bytes(program[at..at + 4].try_into().unwrap());
+        program[at..at + 4].copy_from_slice(&(address.wrapping_add(shift)).to_le_bytes());
+    }
+    program
+}
+
+/// The version `tag` of an image whose layer has a program.
+fn image(memory: &mut Memory, tag: &str, shift: u32) -> (LockedImage, Descriptor) {
+    let bytes = layer(&[
+        ("bin/app", &program(shift)),
+        ("etc/version", tag.as_bytes()),
+    ]);
+    let layer = memory.put(&bytes, "application/vnd.oci.image.layer.v1.tar+gzip");
+    let config = memory.put(
+        format!("{{\"tag\":\"{tag}\"}}").as_bytes(),
+        media_type::OCI_CONFIG,
+    );
+    let manifest =
+        serde_json::json!({"schemaVersion": 2, "config": config, "layers": [layer]}).to_string();
+    let top = memory.put(manifest.as_bytes(), media_type::OCI_MANIFEST);
+    let name = format!("h.example/app:{tag}");
+    let image = LockedImage {
+        blobs: vec![config, layer.clone()],
+        ..LockedImage::new(name.parse().unwrap(), top)
+    };
+    (image, layer)
+}
+
+fn lock(images: Vec<LockedImage>) -> Lock {
+    Lock {
+        images,
+        ..sample().1
+    }
+}
+
+/// A version that was delivered, and the next one.
+struct Versions {
+    memory: Arc<Memory>,
+    old: Lock,
+    new: Lock,
+    old_layer: Descriptor,
+    new_layer: Descriptor,
+}
+
+fn versions() -> Versions {
+    let (mut memory, _) = sample();
+    let (old, old_layer) = image(&mut memory, "1", 0);
+    let (new, new_layer) = image(&mut memory, "2", 64);
+    let memory = Arc::new(memory);
+    Versions {
+        memory,
+        old: lock(vec![old]),
+        new: lock(vec![new]),
+        old_layer,
+        new_layer,
+    }
+}
+
+fn pack(memory: &Memory, lock: &Lock, since: &[&Lock]) -> (Packed, RecipeSummary) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("B");
+    let bases: Vec<DeltaBase> = since.iter().map(|lock| DeltaBase::lock(lock)).collect();
+    let mut plan = PackPlan::delta(lock, memory, &bases, today()).unwrap();
+    let locks: Vec<Lock> = since.iter().map(|lock| (*lock).clone()).collect();
+    let old = OldContent {
+        locks: &locks,
+        bases: &bases,
+        blobs: memory,
+    };
+    let summary = plan_recipes(&mut plan, lock, memory, &old, dir.path(), &SilentProgress).unwrap();
+    write(
+        &plan,
+        memory,
+        &path,
+        PackOptions { level: 3 },
+        &SilentProgress,
+    )
+    .unwrap();
+    (Packed { _dir: dir, path }, summary)
+}
+
+/// The content of these sources, and what the recipes of `bundles` rebuild from it.
+fn rebuilt(sources: Vec<Arc<dyn BlobRead>>, bundles: &[Bundle]) -> RebuiltBlobs {
+    RebuiltBlobs::new(
+        Arc::new(BlobChain(sources)),
+        bundles,
+        std::env::temp_dir(),
+        1 << 20,
+    )
+}
+
+fn read(blobs: &dyn BlobRead, blob: &Descriptor) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let mut reader = blobs
+        .open(&blob.digest, 0)
+        .map_err(|error| error.to_string())?;
+    reader
+        .read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
+    Ok(bytes)
+}
+
+#[test]
+fn a_changed_layer_is_carried_as_a_recipe_and_rebuilt_from_the_old_one() {
+    let Versions {
+        memory,
+        old,
+        new,
+        old_layer,
+        new_layer,
+    } = versions();
+    let (packed, summary) = pack(&memory, &new, &[&old]);
+    assert_eq!(summary.patched, 1, "{summary:?}");
+    assert!(
+        summary.recipe_bytes * 10 < summary.patched_bytes,
+        "{summary:?}"
+    );
+    assert_eq!(packed.problems(), "");
+    let bundle = Bundle::open(&packed.path).unwrap();
+    assert_eq!(bundle.contents().requires, ["delta", "recipe"]);
+    assert_eq!(
+        bundle.contents().references,
+        std::slice::from_ref(&old_layer)
+    );
+    assert_eq!(bundle.stat(&new_layer.digest).unwrap(), None);
+    let (base, _) = pack(&memory, &old, &[]);
+    let base = Bundle::open(&base.path).unwrap();
+    let blobs = rebuilt(
+        vec![Arc::new(bundle.clone()), Arc::new(base)],
+        std::slice::from_ref(&bundle),
+    );
+    assert_eq!(blobs.stat(&new_layer.digest).unwrap(), Some(new_layer.size));
+    assert_eq!(
+        read(&blobs, &new_layer).unwrap(),
+        memory.blobs[&new_layer.digest]
+    );
+    let mut end = Vec::new();
+    blobs
+        .open(&new_layer.digest, new_layer.size - 5)
+        .unwrap()
+        .read_to_end(&mut end)
+        .unwrap();
+    assert_eq!(
+        end,
+        memory.blobs[&new_layer.digest][new_layer.size as usize - 5..]
+    );
+    assert_eq!(blobs.missing(&bundle).unwrap(), []);
+}
+
+#[test]
+fn packing_again_gives_the_same_bytes() {
+    let Versions {
+        memory, old, new, ..
+    } = versions();
+    let pack = || std::fs::read(&pack(&memory, &new, &[&old]).0.path).unwrap();
+    assert!(pack() == pack());
+}
+
+#[test]
+fn what_cannot_be_rebuilt_is_named_before_anything_is_read() {
+    let Versions {
+        memory,
+        old,
+        new,
+        old_layer,
+        new_layer,
+    } = versions();
+    let bundle = Bundle::open(&pack(&memory, &new, &[&old]).0.path).unwrap();
+    let blobs = rebuilt(
+        vec![Arc::new(bundle.clone())],
+        std::slice::from_ref(&bundle),
+    );
+    assert_eq!(blobs.stat(&new_layer.digest).unwrap(), None);
+    let missing = blobs.missing(&bundle).unwrap();
+    assert_eq!(missing.len(), 1);
+    assert_eq!(
+        (&missing[0].blob, &missing[0].missing),
+        (&new_layer, &vec![old_layer.digest])
+    );
+    assert!(matches!(
+        blobs.open(&new_layer.digest, 0),
+        Err(ContentError::Missing { .. })
+    ));
+}
+
+#[test]
+fn a_damaged_base_never_gives_wrong_bytes() {
+    let Versions {
+        memory,
+        old,
+        new,
+        old_layer,
+        new_layer,
+    } = versions();
+    let bundle = Bundle::open(&pack(&memory, &new, &[&old]).0.path).unwrap();
+    // other valid layers of the same size and of another one, and bytes that are no layer
+    let mut wrong = layer(&[("bin/app", &program(7)), ("etc/version", b"1")]);
+    wrong.resize(old_layer.size as usize, 0);
+    for bytes in [wrong, layer(&[("a", b"b")]), noise(old_layer.size as usize)] {
+        let mut damaged = Memory::default();
+        damaged.blobs.insert(old_layer.digest.clone(), bytes);
+        damaged
+            .sizes
+            .insert(old_layer.digest.clone(), old_layer.size);
+        let blobs = rebuilt(
+            vec![Arc::new(bundle.clone()), Arc::new(damaged)],
+            std::slice::from_ref(&bundle),
+        );
+        assert!(read(&blobs, &new_layer).is_err());
+    }
+}
+
+#[test]
+fn deltas_are_chained() {
+    let (mut memory, _) = sample();
+    let made: Vec<(LockedImage, Descriptor)> = (0..4)
+        .map(|number| image(&mut memory, &number.to_string(), 8 * number))
+        .collect();
+    let memory = Arc::new(memory);
+    let locks: Vec<Lock> = made
+        .iter()
+        .map(|(image, _)| lock(vec![image.clone()]))
+        .collect();
+    let bundles: Vec<Bundle> = (0..4)
+        .map(|number| {
+            let since: Vec<&Lock> = locks[..number].last().into_iter().collect();
+            Bundle::open(&pack(&memory, &locks[number], &since).0.path).unwrap()
+        })
+        .collect();
+    let sources = bundles
+        .iter()
+        .map(|bundle| Arc::new(bundle.clone()) as Arc<dyn BlobRead>)
+        .collect();
+    let blobs = rebuilt(sources, &bundles);
+    for (_, layer) in &made {
+        assert_eq!(read(&blobs, layer).unwrap(), memory.blobs[&layer.digest]);
+    }
+}
+
+#[test]
+fn versions_within_one_bundle_are_patched_too() {
+    let (mut memory, _) = sample();
+    let made: Vec<(LockedImage, Descriptor)> = (0..3)
+        .map(|number| image(&mut memory, &number.to_string(), 8 * number))
+        .collect();
+    let lock = lock(made.iter().map(|(image, _)| image.clone()).collect());
+    let (packed, summary) = pack(&memory, &lock, &[]);
+    assert_eq!(summary.patched, 2, "{summary:?}");
+    assert_eq!(packed.problems(), "");
+    let bundle = Bundle::open(&packed.path).unwrap();
+    assert_eq!(bundle.contents().requires, ["recipe"]);
+    assert_eq!(bundle.bases(), []);
+    let blobs = rebuilt(
+        vec![Arc::new(bundle.clone())],
+        std::slice::from_ref(&bundle),
+    );
+    for (_, layer) in &made {
+        assert_eq!(read(&blobs, layer).unwrap(), memory.blobs[&layer.digest]);
+    }
+}
+
+#[test]
+fn many_readers_at_once_share_what_is_rebuilt() {
+    let Versions {
+        memory,
+        old,
+        new,
+        new_layer,
+        ..
+    } = versions();
+    let bundle = Bundle::open(&pack(&memory, &new, &[&old]).0.path).unwrap();
+    let blobs = rebuilt(
+        vec![memory_without(&memory, &new_layer)],
+        std::slice::from_ref(&bundle),
+    );
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                assert_eq!(
+                    read(&blobs, &new_layer).unwrap(),
+                    memory.blobs[&new_layer.digest]
+                );
+            });
+        }
+    });
+}
+
+fn memory_without(memory: &Memory, blob: &Descriptor) -> Arc<dyn BlobRead> {
+    let mut blobs = memory.blobs.clone();
+    blobs.remove(&blob.digest);
+    Arc::new(Memory {
+        blobs,
+        ..Memory::default()
+    })
+}
+
+#[test]
+fn forged_lists_of_recipes_are_refused() {
+    let Versions {
+        memory,
+        old,
+        new,
+        old_layer,
+        new_layer,
+    } = versions();
+    let other = Digest::sha256(b"another blob");
+    type Forgery<'a> = &'a dyn Fn(&mut ContentsIndex);
+    let recipe =
+        |blob: Descriptor, from: Vec<Digest>, entry: String| BlobRecipe { blob, entry, from };
+    let forgeries: [(&str, Forgery<'_>); 8] = [
+        ("a base that is not listed", &|index| {
+            index.recipes[0].from = vec![other.clone()]
+        }),
+        ("its own base", &|index| {
+            index.recipes[0].from = vec![new_layer.digest.clone()]
+        }),
+        ("no entry", &|index| {
+            index.recipes[0].entry = "landfall-recipe-0".into()
+        }),
+        ("the word is missing", &|index| {
+            index.requires = vec!["delta".into()]
+        }),
+        ("a reference that nothing uses", &|index| {
+            index.recipes[0].from.clear()
+        }),
+        ("too many bases", &|index| {
+            index.recipes[0].from = vec![old_layer.digest.clone(); 9];
+        }),
+        ("omitted as well", &|index| {
+            index.omitted = vec![new_layer.clone()]
+        }),
+        ("twice", &|index| {
+            let first = index.recipes[0].clone();
+            index
+                .recipes
+                .push(recipe(first.blob, first.from, first.entry));
+        }),
+    ];
+    for (what, forge) in forgeries {
+        let (packed, _) = pack(&memory, &new, &[&old]);
+        packed.reseal(|index, _| forge(index));
+        assert_ne!(packed.problems(), "", "{what}");
+        assert!(Bundle::open(&packed.path).is_err(), "{what}");
+    }
+    // a recipe for a blob that the lock does not list is found by verification
+    let (packed, _) = pack(&memory, &new, &[&old]);
+    packed.reseal(|index, _| index.recipes[0].blob.digest = other.clone());
+    assert_ne!(packed.problems(), "");
+}
+
+#[test]
+fn a_recipe_with_any_byte_changed_is_an_error() {
+    let Versions {
+        memory,
+        old,
+        new,
+        new_layer,
+        ..
+    } = versions();
+    let (packed, _) = pack(&memory, &new, &[&old]);
+    let bundle = Bundle::open(&packed.path).unwrap();
+    let contents = bundle.contents();
+    let name = &contents.recipes[0].entry;
+    let place = contents
+        .entries
+        .iter()
+        .position(|entry| entry.name == *name)
+        .unwrap();
+    let size = contents.entries[place].size as usize;
+    let old_blobs = memory_without(&memory, &new_layer);
+    for at in (0..size).step_by(size / 150 + 1).chain(0..60) {
+        packed.replace(place, |content| content[at] ^= 0x41);
+        let bundle = Bundle::open(&packed.path).unwrap();
+        let blobs = rebuilt(vec![Arc::clone(&old_blobs)], std::slice::from_ref(&bundle));
+        assert!(read(&blobs, &new_layer).is_err(), "byte {at}");
+        packed.replace(place, |content| content[at] ^= 0x41);
+    }
+}
