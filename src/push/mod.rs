@@ -32,6 +32,7 @@ mod problem;
 #[cfg(feature = "cli")]
 mod prune;
 mod receipt;
+mod references;
 mod referrers;
 mod refusal;
 mod run;
@@ -49,6 +50,7 @@ pub(crate) use problem::ProblemKind;
 #[cfg(feature = "cli")]
 pub(crate) use prune::{Needed, PruneScope, Pruned, prune};
 pub(crate) use receipt::{PrunedManifest, Receipt};
+pub(crate) use references::References;
 pub(crate) use run::{PushContent, push};
 #[cfg(feature = "cli")]
 pub(crate) use status::{RegistryTag, StatusScope, TagStatus, status};

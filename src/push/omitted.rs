@@ -4,6 +4,7 @@
 
 use super::plan::Delivery;
 use super::problem::{Problem, ProblemKind};
+use super::references::{References, fetch_references};
 use super::uploader::Uploader;
 use futures_util::future::BoxFuture;
 use landfall_content::registry::RegistrySession;
@@ -21,13 +22,15 @@ pub struct Omitted {
     /// The omitted blobs, each with repositories that may have it, in addition to the destinations
     /// of the images that need it.
     pub blobs: BTreeMap<Digest, BTreeSet<String>>,
+    /// How blobs that are nowhere can be rebuilt.
+    pub(crate) references: References,
     /// The help text of the message if the registry lacks one of them.
     pub advice: String,
 }
 
 /// An omitted blob that a delivery needs.
-struct OmittedBlob<'a> {
-    blob: Descriptor,
+pub(super) struct OmittedBlob<'a> {
+    pub(super) blob: Descriptor,
     /// The deliveries that need it.
     stops: Vec<usize>,
     /// Repositories that may have it.
@@ -71,6 +74,16 @@ pub(super) async fn locate_omitted(
             Err(error) => missing.push((wanted, format!(": {error}"))),
         }
     }
+    let destinations = deliveries
+        .iter()
+        .map(|delivery| delivery.destination.repository.clone());
+    let missing = fetch_references(
+        uploader,
+        &omitted.references,
+        missing,
+        &destinations.collect(),
+    )
+    .await;
     // the deliveries mount these blobs from the repositories that were found
     for (digest, repository) in &repositories {
         uploader

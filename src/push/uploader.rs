@@ -45,6 +45,8 @@ pub(super) struct Uploader {
     pub(super) source: Arc<dyn PartSource>,
     pub(super) progress: Arc<dyn Progress>,
     pub(super) limits: Limits,
+    /// Whether nothing is written to the registry.
+    pub(super) dry_run: bool,
     /// Limits the uploads that run at once.
     pub(super) slots: UploadSlots,
     /// What to do if the registry refuses an index with missing children.
@@ -85,6 +87,7 @@ impl Uploader {
             source,
             progress,
             limits,
+            dry_run: options.dry_run,
             slots: UploadSlots::new(limits.jobs),
             index: options.index,
             refuses_sparse: AtomicBool::new(false),

@@ -2,18 +2,18 @@
 
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::{CliError, Context};
-use crate::push::{Omitted, Receipt};
+use crate::push::{Omitted, Receipt, References};
 use landfall_bundle::{BaseName, Bundle, RebuiltBlobs, scratch_folder};
 use landfall_content::LockEntry;
 use landfall_content::{BlobChain, BlobRead, ContentError, MissingBlob, missing_blobs};
-use landfall_model::human_size;
-use landfall_model::report::count_of;
-use std::collections::BTreeSet;
+use landfall_model::report::{Progress, count_of};
+use landfall_model::{Digest, human_size};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The most bytes of rebuilt blobs that are kept for further reads.
-const KEPT_BYTES: u64 = 8 << 30;
+pub(crate) const KEPT_BYTES: u64 = 8 << 30;
 
 /// A bundle, its bases, and all content of them.
 pub(crate) struct BundleWithBases {
@@ -76,6 +76,28 @@ impl BundleWithBases {
         Ok(together)
     }
 
+    /// Rebuilds every blob of the bundle that it has a recipe for. Does nothing if the bundle uses
+    /// blobs of its bases and none was named.
+    pub(crate) fn prove_recipes(&self, progress: &dyn Progress) -> Result<(), CliError> {
+        let recipes = &self.bundle.contents().recipes;
+        let is_alone = self.bases.is_empty() && !self.bundle.references().is_empty();
+        if recipes.is_empty() || is_alone {
+            return Ok(());
+        }
+        let bytes = recipes.iter().map(|recipe| recipe.blob.size).sum();
+        progress.begin("rebuild", recipes.len() as u64, bytes);
+        let result = recipes.iter().try_for_each(|recipe| {
+            let blob = &recipe.blob;
+            // opening a rebuilt blob compares its digest
+            self.blobs.open(&blob.digest, 0).map_err(unreadable)?;
+            progress.bytes(blob.size);
+            progress.item(&blob.digest.to_string());
+            Ok(())
+        });
+        progress.end();
+        result
+    }
+
     /// Refuses a delta if content that `entries` need is missing from all sources.
     pub(crate) fn check_complete<'a>(
         &self,
@@ -107,16 +129,33 @@ impl BundleWithBases {
         let named: Vec<_> = named
             .chain(self.receipts.iter().map(|receipt| &receipt.blobs))
             .collect();
-        let blobs = lacking.into_iter().map(|lacking| {
-            let digest = lacking.blob.digest;
-            let repositories = named
-                .iter()
-                .filter_map(|repositories| repositories.get(&digest).cloned())
-                .collect();
-            (digest, repositories)
-        });
+        let with_repositories = |digests: BTreeSet<Digest>| -> BTreeMap<Digest, BTreeSet<String>> {
+            let repositories = |digest: &Digest| {
+                let found = named
+                    .iter()
+                    .filter_map(|repositories| repositories.get(digest));
+                found.cloned().collect()
+            };
+            digests
+                .into_iter()
+                .map(|digest| (digest.clone(), repositories(&digest)))
+                .collect()
+        };
+        let bundles = std::iter::once(&self.bundle).chain(&self.bases);
+        let references = bundles.flat_map(Bundle::references);
         Ok(Omitted {
-            blobs: blobs.collect(),
+            blobs: with_repositories(
+                lacking
+                    .into_iter()
+                    .map(|lacking| lacking.blob.digest)
+                    .collect(),
+            ),
+            references: References {
+                rebuilt: self.rebuilt.clone(),
+                repositories: with_repositories(
+                    references.map(|blob| blob.digest.clone()).collect(),
+                ),
+            },
             advice: advice(&self.bundle, &self.bases),
         })
     }
@@ -198,6 +237,31 @@ pub(crate) fn base_lines(bundle: &Bundle) -> String {
             )
         })
         .collect()
+}
+
+/// How much a bundle carries as patches: `3 blobs (12 MB) in 800 kB`.
+pub(crate) fn patched_size(bundle: &Bundle) -> String {
+    let contents = bundle.contents();
+    let blobs = contents
+        .recipes
+        .iter()
+        .fold(0u64, |sum, recipe| sum.saturating_add(recipe.blob.size));
+    let names: BTreeSet<&str> = contents
+        .recipes
+        .iter()
+        .map(|recipe| &*recipe.entry)
+        .collect();
+    let entries = contents
+        .entries
+        .iter()
+        .filter(|entry| names.contains(&*entry.name));
+    let patches = entries.fold(0u64, |sum, entry| sum.saturating_add(entry.size));
+    format!(
+        "{} ({}) in {}",
+        count_of(contents.recipes.len(), "blob"),
+        human_size(blobs),
+        human_size(patches)
+    )
 }
 
 /// How much a delta omits: `3 blobs (12 MB)`.

@@ -1,6 +1,6 @@
 //! `landfall ls`: lists the content of a bundle or a lock.
 
-use crate::cli::shared::bundle_with_bases::{base_lines, omitted_size, unreadable};
+use crate::cli::shared::bundle_with_bases::{base_lines, omitted_size, patched_size, unreadable};
 use crate::cli::shared::failed_items::item_line;
 use crate::cli::shared::listing::{count, line, lines, platforms, referrer_counts, unique_bytes};
 use crate::cli::shared::opened_file::OpenedFile;
@@ -9,11 +9,11 @@ use clap::Args;
 use landfall_bundle::{Bundle, volume_locations};
 use landfall_content::{BlobRead, LockEntry, missing_blobs};
 use landfall_item::lockfile::losses;
-use landfall_model::human_size;
 use landfall_model::report::{ItemStatus, ReportItem, RunReport, count_of};
 use landfall_model::sign::Signature;
+use landfall_model::{Digest, human_size};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 /// List the content of a bundle or lock
@@ -185,13 +185,23 @@ fn unchecked_signatures(bundle: &Bundle) -> String {
 
 /// The lines about a delta: each blob that it omits and the items that need it.
 fn left_out(bundle: &Bundle, entries: &[LockEntry]) -> Result<String, CliError> {
+    let patches = if bundle.has_recipes() {
+        format!("patches of {}\n", patched_size(bundle))
+    } else {
+        String::new()
+    };
     if bundle.omitted().is_empty() {
-        return Ok(String::new());
+        return Ok(patches + &base_lines(bundle));
     }
     let mut text = format!("a delta, which omits {}\n", omitted_size(bundle));
-    for lacking in missing_blobs(entries, bundle).map_err(unreadable)? {
+    let omitted: HashSet<&Digest> = bundle.omitted().iter().map(|blob| &blob.digest).collect();
+    let lacking = missing_blobs(entries, bundle).map_err(unreadable)?;
+    for lacking in lacking
+        .iter()
+        .filter(|lacking| omitted.contains(&lacking.blob.digest))
+    {
         let (digest, size) = (lacking.blob.digest.short(12), human_size(lacking.blob.size));
         text += &format!("  {digest}  {size:>8}  for {}\n", lacking.items.join(", "));
     }
-    Ok(text + &base_lines(bundle))
+    Ok(text + &patches + &base_lines(bundle))
 }

@@ -7,6 +7,7 @@ use crate::cli::shared::failed_items::loss_lines;
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::output_file::check_output;
 use crate::cli::shared::package_changes::package_tables;
+use crate::cli::shared::patch_lines::patch_lines;
 use crate::cli::shared::remote_bundle::object;
 use crate::cli::shared::store_location::StoreLocation;
 use crate::cli::shared::summary::{good_of_all, lost_count};
@@ -201,7 +202,12 @@ impl RefreshCommand {
         report: &mut RunReport,
         context: &Context,
     ) -> String {
-        let RefreshedBundle { plan, packed, keys } = bundle;
+        let RefreshedBundle {
+            plan,
+            packed,
+            patched,
+            keys,
+        } = bundle;
         let Some(written) = packed else {
             return "no bundle was written, because items are missing; --allow-partial writes one \
                     without them\n"
@@ -221,6 +227,7 @@ impl RefreshCommand {
             let omitted = plan.omitted.iter().map(|blob| blob.size).sum();
             text += &format!("  left out          {}\n", human_size(omitted));
         }
+        text += &patch_lines(patched.as_ref());
         text
     }
 }

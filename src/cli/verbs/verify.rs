@@ -1,6 +1,8 @@
 //! `landfall verify`: checks that a bundle is intact, and that it is the approved one.
 
-use crate::cli::shared::bundle_with_bases::{BundleWithBases, base_lines, omitted_size};
+use crate::cli::shared::bundle_with_bases::{
+    BundleWithBases, base_lines, omitted_size, patched_size,
+};
 use crate::cli::shared::failed_items::item_line;
 use crate::cli::shared::listing::{count, lines, unique_bytes};
 use crate::cli::shared::open_bundle::{AcceptedBundle, BundleRequirements, put_first};
@@ -70,6 +72,9 @@ impl VerifyCommand {
             let work = tokio::task::spawn_blocking(move || {
                 for bundle in std::iter::once(&together.bundle).chain(&together.bases) {
                     bundle::verify_shard(bundle, shard, &*progress)?;
+                }
+                if shard.is_first() {
+                    together.prove_recipes(&*progress)?;
                 }
                 self.outcome(&carried, shard)
             });
@@ -141,6 +146,34 @@ impl VerifyCommand {
 
     /// The lines about a delta: what it omits, and where that content is.
     fn delta_lines(&self, bundle: &Bundle) -> String {
+        self.omission_lines(bundle) + &self.recipe_lines(bundle)
+    }
+
+    /// The lines about the patches of a bundle.
+    fn recipe_lines(&self, bundle: &Bundle) -> String {
+        if !bundle.has_recipes() {
+            return String::new();
+        }
+        let is_proven = bundle.references().is_empty() || !self.bases.is_empty();
+        if is_proven {
+            format!(
+                "  patched           {}, all rebuilt\n",
+                patched_size(bundle)
+            )
+        } else {
+            let needs = if bundle.omitted().is_empty() {
+                base_lines(bundle)
+            } else {
+                String::new()
+            };
+            format!(
+                "  patched           {}, not rebuilt without a base\n{needs}",
+                patched_size(bundle)
+            )
+        }
+    }
+
+    fn omission_lines(&self, bundle: &Bundle) -> String {
         match (bundle.omitted().is_empty(), self.bases.is_empty()) {
             (true, _) => String::new(),
             (false, true) => format!(

@@ -22,7 +22,7 @@ mod rebuilt_blobs;
 
 pub(crate) use make::RecipeFile;
 pub use plan::{OldContent, RecipeSummary, UnpatchedBlob, plan_recipes};
-pub use rebuilt_blobs::{RebuildError, RebuiltBlobs};
+pub use rebuilt_blobs::{BaseWriter, RebuildError, RebuiltBlobs};
 
 use std::path::{Path, PathBuf};
 

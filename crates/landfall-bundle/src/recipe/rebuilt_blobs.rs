@@ -1,13 +1,13 @@
 //! Content with all blobs that recipes rebuild from it.
 
-use super::plain_file::{PlainFile, TemporaryFile, write_plain};
+use super::plain_file::{PlainFile, TemporaryFile, TemporaryFileWriter, write_plain};
 use super::rebuild::rebuild;
 use crate::format::blob_recipe::{BlobRecipe, RecipeHeader};
 use crate::read::Bundle;
-use landfall_content::{BlobRead, ContentError};
-use landfall_model::{Descriptor, Digest};
+use landfall_content::{BlobRead, ContentError, FileStamp, VerifiedRead};
+use landfall_model::{Descriptor, Digest, Hasher};
 use std::collections::{HashMap, HashSet};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,6 +23,8 @@ pub struct RebuiltBlobs {
     /// The content that needs no recipe.
     content: Arc<dyn BlobRead>,
     recipes: HashMap<Digest, Vec<KnownRecipe>>,
+    /// Blobs that were added after the bundles were opened.
+    added: Mutex<HashMap<Digest, Arc<TemporaryFile>>>,
     folder: PathBuf,
     /// The most bytes of rebuilt blobs that are kept. A blob that is being read stays readable.
     limit: u64,
@@ -77,6 +79,7 @@ impl RebuiltBlobs {
         RebuiltBlobs {
             content,
             recipes,
+            added: Mutex::default(),
             folder,
             limit,
             cache: Mutex::default(),
@@ -109,6 +112,66 @@ impl RebuiltBlobs {
         Ok(errors)
     }
 
+    /// The blobs that must be added before this one can be rebuilt; `None` if there is no recipe for
+    /// it.
+    ///
+    /// # Errors
+    /// When content cannot be examined.
+    pub fn missing_bases(&self, digest: &Digest) -> Result<Option<Vec<Descriptor>>, ContentError> {
+        let Some(known) = self.recipes.get(digest).and_then(|known| known.first()) else {
+            return Ok(None);
+        };
+        let mut missing = Vec::new();
+        let mut pending = vec![known];
+        let mut seen = HashSet::new();
+        while let Some(KnownRecipe { bundle, recipe }) = pending.pop() {
+            for base in &recipe.from {
+                if !seen.insert(base.clone()) || self.stat(base)?.is_some() {
+                    continue;
+                }
+                let reference = bundle.references().iter().find(|blob| blob.digest == *base);
+                match (
+                    self.recipes.get(base).and_then(|known| known.first()),
+                    reference,
+                ) {
+                    (Some(known), _) => pending.push(known),
+                    (None, Some(blob)) => missing.push(blob.clone()),
+                    // an entry of the bundle that cannot be read
+                    (None, None) => return Ok(None),
+                }
+            }
+        }
+        Ok(Some(missing))
+    }
+
+    /// Begins to add a blob that recipes use.
+    ///
+    /// # Errors
+    /// When the temporary folder cannot be written.
+    pub fn base_writer(&self, blob: &Descriptor) -> io::Result<BaseWriter<'_>> {
+        Ok(BaseWriter {
+            blobs: self,
+            blob: blob.clone(),
+            hasher: Hasher::new(blob.digest.algorithm()),
+            written: 0,
+            out: TemporaryFile::writer(&self.folder)?,
+        })
+    }
+
+    /// A blob that was added.
+    fn added(&self, digest: &Digest) -> Option<Arc<TemporaryFile>> {
+        let added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
+        added.get(digest).cloned()
+    }
+
+    /// The size of a blob that needs no recipe.
+    fn stat_plain(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+        match self.added(digest) {
+            Some(file) => Ok(Some(file.size())),
+            None => self.content.stat(digest),
+        }
+    }
+
     /// A recipe for the blob whose bases can all be read. `above` are the blobs that need this one.
     fn usable(
         &self,
@@ -126,8 +189,7 @@ impl RebuiltBlobs {
         for known in recipes {
             let mut is_usable = true;
             for base in &known.recipe.from {
-                is_usable =
-                    self.content.stat(base)?.is_some() || self.usable(base, above)?.is_some();
+                is_usable = self.stat_plain(base)?.is_some() || self.usable(base, above)?.is_some();
                 if !is_usable {
                     break;
                 }
@@ -197,7 +259,7 @@ impl RebuiltBlobs {
 
 impl BlobRead for RebuiltBlobs {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
-        if let Some(size) = self.content.stat(digest)? {
+        if let Some(size) = self.stat_plain(digest)? {
             return Ok(Some(size));
         }
         let known = self.usable(digest, &mut HashSet::new())?;
@@ -205,6 +267,9 @@ impl BlobRead for RebuiltBlobs {
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        if let Some(file) = self.added(digest) {
+            return Ok(Box::new(file.reader(offset)));
+        }
         if self.content.stat(digest)?.is_some() {
             return self.content.open(digest, offset);
         }
@@ -216,6 +281,66 @@ impl BlobRead for RebuiltBlobs {
             return self.content.open_whole(digest);
         }
         self.open(digest, 0)
+    }
+}
+
+impl VerifiedRead for RebuiltBlobs {
+    fn file_stamps(&self, _: &Digest) -> Result<Vec<FileStamp>, ContentError> {
+        // a temporary file without a name, which nobody else can change
+        Ok(Vec::new())
+    }
+}
+
+/// Adds a blob to [`RebuiltBlobs`].
+pub struct BaseWriter<'a> {
+    blobs: &'a RebuiltBlobs,
+    blob: Descriptor,
+    hasher: Hasher,
+    written: u64,
+    out: TemporaryFileWriter,
+}
+
+impl BaseWriter<'_> {
+    /// The number of bytes so far.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Appends bytes of the blob.
+    ///
+    /// # Errors
+    /// When the temporary file cannot be written, or the blob becomes too long.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.written += bytes.len() as u64;
+        if self.written > self.blob.size {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "it is longer than its size",
+            ));
+        }
+        self.hasher.update(bytes);
+        self.out.write_all(bytes)
+    }
+
+    /// Adds the blob.
+    ///
+    /// # Errors
+    /// When the bytes do not have the digest, or cannot be written.
+    pub fn finish(self) -> io::Result<()> {
+        if self.hasher.finish() != self.blob.digest {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "it does not have its digest",
+            ));
+        }
+        let file = Arc::new(self.out.finish()?);
+        let mut added = self
+            .blobs
+            .added
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        added.insert(self.blob.digest, file);
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@
 mod node_guides;
 mod published;
 
-use crate::cli::shared::bundle_with_bases::{missing_content, unreadable};
+use crate::cli::shared::bundle_with_bases::{KEPT_BYTES, missing_content, needs_bases, unreadable};
 use crate::cli::shared::open_bundle::BundleRequirements;
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::packages_key::PackagesKey;
@@ -15,7 +15,7 @@ use crate::cli::shared::{
 };
 use crate::client::Client;
 use clap::Args;
-use landfall_bundle::{Bundle, volume_locations};
+use landfall_bundle::{Bundle, RebuiltBlobs, scratch_folder, volume_locations};
 use landfall_content::{BlobChain, BlobRead, VerifiedRead, missing_blobs};
 use landfall_model::report::{EntryCount, RunReport};
 use landfall_model::{Digest, Limits, TargetRegistry, parse_size};
@@ -294,6 +294,20 @@ impl ServeCommand {
         if self.with_store {
             content.push(context.served_store()?);
         }
+        let with_recipes: Vec<Bundle> = given
+            .iter()
+            .filter(|bundle| bundle.has_recipes())
+            .cloned()
+            .collect();
+        if !with_recipes.is_empty() {
+            let sources = content
+                .iter()
+                .map(|blobs| Arc::clone(blobs) as Arc<dyn BlobRead>);
+            let sources = Arc::new(BlobChain(sources.collect()));
+            let folder = scratch_folder();
+            let rebuilt = RebuiltBlobs::new(sources, &with_recipes, folder, KEPT_BYTES);
+            content.push(Arc::new(rebuilt));
+        }
         let mut all: Vec<ServedBundle> = bundles
             .iter()
             .map(|bundle| served(bundle, &given, &content))
@@ -406,7 +420,7 @@ fn served(
 ) -> Result<ServedBundle, CliError> {
     let lock = bundle.available_lock()?;
     let mut blobs: Arc<dyn BlobRead> = Arc::new(bundle.clone());
-    if !bundle.omitted().is_empty() {
+    if needs_bases(bundle) || bundle.has_recipes() {
         blobs = Arc::new(BlobChain(
             std::iter::once(blobs)
                 .chain(content.iter().map(|blobs| blobs.clone() as _))
