@@ -1,0 +1,146 @@
+//! Blobs that recipes of the bundle use and that no file contains. If the registry has them, as it
+//! does when an older bundle was delivered to it, they are downloaded before the first upload.
+
+use super::omitted::OmittedBlob;
+use super::uploader::Uploader;
+use futures_util::StreamExt as _;
+use landfall_bundle::RebuiltBlobs;
+use landfall_content::registry::RegistrySession;
+use landfall_model::{Descriptor, Digest};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The blobs that recipes use, each with the repositories that receipts name for it.
+#[derive(Clone, Default)]
+pub(crate) struct References {
+    /// Rebuilds blobs once it has the references. `None` if no bundle has recipes.
+    pub(crate) rebuilt: Option<std::sync::Arc<RebuiltBlobs>>,
+    /// The repositories of the registry that have a reference, according to receipts.
+    pub(crate) repositories: BTreeMap<Digest, BTreeSet<String>>,
+}
+
+impl std::fmt::Debug for References {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("References")
+            .field("repositories", &self.repositories)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Finds the references of blobs that neither a file nor the registry has, and downloads them unless
+/// the push is a dry run. Returns the blobs that still cannot be had, each with a reason.
+///
+/// `repositories` are those that the push delivers to.
+pub(super) async fn fetch_references<'a, 'b>(
+    uploader: &Uploader,
+    references: &References,
+    missing: Vec<(&'a OmittedBlob<'b>, String)>,
+    repositories: &BTreeSet<String>,
+) -> Vec<(&'a OmittedBlob<'b>, String)> {
+    let Some(rebuilt) = &references.rebuilt else {
+        return missing;
+    };
+    let mut still_missing = Vec::new();
+    // what was looked up for an earlier blob
+    let mut fetched: BTreeMap<Digest, Result<(), String>> = BTreeMap::new();
+    for (blob, reason) in missing {
+        let needed = match rebuilt.missing_bases(&blob.blob.digest) {
+            Ok(Some(needed)) => needed,
+            Ok(None) => {
+                still_missing.push((blob, reason));
+                continue;
+            }
+            Err(error) => {
+                still_missing.push((blob, format!(": {error}")));
+                continue;
+            }
+        };
+        let mut failure = None;
+        for base in needed {
+            if !fetched.contains_key(&base.digest) {
+                let named = references
+                    .repositories
+                    .get(&base.digest)
+                    .into_iter()
+                    .flatten();
+                let candidates: Vec<&String> = named.chain(repositories).collect();
+                let result = fetch(uploader, rebuilt, &base, &candidates).await;
+                fetched.insert(base.digest.clone(), result);
+            }
+            if let Some(Err(why)) = fetched.get(&base.digest) {
+                failure = Some(format!(": its patch needs {} ({why})", base.digest));
+            }
+        }
+        if let Some(failure) = failure {
+            still_missing.push((blob, failure));
+        }
+    }
+    still_missing
+}
+
+async fn fetch(
+    uploader: &Uploader,
+    rebuilt: &RebuiltBlobs,
+    base: &Descriptor,
+    candidates: &[&String],
+) -> Result<(), String> {
+    let session = &uploader.session;
+    for repository in candidates {
+        let size = session.blob_size(repository, &base.digest).await;
+        if size.map_err(|error| error.to_string())? == Some(base.size) {
+            if uploader.dry_run {
+                return Ok(());
+            }
+            return download(session, rebuilt, base, repository).await;
+        }
+    }
+    Err(format!("{} does not have it", session.host()))
+}
+
+/// Downloads a blob, continuing where a connection broke.
+async fn download(
+    session: &RegistrySession,
+    rebuilt: &RebuiltBlobs,
+    base: &Descriptor,
+    repository: &str,
+) -> Result<(), String> {
+    let mut writer = rebuilt
+        .base_writer(base)
+        .map_err(|error| error.to_string())?;
+    let mut failures_in_a_row = 0;
+    while writer.written() < base.size {
+        let before = writer.written();
+        let opened = session.blob(repository, base, before).await;
+        let (start, mut stream) = opened.map_err(|error| error.to_string())?;
+        let mut skip = before.saturating_sub(start);
+        let mut failure = None;
+        while let Some(piece) = stream.next().await {
+            match piece {
+                Ok(piece) => {
+                    // a server may ignore the range and send the blob from its beginning
+                    let skipped = skip.min(piece.len() as u64);
+                    skip -= skipped;
+                    let rest = &piece[skipped as usize..];
+                    tokio::task::block_in_place(|| writer.write(rest))
+                        .map_err(|error| error.to_string())?;
+                }
+                Err(error) => {
+                    failure = Some(error.to_string());
+                    break;
+                }
+            }
+        }
+        failures_in_a_row = if writer.written() > before {
+            0
+        } else {
+            failures_in_a_row + 1
+        };
+        if writer.written() < base.size && failures_in_a_row >= MAX_FAILURES {
+            return Err(failure.unwrap_or_else(|| "the response ended early".into()));
+        }
+    }
+    writer.finish().map_err(|error| error.to_string())
+}
+
+/// The number of responses without a new byte after which a download is given up. `landfall-http`
+/// repeats each request by itself before.
+const MAX_FAILURES: u32 = 3;
