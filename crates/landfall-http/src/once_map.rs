@@ -41,6 +41,7 @@ impl<K: Eq + Hash, V: Clone> OnceMap<K, V> {
         key: K,
         init: impl FnOnce() -> F,
     ) -> Result<(V, Option<T>), E> {
+        // stays `None` if another caller computed the value
         let mut extra = None;
         let value = self
             .get_or_try_init(key, async || {

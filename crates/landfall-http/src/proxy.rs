@@ -120,6 +120,7 @@ impl ProxyRules {
     /// # Errors
     /// If a variable does not contain the URL of a proxy.
     pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Result<ProxyRules, ProxySettingError> {
+        // an empty variable counts as unset, as in Go
         let first_set = |names: &[&'static str]| {
             names.iter().find_map(|name| {
                 let value = get(name)?;
@@ -243,6 +244,7 @@ impl ProxyUrl {
     /// # Errors
     /// If the scheme is not http or https, or the text is not a URL.
     pub fn parse(text: &str, source: &str) -> Result<ProxyUrl, ProxyUrlError> {
+        // without a scheme, it is an http proxy
         let (scheme, rest) = text
             .trim()
             .split_once("://")
@@ -297,6 +299,7 @@ fn site_proxy(
     let mut proxy = ProxyUrl::from_setting(value, &format!("proxy.{name} of the site"))?;
     // `proxy.credentials` has precedence over an account in the URL
     if let Some(account) = account {
+        // also its source, which messages name
         proxy.account = Some(account.clone());
     }
     Ok(Some(proxy))

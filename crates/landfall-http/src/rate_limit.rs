@@ -55,6 +55,7 @@ impl fmt::Display for RateLimit {
 
 /// Splits `NUMBER;w=SECONDS` into the number and the window.
 fn split(value: &str) -> Option<(u64, Option<Duration>)> {
+    // a server may send any number, so the window is bounded
     let mut words = value.split(';').map(str::trim);
     let number = words.next()?.parse().ok()?;
     let window = words.find_map(|word| word.strip_prefix("w=")?.parse().ok());

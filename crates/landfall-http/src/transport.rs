@@ -154,6 +154,7 @@ impl Transport {
     /// Returns the limiter of the host of `url`.
     pub(super) fn limiter(&self, url: &Url) -> Arc<HostLimiter> {
         let host = host_port(url);
+        // nearly always: the rules of a host are only looked up for its first request
         if let Some(limiter) = locked(&self.0.limiters).get(&host) {
             return limiter.clone();
         }

@@ -106,6 +106,7 @@ impl Seed {
             std::fs::read_to_string(manifest).with_context(|| manifest.display().to_string())?;
         let document: Value = serde_yaml::from_str(&text)?;
         let images = document["images"].as_array().cloned().unwrap_or_default();
+        // one base for all images, as registries often have it, so that deduplication matters
         let mut programs = ProgramFiles::list()?;
         let base = programs.take(12 << 20)?;
         for (count, image) in images.iter().enumerate() {
@@ -300,6 +301,7 @@ impl Seed {
     ) -> Result<Value> {
         let diff_ids: Vec<&String> = layers.iter().map(|layer| &layer.diff_id).collect();
         let config = json!({
+            // a fixed time, so that repeated runs give the same digests
             "created": "2024-01-02T03:04:05Z", "os": "linux", "architecture": arch,
             "config": {"Cmd": ["/bin/sh"]},
             "rootfs": {"type": "layers", "diff_ids": diff_ids},
@@ -369,6 +371,7 @@ impl Seed {
         let mut blobs = 0;
         let mut pending = vec![top.clone()];
         while let Some(next) = pending.pop() {
+            // registries answer 404 for a manifest whose type is not accepted
             let accepted = [OCI_INDEX, OCI_MANIFEST, DOCKER_LIST, DOCKER_MANIFEST];
             let (bytes, digest) = self
                 .client
@@ -378,6 +381,7 @@ impl Seed {
                 sha256(&bytes) == digest,
                 "{next}: the content does not match the digest {digest} of the registry"
             );
+            // a registry may answer with other content that matches its own digest
             ensure!(
                 next.digest().is_none_or(|requested| requested == digest),
                 "{next}: answered with {digest}"
@@ -388,6 +392,7 @@ impl Seed {
                 let digest = child["digest"]
                     .as_str()
                     .context("a child without a digest")?;
+                // by digest: children have no tags
                 pending.push(top.clone_with_digest(digest.to_owned()));
             }
             for blob in document["layers"]

@@ -40,6 +40,7 @@ impl BrokenReason {
         version: AptVersionId,
         group: &[AptRelation<'_>],
     ) -> BrokenReason {
+        // any version, not only candidates: the message says which one to request
         let own = universe.packages[universe.offer_of(version).package as usize].arch;
         let fitting = group
             .iter()
@@ -199,6 +200,7 @@ fn describe(
                 .iter()
                 .map(|package| package_name(universe, *package))
                 .collect();
+            // several versions of one package are adjacent
             names.dedup();
             let tried_names = match names[..] {
                 // the dependency names the package already

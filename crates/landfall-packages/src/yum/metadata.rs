@@ -112,6 +112,7 @@ impl PackedIndex {
         read: impl FnOnce(&mut dyn Read) -> Result<(), YumError>,
     ) -> Result<(), YumError> {
         let reader = decompressed(&self.bytes[..], self.compression, self.most)?;
+        // without `open-checksum`, the digest of the compressed content must do
         let Some(open_digest) = &self.open_digest else {
             return read(&mut BufReader::new(reader));
         };
@@ -197,6 +198,7 @@ impl AvailablePackages {
             let Some(first) = matching.first() else {
                 continue;
             };
+            // one package is named in full; of the others, the streams are enough
             let others: BTreeSet<&str> = matching
                 .iter()
                 .map(|package| &*package.streams)

@@ -28,6 +28,7 @@ impl<'t> RpmPin<'t> {
         if text.contains(['*', '?', ' ', '/', '(', '$']) {
             return None;
         }
+        // only known architectures: releases contain dots too, such as `2.el9`
         let arch = text
             .rsplit_once('.')
             .map(|(_, arch)| arch)

@@ -165,6 +165,7 @@ impl Pool {
     /// Removes `packages`. The ids of the others change.
     pub(super) fn hide(&mut self, packages: &[PackageId]) {
         let hidden: std::collections::HashSet<PackageId> = packages.iter().copied().collect();
+        // `retain` visits the packages in order, so the counter is their id
         let mut number = 0;
         self.packages.retain(|_| {
             number += 1;

@@ -32,6 +32,7 @@ impl StringPool {
     /// Returns a pool that holds only the empty string.
     pub(super) fn new() -> StringPool {
         let table = vec![0; 1 << 12];
+        // the empty string is id 0: relations without a version use it
         let mut strings = StringPool {
             bytes: String::new(),
             ends: Vec::new(),
@@ -89,6 +90,7 @@ impl StringPool {
     }
 
     fn grow(&mut self) {
+        // slots depend on the length of the table, so every text gets a new one
         self.table = vec![0; self.table.len() * 2];
         let mask = self.table.len() - 1;
         for number in 0..self.ends.len() {
