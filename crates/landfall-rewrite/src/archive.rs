@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_that_pax_records_say_is_that_of_the_new_content() {
+    fn pax_records_get_the_size_of_the_new_content() {
         let values = b"image: quay.io/a/b:v1\n".repeat(3);
         let long = "c/values.yaml";
         let mut tar = tar::Builder::new(Vec::new());
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_chart_is_refused() {
+    fn archives_that_are_not_charts_are_refused() {
         let plain = tgz(&[("a/values.yaml", b"x: quay.io/a/b:v1")]);
         assert!(matches!(
             rewrite_chart(&plain, &known(), RewriteOptions::default()),

@@ -93,7 +93,7 @@ pub enum ChartArchiveError {
     },
 }
 
-// what reads the entries of an archive fails with errors of the system
+// reading an entry of an archive fails with an I/O error
 impl From<std::io::Error> for ChartArchiveError {
     fn from(source: std::io::Error) -> ChartArchiveError {
         ChartArchiveError::Unpack(UnpackError::Read(source))

@@ -1,4 +1,4 @@
-//! Documents take time by their length, whatever their lines and values look like.
+//! The time for a document is linear in its length, also with unusual lines and values.
 
 use super::audit::{Inventory, audit};
 use super::tests::known;

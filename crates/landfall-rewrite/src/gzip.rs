@@ -15,12 +15,12 @@ pub(crate) fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 /// Decompresses `bytes`. `None` if the result has more than `most` bytes.
-pub(crate) fn decompress(bytes: &[u8], most: u64) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn decompress(bytes: &[u8], max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
     let mut content = Vec::new();
     MultiGzDecoder::new(bytes)
-        .take(most + 1)
+        .take(max_bytes + 1)
         .read_to_end(&mut content)?;
-    Ok((content.len() as u64 <= most).then_some(content))
+    Ok((content.len() as u64 <= max_bytes).then_some(content))
 }
 
 #[cfg(test)]
@@ -28,14 +28,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_is_unpacked_than_allowed() {
+    fn decompression_stops_at_the_limit() {
         let bytes = compress(b"eight by").unwrap();
         assert_eq!(
             decompress(&bytes, 8).unwrap().as_deref(),
             Some(b"eight by".as_slice())
         );
         assert_eq!(decompress(&bytes, 7).unwrap(), None);
-        // several members, each within the bound
+        // several members, each within the limit, which applies to their sum
         let twice = bytes.repeat(2);
         assert_eq!(
             decompress(&twice, 16).unwrap().as_deref(),

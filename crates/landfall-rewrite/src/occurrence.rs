@@ -15,9 +15,9 @@ pub struct Occurrence {
     pub inside: Option<String>,
     /// The reference as written. The parts of a split reference are joined.
     pub written: String,
-    /// What its position says about the reference.
+    /// The role of the reference, by its position.
     pub role: ReferenceRole,
-    /// What the lock says about the reference.
+    /// The meaning of the reference, by the lock.
     pub meaning: ReferenceMeaning,
     /// The offset of its first byte in the text.
     pub at: usize,
@@ -26,7 +26,7 @@ pub struct Occurrence {
     pub edits: Vec<SpanEdit>,
 }
 
-/// What the lock says about a reference.
+/// The meaning of a reference, by the lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReferenceMeaning {
     /// It refers to a locked item and must be changed.

@@ -1,6 +1,6 @@
 //! The options of a rewrite.
 
-/// What a rewrite changes besides the names of known references.
+/// Changes of a rewrite besides the names of known references.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RewriteOptions {
     /// Rewrite references in comments too.

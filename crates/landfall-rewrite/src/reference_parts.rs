@@ -79,21 +79,21 @@ pub(crate) fn part_groups(
     if groups.is_empty() {
         return Vec::new();
     }
-    // beside a `registry`, `tag` or `imageTag`, `image` is the repository
+    // in a mapping with a `registry`, `tag` or `imageTag`, `image` is the repository
     if let Some(at) = text_position(entries, "image", document) {
         add_image(&mut groups, at);
     }
     if let Some(group) = groups.get_mut("") {
         let has_registry = group.contains_key(&PartKind::Registry);
         let has_tag = group.contains_key(&PartKind::Tag);
-        // so is `name`, beside a `registry` or under a key that is named after an image
+        // so is `name`, in a mapping with a `registry` or under a key that is named after an image
         let in_image = under.is_some_and(|key| key.to_ascii_lowercase().ends_with("image"));
         if let Some(at) = text_position(entries, "name", document)
             && (has_registry || (in_image && has_tag))
         {
             group.entry(PartKind::Repository).or_insert(at);
         }
-        // beside `registry` and `image`, `version` is the tag (Calico)
+        // in a mapping with `registry` and `image`, `version` is the tag (Calico)
         if let Some(at) = text_position(entries, "version", document)
             && has_registry
             && group.contains_key(&PartKind::Repository)

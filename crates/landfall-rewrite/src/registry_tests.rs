@@ -1,10 +1,10 @@
-//! A registry beside an image, in one mapping.
+//! A registry and an image as entries of one mapping.
 
 use super::tests::{becomes, stays};
 use landfall_model::Digest;
 
 #[test]
-fn a_registry_beside_an_image_belongs_to_it() {
+fn a_registry_next_to_an_image_belongs_to_it() {
     for registry in ["registry", "hub", "imageRegistry", "image_registry"] {
         becomes(
             &format!("{{{registry}: quay.io, image: a/b, tag: v1}}"),
@@ -31,7 +31,7 @@ fn a_registry_beside_an_image_belongs_to_it() {
         "x: |\n  hub: quay.io/a\n  image: b:v1\n",
         "x: |\n  hub: r:5/p/a\n  image: b:v1\n",
     );
-    // Istio takes an image with a slash for all of a reference
+    // Istio reads an image with a slash as a whole reference
     becomes(
         "{hub: quay.io/a, image: b, tag: v1}",
         "{hub: r:5/p/a, image: b, tag: v1}",
@@ -39,7 +39,7 @@ fn a_registry_beside_an_image_belongs_to_it() {
 }
 
 #[test]
-fn behind_another_registry_a_name_is_not_that_of_docker_hub() {
+fn with_another_registry_a_name_is_not_that_of_docker_hub() {
     for text in [
         "{registry: docker.io/neuvector, image: nginx, tag: \"5\"}",
         "registry: docker.io/neuvector\nimage: nginx\n",
@@ -54,7 +54,7 @@ fn behind_another_registry_a_name_is_not_that_of_docker_hub() {
 }
 
 #[test]
-fn a_registry_beside_a_short_name_in_a_template_is_seen() {
+fn a_registry_next_to_a_short_name_in_a_template_is_found() {
     let reason = "it has a registry in another line";
     for (before, after) in [
         ("  registry: other.io\n", ""),
@@ -97,7 +97,7 @@ fn two_hosts_are_left() {
 }
 
 #[test]
-fn what_holds_a_whole_reference_is_no_registry() {
+fn a_whole_reference_is_not_a_registry() {
     let digest = Digest::sha256(b"quay.io/a/b:v1");
     becomes(
         &format!("{{hub: 'quay.io/a/b:v1', image: 'quay.io/a/b:1@{digest}'}}"),

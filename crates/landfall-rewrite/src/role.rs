@@ -1,8 +1,8 @@
-//! The role of a reference: what its position says about it.
+//! The role of a reference, by its position.
 
 use serde::Serialize;
 
-/// The role of a reference, which decides what a missing tag means.
+/// The role of a reference, which decides the meaning of a missing tag.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReferenceRole {

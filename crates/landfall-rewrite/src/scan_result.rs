@@ -6,7 +6,7 @@ use landfall_model::document::LineIndex;
 use serde::Serialize;
 use std::ops::Range;
 
-/// How a text was read.
+/// The way in which a text was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReadAs {
@@ -23,7 +23,7 @@ pub enum ReadAs {
 pub struct ScanResult {
     /// The references that were found.
     pub found: Vec<Occurrence>,
-    /// How the text was read.
+    /// The way in which the text was read.
     pub read_as: ReadAs,
     /// The byte ranges of values in Secrets, which must not be printed.
     pub secrets: Vec<Range<usize>>,

@@ -235,7 +235,7 @@ impl SourceMap {
             ScalarStyle::SingleQuoted => new.replace('\'', "''"),
             ScalarStyle::DoubleQuoted => {
                 let new = new.replace('\\', "\\\\").replace('"', "\\\"");
-                // JSON encoders that escape slashes escape all of them
+                // some JSON encoders escape slashes; the new text keeps that style
                 if old.contains("\\/") {
                     new.replace('/', "\\/")
                 } else {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// How a text is read.
+/// The way in which a text is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextSyntax {
     /// As YAML if it is YAML or JSON with a mapping or list in it, otherwise word by word.

@@ -1,4 +1,4 @@
-//! Shapes of YAML, each with what is made of it.
+//! Shapes of YAML, each with its rewritten form.
 
 use super::scanner::ReferenceScanner;
 use super::settings::ScanSettings;
@@ -27,7 +27,7 @@ pub(super) fn known() -> ReferenceIndex {
     ReferenceIndex::new(&lock, &DestinationMap::to("r:5/p".parse().unwrap()))
 }
 
-/// The new text, and the reasons for what was left.
+/// The new text, and the reasons for references that are left.
 fn run(source: &str) -> (String, Vec<String>) {
     run_as(source, TextSyntax::Document)
 }
@@ -63,7 +63,7 @@ pub(super) fn stays(source: &str, reason: &str) {
 }
 
 #[test]
-fn any_key_any_nesting_and_json() {
+fn references_are_found_under_any_key_at_any_depth_and_in_json() {
     becomes(
         "- [{a: {b: ['quay.io/a/b:v1']}}]",
         "- [{a: {b: ['r:5/p/a/b:v1']}}]",
@@ -99,13 +99,13 @@ fn an_anchor_is_rewritten_once() {
 }
 
 #[test]
-fn what_is_spelled_otherwise_than_it_reads_is_left() {
+fn references_on_several_lines_and_keys_are_left() {
     stays("a: \"quay.io/a/\\\n  b:v1\"", "several lines");
     stays("quay.io/a/b:v1: x", "key");
 }
 
 #[test]
-fn however_it_is_spelled() {
+fn all_scalar_styles_are_rewritten() {
     becomes("a: \"quay.io\\/a\\/b:v1\"", "a: \"r:5\\/p\\/a\\/b:v1\"");
     becomes(
         "{registry: \"quay\\x2eio\", repository: a/b, tag: v1}",
@@ -229,7 +229,8 @@ fn split_references_that_cannot_be_decided_are_left() {
     );
 }
 
-/// What becomes of `source` where `names` are locked and `paths` are the site's.
+/// Rewrites `source` with a lock of the images `names` and a site with these `paths`. Returns the
+/// new text and the reasons for references that are left.
 fn at_site(names: &[&str], paths: &str, source: &str) -> (String, Vec<String>) {
     let images = names.iter().map(|name| {
         format!(
@@ -264,7 +265,7 @@ fn at_site(names: &[&str], paths: &str, source: &str) -> (String, Vec<String>) {
 }
 
 #[test]
-fn the_registry_of_a_cluster() {
+fn the_registry_of_a_cluster_is_rewritten() {
     let names = [
         "registry.k8s.io/kube-proxy:v1",
         "registry.k8s.io/pause:3",
@@ -285,7 +286,7 @@ fn the_registry_of_a_cluster() {
         same == text && why[0].contains("have different destinations"),
         "{why:?}"
     );
-    // kubeadm asks a registry that is not its own for `coredns`, not for `coredns/coredns`
+    // from other registries than registry.k8s.io, kubeadm pulls `coredns`, not `coredns/coredns`
     let dns = [&names[..], &["registry.k8s.io/coredns/coredns:v1"]].concat();
     let (same, why) = done("", &dns);
     assert!(
@@ -357,7 +358,7 @@ fn a_pin_is_the_locked_digest() {
 }
 
 #[test]
-fn comments_where_they_are_asked_for() {
+fn comments_are_changed_on_request() {
     let all = RewriteOptions {
         comments: true,
         pin: false,
@@ -377,7 +378,7 @@ fn comments_where_they_are_asked_for() {
 }
 
 #[test]
-fn a_delivered_trimmed_index_has_its_digest_written() {
+fn the_digest_of_a_delivered_trimmed_index_is_written() {
     let (old, new) = (
         Digest::sha256(b"quay.io/a/b:v1"),
         Digest::sha256(b"trimmed"),
@@ -407,7 +408,7 @@ fn a_delivered_trimmed_index_has_its_digest_written() {
 }
 
 #[test]
-fn deep_documents_do_not_end_the_program() {
+fn deep_documents_do_not_overflow_the_stack() {
     for text in [
         "[".repeat(100_000),
         "- ".repeat(50_000),
@@ -428,7 +429,7 @@ fn deep_documents_do_not_end_the_program() {
 }
 
 #[test]
-fn landfalls_own_documents_name_things_as_upstream_does() {
+fn documents_of_landfall_keep_upstream_names() {
     let manifest = "apiVersion: landfall/v1\nkind: Manifest\nimages: [quay.io/a/b:v1]\n";
     becomes(manifest, manifest);
     becomes(
@@ -438,7 +439,7 @@ fn landfalls_own_documents_name_things_as_upstream_does() {
 }
 
 #[test]
-fn a_quoted_scalar_may_go_on_in_the_column_of_its_key() {
+fn a_quoted_scalar_may_continue_in_the_column_of_its_key() {
     let split = "{registry: quay.io, repository: a/b, tag: v1}";
     let done = "{registry: r:5, repository: p/a/b, tag: v1}";
     for around in [
@@ -463,7 +464,7 @@ fn a_quoted_scalar_may_go_on_in_the_column_of_its_key() {
 }
 
 #[test]
-fn what_is_no_yaml_is_taken_word_by_word() {
+fn invalid_yaml_is_read_word_by_word() {
     becomes(
         "a: 1\nb: [\nc: quay.io/a/b:v1\n",
         "a: 1\nb: [\nc: r:5/p/a/b:v1\n",
@@ -475,7 +476,7 @@ fn what_is_no_yaml_is_taken_word_by_word() {
 }
 
 #[test]
-fn each_document_of_a_stream_is_looked_at_where_something_may_stand() {
+fn only_documents_with_words_of_the_lock_are_read() {
     let hidden = STANDARD.encode("image: quay.io/a/b:v1\n");
     let documents = [
         "imageRegistry: docker.io\n".to_owned(),
@@ -494,7 +495,7 @@ fn each_document_of_a_stream_is_looked_at_where_something_may_stand() {
         "a: x/pause\n---\nimageRepository: k8s.gcr.io\n",
     );
     assert_eq!(alias.0, "a: x/pause\n---\nimageRepository: r:5\n");
-    // what is passed over need not be YAML
+    // documents without words of the lock need not be valid YAML
     becomes(
         "a: [\n---\nb: nginx:1.27\n",
         "a: [\n---\nb: r:5/p/library/nginx:1.27\n",
@@ -560,7 +561,7 @@ fn a_gzipped_text_is_read_up_to_the_limit() {
 }
 
 #[test]
-fn a_literal_in_a_call_of_a_template_that_happens_to_be_yaml() {
+fn a_literal_in_a_template_call_is_found_if_the_template_is_valid_yaml() {
     becomes(
         "image: '{{ Image \"quay.io/a/b:v1\" }}'\n",
         "image: '{{ Image \"r:5/p/a/b:v1\" }}'\n",

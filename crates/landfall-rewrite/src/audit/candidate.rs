@@ -93,9 +93,13 @@ impl ImageCandidate {
                 why_not,
             })
         };
-        let most = Limits::default().reference_bytes;
+        let max_bytes = Limits::default().reference_bytes;
         if PLACEHOLDERS.iter().any(|mark| written.contains(mark)) || written.starts_with('$') {
-            return candidate(reference_at(written, most), sure, Some(HAS_PLACEHOLDER));
+            return candidate(
+                reference_at(written, max_bytes),
+                sure,
+                Some(HAS_PLACEHOLDER),
+            );
         }
         match written.parse::<ImageRef>() {
             Ok(reference) => candidate(
@@ -104,7 +108,7 @@ impl ImageCandidate {
                 None,
             ),
             Err(error) if sure => candidate(
-                &written[..written.floor_char_boundary(most)],
+                &written[..written.floor_char_boundary(max_bytes)],
                 true,
                 Some(&error.to_string()),
             ),

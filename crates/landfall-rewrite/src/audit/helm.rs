@@ -84,7 +84,7 @@ impl HelmCommand {
 }
 
 fn output(command: &mut Command) -> Result<String, HelmError> {
-    // helm must not read input that is meant for landfall
+    // the standard input may be a text for landfall (`-`), which helm must not consume
     let output = command
         .stdin(Stdio::null())
         .output()

@@ -20,7 +20,7 @@ pub struct Inventory<'a> {
     /// The images by their upstream `registry/repository`.
     upstream: BTreeMap<String, Vec<ReferencedItem<'a>>>,
     /// The images by the `registry/repository` of their destinations.
-    there: BTreeMap<String, Vec<ReferencedItem<'a>>>,
+    at_destinations: BTreeMap<String, Vec<ReferencedItem<'a>>>,
     /// The locked URLs, each with the name of its item.
     urls: Vec<(Cow<'a, str>, &'a str)>,
     /// The `registry[/prefix]` of the destinations, with a trailing slash.
@@ -70,7 +70,7 @@ impl<'a> Inventory<'a> {
             index: files.map_or(index.clone(), |files| index.with_files(files)),
             images: Vec::new(),
             upstream: BTreeMap::new(),
-            there: BTreeMap::new(),
+            at_destinations: BTreeMap::new(),
             urls: Vec::new(),
             target: mapping.map(|mapping| format!("{}/", mapping.target())),
             files: files.map(|url| format!("{}/", url.trim_end_matches('/'))),
@@ -88,8 +88,7 @@ impl<'a> Inventory<'a> {
         inventory
     }
 
-    /// For an audit beside a rewrite, which reports all other words itself: encoded texts are not
-    /// read.
+    /// For an audit together with a rewrite, which reports words of texts and encoded texts itself.
     #[must_use]
     pub fn beside_rewrite(self) -> Inventory<'a> {
         Inventory {
@@ -128,7 +127,7 @@ impl<'a> Inventory<'a> {
             .iter()
             .flat_map(|mapping| image.destinations(mapping))
         {
-            self.there
+            self.at_destinations
                 .entry(destination.to_string())
                 .or_default()
                 .push(image);
@@ -171,7 +170,7 @@ impl<'a> Inventory<'a> {
             .filter_map(|name| self.upstream.get(name))
             .flatten();
         let images: Vec<ReferencedItem<'_>> = upstream
-            .chain(self.there.get(&name).into_iter().flatten())
+            .chain(self.at_destinations.get(&name).into_iter().flatten())
             .copied()
             .collect();
         // kubelet and Docker pull `latest` if a container names neither tag nor digest
@@ -232,9 +231,13 @@ impl<'a> Inventory<'a> {
         let upstream = reference_names(&reference)
             .filter_map(|name| self.upstream.get(&name))
             .flatten();
-        let there = self.there.get(&reference.name()).into_iter().flatten();
+        let at_destinations = self
+            .at_destinations
+            .get(&reference.name())
+            .into_iter()
+            .flatten();
         upstream
-            .chain(there)
+            .chain(at_destinations)
             .filter_map(|image| image.name().tag.as_deref())
             .collect()
     }

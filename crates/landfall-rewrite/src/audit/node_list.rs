@@ -100,18 +100,18 @@ mod tests {
     }
 
     #[test]
-    fn each_tool_prints_a_table_of_its_own() {
+    fn the_table_of_each_tool_is_read() {
         let (a, b) = (Digest::sha256(b"a"), Digest::sha256(b"b"));
         let ctr = format!(
             "REF                 TYPE      DIGEST   SIZE  PLATFORMS LABELS\n\
              docker.io/library/busybox:1.36 application/x {a} 2.1 MiB linux/amd64 -\n\
              registry.k8s.io/pause@{b} application/x {b} 314.0 KiB linux/amd64 -\n{b} application/x {b} 1.0 KiB - -\n"
         );
-        let wanted = [
+        let expected = [
             format!("docker.io/library/busybox:1.36@{a}"),
             format!("registry.k8s.io/pause@{b}"),
         ];
-        assert_eq!(written(&ctr).unwrap(), wanted);
+        assert_eq!(written(&ctr).unwrap(), expected);
         let crictl = "IMAGE                  TAG      IMAGE ID        SIZE\nquay.io/x/y  v1  0123456789abc  1MB\nquay.io/x/z  <none>  0123  1MB\n";
         assert_eq!(written(crictl).unwrap(), ["quay.io/x/y:v1", "quay.io/x/z"]);
         let docker = format!(

@@ -298,8 +298,8 @@ fn words(action: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !word.is_empty())
 }
 
-/// The keys of a word that is a field of what is looked at now: not of the values, the chart or the
-/// release.
+/// The keys of a word that is a field of the current object (`.`), not of the values, the chart or
+/// the release.
 fn relative(word: &str) -> Option<Vec<&str>> {
     const OF_ALL: [&str; 6] = [
         "Values",
@@ -326,8 +326,8 @@ fn without_comments(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The references of `template` that are open, in a chart with these values and helpers. An
-    /// image stands at each path of `named`.
+    /// The references of `template` that are open, in a chart with these values and helpers. Each
+    /// path of `named` has an image.
     fn open(values: &str, named: &[&str], helpers: &str, template: &str) -> Vec<String> {
         let values: Mapping = serde_yaml::from_str(values).unwrap();
         let named = named
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_of_a_value_with_an_image_is_decided() {
+    fn references_from_values_with_known_images_are_decided() {
         let values = "image: {repository: x/y, tag: v1}\nother: {image: x/z}\nnone: ''\n";
         let named = ["image.repository", "other.image"];
         let helpers = "{{ define \"a.image\" }}{{ printf \"%s:%s\" .Values.image.repository .Values.image.tag }}{{ end }}\
@@ -374,7 +374,7 @@ mod tests {
             "{{ include \"a.image\" . }}",
             "{{ template \"common.image\" (dict \"root\" .Values.image \"global\" .Values.global) }}",
             "{{ default .Values.none .Values.other.image }}",
-            // an empty value makes nothing
+            // an empty value adds nothing
             "{{ .Values.none }}",
         ] {
             let template = format!("image: {reference}\n");
@@ -392,8 +392,8 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_goes_into_it_stays_open() {
-        // as Traefik's: another image was found, and this one is made by the helper
+    fn references_from_other_values_stay_open() {
+        // as in Traefik's chart: the helper composes this image, and another one was found
         let values = "image: {repository: null}\nother: {image: x/z}\n";
         let helpers = "{{ define \"a.repository\" }}{{ .Values.image.repository | default (ternary \"x/a\" \"x/b\" .Values.on) }}\
             {{ end }}{{ define \"a.image\" }}{{ if .Values.old }}{{ .Values.other.image }}{{ else }}\

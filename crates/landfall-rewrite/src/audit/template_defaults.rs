@@ -1,4 +1,4 @@
-//! Fills in the values of a chart what templates usually do: `appVersion` as the default tag,
+//! Completes the values of a chart as templates usually do: with `appVersion` as the default tag,
 //! `global.imageRegistry` in place of all registries, and the default registry of images without
 //! one.
 

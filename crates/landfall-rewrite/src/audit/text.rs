@@ -38,7 +38,7 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
         .map(|candidate| candidate.decide(inventory, &lines))
         .collect();
     found.extend(urls::findings(text, &lines, inventory));
-    let places: BTreeSet<_> = found.iter().map(|one| (one.line, one.column)).collect();
+    let positions: BTreeSet<_> = found.iter().map(|one| (one.line, one.column)).collect();
     let written: BTreeSet<_> = found
         .iter()
         .map(|one| (one.line, one.reference.clone()))
@@ -48,9 +48,9 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
     } else {
         Vec::new()
     };
-    // the candidates know more about their position, so they win over what the scan found there
+    // a candidate has more information about its position, so it replaces an occurrence there
     let rest = scanned.into_iter().filter(|one| {
-        !places.contains(&(one.line, one.column))
+        !positions.contains(&(one.line, one.column))
             && !written.contains(&(one.line, one.written.clone()))
     });
     found.extend(rest.filter_map(|one| of_occurrence(one, inventory)));

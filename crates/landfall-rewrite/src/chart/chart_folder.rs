@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The files that a chart has beside its folders.
+/// The files at the root of a chart.
 const CHART_FILES: [&str; 3] = ["Chart.yaml", "values.yaml", "requirements.yaml"];
 
 /// Reads the files of the chart in the folder `path` that may name images. They are counted against

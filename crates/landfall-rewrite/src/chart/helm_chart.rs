@@ -63,7 +63,7 @@ impl HelmChart {
             let mut own = match values.get(&chart.key) {
                 Some(Value::Mapping(own)) => own.clone(),
                 None | Some(Value::Null) => Mapping::new(),
-                // Helm refuses a subchart whose values are not a mapping
+                // Helm refuses values of a subchart that are not a mapping (`type mismatch on …`)
                 Some(_) => continue,
             };
             own = chart.effective(&own);
@@ -106,16 +106,16 @@ impl HelmChart {
     /// The images that the Chart.yaml of the chart and its subcharts list, each with its file. The
     /// effective `values` may disable subcharts.
     pub fn listed_images(&self, values: &Mapping) -> Vec<(String, String)> {
-        let mut said = Vec::new();
+        let mut images = Vec::new();
         self.for_each_enabled(values, &mut Vec::new(), &mut |chart, _| {
-            said.extend(
+            images.extend(
                 chart
                     .images
                     .iter()
                     .map(|image| (chart.file.clone(), image.clone())),
             );
         });
-        said
+        images
     }
 
     /// The documents and helpers of the chart and of the subcharts that the effective `values` do
@@ -181,7 +181,7 @@ impl HelmChart {
                 .chain(&self.helpers)
                 .map(|(_, text)| text)
         };
-        let says =
+        let contains_any =
             |words: &[&str]| texts().any(|text| words.iter().any(|words| text.contains(words)));
         let with = [
             "\"v%s\" .Chart.AppVersion",
@@ -194,8 +194,8 @@ impl HelmChart {
             ".Chart.AppVersion | trimPrefix \"v\"",
         ];
         self.app_version = Some(match version.strip_prefix('v') {
-            None if says(&with) => format!("v{version}"),
-            Some(bare) if says(&without) => bare.to_owned(),
+            None if contains_any(&with) => format!("v{version}"),
+            Some(bare) if contains_any(&without) => bare.to_owned(),
             _ => version.clone(),
         });
     }

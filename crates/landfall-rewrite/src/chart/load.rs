@@ -282,7 +282,7 @@ fn is_text(name: &str) -> bool {
     is_document(Path::new(name)) || name.ends_with(".tpl")
 }
 
-/// Templates need not be UTF-8: what is not is replaced.
+/// Decodes the content of a file. Invalid UTF-8, which templates may contain, is replaced.
 fn decode_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes)
         .trim_start_matches('\u{feff}')

@@ -1,8 +1,8 @@
-//! Helm charts as they lie on disk, folder or `.tgz`, without helm: metadata, defaults, subcharts.
+//! Reads Helm charts (folders and `.tgz`) without helm: metadata, default values, subcharts.
 //!
-//! What is followed is Helm's loader and its `ProcessDependencies` and `CoalesceValues`: subcharts
-//! are folders and archives in `charts/`, a dependency may give one an alias, and a parent's values
-//! win over a subchart's.
+//! The rules are those of Helm's loader, `ProcessDependencies` and `CoalesceValues`: subcharts are
+//! folders and archives in `charts/`, a dependency may give one an alias, and the values of a
+//! parent override those of a subchart.
 
 mod chart_folder;
 mod error;

@@ -14,9 +14,9 @@ pub(super) fn read<T: DeserializeOwned>(
     budget: &mut YamlBudget,
 ) -> Result<T, Box<Diagnostic>> {
     let mut all = Value::Null;
-    let laid = yaml::documents_within::<Value>(text, budget)
+    let merged = yaml::documents_within::<Value>(text, budget)
         .try_for_each(|document| document.map(|document| merge_over(&mut all, document)));
-    match laid {
+    match merged {
         Ok(()) => serde_json::from_value(all).or_else(|_| document::read(file, text)),
         // this reader has the position of the error, unless only the shared budget is exceeded
         Err(error) => match document::read::<IgnoredAny>(file, text) {
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_helm_takes_is_taken() {
+    fn repeated_keys_and_several_documents_are_merged_as_in_helm() {
         let comments = "# see [the docs\n".repeat(100) + &format!("# {}\n", "-".repeat(600));
         assert_eq!(values(&format!("{comments}a: 1\n")), "{\"a\":1}");
         assert_eq!(
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_yaml_is_refused_with_its_place() {
+    fn invalid_yaml_is_refused_with_its_position() {
         assert!(
             values("a: 1\nb: [\n").starts_with("values.yaml:3:1: error:"),
             "{}",

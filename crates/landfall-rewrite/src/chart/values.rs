@@ -38,7 +38,7 @@ pub(super) fn values_within(
         message,
         help: Some("write the values as one YAML mapping".into()),
     };
-    // Go's YAML decoder applies merge keys, serde_yaml only on request
+    // serde_yaml keeps merge keys as entries unless it is asked to apply them
     let mut values: Value = read(file, text, budget)?;
     values
         .apply_merge()

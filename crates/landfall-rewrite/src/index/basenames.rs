@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_component_stands_before_tag_and_digest() {
+    fn the_last_component_ends_at_the_tag_or_digest() {
         let names = [
             "a",
             "h/a",

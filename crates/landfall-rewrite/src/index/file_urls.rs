@@ -27,11 +27,14 @@ impl FileUrlIndex {
     }
 
     pub(super) fn add(&mut self, url: &str) {
-        if let Some(local) = local(url) {
-            self.hosts.insert(host(&local).to_owned());
-            self.folders
-                .extend(local.rsplit_once('/').map(|(folder, _)| folder.to_owned()));
-            self.urls.insert(local, url.to_owned());
+        if let Some(location) = location(url) {
+            self.hosts.insert(host(&location).to_owned());
+            self.folders.extend(
+                location
+                    .rsplit_once('/')
+                    .map(|(folder, _)| folder.to_owned()),
+            );
+            self.urls.insert(location, url.to_owned());
         }
     }
 
@@ -44,8 +47,8 @@ impl FileUrlIndex {
     }
 
     /// Whether the file server mirrors the host of `local` completely.
-    pub(super) fn is_mirrored(&self, local: &str) -> bool {
-        self.mirrored.contains(host(local))
+    pub(super) fn is_mirrored(&self, location: &str) -> bool {
+        self.mirrored.contains(host(location))
     }
 
     /// A set of words of which every text with a known URL contains one.
@@ -69,24 +72,24 @@ impl FileUrlIndex {
             .and_then(|base| url.strip_prefix(base.as_str())?.strip_prefix('/'));
         match below {
             Some(below) => Some((below.to_owned(), true)),
-            None => Some((local(url)?, false)),
+            None => Some((location(url)?, false)),
         }
     }
 
     /// Whether the host of `url` is one of the locked files, or the file server.
     pub(super) fn has_host(&self, url: &str) -> bool {
         self.parts(url)
-            .is_some_and(|(local, there)| there || self.hosts.contains(host(&local)))
+            .is_some_and(|(location, at_site)| at_site || self.hosts.contains(host(&location)))
     }
 }
 
 /// The URL without its scheme (`<host>/<path>`), the host in lower case.
-fn local(url: &str) -> Option<String> {
+fn location(url: &str) -> Option<String> {
     let (_, rest) = url.split_once("://")?;
     let end = rest.find('/').unwrap_or(rest.len());
     Some(rest[..end].to_ascii_lowercase() + &rest[end..])
 }
 
-fn host(local: &str) -> &str {
-    local.split('/').next().unwrap_or(local)
+fn host(location: &str) -> &str {
+    location.split('/').next().unwrap_or(location)
 }

@@ -11,7 +11,7 @@ use landfall_model::{Digest, ImageRef, has_host};
 impl ReferenceIndex {
     /// Looks up the reference `text` in this `role`. With `pin`, the locked digest is added.
     pub fn lookup(&self, text: &str, role: ReferenceRole, pin: bool) -> ReferenceLookup {
-        // nearly every scalar of a document ends here: parsing them all would take most of the time
+        // nearly every scalar of a document returns here: parsing all would take most of the time
         if !self.basenames.has(text) {
             return ReferenceLookup::Unknown;
         }
@@ -27,7 +27,7 @@ impl ReferenceIndex {
         } else {
             reference.tag.as_deref()
         };
-        let asked = ReferenceQuery {
+        let query = ReferenceQuery {
             tag,
             digest: reference.digest.as_ref(),
             with_host,
@@ -36,14 +36,14 @@ impl ReferenceIndex {
         let candidates: Vec<&IndexedRepository> = reference_names(&reference)
             .filter_map(|name| self.repositories.get(&name))
             .collect();
-        let there = self.settled.get(&name);
+        let at_destination = self.settled.get(&name);
         let digest = |image: &IndexedImage| match &reference.digest {
             Some(digest) => self.replaced.get(digest).cloned(),
             None => (pin && tag.is_some()).then(|| self.delivered(&image.digest).clone()),
         };
         match candidates
             .iter()
-            .find_map(|repository| repository.find(&asked))
+            .find_map(|repository| repository.find(&query))
         {
             Some(Err(why)) => return ReferenceLookup::Left(why.0),
             Some(Ok((item, image))) => {
@@ -54,8 +54,8 @@ impl ReferenceIndex {
                     Some(to) if to.to_string() == name => {
                         ReferenceLookup::resolved(item, None, digest(image))
                     }
-                    // the next run would change it again, to where the other item goes
-                    Some(_) if there.is_some() => {
+                    // the next run would change it again, to the destination of the other item
+                    Some(_) if at_destination.is_some() => {
                         ReferenceLookup::left("another locked item goes to this name")
                     }
                     Some(to) => ReferenceLookup::resolved(item, Some(to.clone()), digest(image)),
@@ -63,8 +63,8 @@ impl ReferenceIndex {
             }
             None => {}
         }
-        if let Some(there) = there {
-            return match there.find(&asked) {
+        if let Some(at_destination) = at_destination {
+            return match at_destination.find(&query) {
                 Some(Ok((item, image))) => ReferenceLookup::resolved(item, None, digest(image)),
                 _ => ReferenceLookup::Settled(None),
             };

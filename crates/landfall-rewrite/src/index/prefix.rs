@@ -15,7 +15,7 @@ impl ReferenceIndex {
     /// empty, of those whose remaining path is in `only`. It is known if all of them keep their
     /// remaining path below one common destination.
     pub fn lookup_prefix(&self, text: &str, only: &[&str]) -> ReferenceLookup {
-        let Some(prefix) = normal(text) else {
+        let Some(prefix) = canonical(text) else {
             return ReferenceLookup::Unknown;
         };
         let (host, path) = prefix
@@ -75,7 +75,7 @@ impl ReferenceIndex {
 
     /// Whether `to` is a destination of every image of the repository `name`. `None` if the lock
     /// does not contain the repository.
-    pub fn goes_to(&self, name: &str, to: &str) -> Option<bool> {
+    pub fn is_delivered_to(&self, name: &str, to: &str) -> Option<bool> {
         let images = &self.repositories.get(name)?.images;
         Some(
             images
@@ -99,7 +99,7 @@ fn below<'k>(
 }
 
 /// The canonical form of a prefix: `docker.io/istio` for `istio`, `quay.io` for `Quay.IO/`.
-fn normal(text: &str) -> Option<String> {
+fn canonical(text: &str) -> Option<String> {
     let below: ImageRef = format!("{}/x/x", text.trim_end_matches('/')).parse().ok()?;
     below.name().strip_suffix("/x/x").map(str::to_owned)
 }

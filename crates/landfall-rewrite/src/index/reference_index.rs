@@ -49,7 +49,7 @@ impl ReferenceIndex {
                 LockedName::Reference(image) => {
                     let source = image.name();
                     let destinations = image.destinations(mapping);
-                    let (there, here) = if reverse {
+                    let (delivered, upstream) = if reverse {
                         (&mut repositories, &mut settled)
                     } else {
                         (&mut settled, &mut repositories)
@@ -65,13 +65,13 @@ impl ReferenceIndex {
                             repository,
                         });
                         add(
-                            there,
+                            delivered,
                             destination.to_string(),
                             IndexedImage::new(image, back.into_iter().collect()),
                         );
                     }
                     let to = if reverse { Vec::new() } else { destinations };
-                    add(here, source.name(), IndexedImage::new(image, to));
+                    add(upstream, source.name(), IndexedImage::new(image, to));
                 }
             }
         }

@@ -66,9 +66,9 @@ impl IndexedRepository {
     /// selects the first image, if all images have the same destination.
     pub(super) fn find(
         &self,
-        asked: &ReferenceQuery<'_>,
+        query: &ReferenceQuery<'_>,
     ) -> Option<Result<(String, &IndexedImage), AmbiguousReference>> {
-        let image = match (asked.digest, asked.tag) {
+        let image = match (query.digest, query.tag) {
             (Some(digest), _) => self
                 .images
                 .iter()
@@ -77,7 +77,7 @@ impl IndexedRepository {
                 .images
                 .iter()
                 .find(|image| image.name.tag.as_deref() == Some(tag))?,
-            (None, None) if asked.with_host => {
+            (None, None) if query.with_host => {
                 let first = self.images.first()?;
                 if self
                     .images

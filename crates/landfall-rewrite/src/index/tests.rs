@@ -1,4 +1,4 @@
-//! Names as written, each with what the index says about it.
+//! Names as written, each with the result of looking it up.
 
 use super::{ReferenceIndex, ReferenceLookup, ReferenceReplacement};
 use crate::role::ReferenceRole;
@@ -10,7 +10,7 @@ fn digest(text: &str) -> Digest {
     Digest::sha256(text.as_bytes())
 }
 
-/// What `text` becomes: the new repository, or why not.
+/// The result of looking up `text`: the new repository, or the reason why it is not changed.
 fn say(known: &ReferenceIndex, text: &str, role: ReferenceRole) -> String {
     match known.lookup(text, role, false) {
         ReferenceLookup::Unknown => "unknown".into(),
@@ -38,7 +38,7 @@ fn known(names: &[&str], to: &str, rest: &str) -> ReferenceIndex {
 }
 
 #[test]
-fn a_tag_must_be_the_locked_one_and_a_digest_decides() {
+fn a_digest_decides_and_a_tag_must_be_locked() {
     let name = "quay.io/a/b:1";
     let known = known(&[name], "r:5000", "");
     let at = |text: &str| say(&known, text, ReferenceRole::Value);
@@ -77,7 +77,7 @@ fn a_tag_must_be_the_locked_one_and_a_digest_decides() {
 }
 
 #[test]
-fn where_it_stands_decides_what_a_missing_tag_means() {
+fn the_role_decides_the_meaning_of_a_missing_tag() {
     use ReferenceRole::{Container, Image, Repository, Value};
     let known = known(&["quay.io/a/b:1", "nginx:latest", "redis:7"], "r:5000", "");
     let latest = "left: without a tag it means latest; the lock has 1";
@@ -117,7 +117,7 @@ fn where_it_stands_decides_what_a_missing_tag_means() {
 }
 
 #[test]
-fn an_alias_goes_where_the_locked_name_goes() {
+fn an_alias_has_the_destination_of_the_locked_name() {
     let site = "apiVersion: landfall/v1\nkind: Site\nregistry: {address: r, paths: {k8s.gcr.io: old, registry.k8s.io: new}}";
     let site = landfall_model::config::Site::parse(std::path::Path::new("s"), site).unwrap();
     let mapping = landfall_model::config::destination_map("r:5000".parse().unwrap(), Some(&site));
@@ -152,7 +152,7 @@ fn an_alias_goes_where_the_locked_name_goes() {
 }
 
 #[test]
-fn a_name_at_a_destination_is_not_moved_again() {
+fn a_name_at_a_destination_is_not_changed_again() {
     let known = known(
         &[
             "quay.io/a/b:1",
@@ -174,7 +174,7 @@ fn a_name_at_a_destination_is_not_moved_again() {
 }
 
 #[test]
-fn what_the_lock_lost_is_told() {
+fn missing_and_unresolved_items_are_reported() {
     let rest = "missing: [{kind: image, name: 'quay.io/x/gone:1', reason: removed, until: 2027-01-31}]\n\
                 unresolved: [{kind: image, name: 'quay.io/x/y:1', cause: '404'}]\n";
     let known = known(&["quay.io/a/b:1"], "r:5000", rest);

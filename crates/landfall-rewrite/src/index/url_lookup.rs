@@ -36,18 +36,18 @@ impl ReferenceIndex {
     /// Looks up `url`.
     pub fn lookup_url(&self, url: &UrlPattern<'_>) -> UrlLookup {
         let urls = &self.urls;
-        let Some((local, there)) = urls.parts(url.head) else {
+        let Some((location, at_site)) = urls.parts(url.head) else {
             return UrlLookup::Unknown;
         };
         let is_whole = url.rest.is_empty();
         // with a placeholder in the host, it may be any host
-        if !is_whole && !local.contains('/') {
+        if !is_whole && !location.contains('/') {
             return UrlLookup::Unknown;
         }
-        if urls.is_mirrored(&local)
-            && !there
+        if urls.is_mirrored(&location)
+            && !at_site
             && !urls.reverse
-            && let Some(to) = self.moved(&local, false)
+            && let Some(to) = self.new_url(&location, false)
         {
             return UrlLookup::Known {
                 item: url.head.to_owned(),
@@ -56,27 +56,27 @@ impl ReferenceIndex {
             };
         }
         let (item, reaches) = if is_whole {
-            match urls.urls.get(&local) {
-                Some(locked) if there || same_scheme(locked, url.head) => {
+            match urls.urls.get(&location) {
+                Some(locked) if at_site || same_scheme(locked, url.head) => {
                     (locked.clone(), Vec::new())
                 }
-                _ if there => return UrlLookup::Settled(None),
-                _ if is_folder(&local, &urls.folders) => return UrlLookup::Left(FOLDER.into()),
+                _ if at_site => return UrlLookup::Settled(None),
+                _ if is_folder(&location, &urls.folders) => return UrlLookup::Left(FOLDER.into()),
                 _ => return UrlLookup::Unknown,
             }
         } else {
-            match self.matching_urls(url, &local, there) {
+            match self.matching_urls(url, &location, at_site) {
                 Ok(reaches) if !reaches.is_empty() => (url.head.to_owned(), reaches),
-                _ if there => return UrlLookup::Settled(None),
+                _ if at_site => return UrlLookup::Settled(None),
                 Ok(_) => return UrlLookup::Unknown,
                 Err(why) => return UrlLookup::Left(why.into()),
             }
         };
         // it is already where this direction of the rewrite leads
-        if there != urls.reverse {
+        if at_site != urls.reverse {
             return UrlLookup::Settled(Some(item));
         }
-        match self.moved(&local, there) {
+        match self.new_url(&location, at_site) {
             Some(to) => UrlLookup::Known { item, to, reaches },
             None => UrlLookup::Left(
                 "the site names no file server: add `files: http://…` to it, or --files URL".into(),
@@ -84,25 +84,27 @@ impl ReferenceIndex {
         }
     }
 
-    /// The locked URLs that the pattern `url` matches, or that are directly below what it matches.
+    /// The locked URLs that the pattern `url` matches, or that are directly below a match.
     /// An error is the reason why a pattern that begins like locked URLs matches none.
     fn matching_urls(
         &self,
         url: &UrlPattern<'_>,
-        local: &str,
-        there: bool,
+        location: &str,
+        at_site: bool,
     ) -> Result<Vec<String>, &'static str> {
-        let pattern = [&[local], url.rest.as_slice()].concat().join(PLACEHOLDER);
-        let below = self.urls.urls.range(local.to_owned()..);
+        let pattern = [&[location], url.rest.as_slice()]
+            .concat()
+            .join(PLACEHOLDER);
+        let below = self.urls.urls.range(location.to_owned()..);
         let begin_alike = below
-            .take_while(|(name, _)| name.starts_with(local))
-            .filter(|(_, locked)| there || same_scheme(locked, url.head));
+            .take_while(|(name, _)| name.starts_with(location))
+            .filter(|(_, locked)| at_site || same_scheme(locked, url.head));
         let mut matching = Vec::new();
         let mut has_any = false;
         let mut has_deeper = false;
         for (name, locked) in begin_alike {
             has_any = true;
-            match reach(name, &pattern) {
+            match components_below(name, &pattern) {
                 Some(0 | 1) => matching.push(locked.clone()),
                 Some(_) => has_deeper = true,
                 None => {}
@@ -117,26 +119,26 @@ impl ReferenceIndex {
         Ok(matching)
     }
 
-    /// The new URL of `local`: its URL at the file server or, if it is there already (`there`), its
-    /// upstream URL. `None` if there is no file server.
-    fn moved(&self, local: &str, there: bool) -> Option<String> {
-        if !there {
+    /// The new URL of `local`: its URL at the file server or, if it has that already (`at_site`),
+    /// its upstream URL. `None` if the site has no file server.
+    fn new_url(&self, location: &str, at_site: bool) -> Option<String> {
+        if !at_site {
             return self
                 .urls
                 .base
                 .as_ref()
-                .map(|base| format!("{base}/{local}"));
+                .map(|base| format!("{base}/{location}"));
         }
         let locked = self
             .urls
             .urls
-            .range(local.to_owned()..)
+            .range(location.to_owned()..)
             .next()
             .map(|(_, locked)| locked.as_str());
         let scheme = locked
             .and_then(|url| url.split_once("://"))
             .map_or("https", |(scheme, _)| scheme);
-        Some(format!("{scheme}://{local}"))
+        Some(format!("{scheme}://{location}"))
     }
 
     /// Whether `url` names a host that the lock has files of, or the file server.
@@ -153,17 +155,17 @@ const PLACEHOLDER: &str = "\0";
 
 /// The number of path components that `name` has after those that match `pattern`. `None` if they
 /// do not match. A placeholder matches within one component.
-fn reach(name: &str, pattern: &str) -> Option<usize> {
+fn components_below(name: &str, pattern: &str) -> Option<usize> {
     let mut components = name.split('/');
     for pattern in pattern.trim_end_matches('/').split('/') {
-        fits(components.next()?, pattern).then_some(())?;
+        matches_component(components.next()?, pattern).then_some(())?;
     }
     Some(components.count())
 }
 
 /// Whether `component` matches `pattern`: it has the literal parts in their order, and the same
 /// beginning and end.
-fn fits(component: &str, pattern: &str) -> bool {
+fn matches_component(component: &str, pattern: &str) -> bool {
     let Some((first, others)) = pattern.split_once(PLACEHOLDER) else {
         return component == pattern;
     };
@@ -176,8 +178,8 @@ fn fits(component: &str, pattern: &str) -> bool {
 }
 
 /// Whether locked files are in the folder `local`.
-fn is_folder(local: &str, folders: &BTreeSet<String>) -> bool {
-    local.contains('/') && folders.contains(local.trim_end_matches('/'))
+fn is_folder(location: &str, folders: &BTreeSet<String>) -> bool {
+    location.contains('/') && folders.contains(location.trim_end_matches('/'))
 }
 
 fn same_scheme(one: &str, other: &str) -> bool {

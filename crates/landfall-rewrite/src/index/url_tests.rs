@@ -1,4 +1,4 @@
-//! URLs with placeholders, each with what the index says about it.
+//! URLs with placeholders, each with the result of looking it up.
 
 use super::{ReferenceIndex, UrlLookup, UrlPattern};
 use landfall_item::lockfile::Lock;
@@ -24,8 +24,8 @@ fn known() -> ReferenceIndex {
     ReferenceIndex::new(&lock, &DestinationMap::to("r:5".parse().unwrap())).with_files("http://f")
 }
 
-/// What the URL is whose parts between placeholders are joined by `*`: what it reaches, or why it
-/// stays.
+/// The result of looking up a URL with `*` for each placeholder: the locked URLs that it matches,
+/// or the reason why it is not changed.
 fn say(url: &str) -> Result<Vec<String>, String> {
     let mut parts = url.split('*');
     let pattern = UrlPattern {
@@ -40,7 +40,7 @@ fn say(url: &str) -> Result<Vec<String>, String> {
 }
 
 #[test]
-fn a_placeholder_stands_for_something_within_one_component() {
+fn a_placeholder_matches_within_one_path_component() {
     for (url, reached) in [
         (
             "https://github.com/cni/plugins/releases/download/*/cni-plugins-*-*.tgz",
@@ -71,7 +71,7 @@ fn a_placeholder_stands_for_something_within_one_component() {
 }
 
 #[test]
-fn a_url_that_may_become_anything_is_left() {
+fn a_url_that_a_placeholder_may_complete_to_anything_is_left() {
     let below = Err(
         "it is a folder of locked files, and the rest of the URL is added elsewhere".to_owned(),
     );

@@ -73,7 +73,7 @@ fn reason_to_keep(
 ) -> Option<&'static str> {
     match (key, above) {
         ("openAPIV3Schema", _) => Some(CRD_SCHEMA),
-        // Knative's webhook refuses the ConfigMap if the checksum does not match
+        // Knative's annotation `knative.dev/example-checksum` must match the example
         ("_example", Some("data")) => {
             Some("it is an example that an annotation has the checksum of")
         }

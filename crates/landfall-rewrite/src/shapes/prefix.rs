@@ -11,8 +11,8 @@ use crate::walk::{MappingContext, OccurrenceCollector, ReferenceShape};
 use crate::yaml::{YamlDocument, YamlEntry, YamlScalar, position_of, scalar_of};
 use landfall_model::Destination;
 
-/// The names that kubeadm appends to `imageRepository` (kubernetes, cmd/kubeadm/app/images).
-/// CoreDNS is not among them, because its name depends on the registry.
+/// The names that kubeadm appends to `imageRepository` (cmd/kubeadm/app/images/images.go in
+/// Kubernetes). CoreDNS is not among them, because its path depends on the registry.
 const KUBEADM: [&str; 6] = [
     "kube-apiserver",
     "kube-controller-manager",
@@ -133,7 +133,7 @@ fn lookup(
         entries, around, ..
     } = members;
     match key {
-        // kubeadm's DNS and etcd: `<imageRepository>/coredns:<imageTag>`
+        // the `dns` and `etcd.local` of kubeadm: `<imageRepository>/coredns:<imageTag>`
         "imageRepository" if matches!(around.key, Some("dns" | "local")) => {
             let name = if around.key == Some("dns") {
                 "coredns"
@@ -221,8 +221,9 @@ fn base(replacement: &ReferenceReplacement) -> String {
     to.trim_end_matches('/').to_owned()
 }
 
-/// Looks up the registry of a whole cluster. kubeadm pulls `<registry>/coredns` from any registry
-/// but its own, where it is `coredns/coredns`.
+/// Looks up the registry of a whole cluster. Upstream, CoreDNS is at `coredns/coredns`. kubeadm
+/// pulls it from there only if the registry is registry.k8s.io, and otherwise pulls
+/// `<registry>/coredns` (`GetDNSImage` in images.go).
 fn cluster(index: &ReferenceIndex, text: &str) -> ReferenceLookup {
     let lookup = match index.lookup_prefix(text, &KUBEADM) {
         ReferenceLookup::Unknown => index.lookup_prefix(text, &[]),
@@ -233,7 +234,7 @@ fn cluster(index: &ReferenceIndex, text: &str) -> ReferenceLookup {
     };
     let to = format!("{}/coredns", base(replacement));
     let source = format!("{}/coredns/coredns", replacement.item);
-    match index.goes_to(&source, &to) {
+    match index.is_delivered_to(&source, &to) {
         Some(false) => ReferenceLookup::Left(format!(
             "kubeadm will pull {to}, and {source} is not delivered there; \
              add `{source}: [coredns/coredns, coredns]` to registry.paths"

@@ -86,7 +86,8 @@ fn source_image(flag: &str) -> Option<&str> {
 pub(super) fn dockerfiles(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut open = None;
-    // where a Dockerfile can begin, as long as only comments follow, and the line that would end it
+    // the offset at which a Dockerfile can begin, if only comments precede its first instruction,
+    // and the line that would end it
     let mut start = Some(0);
     let mut end = None;
     for line in text.split_inclusive('\n') {
@@ -206,7 +207,7 @@ mod tests {
     use super::{dockerfiles, images};
 
     #[test]
-    fn images_stand_in_four_places_and_stages_are_none() {
+    fn images_are_found_in_four_instructions_and_stages_are_not_images() {
         let text = "\u{feff}# syntax=docker/dockerfile:1\nARG A=nginx B=\"x:${C}\"\nFROM --platform=linux/amd64 $A AS one\n\
                     FROM one\nFROM 'a/b:1' as Two\nCOPY --chown=1 --from=two /x /y\nCOPY --from=0 x y\n\
                     RUN --mount=type=bind,from=c:2,source=/x true\nFROM scratch\nFROM ${B}\nFROM a:${A}\nfrom z\n";
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dockerfile_is_a_text_of_its_own_or_what_a_shell_writes() {
+    fn dockerfiles_are_whole_texts_or_here_documents() {
         let parts = |text: &str| -> Vec<String> {
             dockerfiles(text)
                 .into_iter()

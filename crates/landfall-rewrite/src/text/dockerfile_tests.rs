@@ -3,13 +3,13 @@
 use crate::TextSyntax;
 use crate::tests::{becomes, run_as, stays};
 
-/// What becomes of a Dockerfile, and why something in it is left.
+/// Rewrites a Dockerfile. Returns the new text and the reasons for references that are left.
 fn run(text: &str) -> (String, Vec<String>) {
     run_as(text, TextSyntax::Text)
 }
 
 #[test]
-fn without_a_tag_an_image_of_a_dockerfile_means_latest() {
+fn without_a_tag_an_image_in_a_dockerfile_means_latest() {
     for (text, expected) in [
         ("FROM nginx\n", "FROM r:5/p/library/nginx\n"),
         ("from --platform=linux/amd64 nginx as x\nFROM nginx\n", ""),
@@ -61,7 +61,7 @@ fn without_a_tag_an_image_of_a_dockerfile_means_latest() {
 }
 
 #[test]
-fn what_is_locked_with_another_tag_is_listed() {
+fn locked_tags_are_listed_for_another_tag() {
     for (text, reason) in [
         (
             "FROM quay.io/a/b\n",
@@ -98,7 +98,7 @@ fn what_is_locked_with_another_tag_is_listed() {
 }
 
 #[test]
-fn stages_and_other_texts_with_that_word_are_no_images() {
+fn stages_and_other_texts_with_from_are_not_images() {
     for text in [
         "FROM scratch AS nginx\nFROM nginx\nCOPY --from=nginx a b\n",
         "SELECT *\nFROM nginx\n",

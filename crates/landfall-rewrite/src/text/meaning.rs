@@ -1,4 +1,4 @@
-//! Decides what a word of a text means, by the text around it.
+//! Decides the meaning of a word of a text, by the text around it.
 
 use super::line_key::{has_tag_beside, is_image_key, key};
 use super::neighbouring_lines::has_registry_beside;
@@ -23,7 +23,7 @@ pub(super) fn decide(
     text: &str,
     word: &ReferenceWord,
     role: ReferenceRole,
-    places: &TextMarks,
+    marks: &TextMarks,
 ) -> Option<Occurrence> {
     let ReferenceWord { span, placeholder } = word;
     let before = &text[..span.start];
@@ -32,7 +32,7 @@ pub(super) fn decide(
     }
     let key = key(&text[..placeholder.unwrap_or(span.start)]);
     let role = match key {
-        _ if places.is_image(placeholder.unwrap_or(span.start)) => ReferenceRole::Container,
+        _ if marks.is_image(placeholder.unwrap_or(span.start)) => ReferenceRole::Container,
         Some(key) if is_image_key(key) => ReferenceRole::Image,
         // one word of a longer text need not be the image
         _ if placeholder.is_some() && role.is_image() => role,
@@ -138,15 +138,15 @@ fn incomplete(
     let word = text[span.clone()].trim_end_matches([':', '@', '.']);
     let name = &word[..word.len() - pin(word).len()];
     let tags = settings.index.tags(name, role)?;
-    let most = settings.limits.reference_bytes;
+    let max_bytes = settings.limits.reference_bytes;
     let (written, why) = match end {
-        WordEnd::Later => {
+        WordEnd::Placeholder => {
             let why = format!("its tag or digest is a placeholder; the lock has {tags}");
-            (reference_at(&text[span.start..], most), why)
+            (reference_at(&text[span.start..], max_bytes), why)
         }
         WordEnd::Pattern => {
             let why = format!("it is a pattern, or part of a longer word; the lock has {tags}");
-            (reference_at(&text[span.start..], most), why)
+            (reference_at(&text[span.start..], max_bytes), why)
         }
         WordEnd::Key | WordEnd::At(_) => (word, "it is the key of a mapping".to_owned()),
     };

@@ -1,4 +1,4 @@
-//! Patterns, computed tags and keys: what begins as a reference and goes on, or ends otherwise.
+//! Patterns, computed tags and keys: words that begin like a reference but are not one.
 
 use crate::tests::{becomes, run_as, stays};
 use crate::{TextSyntax, scan};
@@ -167,7 +167,7 @@ fn schemas_and_mirror_sets_in_templates_are_left() {
 }
 
 #[test]
-fn a_left_reference_is_told_without_what_follows_it() {
+fn a_left_reference_is_reported_without_the_text_after_it() {
     for (text, written) in [
         ("x \"quay.io/a/b:\" $v\n", "quay.io/a/b:"),
         ("run quay.io/a/b:${V})\n", "quay.io/a/b:${V}"),

@@ -11,9 +11,9 @@ const BRACKETS: [(&str, &str, Option<&str>); 4] = [
 
 /// The length of the placeholder at the beginning of `text`: `$NAME`, `${…}`, `$(…)`, `{{…}}` or
 /// `${{…}}`, on one line and at most `most` bytes long.
-pub(super) fn placeholder(text: &str, most: usize) -> Option<usize> {
+pub(super) fn placeholder(text: &str, max_bytes: usize) -> Option<usize> {
     // without the limit, a text of unclosed brackets would take quadratic time
-    let text = &text[..text.floor_char_boundary(most)];
+    let text = &text[..text.floor_char_boundary(max_bytes)];
     if let Some((open, close, inner)) = BRACKETS.iter().find(|(open, ..)| text.starts_with(open)) {
         let line = text.split('\n').next()?;
         return Some(open.len() + closed(&line[open.len()..], close, *inner)?);
@@ -42,13 +42,13 @@ fn closed(text: &str, close: &str, open: Option<&str>) -> Option<usize> {
 /// The reference with placeholders, or the pattern, that `text` begins with. It ends at a blank, a
 /// quote, a separator of commands or a closing bracket without its opening one (outside of `{{ …
 /// }}`), and after `most` bytes. It is printed, and the text after it may be a password.
-pub(crate) fn reference_at(text: &str, most: usize) -> &str {
-    let text = &text[..text.floor_char_boundary(most)];
+pub(crate) fn reference_at(text: &str, max_bytes: usize) -> &str {
+    let text = &text[..text.floor_char_boundary(max_bytes)];
     let mut end = 0;
     let mut open = Vec::new();
     while let Some(next) = text[end..].chars().next() {
         if text[end..].starts_with("{{") {
-            let Some(len) = placeholder(&text[end..], most) else {
+            let Some(len) = placeholder(&text[end..], max_bytes) else {
                 return &text[..end + 2];
             };
             end += len;
@@ -80,7 +80,7 @@ mod tests {
     use super::{placeholder, reference_at};
 
     #[test]
-    fn a_placeholder_ends_at_its_own_bracket() {
+    fn a_placeholder_ends_at_the_matching_bracket() {
         for (text, expected) in [
             ("$NAME/x", "$NAME"),
             ("${NAME}/x}", "${NAME}"),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_ends_at_a_blank_and_has_a_bound() {
+    fn a_reference_ends_at_a_blank_and_at_the_limit() {
         for (text, expected) in [
             ("a/b:$TAG --password x", "a/b:$TAG"),
             ("a/b:$TAG;x=y", "a/b:$TAG"),

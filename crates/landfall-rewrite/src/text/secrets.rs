@@ -77,7 +77,7 @@ fn key_len(line: &str) -> usize {
 mod tests {
     use super::secrets;
 
-    /// `text` without what is masked.
+    /// `text` with its secrets masked.
     fn shown(text: &str) -> String {
         let mut shown = text.to_owned();
         for secret in secrets(text).into_iter().rev() {
@@ -87,14 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_plain_calls_are_shown_and_nothing_else() {
+    fn only_keys_and_plain_calls_are_shown() {
         let text = "{{- if .x }}\nkind: Secret # of x\nstringData:\n  a: hunter2\n  \"b\": 'hunter2'\n  c: |\n    hunter2: x\n{{ if .y }}\n    hunter2\n  d:\n    hunter2\n  # hunter2\n  {{ .k }}: hunter2\n  {{- $p := \"hunter2\" }}\n  e: {{ b64enc \"hunter2\" }}\n  {{ fail `hunter2` }}\n  {f: hunter2}\n  - hunter2\n  with hunter2 to: x\n  g:\thunter2\n{{- end }}\n";
         let expected = "{{- if .x }}\nkind: ***\nstringData:\n  a: ***\n  \"b\": ***\n  c: ***\n    ***\n{{ if .y }}\n    ***\n  d:\n    ***\n  ***\n  ***\n  ***\n  e: ***\n  ***\n  ***\n  ***\n  ***\n  g:\t***\n{{- end }}\n";
         assert_eq!(shown(text), expected);
     }
 
     #[test]
-    fn however_a_text_says_that_it_is_a_secret() {
+    fn all_notations_of_a_secret_are_recognized() {
         for kind in [
             "kind: Secret # comment",
             "kind : \"Secret\"",

@@ -1,10 +1,10 @@
-//! What is said about words of texts.
+//! Words of texts that are reported, and the time and memory for them.
 
 use crate::tests::known;
 use crate::{RewriteOptions, TextSyntax, rewrite, scan};
 use landfall_model::document::growth::assert_linear;
 
-/// What `text` names, as written; both verbs say the same.
+/// The references in `text`, as written. Checks that a scan and a rewrite find the same.
 fn written(text: &str) -> Vec<String> {
     let written = |found: Vec<crate::Occurrence>| -> Vec<String> {
         found
@@ -23,7 +23,7 @@ fn written(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_follows_a_reference_with_a_placeholder_is_not_told() {
+fn the_text_after_a_placeholder_is_not_printed() {
     let command =
         "podman run quay.io/a/b:$TAG --password hunter2\nrun quay.io/a/b:$TAG;PASSWORD=hunter2\n";
     assert_eq!(written(command), ["quay.io/a/b:$TAG"; 2]);
@@ -36,7 +36,7 @@ fn what_follows_a_reference_with_a_placeholder_is_not_told() {
 }
 
 #[test]
-fn a_line_of_many_placeholders_takes_memory_by_its_length() {
+fn memory_for_a_line_of_placeholders_is_linear() {
     for one in [
         "quay.io/a/b:$T ",
         "quay.io/a/b:${",
@@ -55,7 +55,7 @@ fn a_line_of_many_placeholders_takes_memory_by_its_length() {
 }
 
 #[test]
-fn texts_take_time_by_their_length() {
+fn scanning_texts_is_linear() {
     let ones = [
         "quay.io/a/b:$T ",
         "{{/* x ",

@@ -18,7 +18,7 @@ pub(super) struct UrlWord<'t> {
 }
 
 /// The http or https URL that begins in `word` of `text`. A placeholder has at most `most` bytes.
-pub(super) fn at<'t>(text: &'t str, word: &Range<usize>, most: usize) -> Option<UrlWord<'t>> {
+pub(super) fn at<'t>(text: &'t str, word: &Range<usize>, max_bytes: usize) -> Option<UrlWord<'t>> {
     let written = &text[word.clone()];
     let scheme = written.find("://")?;
     let start = scheme
@@ -39,7 +39,7 @@ pub(super) fn at<'t>(text: &'t str, word: &Range<usize>, most: usize) -> Option<
     loop {
         let len = text[at..].find(stops).unwrap_or(text.len() - at);
         at += len;
-        let Some(len) = placeholder(&text[at..], most) else {
+        let Some(len) = placeholder(&text[at..], max_bytes) else {
             break;
         };
         // the literal part before the placeholder; the next one begins after it
@@ -62,12 +62,13 @@ pub(super) fn at<'t>(text: &'t str, word: &Range<usize>, most: usize) -> Option<
     })
 }
 
-/// Whether a character ends the literal part of a URL: no URL has it, or it begins a placeholder.
+/// Whether a character ends the literal part of a URL: URLs do not contain it, or it begins a
+/// placeholder.
 fn stops(c: char) -> bool {
     c.is_whitespace() || c.is_control() || "\"'`<>\\|^{}$()".contains(c)
 }
 
-/// The occurrence of `url`, by what the lock says about it. `None` if it is not reported.
+/// The occurrence of `url`, by its state in the lock. `None` if it is not reported.
 pub(super) fn decide(
     settings: &ScanSettings<'_>,
     text: &str,

@@ -86,20 +86,20 @@ pub(super) fn begins(before: &str) -> bool {
     }
 }
 
-/// How a word that begins like a reference ends.
+/// The end of a word that begins like a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WordEnd {
     /// It is a reference up to this offset.
     At(usize),
     /// A placeholder follows.
-    Later,
+    Placeholder,
     /// It is a pattern, or a part of a longer word.
     Pattern,
     /// It is the key of a mapping.
     Key,
 }
 
-/// How the word at `span` of `text` ends.
+/// The end of the word at `span` of `text`.
 pub(super) fn end(text: &str, span: &Range<usize>) -> WordEnd {
     let word = &text[span.clone()];
     let before = &text[..span.start];
@@ -107,11 +107,11 @@ pub(super) fn end(text: &str, span: &Range<usize>) -> WordEnd {
     let mut rest = after.chars();
     let (next, then) = (rest.next(), rest.next());
     match next {
-        Some('{' | '%' | '<') => return WordEnd::Later,
+        Some('{' | '%' | '<') => return WordEnd::Placeholder,
         Some('$')
             if then.is_some_and(|then| then.is_ascii_alphanumeric() || "_{(".contains(then)) =>
         {
-            return WordEnd::Later;
+            return WordEnd::Placeholder;
         }
         Some('$' | '*' | '(' | '[' | '+' | '?' | '^') => return WordEnd::Pattern,
         Some('\\') if !ends(after) => return WordEnd::Pattern,
@@ -124,7 +124,7 @@ pub(super) fn end(text: &str, span: &Range<usize>) -> WordEnd {
             }
             // a colon in a sentence
             Some(' ' | '\t' | ',' | ';' | '|' | '&' | '>') => {}
-            _ => return WordEnd::Later,
+            _ => return WordEnd::Placeholder,
         }
     }
     // punctuation at the end belongs to the sentence
@@ -155,7 +155,7 @@ fn is_outer(c: char) -> bool {
     !u8::try_from(c).is_ok_and(is_inner)
 }
 
-/// How `word` ends if a quote or bracket around it is closed and a colon or `@` follows: `"name":
+/// The end of `word` if a quote or bracket around it is closed and a colon or `@` follows: `"name":
 /// `, `"name":$TAG`.
 fn quoted(before: &str, word: &str, after: &str) -> Option<WordEnd> {
     let escaped = after
@@ -164,7 +164,7 @@ fn quoted(before: &str, word: &str, after: &str) -> Option<WordEnd> {
     let mut rest = escaped.unwrap_or(after).chars();
     let close = rest.next().filter(|close| "\"'`})]".contains(*close))?;
     let sign = rest.next().filter(|sign| matches!(sign, ':' | '@'))?;
-    let goes_on = rest.next().filter(|next| !next.is_whitespace());
+    let following = rest.next().filter(|next| !next.is_whitespace());
     let opening = before
         .strip_suffix(['"', '\''])
         .filter(|_| matches!(close, '"' | '\'') && sign == ':');
@@ -174,7 +174,7 @@ fn quoted(before: &str, word: &str, after: &str) -> Option<WordEnd> {
             &['{', '\n', ','],
         )
     });
-    match goes_on {
+    match following {
         Some(next) if is_key && (!pin(word).is_empty() || "\"'{[\\".contains(next)) => {
             Some(WordEnd::Key)
         }
@@ -182,7 +182,7 @@ fn quoted(before: &str, word: &str, after: &str) -> Option<WordEnd> {
         Some(next)
             if next.is_ascii_alphanumeric() || "_${%<\"'(*[".contains(next) || sign == '@' =>
         {
-            Some(WordEnd::Later)
+            Some(WordEnd::Placeholder)
         }
         _ => None,
     }

@@ -31,7 +31,7 @@ pub(crate) fn scan(
         TextLines::Many if !settings.options.comments => comments(text),
         _ => Vec::new(),
     };
-    let places = TextMarks::of(text);
+    let marks = TextMarks::of(text);
     let mut words = WordIter { text, at: 0 };
     let mut comment = comments.iter().peekable();
     while let Some(word) = words.next() {
@@ -51,16 +51,10 @@ pub(crate) fn scan(
                 words.at = words.at.max(url.end);
                 url::decide(settings, text, &url)
             }
-            None => decide(
-                settings,
-                text,
-                &ReferenceWord::of(text, word),
-                role,
-                &places,
-            ),
+            None => decide(settings, text, &ReferenceWord::of(text, word), role, &marks),
         };
         found.extend(occurrence.map(|mut occurrence| {
-            if let Some(why) = places
+            if let Some(why) = marks
                 .keeps(occurrence.at)
                 .filter(|_| occurrence.is_change())
             {

@@ -55,7 +55,7 @@ impl<'s> OccurrenceCollector<'_, 's> {
         mut found: Vec<Occurrence>,
         keep: Option<&str>,
     ) {
-        // where nothing is changed, references that the lock does not contain are noise
+        // in a value that must not be changed, references that are not locked are not reported
         found
             .retain(|occurrence| keep.is_none() || occurrence.meaning != ReferenceMeaning::Unknown);
         if found.is_empty() {

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// Whether a part of `source`, with the edits of `found` applied, reads as before except for the
 /// new values in `changed`, which are keyed by the first byte of their scalars.
-pub(super) fn reads_as_meant(
+pub(super) fn reads_as_intended(
     source: &str,
     part: &Range<usize>,
     found: &[Occurrence],

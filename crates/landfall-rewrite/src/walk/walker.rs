@@ -2,7 +2,7 @@
 
 use super::collector::{CollectedOccurrences, OccurrenceCollector};
 use super::node_context::{MappingContext, NodeContext};
-use super::proof::reads_as_meant;
+use super::proof::reads_as_intended;
 use super::shape::ReferenceShape;
 use crate::edit::SpanEdit;
 use crate::index::ReferenceLookup;
@@ -107,7 +107,7 @@ fn read_part(
         changed,
     } = collected;
     if has_shared_secret {
-        // the alias may stand for any anchored node of the part, so all of it is masked
+        // the alias may refer to any anchored node of the part, so all of it is masked
         secrets.push(part.clone());
     } else if has_secret {
         secrets.extend(yaml::comment_spans(source, part).unwrap_or_else(|| vec![part.clone()]));
@@ -132,7 +132,7 @@ fn read_part(
         .iter()
         .flat_map(|occurrence| &occurrence.edits)
         .any(|edit| !edit.is_literal(source));
-    if doubtful && !reads_as_meant(source, part, &found, &changed) {
+    if doubtful && !reads_as_intended(source, part, &found, &changed) {
         let changes = found.iter_mut().filter(|occurrence| occurrence.is_change());
         changes.for_each(|occurrence| {
             occurrence.leave("the text around it would read differently after the change")

@@ -1,4 +1,4 @@
-//! Fingerprints of what a text reads as, to prove that a rewritten text reads as intended.
+//! Fingerprints of parsed texts, which prove that a rewritten text has exactly the intended values.
 
 use landfall_model::document::{ScalarStyle, YamlDocument, YamlDocuments, YamlNode, YamlScalar};
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_reads_otherwise_does_not_match() {
+    fn a_text_with_another_value_does_not_match() {
         let source = "a: [b, b]\nc: d\n";
         let reads = |bytes: &str, to: &str| {
             let changed = BTreeMap::from([(4, to.to_owned())]);

@@ -1,5 +1,5 @@
-//! The simple reader returns what the general parser returns, or nothing; and a text that is cut at
-//! its markers reads as in one piece. `LANDFALL_REWRITE_CORPUS` names a folder of further files,
+//! The simple reader returns the result of the general parser, or nothing; and a text that is cut
+//! at its markers has the same documents as the whole text. `LANDFALL_REWRITE_CORPUS` names a folder of further files,
 //! MUTATIONS the number of texts that are made of each.
 
 use super::{YamlDocument, YamlNode, documents, simple, stream_parts};
@@ -8,7 +8,7 @@ use landfall_model::document::{NotYaml, YamlDocuments};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
-/// How many bytes were given, and how many of them were read by the simple reader.
+/// The number of bytes of all texts, and of those that the simple reader read.
 #[derive(Default)]
 struct Counts {
     given: usize,
@@ -206,8 +206,8 @@ const OTHER: &[&str] = &[
     "\u{feff}a: b\n",
 ];
 
-/// Quoted scalars that go on in the column of their key, and what they read as. The parser for all
-/// of YAML refuses them.
+/// Quoted scalars that continue in the column of their key, and their values. The general parser
+/// refuses them.
 const AT_THE_KEY: &[(&str, &str)] = &[
     ("a: 'b\nc'\n", "b c"),
     ("a: \"b\n\nc\"\n", "b\nc"),
@@ -225,7 +225,7 @@ fn is_refused_for_indentation(text: &str) -> bool {
 }
 
 #[test]
-fn a_quoted_scalar_may_go_on_in_the_column_of_its_key() {
+fn a_quoted_scalar_may_continue_in_the_column_of_its_key() {
     for (text, value) in AT_THE_KEY {
         assert!(is_refused_for_indentation(text), "{text}");
         let read = simple::read(text, &(0..text.len())).flatten().expect(text);
@@ -242,7 +242,7 @@ fn a_quoted_scalar_may_go_on_in_the_column_of_its_key() {
 }
 
 #[test]
-fn what_is_simple_is_read_and_nothing_else() {
+fn only_simple_yaml_is_read() {
     for text in SIMPLE {
         let mut counts = Counts::default();
         check(text, &mut counts);
@@ -298,7 +298,7 @@ fn files() -> Vec<String> {
 }
 
 #[test]
-fn files_read_the_same() {
+fn both_readers_agree_on_files() {
     let mut counts = Counts::default();
     files().iter().for_each(|text| check(text, &mut counts));
     println!("{} of {} bytes were simple", counts.simple, counts.given);
@@ -310,7 +310,7 @@ fn files_read_the_same() {
     );
 }
 
-/// What mutations are made of.
+/// The pieces of text that mutations insert.
 const PIECES: [&str; 44] = [
     "\n", "\n\n", "\n  ", "\n    ", " ", "  ", "\t", "\r\n", "\r", ":", ": ", ":\n", "- ", "-\n",
     "-", "#", " #", "# ", "'", "''", "\"", "\\", "\\\n", "\\n", "|\n", "|-\n  ", ">\n  ", "|2+\n",
@@ -365,7 +365,7 @@ impl Random {
 }
 
 #[test]
-fn broken_files_read_the_same() {
+fn both_readers_agree_on_broken_files() {
     let rounds = std::env::var("MUTATIONS")
         .ok()
         .and_then(|count| count.parse().ok())

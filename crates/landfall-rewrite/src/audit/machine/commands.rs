@@ -1,4 +1,5 @@
-//! Reads shell commands word by word: what curl and wget fetch, and what package managers install.
+//! Reads shell commands word by word: URLs that curl and wget fetch, and packages that package
+//! managers install.
 
 use super::installs::{MachineInstall, PlacedInstall};
 
@@ -46,12 +47,13 @@ enum CommandState {
     Installing(&'static str),
 }
 
-/// Finds what the commands of `text` fetch and install. A line that ends with `\` continues.
+/// Finds the URLs and packages that the commands of `text` fetch and install. A line that ends with
+/// `\` continues.
 pub(super) fn of_script(text: &str) -> Vec<PlacedInstall> {
     let mut reader = CommandReader {
-        doing: CommandState::Nothing,
+        state: CommandState::Nothing,
         skips: SkippedWords::Nothing,
-        in_ticks: false,
+        in_backticks: false,
     };
     let mut found = Vec::new();
     for (at, whole) in text.lines().enumerate() {
@@ -59,13 +61,13 @@ pub(super) fn of_script(text: &str) -> Vec<PlacedInstall> {
         if line.starts_with('#') || line.starts_with("//") {
             continue;
         }
-        let mut ticks = 0;
+        let mut backticks = 0;
         for word in words(line) {
-            ticks += usize::from(word == "`");
-            if word.starts_with('#') && matches!(reader.doing, CommandState::Installing(_)) {
+            backticks += usize::from(word == "`");
+            if word.starts_with('#') && matches!(reader.state, CommandState::Installing(_)) {
                 break;
             }
-            let Some(install) = reader.read(word, ticks % 2 == 1) else {
+            let Some(install) = reader.read(word, backticks % 2 == 1) else {
                 continue;
             };
             let before = &whole[..word.as_ptr() as usize - whole.as_ptr() as usize];
@@ -77,7 +79,7 @@ pub(super) fn of_script(text: &str) -> Vec<PlacedInstall> {
             });
         }
         if !line.ends_with('\\') {
-            (reader.doing, reader.skips) = (CommandState::Nothing, SkippedWords::Nothing);
+            (reader.state, reader.skips) = (CommandState::Nothing, SkippedWords::Nothing);
         }
     }
     found
@@ -89,38 +91,38 @@ enum SkippedWords {
     Nothing,
     /// The value of an option.
     Value,
-    /// Up to the end of this many nested `$(…)`.
+    /// All words up to the end of this many nested `$(…)`.
     Commands(usize),
-    /// Up to the next backtick.
-    Ticks,
-    /// Up to the end of a template's `{{…}}`.
+    /// All words up to the next backtick.
+    Backtick,
+    /// All words up to the end of a template's `{{…}}`.
     Template,
 }
 
 /// The state of reading a line.
 struct CommandReader {
-    doing: CommandState,
+    state: CommandState,
     skips: SkippedWords,
     /// Whether the command of the package manager is between backticks.
-    in_ticks: bool,
+    in_backticks: bool,
 }
 
 impl CommandReader {
     /// Reads `word`. `is_in_ticks` if an odd number of backticks precedes it.
-    fn read(&mut self, word: &str, is_in_ticks: bool) -> Option<MachineInstall> {
+    fn read(&mut self, word: &str, is_in_backticks: bool) -> Option<MachineInstall> {
         if self.skips_word(word) {
             return None;
         }
         if is_separator(word) {
-            self.doing = CommandState::Nothing;
+            self.state = CommandState::Nothing;
             return None;
         }
         let (word, ends) = word
             .strip_suffix(';')
             .map_or((word, false), |word| (word, true));
-        let install = self.word(word, is_in_ticks);
+        let install = self.word(word, is_in_backticks);
         if ends {
-            self.doing = CommandState::Nothing;
+            self.state = CommandState::Nothing;
         }
         install
     }
@@ -131,7 +133,7 @@ impl CommandReader {
         self.skips = match skipped {
             SkippedWords::Nothing => return false,
             SkippedWords::Value => SkippedWords::Nothing,
-            SkippedWords::Ticks if word == "`" => SkippedWords::Nothing,
+            SkippedWords::Backtick if word == "`" => SkippedWords::Nothing,
             SkippedWords::Template if word.contains("}}") => SkippedWords::Nothing,
             SkippedWords::Commands(1) if word == ")" => SkippedWords::Nothing,
             SkippedWords::Commands(depth) if word == ")" => SkippedWords::Commands(depth - 1),
@@ -143,22 +145,25 @@ impl CommandReader {
         true
     }
 
-    fn word(&mut self, word: &str, is_in_ticks: bool) -> Option<MachineInstall> {
+    fn word(&mut self, word: &str, is_in_backticks: bool) -> Option<MachineInstall> {
         let program = word.rsplit('/').next().unwrap_or(word);
         if FETCHERS.contains(&program) {
-            self.doing = CommandState::Fetching;
+            self.state = CommandState::Fetching;
             return None;
         }
-        match self.doing {
+        match self.state {
             CommandState::Fetching => fetched(word),
-            CommandState::Managing(by, says) if word == says => {
-                self.doing = CommandState::Installing(by);
+            CommandState::Managing(by, subcommand) if word == subcommand => {
+                self.state = CommandState::Installing(by);
                 None
             }
             CommandState::Installing(by) => self.installed(by, word),
             CommandState::Nothing | CommandState::Managing(..) => {
-                if let Some((_, by, says)) = MANAGERS.iter().find(|(name, ..)| *name == program) {
-                    (self.doing, self.in_ticks) = (CommandState::Managing(by, says), is_in_ticks);
+                if let Some((_, by, subcommand)) =
+                    MANAGERS.iter().find(|(name, ..)| *name == program)
+                {
+                    (self.state, self.in_backticks) =
+                        (CommandState::Managing(by, subcommand), is_in_backticks);
                 }
                 None
             }
@@ -170,12 +175,12 @@ impl CommandReader {
         let open = |text: String| Some(MachineInstall::OpenPackage(by, text));
         match word {
             // a command substitution, or the closing backtick of a comment or an `echo`
-            "`" if self.in_ticks => self.doing = CommandState::Nothing,
+            "`" if self.in_backticks => self.state = CommandState::Nothing,
             "`" => {
-                self.skips = SkippedWords::Ticks;
+                self.skips = SkippedWords::Backtick;
                 return open("`…`".into());
             }
-            ")" => self.doing = CommandState::Nothing,
+            ")" => self.state = CommandState::Nothing,
             _ if WITH_VALUE.contains(&word) => self.skips = SkippedWords::Value,
             _ if word.starts_with('-') => {}
             _ if word.ends_with("$(") => {
@@ -240,7 +245,7 @@ fn is_package(word: &str) -> bool {
         && !["-", ".deb", ".rpm"].iter().any(|end| word.ends_with(end))
 }
 
-/// The file that a program which fetches URLs reads from the argument `word`.
+/// The file that a program fetches for the argument `word`.
 pub(super) fn fetched(word: &str) -> Option<MachineInstall> {
     let rest = word
         .strip_prefix("https://")
@@ -260,20 +265,21 @@ pub(super) fn fetched(word: &str) -> Option<MachineInstall> {
 mod tests {
     use super::*;
 
-    fn told(script: &str) -> Vec<String> {
-        let told = |one: PlacedInstall| format!("{}:{} {:?}", one.line, one.column, one.install);
-        of_script(script).into_iter().map(told).collect()
+    fn formatted(script: &str) -> Vec<String> {
+        let formatted =
+            |one: PlacedInstall| format!("{}:{} {:?}", one.line, one.column, one.install);
+        of_script(script).into_iter().map(formatted).collect()
     }
 
     #[test]
-    fn what_commands_fetch_and_install() {
+    fn urls_and_packages_of_commands_are_found() {
         let script = "#!/bin/sh\n# curl https://example.com/comment.sh\nset -e\n\
             curl -fsSL https://dl.test/a.tgz -o /tmp/a.tgz && tar xf /tmp/a.tgz; wget \"https://dl.test/b\" | sh\n\
             curl -L https://dl.test/${VERSION}/c.tgz; curl https://dl.test/; curl http://127.0.0.1:80/health\n\
             apt-get update && apt-get install -y -t bookworm --no-install-recommends jq=1.6-2.1 \\\n  socat \"conntrack\" $MORE\n\
             dnf install -y containerd.io-1.7.24 >/dev/null\napt-key add x\necho https://dl.test/not-fetched\n";
         assert_eq!(
-            told(script),
+            formatted(script),
             [
                 "4:12 File(\"https://dl.test/a.tgz\")",
                 "4:76 File(\"https://dl.test/b\")",
@@ -288,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_puts_together_is_open_and_a_chain_ends_where_it_ends() {
+    fn packages_with_substitutions_are_undecided_and_operators_end_a_command() {
         for (line, expected) in [
             (
                 "apt-get install -y linux-headers-$(uname -r) jq&&rm x",
@@ -325,19 +331,19 @@ mod tests {
                 "Package socat",
             ),
         ] {
-            let told = |one: PlacedInstall| match one.install {
+            let formatted = |one: PlacedInstall| match one.install {
                 MachineInstall::File(text) => format!("File {text}"),
                 MachineInstall::Unclear(text) => format!("Unclear {text}"),
                 MachineInstall::Package(_, text) => format!("Package {text}"),
                 MachineInstall::OpenPackage(_, text) => format!("OpenPackage {text}"),
             };
-            let found: Vec<String> = of_script(line).into_iter().map(told).collect();
+            let found: Vec<String> = of_script(line).into_iter().map(formatted).collect();
             assert_eq!(found.join(" "), expected, "{line}");
         }
     }
 
     #[test]
-    fn a_version_is_known_by_the_managers_own_form() {
+    fn versions_are_recognized_by_the_notation_of_the_package_manager() {
         assert!(
             MachineInstall::has_version("apt", "jq=1.6-2.1")
                 && !MachineInstall::has_version("apt", "lib-2")

@@ -1,4 +1,4 @@
-//! Recognizes texts that set up a machine, and finds what they fetch and install.
+//! Recognizes texts that set up a machine, and finds the files and packages that they install.
 
 use super::commands::{fetched, of_script};
 use super::installs::{MachineInstall, MachineInstalls, PlacedInstall};
@@ -15,8 +15,8 @@ const ENDINGS: [&str; 7] = ["sh", "bash", "service", "socket", "timer", "ign", "
 /// Keys that identify a document of cloud-init.
 const CLOUD_KEYS: [&str; 4] = ["runcmd", "bootcmd", "write_files", "packages"];
 
-/// Finds what the files at `paths` that set up machines fetch and install. Files that cannot be
-/// read are skipped.
+/// Finds the files and packages that the files at `paths`, if they set up machines, fetch and
+/// install. Files that cannot be read are skipped.
 ///
 /// # Errors
 /// If a path cannot be listed.
@@ -209,20 +209,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cloud_init_names_packages_and_files_in_all_its_ways() {
+    fn all_notations_of_cloud_init_for_packages_and_files_are_read() {
         let script = STANDARD.encode("#!/bin/sh\nwget https://dl.test/in-base64.tgz\n");
         let text = format!(
             "#cloud-config\npackages:\n  - curl\n  - [containerd.io, 1.7.24-1]\n  - jq=1.6  # pinned\nwrite_files:\n- path: /a\n  \
              encoding: b64\n  content: {script}\n- path: /b\n  source: {{uri: 'https://dl.test/b.bin'}}\nruncmd:\n- [sh, -c, \
              \"curl -L https://dl.test/c.tgz\"]\n- apt install -y nfs-common\n"
         );
-        let mut told: Vec<String> = of_text(&text)
+        let mut formatted: Vec<String> = of_text(&text)
             .iter()
             .map(|one| format!("{:?} {}:{}", one.install, one.file("u"), one.line))
             .collect();
-        told.sort();
+        formatted.sort();
         assert_eq!(
-            told,
+            formatted,
             [
                 "File(\"https://dl.test/b.bin\") u:11",
                 "File(\"https://dl.test/c.tgz\") u:13",
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_a_script_and_ignition_set_machines_up_and_a_pod_does_not() {
+    fn units_scripts_and_ignition_set_up_machines_and_pods_do_not() {
         for (name, text, is) in [
             ("a.service", "", true),
             ("x/user-data", "", true),
@@ -258,13 +258,13 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_found_in_any_text_and_lists_of_cloud_init_only_there() {
+    fn commands_are_read_in_any_text_and_package_lists_only_in_cloud_init() {
         let names = |path: &str, text: &str| -> Vec<String> {
-            let told =
+            let formatted =
                 |one: PlacedInstall| format!("{}:{} {:?}", one.line, one.column, one.install);
             packages_in(Path::new(path), text)
                 .into_iter()
-                .map(told)
+                .map(formatted)
                 .collect()
         };
         let pod = "kind: Pod\npackages:\n- x\nargs: [sh, -c, \"apt-get install -y jq\"]\n";

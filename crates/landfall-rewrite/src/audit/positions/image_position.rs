@@ -21,7 +21,7 @@ pub(super) trait ImagePosition: Sync {
         Vec::new()
     }
 
-    /// Sets in `below` what is special about the value of the key `below.key` in `members`.
+    /// Sets in `below` the properties of the value of the key `below.key` in `members`.
     fn entry<'d>(
         &self,
         _members: &MappingContents<'d>,
@@ -30,8 +30,8 @@ pub(super) trait ImagePosition: Sync {
     ) {
     }
 
-    /// Sets in `below` what is special about an item of the list under the key `list`, after the
-    /// item `previous`.
+    /// Sets in `below` the properties of an item of the list under the key `list`, after the item
+    /// `previous`.
     fn item<'d>(
         &self,
         _list: Option<&str>,

@@ -76,11 +76,11 @@ fn add(reader: &mut CandidateCollector<'_, '_>, members: &MappingContents<'_>) {
         return;
     };
     // `imageID` has the digest that runs; `image` has the tag that was requested
-    let asked = image
+    let requested = image
         .parse::<ImageRef>()
         .ok()
-        .filter(|asked| asked.name() == ran.name());
-    let tag = asked.and_then(|asked| asked.tag);
+        .filter(|requested| requested.name() == ran.name());
+    let tag = requested.and_then(|requested| requested.tag);
     let written = ImageRef {
         tag: tag.or(ran.tag.clone()),
         ..ran

@@ -1,6 +1,6 @@
 //! Block mappings and lists.
 
-use super::nodes::{left_out, list, mapping, starting_at};
+use super::nodes::{list, mapping, omitted_value, starting_at};
 use super::reader::{MAX_KEY, SimpleReader};
 use landfall_model::document::{YamlEntry, YamlNode, YamlScalar};
 
@@ -108,7 +108,7 @@ impl<'a> SimpleReader<'a> {
                     let list = self.sequence(column).filter(|_| self.column <= column)?;
                     return Some(starting_at(list, start));
                 }
-                Some(YamlNode::Scalar(left_out(colon)))
+                Some(YamlNode::Scalar(omitted_value(colon)))
             }
             Some(b'-') if self.is_blank_at(self.at + 1) => None,
             Some(_) => self.value_here(column).filter(|_| self.column <= column),

@@ -1,7 +1,7 @@
 //! Flow collections and their scalars.
 
-use super::nodes::{left_out, list, mapping};
-use super::reader::{MAX_KEY, SimpleReader, is_flow, is_sign};
+use super::nodes::{list, mapping, omitted_value};
+use super::reader::{MAX_KEY, SimpleReader, is_flow, is_indicator};
 use landfall_model::document::{ScalarStyle, YamlEntry, YamlNode, YamlScalar};
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ impl<'a> SimpleReader<'a> {
                 let colon = self.at;
                 self.at += 1;
                 let value = match self.flow_space()? {
-                    b',' | b'}' => YamlNode::Scalar(left_out(colon)),
+                    b',' | b'}' => YamlNode::Scalar(omitted_value(colon)),
                     _ => self.flow_node()?,
                 };
                 entries.push(YamlEntry {
@@ -76,7 +76,7 @@ impl<'a> SimpleReader<'a> {
                 let next = self.byte_at(start + 1)?;
                 (!self.is_blank_at(start + 1) && !is_flow(next)).then_some(())?;
             }
-            first => (!is_sign(first) && !matches!(first, b'?' | b':')).then_some(())?,
+            first => (!is_indicator(first) && !matches!(first, b'?' | b':')).then_some(())?,
         }
         (!self.is_marker()).then_some(())?;
         loop {
@@ -97,7 +97,7 @@ impl<'a> SimpleReader<'a> {
         }
         let value = self.text[start..self.at].trim_end_matches(' ');
         let end = start + value.len();
-        // the general parser reads `a : b`, and what may end a document
+        // `a : b` and possible ends of a document are left to the general parser
         let odd = (self.byte() == Some(b':') && end < self.at) || value == "...";
         (!odd).then(|| YamlScalar::new(Cow::Borrowed(value), ScalarStyle::Plain, start..end))
     }

@@ -6,8 +6,8 @@ use landfall_model::document::{
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The value of an entry without one. The general parser puts it at the colon, too.
-pub(super) fn left_out<'a>(colon: usize) -> YamlScalar<'a> {
+/// The null value of an entry without a value. As in the general parser, it is at the colon.
+pub(super) fn omitted_value<'a>(colon: usize) -> YamlScalar<'a> {
     YamlScalar::new(Cow::Borrowed("~"), ScalarStyle::Plain, colon..colon)
 }
 

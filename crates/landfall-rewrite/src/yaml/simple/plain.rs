@@ -1,11 +1,11 @@
 //! Plain scalars in block collections.
 
-use super::reader::{SimpleReader, fold, is_sign};
+use super::reader::{SimpleReader, fold, is_indicator};
 use landfall_model::document::{ScalarStyle, YamlScalar};
 use memchr::memchr3;
 use std::borrow::Cow;
 
-/// What ends a plain scalar on a line.
+/// The end of a plain scalar on a line.
 enum PlainScalarEnd {
     /// The `:` of a mapping.
     Colon,
@@ -29,8 +29,9 @@ impl<'a> SimpleReader<'a> {
             PlainScalarEnd::Line => loop {
                 let line = self.at;
                 let (breaks, spaces) = self.breaks();
-                let goes_on = spaces > parent && !matches!(self.byte(), None | Some(b'#' | b'\t'));
-                if !goes_on {
+                let continues =
+                    spaces > parent && !matches!(self.byte(), None | Some(b'#' | b'\t'));
+                if !continues {
                     self.at = line;
                     self.end_line()?;
                     break;
@@ -71,13 +72,13 @@ impl<'a> SimpleReader<'a> {
         }
     }
 
-    /// Reads the first line of a plain scalar in a block collection. Returns where its text ends,
-    /// and what ends it.
+    /// Reads the first line of a plain scalar in a block collection. Returns the offset after its
+    /// text, and the kind of its end.
     fn plain_line(&mut self) -> Option<(usize, PlainScalarEnd)> {
         let first = self.byte()?;
         let may_begin = match first {
             b'-' | b'?' | b':' => !self.is_blank_at(self.at + 1),
-            _ => !is_sign(first) && !matches!(first, b'\'' | b'"'),
+            _ => !is_indicator(first) && !matches!(first, b'\'' | b'"'),
         };
         (may_begin && !self.is_marker()).then_some(())?;
         self.plain_rest()

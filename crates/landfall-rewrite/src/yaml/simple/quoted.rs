@@ -29,14 +29,14 @@ impl<'a> SimpleReader<'a> {
                 // line folding (YAML 1.2.2, 7.3.1): blanks around the break are not content
                 b'\n' => {
                     value.to_mut().push_str(text.trim_end_matches([' ', '\t']));
-                    fold(value.to_mut(), self.go_on(below?)?);
+                    fold(value.to_mut(), self.continue_line(below?)?);
                     lines = true;
                 }
                 b'\\' if next == Some(b'\n') => {
                     value.to_mut().push_str(text);
                     self.at += 1;
                     // the general parser reads empty lines after it
-                    (self.go_on(below?)? == 1).then_some(())?;
+                    (self.continue_line(below?)? == 1).then_some(())?;
                     lines = true;
                 }
                 b'\'' if next == Some(b'\'') && single => {
@@ -71,9 +71,9 @@ impl<'a> SimpleReader<'a> {
     }
 
     /// Moves from the end of a line of a quoted scalar to its next text. Returns the number of line
-    /// breaks between them. That text may begin in the column of the key: libyaml accepts that, the
-    /// general parser does not.
-    fn go_on(&mut self, below: isize) -> Option<usize> {
+    /// breaks between them. That text may begin in the column of the key, which the general parser
+    /// does not accept.
+    fn continue_line(&mut self, below: isize) -> Option<usize> {
         let (breaks, spaces) = self.breaks();
         let is_end = spaces == 0 && self.text[self.at..].starts_with("...");
         (spaces >= below && !is_end && self.byte() != Some(b'\t')).then_some(breaks)

@@ -1,9 +1,9 @@
-//! The position of the reader in a text, and how it moves over blanks, comments and line breaks.
+//! The position of the reader in a text, and its moves over blanks, comments and line breaks.
 
 use memchr::memchr;
 
-/// How deep collections may nest here. The general parser, which has its own limit, reads deeper
-/// ones.
+/// The deepest nesting of collections that is read here. The general parser, which has its own
+/// limit, reads deeper ones.
 const MAX_DEPTH: usize = 64;
 /// The longest simple key that is read here, in bytes. YAML 1.2.2 (7.4) allows 1024 characters.
 pub(super) const MAX_KEY: usize = 1000;
@@ -147,7 +147,7 @@ impl<'a> SimpleReader<'a> {
     }
 }
 
-/// Adds what folding leaves of line breaks between words.
+/// Adds the result of folding `breaks` line breaks between words.
 pub(super) fn fold(value: &mut String, breaks: usize) {
     match breaks {
         1 => value.push(' '),
@@ -156,7 +156,7 @@ pub(super) fn fold(value: &mut String, breaks: usize) {
 }
 
 /// Whether no plain scalar begins with `byte`.
-pub(super) fn is_sign(byte: u8) -> bool {
+pub(super) fn is_indicator(byte: u8) -> bool {
     is_flow(byte)
         || matches!(
             byte,
