@@ -53,13 +53,13 @@ fn a_list_becomes_a_manifest_and_the_rest_is_reported() {
     assert!(
         place
             .read("h/manifest.yaml")
-            .contains("# Not carried over:\n#   hauler.yaml: document 2"),
+            .contains("# Not imported:\n#   hauler.yaml: document 2"),
         "{report:#}"
     );
 
     place.write("pod.yaml", "kind: Pod\n");
     for (format, file, exit, words) in [
-        ("hauler", "pod.yaml", 2, "this is no file of Hauler"),
+        ("hauler", "pod.yaml", 2, "this is not a file of Hauler"),
         ("zarf", "nowhere.yaml", 2, "cannot read nowhere.yaml"),
         ("oc-mirror-mapping", "b.txt", 2, "line 1 has no `=`"),
         ("images-txt", "empty.txt", 2, "this list contains no images"),

@@ -198,7 +198,7 @@ fn a_file_of_the_wrong_kind_is_named() {
         ),
         (
             &["pull", "--lock", "old.lock"],
-            "write it anew with `landfall lock`",
+            "write it again with `landfall lock`",
         ),
     ] {
         let (exit, said) = run(&place, args);

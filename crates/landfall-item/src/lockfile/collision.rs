@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 /// Two items with different digests that would have the same name at the destination.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{place} would be two things: {first} ({first_digest}) and {second} ({second_digest}); give \
-     one of \
+    "{place} would be both {first} ({first_digest}) and {second} ({second_digest}); give one of \
      them a path of its own in the site file, under registry.paths:\n    {fix}"
 )]
 pub struct Collision {
@@ -36,13 +35,16 @@ pub fn collision(mapping: &DestinationMap, lock: &Lock) -> Option<Collision> {
             let referrers = item.referrer_tags();
             for (tag, digest) in referrers.into_iter().chain([(&*own, item.digest())]) {
                 let place = format!("{place}:{tag}");
-                // two tags of one image share its signatures, whose tags contain the digest
-                let is_same = |first: &&(&dyn LockedItem, &Digest)| {
-                    first.1 == digest || (tag != own && first.0.source() == item.source())
-                };
-                match taken.get(&place).filter(|first| !is_same(first)) {
-                    Some(first) => return Some(Collision::new(place, *first, (item, digest))),
-                    None => drop(taken.entry(place).or_insert((item, digest))),
+                match taken.get(&place) {
+                    Some(&(first, first_digest)) => {
+                        // two tags of one image share its signatures, whose tags contain the digest
+                        let is_shared_referrer = tag != own && first.source() == item.source();
+                        if first_digest != digest && !is_shared_referrer {
+                            let first = (first, first_digest);
+                            return Some(Collision::new(place, first, (item, digest)));
+                        }
+                    }
+                    None => drop(taken.insert(place, (item, digest))),
                 }
             }
         }
@@ -57,21 +59,23 @@ impl Collision {
         second: (&dyn LockedItem, &Digest),
     ) -> Collision {
         let source = second.0.source();
-        // a signature has no name in the lock, so it is shown with its image
-        let name = |(item, digest): (&dyn LockedItem, &Digest)| {
-            if item.digest() == digest {
-                item.name().into_owned()
-            } else {
-                format!("what refers to {}", item.name())
-            }
-        };
         Collision {
             place,
-            first: name(first),
+            first: name_of(first.0, first.1),
             first_digest: first.1.clone(),
-            second: name(second),
+            second: name_of(second.0, second.1),
             second_digest: second.1.clone(),
+            // the source host as the first path component keeps the two apart
             fix: format!("{source}: {}", source.replace(':', "_")),
         }
+    }
+}
+
+/// The name of `item`, or that of its referrer with `digest`, which has no name in the lock.
+fn name_of(item: &dyn LockedItem, digest: &Digest) -> String {
+    if item.digest() == digest {
+        item.name().into_owned()
+    } else {
+        format!("a referrer of {}", item.name())
     }
 }

@@ -68,22 +68,13 @@ impl DeliveredLocks {
             .layers
             .into_iter()
             .filter(|layer| layer.media_type == LOCK)
-            .map(|layer| {
-                let DeliveredLayer {
-                    media_type,
-                    digest,
-                    size,
-                    annotations,
-                } = layer;
-                let name = annotations.get(TITLE).cloned().unwrap_or_default();
-                DeliveredLock {
-                    descriptor: Descriptor {
-                        digest,
-                        size,
-                        media_type: media_type.into(),
-                    },
-                    name,
-                }
+            .map(|layer| DeliveredLock {
+                name: layer.annotations.get(TITLE).cloned().unwrap_or_default(),
+                descriptor: Descriptor {
+                    digest: layer.digest,
+                    size: layer.size,
+                    media_type: layer.media_type.into(),
+                },
             });
         Ok(DeliveredLocks(locks.collect()))
     }
@@ -104,6 +95,7 @@ impl DeliveredLocks {
     pub fn with(mut self, lock: &Lock) -> LockEntry {
         let text = lock.to_text().into_bytes();
         let (digest, size) = (Digest::sha256(&text), text.len() as u64);
+        // a lock that is delivered again becomes the newest
         self.0.retain(|known| known.descriptor.digest != digest);
         let name = lock.name.clone().unwrap_or_default();
         let descriptor = Descriptor {
@@ -128,10 +120,7 @@ impl DeliveredLocks {
             size: manifest.len() as u64,
             media_type: media_type::OCI_MANIFEST.into(),
         };
-        let computed = |descriptor, bytes: &[u8]| EntryPart {
-            descriptor,
-            origin: PartOrigin::Computed(bytes.to_vec()),
-        };
+        // only the new lock is a part: the registry has the others
         LockEntry {
             kind: EntryKind::File,
             name: format!("{REPOSITORY}:{TAG}"),
@@ -172,6 +161,13 @@ impl DeliveredLocks {
     }
 }
 
+fn computed(descriptor: Descriptor, bytes: &[u8]) -> EntryPart {
+    EntryPart {
+        descriptor,
+        origin: PartOrigin::Computed(bytes.to_vec()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_that_was_delivered_last_stands_last_and_once() {
+    fn the_lock_that_was_delivered_last_is_listed_last_and_once() {
         let a = list(&DeliveredLocks::default().with(&named("a")));
         assert!(a.is_newest(&named("a")) && !a.is_newest(&named("b")));
         let b = list(&a.with(&named("b")));
@@ -206,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_bounded_and_nothing_else_is_taken_for_it() {
+    fn the_list_is_bounded_and_other_documents_are_rejected() {
         let known = |at: usize| DeliveredLock {
             descriptor: Descriptor {
                 digest: Digest::sha256(&at.to_be_bytes()),

@@ -43,7 +43,7 @@ pub struct Lock {
     /// Losses that the manifest accepts.
     #[serde(default)]
     pub missing: Vec<AcceptedLoss>,
-    /// Items that could not be resolved. A bundle of a lock that has some is partial.
+    /// Items that could not be resolved. If there are any, a bundle of this lock is partial.
     #[serde(default)]
     pub unresolved: Vec<UnresolvedItem>,
 }
@@ -123,7 +123,7 @@ impl Lock {
         self.unresolved.append(&mut other.unresolved);
     }
 
-    /// Frees the memory that appending reserved.
+    /// Frees the memory that appending reserved. A lock may have a million blobs.
     pub(super) fn shrink(&mut self) {
         for section in self.sections_mut() {
             section.shrink();
@@ -135,7 +135,7 @@ impl Lock {
         self.sections()
             .into_iter()
             .find_map(LockSection::duplicate_name)
-            .or_else(|| endpoint::twice(&self.endpoints))
+            .or_else(|| endpoint::duplicate(&self.endpoints))
     }
 
     /// Sorts items and endpoints by name.

@@ -31,13 +31,14 @@ impl Endpoint {
         reasons.sort_unstable();
         reasons.dedup();
         self.why = reasons.join("; ");
-        let everybody = self.from.is_empty() || other.from.is_empty();
+        // an empty list means all roles, and all includes any others
+        if self.from.is_empty() || other.from.is_empty() {
+            self.from.clear();
+            return;
+        }
         self.from.extend_from_slice(&other.from);
         self.from.sort_unstable();
         self.from.dedup();
-        if everybody {
-            self.from.clear();
-        }
     }
 }
 
@@ -52,11 +53,11 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// A host and port that two endpoints share.
-pub(super) fn twice(endpoints: &[Endpoint]) -> Option<String> {
+/// A host and port that two endpoints share, for messages.
+pub(super) fn duplicate(endpoints: &[Endpoint]) -> Option<String> {
     let mut seen = BTreeSet::new();
-    let same = endpoints
+    endpoints
         .iter()
-        .find(|one| !seen.insert((&one.host, one.port)));
-    same.map(|one| format!("the endpoint {one}"))
+        .find(|endpoint| !seen.insert((&endpoint.host, endpoint.port)))
+        .map(|endpoint| format!("the endpoint {endpoint}"))
 }

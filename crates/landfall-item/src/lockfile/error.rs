@@ -20,17 +20,17 @@ pub enum LockError {
     /// The text is not a valid lock.
     #[error(transparent)]
     Document(#[from] Box<Diagnostic>),
-    /// The last line is missing, so the file was probably cut off when it was copied.
+    /// The last line is missing, so the file was probably truncated when it was copied.
     #[error(
-        "{path} is cut off: a lock ends with a line `...`; copy it again, or write it anew with \
-         `landfall lock`"
+        "{path} is truncated: a lock ends with the line `...`; copy it again, or write it again \
+         with `landfall lock`"
     )]
-    Cut {
+    Truncated {
         /// The path of the lock.
         path: String,
     },
     /// The lock contains a value that landfall would never write.
-    #[error("{path}: {why}; write the lock anew with `landfall lock`")]
+    #[error("{path}: {why}; write the lock again with `landfall lock`")]
     Content {
         /// The path of the lock.
         path: String,
@@ -40,7 +40,7 @@ pub enum LockError {
     /// The lock was written by a newer landfall.
     #[error(
         "{path}: lock version {found} is not known to this landfall (it reads version 1); {}",
-        if *found > 1 { "use a newer landfall" } else { "write it anew with `landfall lock`" }
+        if *found > 1 { "use a newer landfall" } else { "write it again with `landfall lock`" }
     )]
     Version {
         /// The path of the lock.

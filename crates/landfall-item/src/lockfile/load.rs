@@ -17,7 +17,9 @@ impl Lock {
     pub fn parse(file: &str, text: &str) -> Result<Lock, LockError> {
         let lock: Lock = match text::read(text) {
             Some(lock) => lock,
-            None if text::is_cut(text) => return Err(LockError::Cut { path: file.into() }),
+            None if text::is_truncated(text) => {
+                return Err(LockError::Truncated { path: file.into() });
+            }
             // edited by hand or damaged: read the whole document, for messages with a position
             None => document::read(file, text)?,
         };
@@ -29,6 +31,7 @@ impl Lock {
         }
         let implausible = lock.items().find_map(LockedItem::implausibility);
         let duplicate = lock.duplicate_name();
+        // later stages find items by name, and would use the wrong one of two
         match implausible.or_else(|| duplicate.map(|name| format!("{name} is listed twice"))) {
             Some(why) => Err(LockError::Content {
                 path: file.into(),
@@ -69,6 +72,7 @@ impl Lock {
 
     /// SHA-256 of the lock's text. Approvals of a change refer to it.
     pub fn fingerprint(&self) -> Digest {
+        // hashed as it is written, since the text of a large lock may have many megabytes
         let mut hasher = Hasher::new(Algorithm::Sha256);
         let _ = text::write(self, &mut hasher);
         hasher.finish()

@@ -1,14 +1,40 @@
 //! The missing items of a lock, as items of a report.
 
 use super::{AcceptedLoss, Lock};
-use landfall_model::report::{ItemStatus, ReportItem};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::today;
 
 /// The missing items of a lock: those that could not be resolved, and those whose loss the manifest
 /// accepts until a date.
 pub fn losses(lock: &Lock) -> Vec<ReportItem> {
     let today = today().to_string();
-    let item = |kind, name: &str, status, reason: String| ReportItem {
+    let unresolved = lock.unresolved.iter().map(|item| {
+        missing_item(
+            item.kind,
+            &item.name,
+            ItemStatus::Missing,
+            item.cause.clone(),
+        )
+    });
+    let accepted = lock.missing.iter().map(|loss: &AcceptedLoss| {
+        // after the last day, the loss counts again
+        let status = if loss.until >= today {
+            ItemStatus::Skipped
+        } else {
+            ItemStatus::Missing
+        };
+        missing_item(
+            loss.kind,
+            &loss.name,
+            status,
+            format!("{} (accepted until {})", loss.reason, loss.until),
+        )
+    });
+    unresolved.chain(accepted).collect()
+}
+
+fn missing_item(kind: EntryKind, name: &str, status: ItemStatus, reason: String) -> ReportItem {
+    ReportItem {
         kind,
         name: name.into(),
         digest: None,
@@ -16,27 +42,5 @@ pub fn losses(lock: &Lock) -> Vec<ReportItem> {
         packages: 0,
         status,
         reason: Some(reason),
-    };
-    let unresolved = lock.unresolved.iter().map(|lost| {
-        item(
-            lost.kind,
-            &lost.name,
-            ItemStatus::Missing,
-            lost.cause.clone(),
-        )
-    });
-    let accepted = lock.missing.iter().map(|lost: &AcceptedLoss| {
-        let status = if lost.until >= today {
-            ItemStatus::Skipped
-        } else {
-            ItemStatus::Missing
-        };
-        item(
-            lost.kind,
-            &lost.name,
-            status,
-            format!("{} (accepted until {})", lost.reason, lost.until),
-        )
-    });
-    unresolved.chain(accepted).collect()
+    }
 }

@@ -19,5 +19,5 @@ pub use collision::{Collision, collision};
 pub use document::{AcceptedLoss, Lock, LockedKind, UnresolvedItem};
 pub use endpoint::Endpoint;
 pub use error::LockError;
-pub use lists::{ExportInput, FORMS};
+pub use lists::{EXPORT_FORMATS, ExportInput};
 pub use losses::losses;

@@ -1,4 +1,4 @@
-//! Locks are written and read back, and invalid ones are refused.
+//! Locks are written and read back, and invalid ones are rejected.
 
 use super::*;
 use crate::{
@@ -106,9 +106,9 @@ fn sample() -> Lock {
 }
 
 #[test]
-fn what_is_written_reads_back_and_writes_the_same() {
+fn a_lock_reads_back_and_writes_the_same_text() {
     let mut lock = sample();
-    // more than what is read at once
+    // more text than is parsed at once
     for n in 100..300 {
         lock.images.push(LockedImage {
             name: format!("quay.io/prometheus/p{n}:v1").parse().unwrap(),
@@ -124,7 +124,7 @@ fn what_is_written_reads_back_and_writes_the_same() {
 }
 
 #[test]
-fn what_another_hand_wrote_is_read_as_a_whole() {
+fn an_edited_lock_is_parsed_as_a_whole() {
     let text = sample().to_text();
     for (from, to) in [
         ("size: 1841", "size:  1841"),
@@ -145,7 +145,7 @@ fn what_another_hand_wrote_is_read_as_a_whole() {
 }
 
 #[test]
-fn what_no_lock_says_is_refused() {
+fn implausible_values_are_rejected() {
     let mut lock = sample();
     lock.files[0].also = vec!["http://../x".into()];
     assert!(
@@ -175,7 +175,7 @@ fn what_no_lock_says_is_refused() {
 }
 
 #[test]
-fn a_lock_of_every_kind_is_as_its_golden_file() {
+fn a_lock_with_every_kind_equals_its_golden_file() {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../tests/data/every-kind.lock"
@@ -190,10 +190,10 @@ fn a_lock_of_every_kind_is_as_its_golden_file() {
 }
 
 #[test]
-fn a_set_of_packages_without_a_list_that_it_needs_is_refused() {
+fn a_set_of_packages_without_a_required_list_is_rejected() {
     let text = include_str!("../../../../tests/data/packages/machines.lock");
     let without = |list: &str, items: &str| text.replacen(items, &format!("{list}: []\n"), 1);
-    let spoilt = [
+    let changed = [
         (
             "architectures",
             without("  architectures", "  architectures:\n  - amd64\n"),
@@ -207,18 +207,18 @@ fn a_set_of_packages_without_a_list_that_it_needs_is_refused() {
             text.split("  sources:").next().unwrap().to_owned() + "  sources: []\n",
         ),
     ];
-    for (list, spoilt) in spoilt {
-        assert_ne!(spoilt, text, "{list}");
-        let told = Lock::parse("l", &spoilt).unwrap_err().to_string();
+    for (list, changed) in changed {
+        assert_ne!(changed, text, "{list}");
+        let error = Lock::parse("l", &changed).unwrap_err().to_string();
         assert!(
-            told.contains(&format!("'apt:nodes' has no `{list}`")),
-            "{told}"
+            error.contains(&format!("'apt:nodes' has no `{list}`")),
+            "{error}"
         );
     }
 }
 
 #[test]
-fn two_items_of_one_name_are_refused() {
+fn two_items_with_the_same_name_are_rejected() {
     let mut lock = sample();
     lock.endpoints.push(Endpoint {
         why: "again".into(),
@@ -253,7 +253,7 @@ fn two_items_of_one_name_are_refused() {
 }
 
 #[test]
-fn two_signatures_that_would_get_one_tag_are_told() {
+fn two_signatures_with_the_same_destination_tag_are_reported() {
     use landfall_model::DestinationMap;
     let mapping = DestinationMap::to("r:5".parse().unwrap());
     let mut lock = sample();
@@ -269,15 +269,15 @@ fn two_signatures_that_would_get_one_tag_are_told() {
     lock.images[1] = second.clone();
     let told = collision(&mapping, &lock).unwrap().to_string();
     assert!(
-        told.starts_with("r:5/prometheus/node-exporter:sha256-4a.sig would be two things"),
+        told.starts_with("r:5/prometheus/node-exporter:sha256-4a.sig would be both"),
         "{told}"
     );
     assert!(
-        told.contains("what refers to ghcr.io/prometheus")
-            && told.contains("what refers to quay.io/"),
+        told.contains("a referrer of ghcr.io/prometheus")
+            && told.contains("a referrer of quay.io/"),
         "{told}"
     );
-    // the tags of one repository are what they are
+    // tags of one repository share their signatures
     lock.images[1] = LockedImage {
         name: "quay.io/prometheus/node-exporter:v1.9".parse().unwrap(),
         ..second
@@ -286,7 +286,7 @@ fn two_signatures_that_would_get_one_tag_are_told() {
 }
 
 #[test]
-fn a_newer_version_and_bad_lines_are_refused() {
+fn a_newer_version_and_unknown_keys_are_rejected() {
     assert!(matches!(
         Lock::parse("l", "version: 2"),
         Err(LockError::Version { found: 2, .. })
@@ -300,7 +300,7 @@ fn a_newer_version_and_bad_lines_are_refused() {
 }
 
 #[test]
-fn endpoints_stand_in_the_lock_sorted_and_a_lock_without_them_has_no_line_of_them() {
+fn endpoints_are_sorted_and_their_section_is_omitted_if_there_are_none() {
     let mut lock = sample();
     lock.endpoints.reverse();
     let text = lock.to_text();
@@ -317,7 +317,7 @@ fn endpoints_stand_in_the_lock_sorted_and_a_lock_without_them_has_no_line_of_the
 }
 
 #[test]
-fn looked_up_and_none_is_not_the_same_as_not_looked_up() {
+fn no_referrers_and_referrers_that_were_not_looked_up_differ() {
     let mut lock = sample();
     lock.images[0].referrer_blobs.clear();
     for (referrers, line) in [(Some(vec![]), Some("  referrers: []")), (None, None)] {
@@ -329,7 +329,7 @@ fn looked_up_and_none_is_not_the_same_as_not_looked_up() {
 }
 
 #[test]
-fn a_lock_of_before_referrers_were_looked_up_reads() {
+fn a_lock_without_referrers_is_valid() {
     let image = format!(
         "name: q.io/a:1\n  digest: {}\n  mediaType: m\n  size: 1\n",
         digest("a")
@@ -354,7 +354,7 @@ fn a_lock_of_before_referrers_were_looked_up_reads() {
     );
 }
 
-/// Strings of which every character may be one that YAML or JSON gives a meaning.
+/// Strings with many characters that have a meaning in YAML or JSON.
 fn strange() -> impl Strategy<Value = String> {
     let signs = "[\"\\\\'#:,\\[\\]{}&*!|>%@`~?-]| \
                  |\n|\r|\t|\0|\u{7f}|\u{85}|\u{9f}|\u{a0}|\u{2028}|\u{2029}";
@@ -367,7 +367,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_lock_reads_back_whatever_a_registry_or_a_person_wrote(
+    fn a_lock_with_any_texts_reads_back(
         texts in proptest::collection::vec(strange(), 10),
         variant in strange(),
     ) {
@@ -400,7 +400,7 @@ proptest! {
 }
 
 #[test]
-fn a_lock_that_was_cut_off_is_never_a_whole_one() {
+fn a_truncated_lock_is_never_valid() {
     let text = sample().to_text();
     let end = text.trim_end().len();
     for at in text.lines().next().unwrap().len()..end {
@@ -409,8 +409,8 @@ fn a_lock_that_was_cut_off_is_never_a_whole_one() {
         }
     }
     let error = Lock::parse("l", &text[..text.find("missing:").unwrap()]).unwrap_err();
-    assert!(matches!(error, LockError::Cut { .. }), "{error}");
-    // what follows the first lines may be edited, and line ends may be those of Windows
+    assert!(matches!(error, LockError::Truncated { .. }), "{error}");
+    // a lock may be edited, and have the line ends of Windows
     let edited = text.replace("v1.9.0", "v1.9.1").replace('\n', "\r\n");
     assert_ne!(Lock::parse("l", &edited).unwrap(), sample());
 }

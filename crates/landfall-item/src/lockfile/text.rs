@@ -9,7 +9,7 @@ use std::fmt::{self, Write};
 /// The first lines of every lock.
 const HEAD: &str = "# landfall.lock, written by `landfall lock`\nversion: 1\n";
 
-/// The last line of every lock: YAML's end-of-document marker. A lock without it was cut off.
+/// The last line of every lock: YAML's end-of-document marker. A lock without it is truncated.
 const END: &str = "...\n";
 
 /// How much text is parsed at once, in bytes. The YAML parser needs ten times as much memory.
@@ -26,11 +26,11 @@ pub(super) fn write(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
         out,
         "endpoints",
         sorted(&lock.endpoints, Ord::cmp),
-        |out, end| {
-            let (host, why) = (quoted(&end.host), quoted(&end.why));
-            write!(out, "- {{host: {host}, port: {}, why: {why}", end.port)?;
-            if !end.from.is_empty() {
-                let from: Vec<_> = end.from.iter().map(|role| quoted(role)).collect();
+        |out, endpoint| {
+            let (host, why) = (quoted(&endpoint.host), quoted(&endpoint.why));
+            write!(out, "- {{host: {host}, port: {}, why: {why}", endpoint.port)?;
+            if !endpoint.from.is_empty() {
+                let from: Vec<_> = endpoint.from.iter().map(|role| quoted(role)).collect();
                 write!(out, ", from: [{}]", from.join(", "))?;
             }
             out.write_str("}\n")
@@ -66,7 +66,7 @@ pub(super) fn write(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
 }
 
 /// Whether `text` begins like a lock but lacks the last line.
-pub(super) fn is_cut(text: &str) -> bool {
+pub(super) fn is_truncated(text: &str) -> bool {
     let first = HEAD.lines().next().unwrap_or_default();
     text.starts_with(first) && text.trim_end().lines().next_back() != Some(END.trim_end())
 }
@@ -80,17 +80,20 @@ pub(super) fn read(text: &str) -> Option<Lock> {
     };
     let (mut title, mut rest) = ("", text.strip_prefix(HEAD)?.strip_suffix(END)?);
     while !rest.is_empty() {
+        // a section continues unless the next line is a key at the left margin
         if !rest.starts_with("- ") {
             (title, rest) = rest.split_once('\n')?;
         }
-        let few: &str;
-        (few, rest) = rest.split_at(few_items(rest));
-        let part: Lock = yaml::from_str(&format!("version: 1\n{title}\n{few}")).ok()?;
+        let items: &str;
+        (items, rest) = rest.split_at(few_items(rest));
+        let part: Lock = yaml::from_str(&format!("version: 1\n{title}\n{items}")).ok()?;
         lock.append(part);
     }
     lock.shrink();
-    let mut same = ExpectedText(text);
-    (write(&lock, &mut same).is_ok() && same.0.is_empty()).then_some(lock)
+    // The pieces were parsed one by one, so a repeated section or key would go unnoticed. Writing
+    // the lock again finds every such difference.
+    let mut expected = ExpectedText(text);
+    (write(&lock, &mut expected).is_ok() && expected.0.is_empty()).then_some(lock)
 }
 
 /// The length of the first few items of a section, about `PIECE` bytes.
@@ -116,12 +119,14 @@ impl Write for ExpectedText<'_> {
     }
 }
 
+/// `items` in the order `order`.
 fn sorted<T>(items: &[T], order: impl Fn(&T, &T) -> Ordering) -> Vec<&T> {
     let mut items: Vec<&T> = items.iter().collect();
     items.sort_by(|a, b| order(a, b));
     items
 }
 
+/// Writes the section `title`, unless it has no items.
 fn section<T>(
     out: &mut dyn Write,
     title: &str,

@@ -5,14 +5,14 @@ use crate::cli::shared::lock_flags::LockFlags;
 use crate::cli::shared::output_file::write_result;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use clap::{Args, Subcommand};
-use landfall_item::lockfile::{ExportInput, FORMS};
+use landfall_item::lockfile::{EXPORT_FORMATS, ExportInput};
 use landfall_model::TargetRegistry;
 use landfall_model::report::RunReport;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// One subcommand for each format in `FORMS`.
+/// One subcommand for each format in `EXPORT_FORMATS`.
 #[derive(Subcommand)]
 pub(crate) enum ExportList {
     /// Write the list as Hauler Images and Files
@@ -64,7 +64,7 @@ impl ExportList {
 
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let (name, flags) = self.parts();
-        let Some(form) = FORMS.iter().find(|form| form.name == name) else {
+        let Some(form) = EXPORT_FORMATS.iter().find(|form| form.name == name) else {
             return Err(CliError::usage(format!(
                 "{name} is not a list that landfall writes"
             )));

@@ -1,4 +1,4 @@
-//! What a list format is, and helpers that all formats share.
+//! The type of list formats, and helpers that all formats share.
 
 use crate::LockedImage;
 use crate::lockfile::Lock;
@@ -11,8 +11,8 @@ pub struct ExportInput<'a> {
     pub lock: &'a Lock,
     /// Where the images are pushed, for formats that name destinations.
     pub mapping: Option<&'a DestinationMap>,
-    /// Whether each image is listed with its digest. Otherwise only those are that the manifest
-    /// pins.
+    /// Whether each image is listed with its digest. Otherwise, only images that the manifest pins
+    /// are.
     pub digests: bool,
     /// The known licences, by the name of the item.
     pub licences: BTreeMap<String, String>,
@@ -59,18 +59,18 @@ impl ExportInput<'_> {
             .map(|image| image.name.to_string())
             .collect();
         let files: Vec<&String> = self.lock.files.iter().map(|file| &file.name).collect();
-        let is_told = |name: &String| images.contains(name) || has_files && files.contains(&name);
-        let items = self
-            .lock
-            .items()
-            .map(|item| (item.kind(), item.name().into_owned()));
-        let items = items.filter(|(_, name)| !is_told(name));
-        let mut left: Vec<String> = items.map(|(kind, name)| format!("{kind} {name}")).collect();
+        let mut left = Vec::new();
+        for item in self.lock.items() {
+            let name = item.name().into_owned();
+            if !images.contains(&name) && !(has_files && files.contains(&&name)) {
+                left.push(format!("{} {name}", item.kind()));
+            }
+        }
         left.extend(
             self.lock
                 .unresolved
                 .iter()
-                .map(|one| format!("{} {}: it is not locked", one.kind, one.name)),
+                .map(|item| format!("{} {}: it is not locked", item.kind, item.name)),
         );
         left
     }

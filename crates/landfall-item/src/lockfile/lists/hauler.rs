@@ -3,22 +3,16 @@
 use super::export_format::{ExportInput, ExportedList, quoted};
 use std::fmt::Write as _;
 
-pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
-    let (mut text, mut left) = (String::new(), asked.left(true));
-    let begin = |kind: &str, name: &str| {
-        format!(
-            "apiVersion: content.hauler.cattle.io/v1\nkind: {kind}\nmetadata: \
-             {{name: {name}}}\nspec:\n"
-        )
-    };
-    if !asked.lock.images.is_empty() {
-        text += &(begin("Images", "images") + "  images:\n");
+pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
+    let (mut text, mut left) = (String::new(), input.left(true));
+    if !input.lock.images.is_empty() {
+        text += &(head("Images", "images") + "  images:\n");
     }
-    for image in &asked.lock.images {
+    for image in &input.lock.images {
         let _ = writeln!(
             text,
             "    - name: {}",
-            quoted(&asked.reference(image).to_string())
+            quoted(&input.reference(image).to_string())
         );
         match &image.platforms[..] {
             [] => {}
@@ -28,20 +22,30 @@ pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
             more => {
                 let more: Vec<String> = more.iter().map(ToString::to_string).collect();
                 left.push(format!(
-                    "platforms {} of {}: all of it is listed",
+                    "platforms {} of {}: Hauler stores all platforms",
                     more.join(", "),
                     image.name
                 ));
             }
         }
     }
-    if !asked.lock.files.is_empty() {
-        let line = if text.is_empty() { "" } else { "---\n" };
-        text += &(line.to_owned() + &begin("Files", "files") + "  files:\n");
+    if !input.lock.files.is_empty() {
+        let separator = if text.is_empty() { "" } else { "---\n" };
+        text += &(separator.to_owned() + &head("Files", "files") + "  files:\n");
     }
-    for file in &asked.lock.files {
+    for file in &input.lock.files {
         let _ = writeln!(text, "    - path: {}", quoted(&file.name));
-        left.push(format!("checksum of {}: Hauler checks none", file.name));
+        left.push(format!(
+            "checksum of {}: Hauler does not verify files",
+            file.name
+        ));
     }
     ExportedList { text, left }
+}
+
+/// The first lines of a document.
+fn head(kind: &str, name: &str) -> String {
+    format!(
+        "apiVersion: content.hauler.cattle.io/v1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec:\n"
+    )
 }

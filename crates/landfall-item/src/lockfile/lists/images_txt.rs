@@ -2,14 +2,14 @@
 
 use super::export_format::{ExportInput, ExportedList};
 
-pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
-    let lines = asked
+pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
+    let lines = input
         .lock
         .images
         .iter()
-        .map(|image| format!("{}\n", asked.reference(image)));
+        .map(|image| format!("{}\n", input.reference(image)));
     ExportedList {
         text: lines.collect(),
-        left: asked.left(false),
+        left: input.left(false),
     }
 }

@@ -1,11 +1,11 @@
-//! `imgpkg-lock`: an ImagesLock of imgpkg, with the tag beside each digest as kbld writes it.
+//! `imgpkg-lock`: an ImagesLock of imgpkg, with the tag of each digest in the annotation of kbld.
 
 use super::export_format::{ExportInput, ExportedList, quoted};
 use std::fmt::Write as _;
 
-pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
+pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
     let mut text = "apiVersion: imgpkg.carvel.dev/v1alpha1\nkind: ImagesLock\nimages:\n".to_owned();
-    for image in &asked.lock.images {
+    for image in &input.lock.images {
         let _ = writeln!(
             text,
             "- image: {}",
@@ -18,6 +18,6 @@ pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
     }
     ExportedList {
         text,
-        left: asked.left(false),
+        left: input.left(false),
     }
 }

@@ -16,4 +16,4 @@ mod zarf;
 pub use export_format::ExportInput;
 #[cfg(test)]
 use export_format::ExportedList;
-pub use table::FORMS;
+pub use table::EXPORT_FORMATS;

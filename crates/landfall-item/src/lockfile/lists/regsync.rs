@@ -4,19 +4,19 @@ use super::export_format::{ExportInput, ExportedList, quoted};
 use landfall_model::ImageRef;
 use std::fmt::Write as _;
 
-pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
+pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
     let mut text = "version: 1\nsync:\n".to_owned();
-    for image in &asked.lock.images {
-        let from = asked.reference(image);
+    for image in &input.lock.images {
+        let from = input.reference(image);
         let tag = image.destination_tag();
-        let places = asked
+        let destinations = input
             .mapping
             .map(|mapping| mapping.destinations(&image.name))
             .unwrap_or_default();
-        for place in places {
+        for destination in destinations {
             let to = ImageRef {
-                registry: place.registry,
-                repository: place.repository,
+                registry: destination.registry,
+                repository: destination.repository,
                 tag: Some(tag.clone()),
                 digest: None,
             };
@@ -36,6 +36,6 @@ pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
     }
     ExportedList {
         text,
-        left: asked.left(false),
+        left: input.left(false),
     }
 }

@@ -4,18 +4,20 @@ use super::export_format::{ExportInput, ExportedList, quoted};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
+pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
     let mut hosts: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
-    for image in &asked.lock.images {
-        let reference = asked.reference(image);
+    for image in &input.lock.images {
+        let reference = input.reference(image);
         // skopeo accepts a digest or a tag, not both
-        let what = reference
+        let tag_or_digest = reference
             .digest
             .map(|digest| digest.to_string())
             .or(reference.tag)
             .unwrap_or_default();
         let host = hosts.entry(reference.registry).or_default();
-        host.entry(reference.repository).or_default().push(what);
+        host.entry(reference.repository)
+            .or_default()
+            .push(tag_or_digest);
     }
     let mut text = String::new();
     for (host, repositories) in hosts {
@@ -27,6 +29,6 @@ pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
     }
     ExportedList {
         text,
-        left: asked.left(false),
+        left: input.left(false),
     }
 }

@@ -4,17 +4,17 @@
 use super::export_format::{ExportInput, ExportedList};
 use std::fmt::Write as _;
 
-pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
+pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
     let mut text = "kind\tname\tdigest\tbytes\torigin\tlicence\n".to_owned();
-    for item in asked.lock.items() {
+    for item in input.lock.items() {
         let (entry, name) = (item.entry(), item.name().into_owned());
         let bytes: u64 = entry.parts.iter().map(|part| part.descriptor.size).sum();
-        let place = name
+        let without_scheme = name
             .split_once("://")
             .map_or(name.as_str(), |(_, rest)| rest);
-        let origin = place.split('/').next().unwrap_or_default();
+        let origin = without_scheme.split('/').next().unwrap_or_default();
         // a licence is untrusted text: a tab or line break in it must not create another cell
-        let licence = asked
+        let licence = input
             .licences
             .get(&name)
             .map(|text| text.replace(['\t', '\n', '\r'], " "));
@@ -26,14 +26,14 @@ pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
             item.digest()
         );
     }
-    for lost in &asked.lock.missing {
+    for lost in &input.lock.missing {
         let _ = writeln!(
             text,
             "{}\t{}\tmissing until {}\t0\t{}\t",
             lost.kind, lost.name, lost.until, lost.reason
         );
     }
-    let left = asked
+    let left = input
         .lock
         .unresolved
         .iter()

@@ -5,7 +5,7 @@ use super::export_format::ExportFormat;
 use super::{hauler, images_txt, imgpkg_lock, regsync, skopeo_sync, sources, zarf};
 
 /// All list formats that can be exported.
-pub const FORMS: &[ExportFormat] = &[
+pub const EXPORT_FORMATS: &[ExportFormat] = &[
     ExportFormat {
         name: "hauler",
         write: hauler::write,

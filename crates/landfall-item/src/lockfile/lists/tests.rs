@@ -1,6 +1,6 @@
-//! The forms, over one lock.
+//! Writes one lock in all list formats.
 
-use super::{ExportInput, ExportedList, FORMS};
+use super::{EXPORT_FORMATS, ExportInput, ExportedList};
 use crate::lockfile::Lock;
 use crate::{LockedFile, LockedImage};
 use landfall_model::{Descriptor, DestinationMap, Digest};
@@ -32,8 +32,11 @@ fn lock() -> Lock {
 
 fn listed(name: &str, digests: bool) -> ExportedList {
     let mapping = DestinationMap::to("172.20.0.2:5000/p".parse().unwrap());
-    let form = FORMS.iter().find(|form| form.name == name).unwrap();
-    (form.write)(&ExportInput {
+    let format = EXPORT_FORMATS
+        .iter()
+        .find(|format| format.name == name)
+        .unwrap();
+    (format.write)(&ExportInput {
         lock: &lock(),
         mapping: Some(&mapping),
         digests,
@@ -42,7 +45,7 @@ fn listed(name: &str, digests: bool) -> ExportedList {
 }
 
 #[test]
-fn a_lock_as_the_lists_of_others() {
+fn a_lock_is_written_as_the_lists_of_other_tools() {
     let (a, f) = (Digest::sha256(b"a"), Digest::sha256(b"f"));
     let hex = f.to_string().replace("sha256:", "");
     let begin = "apiVersion: content.hauler.cattle.io/v1\nkind:";
@@ -122,7 +125,7 @@ fn a_lock_as_the_lists_of_others() {
 }
 
 #[test]
-fn what_a_form_cannot_hold_is_told() {
+fn items_that_a_format_cannot_contain_are_reported() {
     for name in ["images-txt", "skopeo-sync", "regsync", "imgpkg-lock"] {
         assert_eq!(
             listed(name, false).left,

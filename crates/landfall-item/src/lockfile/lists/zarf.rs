@@ -3,9 +3,10 @@
 use super::export_format::{ExportInput, ExportedList, one_platform, quoted};
 use std::fmt::Write as _;
 
-pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
-    let mut left = asked.left(true);
-    let name = asked
+pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
+    let mut left = input.left(true);
+    // Zarf allows lower-case letters, digits and dashes in names
+    let name = input
         .lock
         .name
         .as_deref()
@@ -13,7 +14,7 @@ pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
         .to_ascii_lowercase()
         .replace(['_', '.'], "-");
     let mut text = format!("kind: ZarfPackageConfig\nmetadata:\n  name: {name}\n");
-    let platform = one_platform(asked.lock);
+    let platform = one_platform(input.lock);
     match platform
         .as_deref()
         .and_then(|platform| platform.strip_prefix("linux/"))
@@ -23,25 +24,25 @@ pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
         }
         None => {
             left.push(
-                "platforms: Zarf carries one architecture; name it in metadata.architecture".into(),
+                "platforms: Zarf carries one architecture; set it in metadata.architecture".into(),
             );
         }
     }
     let _ = writeln!(text, "components:\n  - name: {name}\n    required: true");
-    if !asked.lock.images.is_empty() {
+    if !input.lock.images.is_empty() {
         text += "    images:\n";
     }
-    for image in &asked.lock.images {
+    for image in &input.lock.images {
         let _ = writeln!(
             text,
             "      - {}",
-            quoted(&asked.reference(image).to_string())
+            quoted(&input.reference(image).to_string())
         );
     }
-    if !asked.lock.files.is_empty() {
+    if !input.lock.files.is_empty() {
         text += "    files:\n";
     }
-    for file in &asked.lock.files {
+    for file in &input.lock.files {
         let target = file
             .name
             .split_once("://")
@@ -55,6 +56,7 @@ pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
             quoted(&file.name)
         );
         let _ = writeln!(text, "        target: {}", quoted(target));
+        // an octal digit of 7 has the bit of execution; Zarf knows no other modes
         if file.mode.as_deref().is_some_and(|mode| mode.contains('7')) {
             text += "        executable: true\n";
         }

@@ -12,7 +12,10 @@ pub(super) fn read(
         let is_imgpkg =
             text(&lock, "apiVersion").is_some_and(|version| version.contains("carvel.dev/"));
         if text(&lock, "kind").as_deref() != Some("ImagesLock") || is_imgpkg {
-            return Err(source.is_no("Images.lock of dt", "that of imgpkg is `imgpkg-lock`"));
+            return Err(source.format_error(
+                "an Images.lock of dt",
+                "for a lock of imgpkg, use the format `imgpkg-lock`",
+            ));
         }
         for (index, image) in list(&lock, "images").iter().enumerate() {
             let at = format!("images[{index}]");
@@ -30,9 +33,8 @@ pub(super) fn read(
                 &platforms,
             );
             if !platforms.is_empty() {
-                let what =
-                    "digests of single platforms: `landfall lock` pins the index that has them";
-                imported.note(source, &at, what);
+                let note = "digests of single platforms are not imported: `landfall lock` pins their index";
+                imported.note(source, &at, note);
             }
         }
     }

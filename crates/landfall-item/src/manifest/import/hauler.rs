@@ -2,7 +2,7 @@
 //! hauler-dev/hauler, pkg/apis/hauler.cattle.io/v1.
 
 use super::imported::{ImportSource, ImportedItems, at_host};
-use super::yaml::{documents, list, map, others, text};
+use super::yaml::{documents, list, map, note_other_keys, text};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Mapping;
 
@@ -13,8 +13,8 @@ pub(super) fn read(
     for (number, document) in documents(source)?.iter().enumerate() {
         let version = text(document, "apiVersion").unwrap_or_default();
         if !version.contains("hauler.cattle.io/") {
-            let help = "each document of it has `apiVersion: content.hauler.cattle.io/v1`";
-            return Err(source.is_no("file of Hauler", help));
+            let help = "each document needs `apiVersion: content.hauler.cattle.io/v1`";
+            return Err(source.format_error("a file of Hauler", help));
         }
         let kind = text(document, "kind").unwrap_or_default();
         let empty = Mapping::new();
@@ -24,11 +24,11 @@ pub(super) fn read(
             "Images" => images(document, spec, source, imported, &at),
             "Files" => files(spec, source, imported, &at),
             "Charts" => charts(spec, source, imported, &at),
-            _ => imported.leave(
+            _ => imported.omit(
                 source,
                 &at,
                 &kind,
-                "landfall knows Images, Files and Charts",
+                "landfall imports only Images, Files and Charts",
             ),
         }
     }
@@ -43,10 +43,11 @@ fn images(
     at: &str,
 ) {
     let annotations = map(document, "metadata").and_then(|metadata| map(metadata, "annotations"));
-    let of_all = |key: &str| annotations.and_then(|map| text(map, &format!("hauler.dev/{key}")));
-    let (platform, host) = (of_all("platform"), of_all("registry").unwrap_or_default());
+    // annotations of the document are defaults for its images
+    let default = |key: &str| annotations.and_then(|map| text(map, &format!("hauler.dev/{key}")));
+    let (platform, host) = (default("platform"), default("registry").unwrap_or_default());
     if let Some(annotations) = annotations {
-        others(
+        note_other_keys(
             imported,
             source,
             at,
@@ -65,11 +66,11 @@ fn images(
             .into_iter()
             .collect();
         if text(image, "local").as_deref() == Some("true") {
-            imported.leave(source, &at, &name, "it is in a local docker");
+            imported.omit(source, &at, &name, "it is in the local Docker daemon");
             continue;
         }
         imported.image(source, &at, &name, &platforms);
-        others(imported, source, &at, image, &["name", "platform"]);
+        note_other_keys(imported, source, &at, image, &["name", "platform"]);
     }
 }
 
@@ -86,7 +87,7 @@ fn files(spec: &Mapping, source: &ImportSource, imported: &mut ImportedItems, at
             None,
             false,
         );
-        others(imported, source, &at, file, &["path"]);
+        note_other_keys(imported, source, &at, file, &["path"]);
     }
 }
 
@@ -96,9 +97,15 @@ fn charts(spec: &Mapping, source: &ImportSource, imported: &mut ImportedItems, a
         let Some(chart) = chart.as_mapping() else {
             continue;
         };
-        let of = |key| text(chart, key).unwrap_or_default();
-        imported.chart(source, &at, &of("repoURL"), &of("name"), &of("version"));
-        others(
+        let value = |key| text(chart, key).unwrap_or_default();
+        imported.chart(
+            source,
+            &at,
+            &value("repoURL"),
+            &value("name"),
+            &value("version"),
+        );
+        note_other_keys(
             imported,
             source,
             &at,
@@ -136,7 +143,7 @@ spec:
 ";
 
     #[test]
-    fn what_is_wanted_is_carried_or_told() {
+    fn items_are_imported_or_reported() {
         let imported = import("hauler", FILE).unwrap();
         assert_eq!(
             imported.images(),
@@ -151,8 +158,8 @@ spec:
         let left = imported.left.join("\n");
         for words in [
             "images[2]: h.test/in a box: ",
-            "files[1]: local.txt: only http and https are carried",
-            "files[2]: https://get.test: this URL names a folder",
+            "files[1]: local.txt: landfall carries only http and https URLs",
+            "files[2]: https://get.test: this is the URL of a folder",
             "charts[1]: chart https://h.test/charts d: it has no version",
         ] {
             assert!(left.contains(words), "{left}");
@@ -160,7 +167,7 @@ spec:
         let notes = imported.notes.join("\n");
         for words in [
             "`hauler.dev/retries`",
-            "images[0]: h.test/library/busybox: no tag, so latest",
+            "images[0]: h.test/library/busybox: no tag, so `latest`",
             "`rewrite`",
             "`name`",
             "`add-images`",
@@ -170,7 +177,7 @@ spec:
         assert!(
             import("hauler", "kind: Images\n")
                 .unwrap_err()
-                .contains("this is no file of Hauler")
+                .contains("this is not a file of Hauler")
         );
     }
 }

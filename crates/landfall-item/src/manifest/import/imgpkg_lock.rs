@@ -1,7 +1,7 @@
 //! `imgpkg-lock`: an ImagesLock of imgpkg or kbld, imgpkg.carvel.dev.
 
 use super::imported::{ImportSource, ImportedItems};
-use super::yaml::{documents, list, map, others, text};
+use super::yaml::{documents, list, map, note_other_keys, text};
 use landfall_model::ImageRef;
 use landfall_model::document::Diagnostic;
 
@@ -16,9 +16,9 @@ pub(super) fn read(
         if !text(&lock, "apiVersion")
             .is_some_and(|version| version.starts_with("imgpkg.carvel.dev/"))
         {
-            let help = "it has `apiVersion: imgpkg.carvel.dev/v1alpha1`; the Images.lock of dt \
-                        is `dt-lock`";
-            return Err(source.is_no("ImagesLock of imgpkg", help));
+            let help = "it needs `apiVersion: imgpkg.carvel.dev/v1alpha1`; for the Images.lock of \
+                        dt, use the format `dt-lock`";
+            return Err(source.format_error("an ImagesLock of imgpkg", help));
         }
         for (index, image) in list(&lock, "images").iter().enumerate() {
             let at = format!("images[{index}]");
@@ -29,7 +29,7 @@ pub(super) fn read(
             let before = map(image, "annotations").and_then(|map| text(map, BEFORE));
             let tag = before.and_then(|before| tag_of(&before, &locked));
             imported.image(source, &at, &tag.unwrap_or(locked), &[]);
-            others(imported, source, &at, image, &["image", "annotations"]);
+            note_other_keys(imported, source, &at, image, &["image", "annotations"]);
         }
     }
     Ok(())

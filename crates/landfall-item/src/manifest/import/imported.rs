@@ -3,7 +3,7 @@
 use crate::manifest::draft::head;
 use landfall_model::document::{Diagnostic, SourceText};
 use landfall_model::report::one_line;
-use landfall_model::{Digest, ImageRef, Platform, has_host};
+use landfall_model::{Digest, ImageRef, Platform, ReferenceError, has_host};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -23,13 +23,13 @@ impl ImportSource {
         SourceText::plain(self.file.clone(), self.text.clone())
     }
 
-    /// The error that the file does not have the given format.
-    pub(super) fn is_no(&self, what: &str, help: &str) -> Box<Diagnostic> {
+    /// The error that the file is not `what`, as in "a package of Zarf".
+    pub(super) fn format_error(&self, what: &str, help: &str) -> Box<Diagnostic> {
         Box::new(Diagnostic {
             file: self.file.clone(),
             text: self.text.clone(),
             span: 0..0,
-            message: format!("this is no {what}"),
+            message: format!("this is not {what}"),
             help: Some(help.into()),
         })
     }
@@ -42,7 +42,7 @@ struct ImportedFile {
     mode: Option<&'static str>,
 }
 
-/// The platforms of an image; `None` means all.
+/// The platforms of an image. `None` means all.
 type ImportedPlatforms = Option<BTreeSet<String>>;
 
 /// The items that were read from lists of other tools.
@@ -60,26 +60,30 @@ pub struct ImportedItems {
 }
 
 impl ImportedItems {
-    /// Adds an image, which is `written` in `source` at `at`, for `platforms`; empty means all.
+    /// Adds the image `reference`, which is at `at` in `source`, for `platforms`; empty means all.
     pub(super) fn image(
         &mut self,
         source: &ImportSource,
         at: &str,
-        written: &str,
+        reference: &str,
         platforms: &[String],
     ) {
-        let written = written.trim();
-        let parsed = written.parse::<ImageRef>();
-        let Ok(mut image) = parsed else {
-            let why = parsed
-                .err()
-                .map(|error| error.to_string())
-                .unwrap_or_default();
-            return self.leave(source, at, written, &why);
+        let reference = reference.trim();
+        let mut image: ImageRef = match reference.parse() {
+            Ok(image) => image,
+            Err(error) => {
+                let error: ReferenceError = error;
+                return self.omit(source, at, reference, &error.to_string());
+            }
         };
+        // other tools add the tag themselves; a manifest must have it
         if !image.is_pinned() {
             image.tag = Some("latest".into());
-            self.note(source, at, &format!("{written}: no tag, so latest"));
+            self.note(
+                source,
+                at,
+                &format!("{reference}: no tag, so `latest` is used"),
+            );
         }
         let (known, unknown): (Vec<&String>, Vec<&String>) = platforms
             .iter()
@@ -88,10 +92,10 @@ impl ImportedItems {
             self.note(
                 source,
                 at,
-                &format!("{written}: platform {platform}, which is none that landfall knows"),
+                &format!("{reference}: the platform {platform} is not known to landfall"),
             );
         }
-        let wanted: ImportedPlatforms = if known.is_empty() {
+        let platforms: ImportedPlatforms = if known.is_empty() {
             None
         } else {
             Some(known.into_iter().cloned().collect())
@@ -103,12 +107,13 @@ impl ImportedItems {
             .or_default()
             .entry(digest)
             .and_modify(|before| {
-                *before = match (before.take(), wanted.clone()) {
+                // all platforms, if the image is listed once without any
+                *before = match (before.take(), platforms.clone()) {
                     (Some(one), Some(two)) => Some(one.union(&two).cloned().collect()),
                     _ => None,
                 }
             })
-            .or_insert(wanted);
+            .or_insert(platforms);
     }
 
     /// Adds a file at `url`, with its SHA-256 in hex if it is known.
@@ -121,32 +126,32 @@ impl ImportedItems {
         executable: bool,
     ) {
         if !url.starts_with("http://") && !url.starts_with("https://") {
-            return self.leave(source, at, url, "only http and https are carried");
+            return self.omit(source, at, url, "landfall carries only http and https URLs");
         }
         let path = url
             .split_once("://")
             .and_then(|(_, rest)| rest.split_once('/'))
             .map(|(_, path)| path);
         if path.is_none_or(|path| path.is_empty() || path.ends_with('/')) {
-            return self.leave(source, at, url, "this URL names a folder, and no file");
+            return self.omit(source, at, url, "this is the URL of a folder");
         }
         let checksum = sha256.map(|hex| format!("sha256:{hex}"));
         if let Some(bad) = checksum
             .as_ref()
             .filter(|text| text.parse::<Digest>().is_err())
         {
-            return self.leave(source, at, url, &format!("{bad} is no checksum"));
+            return self.omit(source, at, url, &format!("{bad} is not a checksum"));
         }
         let entry = ImportedFile {
             checksum,
             mode: executable.then_some("0755"),
         };
         if self.files.get(url).is_some_and(|before| *before != entry) {
-            return self.leave(
+            return self.omit(
                 source,
                 at,
                 url,
-                "it stands there twice, with another checksum or mode",
+                "it is listed twice, with different checksums or modes",
             );
         }
         self.files.insert(url.to_owned(), entry);
@@ -169,41 +174,40 @@ impl ImportedItems {
         } else {
             folder.to_owned()
         };
-        let shown = if is_oci {
+        let label = if is_oci {
             chart.clone()
         } else {
             format!("{folder} {name}").trim().to_owned()
         };
         if version.is_empty() {
-            return self.leave(source, at, &format!("chart {shown}"), "it has no version");
+            return self.omit(source, at, &format!("chart {label}"), "it has no version");
         }
         if !is_oci && !folder.starts_with("http://") && !folder.starts_with("https://") {
-            let why = "it is in no registry and no repository";
-            return self.leave(source, at, &format!("chart {shown} {version}"), why);
+            let why = "its repository is neither oci:// nor http(s)://";
+            return self.omit(source, at, &format!("chart {label} {version}"), why);
         }
-        let text = |value: &str| serde_json::Value::from(value).to_string();
         self.charts.insert(if is_oci {
-            text(&format!("{chart}:{version}"))
+            quoted(&format!("{chart}:{version}"))
         } else {
             format!(
                 "{{repo: {}, name: {}, version: {}}}",
-                text(folder),
-                text(name),
-                text(version)
+                quoted(folder),
+                quoted(name),
+                quoted(version)
             )
         });
     }
 
     /// Records an item that a manifest cannot express, and why.
-    pub(super) fn leave(&mut self, source: &ImportSource, at: &str, what: &str, why: &str) {
+    pub(super) fn omit(&mut self, source: &ImportSource, at: &str, what: &str, why: &str) {
         self.left
-            .push(format!("{}: {}: {what}: {why}", source.file, place(at)));
+            .push(format!("{}: {}: {what}: {why}", source.file, position(at)));
     }
 
     /// Records a setting that a manifest cannot express.
     pub(super) fn note(&mut self, source: &ImportSource, at: &str, what: &str) {
         self.notes
-            .push(format!("{}: {}: {what}", source.file, place(at)));
+            .push(format!("{}: {}: {what}", source.file, position(at)));
     }
 
     /// The number of entries in the manifest.
@@ -231,6 +235,7 @@ impl ImportedItems {
                 let reference = match digest {
                     None => name.clone(),
                     Some(digest) if digests.len() == 1 => format!("{name}@{digest}"),
+                    // a manifest must not have one tag with several digests
                     Some(digest) => {
                         let bare = name
                             .parse::<ImageRef>()
@@ -247,35 +252,43 @@ impl ImportedItems {
     }
 }
 
-/// The position of a text in the file.
-fn place(at: &str) -> &str {
+/// `at` for messages: an empty position is that of the whole file.
+fn position(at: &str) -> &str {
     if at.is_empty() { "the file" } else { at }
 }
 
-/// The reference `written`, with `host` in front if it names none.
-pub(super) fn at_host(host: &str, written: &str) -> String {
-    if host.is_empty() || has_host(written) {
-        written.to_owned()
+/// `text` as a YAML string in double quotes.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Appends `lines` as comments below the comment `title`.
+fn write_comments(text: &mut String, title: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\n# {title}");
+    for line in lines {
+        let _ = writeln!(text, "#   {}", one_line(line));
+    }
+}
+
+/// `reference` with `host` in front if it names no host.
+pub(super) fn at_host(host: &str, reference: &str) -> String {
+    if host.is_empty() || has_host(reference) {
+        reference.to_owned()
     } else {
-        format!("{host}/{written}")
+        format!("{host}/{reference}")
     }
 }
 
 /// Writes the manifest called `name` with the items `imported`; `title` is the first comment.
 pub fn manifest_of(imported: &ImportedItems, name: &str, title: &str) -> String {
     let mut text = head(name, title);
-    let told = |text: &mut String, what: &str, lines: &[String]| {
-        if !lines.is_empty() {
-            let _ = writeln!(text, "\n# {what}");
-            lines.iter().for_each(|line| {
-                let _ = writeln!(text, "#   {}", one_line(line));
-            });
-        }
-    };
-    told(&mut text, "Not carried over:", &imported.left);
-    told(
+    write_comments(&mut text, "Not imported:", &imported.left);
+    write_comments(
         &mut text,
-        "Settings that have no place here:",
+        "Settings without an equivalent in a manifest:",
         &imported.notes,
     );
     let lines = imported.lines();
@@ -284,6 +297,7 @@ pub fn manifest_of(imported: &ImportedItems, name: &str, title: &str) -> String 
     }
     for (reference, platforms) in lines {
         let _ = match platforms {
+            // an IPv6 host starts with `[`, which would start a YAML list
             None if reference.starts_with('[') => writeln!(text, "  - \"{reference}\""),
             None => writeln!(text, "  - {reference}"),
             Some(platforms) => {
@@ -300,26 +314,20 @@ pub fn manifest_of(imported: &ImportedItems, name: &str, title: &str) -> String 
         text += "\nfiles:\n";
     }
     for (url, entry) in &imported.files {
-        let _ = writeln!(
-            text,
-            "  - url: {}",
-            serde_json::Value::from(url.replace("${", "$%7B"))
-        );
-        let _ = entry
-            .checksum
-            .iter()
-            .try_for_each(|checksum| writeln!(text, "    checksum: {checksum}"));
-        let _ = entry
-            .mode
-            .iter()
-            .try_for_each(|mode| writeln!(text, "    mode: \"{mode}\""));
+        // a manifest would read `${` as the beginning of a variable
+        let _ = writeln!(text, "  - url: {}", quoted(&url.replace("${", "$%7B")));
+        if let Some(checksum) = &entry.checksum {
+            let _ = writeln!(text, "    checksum: {checksum}");
+        }
+        if let Some(mode) = &entry.mode {
+            let _ = writeln!(text, "    mode: \"{mode}\"");
+        }
     }
     if !imported.charts.is_empty() {
         text += "\ncharts:\n";
     }
-    imported
-        .charts
-        .iter()
-        .for_each(|chart| text += &format!("  - {chart}\n"));
+    for chart in &imported.charts {
+        let _ = writeln!(text, "  - {chart}");
+    }
     text
 }

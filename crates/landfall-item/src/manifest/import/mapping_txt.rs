@@ -15,8 +15,8 @@ pub(super) fn read(
         }
         let at = format!("line {}", index + 1);
         let Some((from, _)) = line.split_once('=') else {
-            return Err(source.is_no(
-                "mapping.txt",
+            return Err(source.format_error(
+                "a mapping.txt",
                 &format!("{at} has no `=`; each line is SOURCE=DESTINATION"),
             ));
         };
@@ -24,7 +24,7 @@ pub(super) fn read(
         let (scheme, from) = from.split_once("://").unwrap_or(("docker", from));
         match scheme {
             "docker" => imported.image(source, &at, from, &[]),
-            _ => imported.leave(
+            _ => imported.omit(
                 source,
                 &at,
                 from,
@@ -36,7 +36,9 @@ pub(super) fn read(
         imported.note(
             source,
             "",
-            &format!("{lines} destinations; `registry.paths` of the site says where names go"),
+            &format!(
+                "{lines} destinations are not imported; set them in `registry.paths` of the site"
+            ),
         );
     }
     Ok(())

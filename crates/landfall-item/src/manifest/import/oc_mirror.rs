@@ -2,7 +2,7 @@
 //! internal/pkg/api/v2alpha1.
 
 use super::imported::{ImportSource, ImportedItems};
-use super::yaml::{documents, list, map, others, scalar, text};
+use super::yaml::{documents, list, map, note_other_keys, scalar, text};
 use landfall_model::document::Diagnostic;
 use serde_yaml::{Mapping, Value};
 
@@ -11,14 +11,14 @@ pub(super) fn read(
     imported: &mut ImportedItems,
 ) -> Result<(), Box<Diagnostic>> {
     for config in documents(source)? {
-        let config = spelled(config);
+        let config = with_known_spelling(config);
         if text(&config, "kind").as_deref() != Some("ImageSetConfiguration") {
-            return Err(source.is_no(
-                "ImageSetConfiguration",
-                "it has `kind: ImageSetConfiguration`",
+            return Err(source.format_error(
+                "an ImageSetConfiguration",
+                "it needs `kind: ImageSetConfiguration`",
             ));
         }
-        others(
+        note_other_keys(
             imported,
             source,
             "",
@@ -33,12 +33,12 @@ pub(super) fn read(
                 continue;
             };
             imported.image(source, &at, &text(image, "name").unwrap_or_default(), &[]);
-            others(imported, source, &at, image, &["name"]);
+            note_other_keys(imported, source, &at, image, &["name"]);
         }
         unresolved(mirror, source, imported);
         helm(mirror, source, imported);
         let known = ["additionalImages", "platform", "operators", "helm"];
-        others(imported, source, "mirror", mirror, &known);
+        note_other_keys(imported, source, "mirror", mirror, &known);
     }
     Ok(())
 }
@@ -64,39 +64,37 @@ const KEYS: [&str; 16] = [
 ];
 
 /// `map` with its keys spelled as in [`KEYS`], at every level.
-fn spelled(map: Mapping) -> Mapping {
-    let value = |value: Value| -> Value {
-        match value {
-            Value::Mapping(map) => Value::Mapping(spelled(map)),
-            Value::Sequence(list) => {
-                let one = |value: Value| {
-                    if let Value::Mapping(map) = value {
-                        Value::Mapping(spelled(map))
-                    } else {
-                        value
-                    }
-                };
-                Value::Sequence(list.into_iter().map(one).collect())
-            }
-            value => value,
-        }
-    };
-    let key = |key: Value| match key
-        .as_str()
-        .and_then(|text| KEYS.iter().find(|known| known.eq_ignore_ascii_case(text)))
-    {
-        Some(known) => Value::String((*known).to_owned()),
-        None => key,
-    };
+fn with_known_spelling(map: Mapping) -> Mapping {
     map.into_iter()
-        .map(|(name, inner)| (key(name), value(inner)))
+        .map(|(key, value)| {
+            let known = key
+                .as_str()
+                .and_then(|text| KEYS.iter().find(|known| known.eq_ignore_ascii_case(text)));
+            let key = match known {
+                Some(known) => Value::String((*known).to_owned()),
+                None => key,
+            };
+            let value = match value {
+                Value::Mapping(map) => Value::Mapping(with_known_spelling(map)),
+                Value::Sequence(list) => Value::Sequence(
+                    list.into_iter()
+                        .map(|item| match item {
+                            Value::Mapping(map) => Value::Mapping(with_known_spelling(map)),
+                            item => item,
+                        })
+                        .collect(),
+                ),
+                value => value,
+            };
+            (key, value)
+        })
         .collect()
 }
 
 /// The sections that oc-mirror resolves by catalogs and graphs. Only its mapping.txt contains the
 /// resulting images.
 fn unresolved(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedItems) {
-    let why = "only oc-mirror resolves it: take the mapping.txt of `oc-mirror --dry-run`";
+    let why = "only oc-mirror can resolve it: import the mapping.txt of `oc-mirror --dry-run`";
     for (index, operator) in list(mirror, "operators").iter().enumerate() {
         let Some(operator) = operator.as_mapping() else {
             continue;
@@ -111,7 +109,7 @@ fn unresolved(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedIt
         } else {
             format!("{catalog} ({})", packages.join(", "))
         };
-        imported.leave(source, &format!("mirror.operators[{index}]"), &what, why);
+        imported.omit(source, &format!("mirror.operators[{index}]"), &what, why);
     }
     let Some(platform) = map(mirror, "platform") else {
         return;
@@ -121,7 +119,7 @@ fn unresolved(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedIt
             .as_mapping()
             .and_then(|channel| text(channel, "name"))
             .unwrap_or_default();
-        imported.leave(
+        imported.omit(
             source,
             &format!("mirror.platform.channels[{index}]"),
             &name,
@@ -129,9 +127,9 @@ fn unresolved(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedIt
         );
     }
     if let Some(release) = text(platform, "release") {
-        imported.leave(source, "mirror.platform.release", &release, why);
+        imported.omit(source, "mirror.platform.release", &release, why);
     }
-    others(
+    note_other_keys(
         imported,
         source,
         "mirror.platform",
@@ -153,13 +151,12 @@ fn helm(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedItems) {
             .iter()
             .filter_map(|one| one.as_mapping())
         {
-            let of = |key| text(chart, key).unwrap_or_default();
             imported.chart(
                 source,
                 "mirror.helm.repositories",
                 &url,
-                &of("name"),
-                &of("version"),
+                &text(chart, "name").unwrap_or_default(),
+                &text(chart, "version").unwrap_or_default(),
             );
         }
     }
@@ -183,7 +180,7 @@ mod tests {
     use super::super::testing::import;
 
     #[test]
-    fn additional_images_are_carried_and_catalogs_are_told() {
+    fn additional_images_are_imported_and_catalogs_are_reported() {
         let text = "kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\narchiveSize: 8\nmirror:\n  \
                     platform: {graph: true, channels: [{name: stable-4.18}]}\n  operators:\n  - catalog: \
                     registry.redhat.io/o/c:v4.18\n    packages: [{name: foo}]\n  additionalImages: [{name: 'h.test/x:1', \
@@ -201,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_count_in_any_case_as_for_oc_mirror() {
+    fn the_case_of_keys_does_not_matter_as_for_oc_mirror() {
         let text =
             "kind: ImageSetConfiguration\nmirror:\n  additionalimages: [{Name: 'h.test/x:1'}]\n";
         let imported = import("oc-mirror", text).unwrap();

@@ -1,7 +1,7 @@
 //! `ocync`: its configuration, as documented in clowdhaus/ocync, docs/src/content/configuration.md.
 
 use super::imported::{ImportSource, ImportedItems};
-use super::yaml::{documents, list, map, others, text, texts};
+use super::yaml::{documents, list, map, note_other_keys, text, texts};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Mapping;
 
@@ -11,14 +11,14 @@ pub(super) fn read(
 ) -> Result<(), Box<Diagnostic>> {
     for config in documents(source)? {
         if !config.contains_key("mappings") || !config.contains_key("registries") {
-            return Err(source.is_no(
-                "configuration of ocync",
-                "it has `registries:` and `mappings:`",
+            return Err(source.format_error(
+                "a configuration of ocync",
+                "it needs `registries:` and `mappings:`",
             ));
         }
         let empty = Mapping::new();
         let defaults = map(&config, "defaults").unwrap_or(&empty);
-        others(
+        note_other_keys(
             imported,
             source,
             "",
@@ -32,7 +32,7 @@ pub(super) fn read(
             };
             read_mapping(mapping, defaults, &config, &at, source, imported);
             let known = ["from", "to", "source", "targets", "tags", "platforms"];
-            others(imported, source, &at, mapping, &known);
+            note_other_keys(imported, source, &at, mapping, &known);
         }
     }
     Ok(())
@@ -54,11 +54,11 @@ fn read_mapping(
         .and_then(|all| map(all, &registry))
         .and_then(|one| text(one, "url"));
     let Some(url) = url else {
-        return imported.leave(
+        return imported.omit(
             source,
             at,
             &from,
-            &format!("the registry `{registry}` has no url"),
+            &format!("the registry `{registry}` has no `url`"),
         );
     };
     let name = format!(
@@ -76,37 +76,40 @@ fn read_mapping(
             .map(|tags| texts(tags, key))
             .unwrap_or_default(),
     };
-    // `include` adds tags to those that the other rules select; they further restrict `glob`
+    // The other rules restrict `glob`, so a literal tag in it may not be selected. `include` adds
+    // tags regardless of them.
     let (globs, included) = (tags("glob"), tags("include"));
-    let narrowed = ["semver", "exclude", "sort", "latest"]
+    let is_restricted = ["semver", "exclude", "sort", "latest"]
         .iter()
         .any(|key| !tags(key).is_empty());
-    let is_tag = |tag: &String| !tag.contains(['*', '?', '[']);
-    let (literal, rules): (Vec<String>, Vec<String>) =
-        globs.into_iter().partition(|tag| is_tag(tag) && !narrowed);
-    for tag in literal
-        .iter()
-        .chain(included.iter().filter(|tag| is_tag(tag)))
-    {
+    let (literal, mut rules): (Vec<String>, Vec<String>) = globs
+        .into_iter()
+        .partition(|tag| is_literal(tag) && !is_restricted);
+    let (included, included_rules): (Vec<String>, Vec<String>) =
+        included.into_iter().partition(|tag| is_literal(tag));
+    rules.extend(included_rules);
+    for tag in literal.iter().chain(&included) {
         imported.image(source, at, &format!("{name}:{tag}"), &platforms);
     }
-    let rules: Vec<String> = rules
-        .into_iter()
-        .chain(included.into_iter().filter(|tag| !is_tag(tag)))
-        .collect();
-    if !rules.is_empty() || narrowed || literal.is_empty() {
+    // without any rule, ocync copies all tags
+    if !rules.is_empty() || is_restricted || literal.is_empty() {
         let rules = if rules.is_empty() {
             "all".into()
         } else {
             rules.join(", ")
         };
-        imported.leave(
+        imported.omit(
             source,
             at,
             &name,
-            &format!("tags by rules ({rules}): list those that you want"),
+            &format!("tags by rules ({rules}): list the tags that you need"),
         );
     }
+}
+
+/// Whether `tag` is a tag rather than a glob.
+fn is_literal(tag: &str) -> bool {
+    !tag.contains(['*', '?', '['])
 }
 
 #[cfg(test)]
@@ -114,7 +117,7 @@ mod tests {
     use super::super::testing::import;
 
     #[test]
-    fn literal_tags_are_carried_and_rules_are_told() {
+    fn literal_tags_are_imported_and_rules_are_reported() {
         let text = "registries: {src: {url: cgr.dev}, dst: {url: ghcr.io/example}}\ndefaults: {source: src, targets: [dst], \
                     platforms: [linux/amd64]}\nmappings:\n- {from: chainguard/a, tags: {glob: ['1.2', '1.3']}}\n- {from: \
                     chainguard/b, tags: {glob: '1.*', include: ['2.0']}}\n- {from: chainguard/c}\n- {from: d, source: none}\n";

@@ -30,8 +30,8 @@ pub(super) fn kubeadm(
         return images_txt(source, imported);
     };
     let Some(images) = json["images"].as_array() else {
-        return Err(source.is_no(
-            "list of kubeadm",
+        return Err(source.format_error(
+            "a list of kubeadm",
             "write it with `kubeadm config images list -o json`",
         ));
     };

@@ -1,7 +1,7 @@
 //! `regsync`: its configuration, as defined in regclient/regclient, cmd/regsync/config.go.
 
 use super::imported::{ImportSource, ImportedItems};
-use super::yaml::{documents, list, map, others, text, texts};
+use super::yaml::{documents, list, map, note_other_keys, text, texts};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Mapping;
 
@@ -11,12 +11,12 @@ pub(super) fn read(
 ) -> Result<(), Box<Diagnostic>> {
     for config in documents(source)? {
         if !config.contains_key("sync") {
-            return Err(source.is_no(
-                "configuration of regsync",
-                "it has `version: 1` and `sync:`",
+            return Err(source.format_error(
+                "a configuration of regsync",
+                "it needs `version: 1` and `sync:`",
             ));
         }
-        others(imported, source, "", &config, &["version", "sync"]);
+        note_other_keys(imported, source, "", &config, &["version", "sync"]);
         for (index, step) in list(&config, "sync").iter().enumerate() {
             let at = format!("sync[{index}]");
             let Some(step) = step.as_mapping() else {
@@ -32,7 +32,7 @@ pub(super) fn read(
                 "platform",
                 "platforms",
             ];
-            others(imported, source, &at, step, &known);
+            note_other_keys(imported, source, &at, step, &known);
         }
     }
     Ok(())
@@ -52,14 +52,14 @@ fn read_step(step: &Mapping, at: &str, source: &ImportSource, imported: &mut Imp
     }
     let tags = map(step, "tags");
     let allowed = tags.map(|tags| texts(tags, "allow")).unwrap_or_default();
-    let more =
-        tags.is_some_and(|tags| tags.contains_key("deny") || tags.contains_key("semverRange"));
-    if kind != "repository" || allowed.is_empty() || more || step.contains_key("tagSets") {
-        return imported.leave(
+    let has_other_rules = step.contains_key("tagSets")
+        || tags.is_some_and(|tags| tags.contains_key("deny") || tags.contains_key("semverRange"));
+    if kind != "repository" || allowed.is_empty() || has_other_rules {
+        return imported.omit(
             source,
             at,
             &from,
-            &format!("type {kind}: list the tags that you want"),
+            &format!("type {kind}: list the tags that you need"),
         );
     }
     for tag in allowed {
@@ -70,7 +70,7 @@ fn read_step(step: &Mapping, at: &str, source: &ImportSource, imported: &mut Imp
         {
             imported.image(source, at, &format!("{from}:{tag}"), &platforms);
         } else {
-            imported.leave(source, at, &from, &format!("tags by the expression {tag}"));
+            imported.omit(source, at, &from, &format!("tags by the expression {tag}"));
         }
     }
 }
@@ -80,7 +80,7 @@ mod tests {
     use super::super::testing::import;
 
     #[test]
-    fn single_images_and_listed_tags_are_carried() {
+    fn single_images_and_listed_tags_are_imported() {
         let text = "version: 1\ncreds: [{registry: h.test}]\nsync:\n- {source: 'busybox:1.37', target: 'm.test/busybox:1.37', type: \
                     image, platform: linux/amd64}\n- {source: alpine, target: m.test/alpine, type: repository, tags: {allow: \
                     ['3', '3\\.\\d+', edge]}}\n- {source: h.test, target: m.test, type: registry}\n";

@@ -1,7 +1,7 @@
 //! `skopeo-sync`: the YAML source of `skopeo sync --src yaml`.
 
 use super::imported::{ImportSource, ImportedItems};
-use super::yaml::{documents, map, others, scalar};
+use super::yaml::{documents, map, note_other_keys, scalar};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Value;
 
@@ -11,8 +11,8 @@ pub(super) fn read(
 ) -> Result<(), Box<Diagnostic>> {
     for document in documents(source)? {
         if document.contains_key("apiVersion") || document.contains_key("kind") {
-            return Err(source.is_no(
-                "file of skopeo sync",
+            return Err(source.format_error(
+                "a file of skopeo sync",
                 "its keys are the hosts of registries",
             ));
         }
@@ -25,20 +25,21 @@ pub(super) fn read(
                 let name = format!("{host}/{}", scalar(repository).unwrap_or_default());
                 let tags = tags.as_sequence().map_or(&[][..], Vec::as_slice);
                 if tags.is_empty() {
-                    imported.leave(
+                    imported.omit(
                         source,
                         &host,
                         &name,
-                        "all its tags: list those that you want",
+                        "all its tags: list the tags that you need",
                     );
                 }
                 for tag in tags.iter().filter_map(scalar) {
-                    let by = if tag.starts_with("sha256:") || tag.starts_with("sha512:") {
+                    // an entry of the list may be a digest
+                    let separator = if tag.starts_with("sha256:") || tag.starts_with("sha512:") {
                         '@'
                     } else {
                         ':'
                     };
-                    imported.image(source, &host, &format!("{name}{by}{tag}"), &[]);
+                    imported.image(source, &host, &format!("{name}{separator}{tag}"), &[]);
                 }
             }
             for key in ["images-by-tag-regex", "images-by-semver"] {
@@ -50,7 +51,7 @@ pub(super) fn read(
                 {
                     let what = format!("{host}/{}", scalar(repository).unwrap_or_default());
                     let rule = scalar(rule).unwrap_or_default();
-                    imported.leave(
+                    imported.omit(
                         source,
                         &format!("{host}, {key}"),
                         &what,
@@ -59,7 +60,7 @@ pub(super) fn read(
                 }
             }
             let known = ["images", "images-by-tag-regex", "images-by-semver"];
-            others(imported, source, &host, registry, &known);
+            note_other_keys(imported, source, &host, registry, &known);
         }
     }
     Ok(())
@@ -70,7 +71,7 @@ mod tests {
     use super::super::testing::import;
 
     #[test]
-    fn tags_and_digests_are_carried_and_rules_are_told() {
+    fn tags_and_digests_are_imported_and_rules_are_reported() {
         let digest = format!("sha256:{}", "0".repeat(64));
         let text = format!(
             "docker.io:\n  tls-verify: true\n  images:\n    busybox: ['1.37', '{digest}']\n    all: []\n  images-by-semver: \

@@ -15,8 +15,8 @@ pub struct ImportFormat {
     pub name: &'static str,
     /// A description of the format, for the help.
     pub about: &'static str,
-    /// Reads a file of this format. What a manifest cannot express is recorded in the
-    /// [`ImportedItems`].
+    /// Reads a file of this format. Items and settings that a manifest cannot express are recorded
+    /// in the [`ImportedItems`].
     pub read: fn(&ImportSource, &mut ImportedItems) -> Result<(), Box<Diagnostic>>,
 }
 
@@ -24,7 +24,7 @@ pub struct ImportFormat {
 pub const IMPORTS: &[ImportFormat] = &[
     ImportFormat {
         name: "images-txt",
-        about: "one reference a line, as RKE2, k3s, Rancher, k0s and hangar list them",
+        about: "one reference on each line, as in lists of RKE2, k3s, Rancher, k0s and hangar",
         read: plain::images_txt,
     },
     ImportFormat {

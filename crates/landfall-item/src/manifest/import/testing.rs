@@ -3,7 +3,7 @@
 use super::imported::{ImportSource, ImportedItems};
 use super::table::IMPORTS;
 
-/// What the format of this name makes of `text`, in a file called `f`.
+/// Imports `text`, the content of a file called `f`, in the format of this name.
 pub(super) fn import(name: &str, text: &str) -> Result<ImportedItems, String> {
     let format = IMPORTS.iter().find(|format| format.name == name).unwrap();
     let (source, mut imported) = (

@@ -12,9 +12,9 @@ pub(super) fn read(
     for bom in documents(source)? {
         let (Some(components), Some(release)) = (map(&bom, "components"), map(&bom, "release"))
         else {
-            let help = "it has `release` and `components`; the tanzu CLI keeps them in \
+            let help = "it needs `release` and `components`; the tanzu CLI stores these files in \
                         ~/.config/tanzu/tkg/bom";
-            return Err(source.is_no("bill of materials", help));
+            return Err(source.format_error("a bill of materials", help));
         };
         let repository =
             map(&bom, "imageConfig").and_then(|config| text(config, "imageRepository"));
@@ -43,11 +43,11 @@ pub(super) fn read(
                     let (path, tag) = (text(image, "imagePath"), text(image, "tag"));
                     let (path, tag) = (path.unwrap_or_default(), tag.unwrap_or_default());
                     if own.is_empty() {
-                        imported.leave(
+                        imported.omit(
                             source,
                             &at,
                             &format!("{path}:{tag}"),
-                            "the file names no imageRepository",
+                            "the file has no imageRepository for it",
                         );
                         continue;
                     }
@@ -58,7 +58,7 @@ pub(super) fn read(
         for key in ["ova", "ami", "azure"] {
             let count = list(&bom, key).len() + map(&bom, key).map_or(0, serde_yaml::Mapping::len);
             if count > 0 {
-                imported.leave(
+                imported.omit(
                     source,
                     key,
                     &format!("{count} machine images"),
@@ -96,7 +96,7 @@ mod tests {
         assert!(
             import("tkg-bom", "kind: Pod\n")
                 .unwrap_err()
-                .contains("this is no bill of materials")
+                .contains("this is not a bill of materials")
         );
     }
 }

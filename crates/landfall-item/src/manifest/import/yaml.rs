@@ -18,13 +18,14 @@ pub(super) fn documents(source: &ImportSource) -> Result<Vec<Mapping>, Box<Diagn
             Ok(Value::Mapping(mapping)) => all.push(mapping),
             Ok(Value::Null) => {}
             Ok(_) => {
-                return Err(source.is_no("list of mappings", "each document must be a mapping"));
+                return Err(
+                    source.format_error("a file of mappings", "each document must be a mapping")
+                );
             }
             Err(error) => {
-                let message = format!("YAML file ({error})");
-                return Err(source.is_no(
-                    &message,
-                    "mend it; the line counts from the start of the file",
+                return Err(source.format_error(
+                    &format!("a valid YAML file ({error})"),
+                    "fix it; lines are counted from the start of the file",
                 ));
             }
         }
@@ -70,7 +71,7 @@ pub(super) fn texts(outer: &Mapping, key: &str) -> Vec<String> {
 }
 
 /// Records each key of `map` that is not `known` as a setting that a manifest cannot express.
-pub(super) fn others(
+pub(super) fn note_other_keys(
     imported: &mut ImportedItems,
     source: &ImportSource,
     at: &str,
@@ -82,6 +83,6 @@ pub(super) fn others(
         .filter_map(scalar)
         .filter(|key| !known.contains(&key.as_str()))
     {
-        imported.note(source, at, &format!("`{key}` is not carried over"));
+        imported.note(source, at, &format!("`{key}` is not imported"));
     }
 }

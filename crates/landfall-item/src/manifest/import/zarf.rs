@@ -1,7 +1,7 @@
 //! `zarf`: zarf.yaml, as defined in zarf-dev/zarf, src/api/v1alpha1.
 
 use super::imported::{ImportSource, ImportedItems};
-use super::yaml::{documents, list, map, others, scalar, text};
+use super::yaml::{documents, list, map, note_other_keys, scalar, text};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Mapping;
 
@@ -11,7 +11,9 @@ pub(super) fn read(
 ) -> Result<(), Box<Diagnostic>> {
     for package in documents(source)? {
         if !text(&package, "kind").is_some_and(|kind| kind.starts_with("Zarf")) {
-            return Err(source.is_no("package of Zarf", "it has `kind: ZarfPackageConfig`"));
+            return Err(
+                source.format_error("a package of Zarf", "it needs `kind: ZarfPackageConfig`")
+            );
         }
         let architecture =
             map(&package, "metadata").and_then(|metadata| text(metadata, "architecture"));
@@ -19,7 +21,7 @@ pub(super) fn read(
             .iter()
             .map(|name| format!("linux/{name}"))
             .collect();
-        others(
+        note_other_keys(
             imported,
             source,
             "",
@@ -63,11 +65,11 @@ fn read_component(
         let Some(file) = file.as_mapping() else {
             continue;
         };
-        let of = |key| text(file, key);
-        let executable = of("executable").as_deref() == Some("true");
-        let url = of("source").unwrap_or_default();
-        imported.file(source, &at, &url, of("shasum").as_deref(), executable);
-        others(
+        let is_executable = text(file, "executable").as_deref() == Some("true");
+        let url = text(file, "source").unwrap_or_default();
+        let sha256 = text(file, "shasum");
+        imported.file(source, &at, &url, sha256.as_deref(), is_executable);
+        note_other_keys(
             imported,
             source,
             &at,
@@ -80,22 +82,22 @@ fn read_component(
         let Some(chart) = chart.as_mapping() else {
             continue;
         };
-        let of = |key| text(chart, key).unwrap_or_default();
-        let where_ = [of("url"), of("localPath")]
+        let value = |key| text(chart, key).unwrap_or_default();
+        let repository = [value("url"), value("localPath")]
             .into_iter()
             .find(|text| !text.is_empty());
         imported.chart(
             source,
             &at,
-            &where_.unwrap_or_default(),
-            &of("name"),
-            &of("version"),
+            &repository.unwrap_or_default(),
+            &value("name"),
+            &value("version"),
         );
     }
     for (key, why) in [
-        ("repos", "landfall carries no git repositories"),
+        ("repos", "landfall does not carry git repositories"),
         ("imageArchives", "the images must be listed under `images`"),
-        ("dataInjections", "landfall carries no data into pods"),
+        ("dataInjections", "landfall does not inject data into pods"),
         (
             "manifests",
             "`landfall discover` and `landfall rewrite` read them; list their images",
@@ -104,7 +106,7 @@ fn read_component(
         for (index, one) in list(component, key).iter().enumerate() {
             let what = scalar(one)
                 .or_else(|| text(one.as_mapping()?, "name").or(text(one.as_mapping()?, "path")));
-            imported.leave(
+            imported.omit(
                 source,
                 &format!("{at}, {key}[{index}]"),
                 &what.unwrap_or_default(),
@@ -125,7 +127,7 @@ fn read_component(
         "dataInjections",
         "manifests",
     ];
-    others(imported, source, at, component, &known);
+    note_other_keys(imported, source, at, component, &known);
 }
 
 #[cfg(test)]
@@ -150,10 +152,10 @@ mod tests {
             ),
             "#   f: component c, images[1]: ###ZARF_X###: ",
             "charts:\n  - \"oci://ghcr.io/c/podinfo:6.4.0\"\n",
-            "repos[0]: https://github.com/a/b.git: landfall carries no git repositories",
+            "repos[0]: https://github.com/a/b.git: landfall does not carry git repositories",
             "manifests[0]: m: ",
-            "`actions` is not carried over",
-            "`target` is not carried over",
+            "`actions` is not imported",
+            "`target` is not imported",
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
