@@ -125,7 +125,7 @@ fn all_problems_of_a_push_are_reported_before_anything_is_uploaded() {
     let text = message(&report);
     let other = other["digest"].as_str().unwrap();
     for part in [
-        "4 things",
+        "4 problems",
         "one/app:v1 already points to",
         other,
         stored.digest(1),
@@ -249,7 +249,7 @@ fn missing_harbor_projects_are_reported_or_created() {
     stored.place.write("site.yaml", site);
     let report = stored.push(3, harbor.address(), &["--site", "site.yaml"]);
     assert!(
-        message(&report).contains("Harbor wants PROJECT/NAME"),
+        message(&report).contains("Harbor requires PROJECT/NAME"),
         "{}",
         message(&report)
     );
