@@ -175,7 +175,7 @@ fn tag_and_digest_are_name_and_pin() {
         .collect();
     assert_eq!(pins, [Some(a.clone()), None, None]);
     let wrong = brief(&format!("images: [{{ref: 'q.io/a:1@{a}', digest: '{b}'}}]"));
-    assert!(wrong.contains("not the one in `ref`"), "{wrong}");
+    assert!(wrong.contains("differs from the one in `ref`"), "{wrong}");
 }
 
 #[test]
