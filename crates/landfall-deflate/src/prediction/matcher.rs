@@ -11,6 +11,9 @@ const LONGEST_WALK: usize = 1024;
 /// After how many bytes the window is moved to the front.
 const KEPT_BYTES: usize = 256 << 10;
 
+/// The number of chains.
+const HASHES: usize = 1 << 15;
+
 /// A match that the window offers. Its length is 0 if there is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Found {
@@ -30,9 +33,9 @@ pub(super) struct Matcher {
     /// What is added to an index in `data` to get its number. Numbers wrap around.
     number_offset: u32,
     /// The number of the latest position with each hash.
-    heads: Vec<u32>,
+    heads: Box<[u32; HASHES]>,
     /// For each position in the window, the number of the one before it with the same hash.
-    previous: Vec<u32>,
+    previous: Box<[u32; WINDOW]>,
 }
 
 impl Matcher {
@@ -45,8 +48,8 @@ impl Matcher {
             next_inserted: 0,
             // so that number 0, which is no position, is too far away
             number_offset: WINDOW as u32 + 1,
-            heads: vec![0; 1 << 15],
-            previous: vec![0; WINDOW],
+            heads: zeros(),
+            previous: zeros(),
         }
     }
 
@@ -99,9 +102,10 @@ impl Matcher {
         self.at += length;
     }
 
+    #[inline]
     fn hash(&self, index: usize) -> Option<usize> {
         let [a, b, c] = *self.data[index..].first_chunk()?;
-        Some((usize::from(a) << 10 ^ usize::from(b) << 5 ^ usize::from(c)) & 0x7fff)
+        Some((usize::from(a) << 10 ^ usize::from(b) << 5 ^ usize::from(c)) % HASHES)
     }
 
     fn number(&self, index: usize) -> u32 {
@@ -133,10 +137,21 @@ impl Matcher {
         }
     }
 
-    /// Searches the longest match at `offset` after the current position, of which the nearest.
-    /// `before` is the length of the match one position earlier.
-    pub(super) fn search(&mut self, offset: usize, before: usize) -> Found {
-        let index = self.at + offset;
+    /// Searches the longest match at the current position, of which the nearest.
+    pub(super) fn search(&mut self) -> Found {
+        self.search_at(self.at, 0)
+    }
+
+    /// Searches a match one byte after the current position, where there is one of `length` bytes.
+    /// Returns only matches that are at least as long.
+    pub(super) fn search_next(&mut self, length: usize) -> Found {
+        if length >= usize::from(self.spec.lazy_length) || self.ahead().len() <= length {
+            return Found::default();
+        }
+        self.search_at(self.at + 1, length)
+    }
+
+    fn search_at(&mut self, index: usize, before: usize) -> Found {
         self.insert_up_to(index);
         let longest = (self.data.len() - index).min(LONGEST_MATCH);
         let mut steps = 1_usize << self.spec.chain_log;
@@ -144,21 +159,26 @@ impl Matcher {
             steps = (steps >> 2).max(1);
         }
         let mut best = Found::default();
-        let ahead = &self.data[index..index + longest];
-        if longest < SHORTEST_MATCH {
+        let mut shortest = before.max(SHORTEST_MATCH);
+        if longest < shortest {
             return best;
         }
+        let ahead = &self.data[index..index + longest];
+        // the last bytes that a match must have to be long enough
+        let mut end = tail(ahead, shortest);
         for distance in self.chain(index).take(steps) {
             let behind = &self.data[index - distance..];
-            if best.length > 0 && behind[best.length] != ahead[best.length] {
+            if tail(behind, shortest) != end {
                 continue;
             }
             let length = common_length(behind, ahead);
-            if length > best.length && length >= SHORTEST_MATCH {
+            if length >= shortest {
                 best = Found { length, distance };
                 if length >= usize::from(self.spec.nice_length) || length == longest {
                     break;
                 }
+                shortest = length + 1;
+                end = tail(ahead, shortest);
             }
         }
         best
@@ -182,7 +202,7 @@ impl Matcher {
 
 /// Iterates over a chain.
 struct Chain<'a> {
-    previous: &'a [u32],
+    previous: &'a [u32; WINDOW],
     number: u32,
     next: u32,
     /// The last distance. A chain whose distances do not grow has run into newer positions.
@@ -193,6 +213,7 @@ struct Chain<'a> {
 impl Iterator for Chain<'_> {
     type Item = usize;
 
+    #[inline]
     fn next(&mut self) -> Option<usize> {
         let distance = self.number.wrapping_sub(self.next);
         if distance <= self.last || distance > self.limit {
@@ -202,6 +223,24 @@ impl Iterator for Chain<'_> {
         self.next = self.previous[self.next as usize % WINDOW];
         Some(distance as usize)
     }
+}
+
+/// An array on the heap.
+fn zeros<const N: usize>() -> Box<[u32; N]> {
+    let zeros = vec![0; N].into_boxed_slice();
+    zeros
+        .try_into()
+        .unwrap_or_else(|_| unreachable!("the length is N"))
+}
+
+/// The last three or four of the first `length` bytes, at least three.
+#[inline]
+fn tail(bytes: &[u8], length: usize) -> u32 {
+    if length == SHORTEST_MATCH {
+        return u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]);
+    }
+    let word = bytes[length - 4..].first_chunk();
+    word.map_or(0, |word| u32::from_le_bytes(*word))
 }
 
 /// The number of equal bytes at the beginning of both, at most the length of `ahead`.

@@ -23,9 +23,8 @@ const CLASS_OF_LENGTH: [u8; LONGEST_MATCH + 1] = {
     classes
 };
 
-/// How the match one byte later compares: none, shorter by more than 1, by 1, equal, longer by 1,
-/// by more.
-const COMPARISONS: usize = 6;
+/// How the match one byte later compares: none or shorter, equal, longer by 1, by more.
+const COMPARISONS: usize = 4;
 /// What the token before was.
 const BEFORE_CLASSES: usize = 3;
 /// Distances up to 256, 4096, 16,384, and longer ones.
@@ -92,11 +91,11 @@ impl TokenModel {
     ) -> Result<Token, DeflateError> {
         let here = match self.found.take() {
             Some(found) => found,
-            None => matcher.search(0, 0),
+            None => matcher.search(),
         };
-        let mut next = None;
-        if here.length > 0 && matcher.ahead().len() > here.length {
-            next = Some(matcher.search(1, here.length));
+        let mut next = Found::default();
+        if here.length > 0 {
+            next = matcher.search_next(here.length);
         }
         let class = class_of(here.length);
         let shared = (class * BEFORE_CLASSES + self.before as usize) * DISTANCE_CLASSES
@@ -104,7 +103,7 @@ impl TokenModel {
         let context = shared * COMPARISONS + comparison(here, next);
         let is_match = coder.code(actual.as_match().is_some(), &mut self.is_match[context]);
         if !is_match {
-            self.found = next;
+            self.found = (next.length > 0).then_some(next);
             self.before = if here.length > 0 {
                 Before::SkippedMatch
             } else {
@@ -180,13 +179,9 @@ fn distance_class(distance: usize) -> usize {
     usize::from(distance > 256) + usize::from(distance > 4096) + usize::from(distance > 16384)
 }
 
-fn comparison(here: Found, next: Option<Found>) -> usize {
-    match next {
-        None | Some(Found { length: 0, .. }) => 0,
-        Some(next) if next.length + 1 < here.length => 1,
-        Some(next) if next.length < here.length => 2,
-        Some(next) if next.length == here.length => 3,
-        Some(next) if next.length == here.length + 1 => 4,
-        Some(_) => 5,
+fn comparison(here: Found, next: Found) -> usize {
+    match next.length {
+        0 => 0,
+        length => 1 + (length - here.length).min(2),
     }
 }

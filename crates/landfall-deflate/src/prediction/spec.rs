@@ -13,6 +13,8 @@ pub(crate) struct PredictionSpec {
     pub(super) nice_length: u16,
     /// After a match of this length, the search one byte later compares only a quarter.
     pub(super) good_length: u16,
+    /// After a shorter match than this, a match one byte later is searched.
+    pub(super) lazy_length: u16,
     /// The longest match all of whose positions can be found later; 0 if there is no such limit.
     pub(super) longest_inserted: u8,
     /// Whether the last 262 distances of the window are used.
@@ -24,28 +26,43 @@ pub(crate) struct PredictionSpec {
 const USUAL_DISTANCE: usize = WINDOW - 262;
 
 impl PredictionSpec {
-    const fn new(chain_log: u8, nice_length: u16, good_length: u16, longest_inserted: u8) -> Self {
+    /// An encoder that takes the first match that it finds.
+    const fn greedy(chain_log: u8, nice_length: u16, longest_inserted: u8) -> Self {
         Self {
             chain_log,
             nice_length,
-            good_length,
+            good_length: 258,
+            lazy_length: 0,
             longest_inserted,
             uses_whole_window: false,
         }
     }
 
-    /// The parameters that are tried: a long search first, then those of the levels of zlib.
-    pub(super) const CANDIDATES: [Self; 10] = [
-        Self::new(12, 258, 258, 0),
-        Self::new(2, 8, 258, 4),
-        Self::new(3, 16, 258, 5),
-        Self::new(5, 32, 258, 6),
-        Self::new(4, 16, 4, 0),
-        Self::new(5, 32, 8, 0),
-        Self::new(7, 128, 8, 0),
-        Self::new(8, 128, 8, 0),
-        Self::new(10, 258, 32, 0),
-        Self::new(0, 258, 258, 0),
+    /// An encoder that searches a longer match one byte later.
+    const fn lazy(chain_log: u8, nice_length: u16, good_length: u16, lazy_length: u16) -> Self {
+        Self {
+            chain_log,
+            nice_length,
+            good_length,
+            lazy_length,
+            longest_inserted: 0,
+            uses_whole_window: false,
+        }
+    }
+
+    /// The parameters that are tried, from fast to slow: the nearest match, then the levels of zlib.
+    pub(super) const CANDIDATES: [Self; 11] = [
+        Self::greedy(0, 258, 0),
+        Self::lazy(0, 258, 258, 258),
+        Self::greedy(2, 8, 4),
+        Self::greedy(3, 16, 5),
+        Self::lazy(4, 16, 4, 4),
+        Self::greedy(5, 32, 6),
+        Self::lazy(5, 32, 8, 16),
+        Self::lazy(7, 128, 8, 16),
+        Self::lazy(8, 128, 8, 32),
+        Self::lazy(10, 258, 32, 128),
+        Self::lazy(12, 258, 32, 258),
     ];
 
     /// These parameters with the window that the tokens need.
@@ -65,44 +82,32 @@ impl PredictionSpec {
     }
 
     /// What a recipe records.
-    pub(crate) fn to_bytes(self) -> [u8; 7] {
-        let [nice_low, nice_high] = self.nice_length.to_le_bytes();
-        let [good_low, good_high] = self.good_length.to_le_bytes();
-        [
-            self.chain_log,
-            nice_low,
-            nice_high,
-            good_low,
-            good_high,
-            self.longest_inserted,
-            u8::from(self.uses_whole_window),
-        ]
+    pub(crate) fn to_bytes(self) -> [u8; 9] {
+        let mut bytes = [self.chain_log, 0, 0, 0, 0, 0, 0, self.longest_inserted, 0];
+        bytes[1..3].copy_from_slice(&self.nice_length.to_le_bytes());
+        bytes[3..5].copy_from_slice(&self.good_length.to_le_bytes());
+        bytes[5..7].copy_from_slice(&self.lazy_length.to_le_bytes());
+        bytes[8] = u8::from(self.uses_whole_window);
+        bytes
     }
 
     /// The parameters that `to_bytes` recorded.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let &[
-            chain_log,
-            nice_low,
-            nice_high,
-            good_low,
-            good_high,
-            longest_inserted,
-            window,
-        ] = bytes
-        else {
+        let &[chain_log, n0, n1, g0, g1, l0, l1, longest_inserted, window] = bytes else {
             return None;
         };
         let spec = Self {
             chain_log,
-            nice_length: u16::from_le_bytes([nice_low, nice_high]),
-            good_length: u16::from_le_bytes([good_low, good_high]),
+            nice_length: u16::from_le_bytes([n0, n1]),
+            good_length: u16::from_le_bytes([g0, g1]),
+            lazy_length: u16::from_le_bytes([l0, l1]),
             longest_inserted,
             uses_whole_window: window == 1,
         };
         let is_valid = chain_log <= 12
             && (3..=258).contains(&spec.nice_length)
-            && (3..=258).contains(&spec.good_length)
+            && spec.good_length <= 258
+            && spec.lazy_length <= 258
             && window <= 1;
         is_valid.then_some(spec)
     }
