@@ -16,9 +16,9 @@ pub enum RenderError {
          of them separately"
     )]
     Clash {
-        /// One of the charts.
+        /// The chart that was rendered first.
         first: String,
-        /// The other chart.
+        /// The chart with another image under the same key.
         second: String,
         /// The dotted path of the key.
         path: String,
@@ -40,7 +40,7 @@ pub enum RenderError {
     /// An input file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The input file.
+        /// The path of the input file.
         path: PathBuf,
         /// The error of the operating system.
         source: std::io::Error,
@@ -48,7 +48,7 @@ pub enum RenderError {
     /// A file cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {
-        /// The rendered file.
+        /// The path of the rendered file.
         path: PathBuf,
         /// The error of the operating system.
         source: std::io::Error,
@@ -56,7 +56,7 @@ pub enum RenderError {
     /// The file of `--into` cannot be merged into.
     #[error("{}: {source}", path.display())]
     Merge {
-        /// The file of `--into`.
+        /// The path of the file that `--into` names.
         path: PathBuf,
         /// The error of the merge.
         source: MergeError,
@@ -64,7 +64,7 @@ pub enum RenderError {
     /// The file of `--into` has no document to merge into.
     #[error("{} has no document to merge into; rendered: {kinds}", path.display())]
     NoCounterpart {
-        /// The file of `--into`.
+        /// The path of the file that `--into` names.
         path: PathBuf,
         /// The kinds and names of the rendered documents.
         kinds: String,
@@ -81,9 +81,9 @@ pub enum RenderError {
     /// The platform does not have this setting.
     #[error("--set {key}: there is no such setting{near} ({all})")]
     UnknownSetting {
-        /// The unknown key.
+        /// The key that the user wrote.
         key: String,
-        /// Empty, or a suggestion.
+        /// A suggestion of a similar key, or empty.
         near: String,
         /// The settings of the platform.
         all: String,
@@ -93,7 +93,7 @@ pub enum RenderError {
     Value {
         /// The key of the setting.
         key: String,
-        /// The refused value.
+        /// The value that the user wrote.
         value: String,
         /// The rule that the value violates.
         why: String,

@@ -27,7 +27,7 @@ pub struct NodeRegistry<'s> {
     environment: fn(&str) -> Option<String>,
 }
 
-/// A client certificate.
+/// A certificate with which nodes authenticate to the registry.
 pub struct ClientCertificate {
     /// The certificate in PEM form.
     pub certificate: String,
@@ -90,12 +90,12 @@ impl<'s> NodeRegistry<'s> {
         Ok(registry)
     }
 
-    /// Returns `http` or `https`.
+    /// Returns the scheme by which nodes reach the registry: `http` or `https`.
     pub fn scheme(&self) -> &'static str {
         if self.plain_http { "http" } else { "https" }
     }
 
-    /// Returns `scheme://host[:port]`.
+    /// Returns the URL of the registry without a path: `scheme://host[:port]`.
     pub fn url(&self) -> String {
         format!("{}://{}", self.scheme(), self.target.registry)
     }

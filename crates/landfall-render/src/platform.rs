@@ -38,11 +38,11 @@ pub struct PlatformSpec {
     pub name: &'static str,
     /// What the platform writes, in one line.
     pub about: &'static str,
-    /// Further help for `--help`.
+    /// The paragraphs after `about` in the output of `--help`.
     pub details: &'static str,
     /// The files that the platform reads besides the lock.
     pub inputs: &'static [PlatformInput],
-    /// The settings for `--set`.
+    /// The settings that `--set` accepts.
     pub settings: &'static [PlatformSetting],
     /// The consumer of the registry that this configuration sets up. Every locked image must have
     /// the destinations from which this consumer pulls.
@@ -58,10 +58,10 @@ pub struct PlatformSpec {
 pub enum OutputForm {
     /// One text, to a file or to stdout.
     Text {
-        /// The help of `--out`.
+        /// The help of `--out`, which names the file.
         out: &'static str,
     },
-    /// Files in a folder.
+    /// Several files in the folder of `--out`.
     Files {
         /// Why `--into` is refused, or `None` if the files are YAML.
         not_into: Option<&'static str>,
@@ -105,7 +105,7 @@ pub enum InputFlag {
 /// Rendered configuration, with its notes and its part of the report.
 #[derive(Debug, Default)]
 pub struct RenderedConfig {
-    /// The configuration itself.
+    /// The text or the files of the configuration.
     pub output: RenderedOutput,
     /// The changes that it makes, one line each; shown if the configuration goes to a file.
     pub changes: Vec<String>,
@@ -122,7 +122,7 @@ pub struct RenderedConfig {
 /// The output of a platform.
 #[derive(Debug)]
 pub enum RenderedOutput {
-    /// A single text.
+    /// A single text, to a file or to stdout.
     Text(String),
     /// Files, each with its path in the folder of `--out`.
     Files(Vec<RenderedFile>),

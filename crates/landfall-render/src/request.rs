@@ -25,7 +25,7 @@ pub struct RenderRequest<'r> {
     pub existing: &'r [Value],
     /// The site, if there is one.
     pub site: Option<&'r Site>,
-    /// The hosts of `--plain-http`.
+    /// The hosts that `--plain-http` names.
     pub plain_http: &'r [String],
     /// Returns a variable of the environment.
     pub environment: fn(&str) -> Option<String>,
@@ -35,7 +35,7 @@ pub struct RenderRequest<'r> {
     pub limits: &'r Limits,
     /// The files that the user named, by the names of the platform's inputs.
     pub inputs: &'r BTreeMap<&'static str, Vec<PathBuf>>,
-    /// The settings of `--set`.
+    /// The settings that the user gave with `--set`.
     pub settings: PlatformSettings,
 }
 

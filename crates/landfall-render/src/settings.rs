@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 /// A setting of a platform.
 #[derive(Debug)]
 pub struct PlatformSetting {
-    /// The key before `=`.
+    /// The key, which precedes `=` in `--set`.
     pub key: &'static str,
     /// The name of the value in the help.
     pub value_name: &'static str,
     /// The help of the setting.
     pub help: &'static str,
-    /// The default value.
+    /// The value without `--set`; `None` if the setting is then absent.
     pub default: Option<&'static str>,
     /// The allowed values; empty means any.
     pub choices: &'static [&'static str],

@@ -29,9 +29,9 @@ pub struct RewrittenText {
     /// The path of the text in the archive. In a chart within a chart, it follows the path of that
     /// chart.
     pub path: String,
-    /// The text before rewriting.
+    /// The text as it is in the archive.
     pub old: String,
-    /// The result of rewriting.
+    /// The rewritten text, with its references.
     pub new: RewriteResult,
 }
 
@@ -112,7 +112,7 @@ fn rewrite_nested(
             }));
             inner.bytes
         } else {
-            // a chart may contain binaries, such as a logo
+            // a chart may contain binaries, such as a logo, or an archive that is nested too deep
             let Ok(old) = std::str::from_utf8(&raw.content) else {
                 continue;
             };

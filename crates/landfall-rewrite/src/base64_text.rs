@@ -22,6 +22,7 @@ impl Base64Style {
         let even = rest.iter().rev().skip(1).all(|len| *len == first);
         let fits = rest.last().is_none_or(|last| *last <= first && *last > 0);
         (even && fits).then_some(())?;
+        // the two alphabets differ in these characters only (RFC 4648, 5)
         let alphabet = if written.contains(['-', '_']) {
             &URL_SAFE
         } else {
@@ -33,6 +34,7 @@ impl Base64Style {
             .count();
         Some(Base64Style {
             alphabet,
+            // every padded text has such a length; one without padding may need none
             padded: chars % 4 == 0,
             width: (!rest.is_empty()).then_some(first),
         })

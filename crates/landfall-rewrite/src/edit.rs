@@ -7,7 +7,7 @@ use std::ops::Range;
 pub struct SpanEdit {
     /// The bytes that are replaced.
     pub span: Range<usize>,
-    /// The new bytes.
+    /// The text that replaces them.
     pub bytes: String,
 }
 

@@ -9,7 +9,7 @@ pub enum RewriteError {
     /// A path cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// The file or folder.
+        /// The path of the file or folder.
         path: PathBuf,
         /// The operating system's error.
         source: std::io::Error,

@@ -7,7 +7,7 @@ use landfall_item::lockfile::Lock;
 use landfall_model::document::growth::assert_linear;
 use std::path::Path;
 
-/// Texts of `count` references.
+/// Texts of all kinds, each with `count` references.
 fn texts(count: usize) -> Vec<(&'static str, String)> {
     let list = |between: &str| vec!["{\"image\":\"quay.io/a/b:v1\"}"; count].join(between);
     let lines = |indent: &str| format!("{indent}- quay.io/a/b:v1 é\n").repeat(count);

@@ -164,6 +164,7 @@ fn refuse_overwriting(found: &[InputFile], out: &Path) -> Result<(), RewriteErro
     let mut results: BTreeMap<&Path, &Path> = BTreeMap::new();
     for input in found {
         let output = out.join(&input.relative);
+        // compared by their real paths, because a link in `out` may lead to an input
         if let Some(path) = output.canonicalize().ok().and_then(|path| read.get(&path)) {
             return Err(RewriteError::Overwrite {
                 path: path.clone(),
@@ -198,6 +199,7 @@ fn walk(
     let entries: Result<Vec<fs::DirEntry>, io::Error> =
         fs::read_dir(dir).map_err(read_error(dir))?.collect();
     let mut entries = entries.map_err(read_error(dir))?;
+    // reports must not depend on the order in which the file system lists files
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
@@ -238,7 +240,7 @@ fn leads_into(path: &Path, root: &Path) -> bool {
 /// The content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputContent {
-    /// A UTF-8 text.
+    /// The content of a file that is UTF-8 and has no null byte.
     Text(String),
     /// The archive of a chart, still packed.
     Archive(Vec<u8>),
@@ -246,7 +248,7 @@ pub enum InputContent {
     Other,
 }
 
-/// Reads a file.
+/// Reads a file that [`inputs`] listed.
 ///
 /// # Errors
 /// If the file cannot be read, or if it is not UTF-8 and the user named it or it has the ending of

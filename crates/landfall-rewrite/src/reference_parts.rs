@@ -35,6 +35,7 @@ pub(crate) type PartGroup = BTreeMap<PartKind, usize>;
 /// The prefix and the part that a key names: `imageTag` is (`image`, the tag), `tag` is (empty, the
 /// tag), `vintag` is `None`.
 pub(crate) fn part(key: &str) -> Option<(String, PartKind)> {
+    // the last letter rules out most endings: this function is called for every key
     let last = key.bytes().next_back()?.to_ascii_lowercase();
     let ending = ENDINGS
         .iter()
@@ -72,6 +73,7 @@ pub(crate) fn part_groups(
         let Some(text) = document.text(&entry.value) else {
             continue;
         };
+        // a complete reference under `hub` or `registry` is read as a value of its own
         if part != PartKind::Registry || !is_whole(text) {
             groups.entry(stem).or_default().entry(part).or_insert(at);
         }

@@ -85,10 +85,12 @@ impl<'s> SplitReference<'s> {
             whole += &format!(":{}", tag.text);
         }
         if let Some(PartValue { text: digest, .. }) = digest {
+            // the value of `sha` may be the hexadecimal digits alone
             let is_bare_sha256 = digest.len() == 64 && !digest.contains(':');
             let algorithm = if is_bare_sha256 { "sha256:" } else { "" };
             whole += &format!("@{algorithm}{digest}");
         }
+        // the merged mapping is not read here, and a part in it would make this another reference
         let merged = merges && (registry.is_none() || whole == base);
         Some(SplitReference {
             registry,

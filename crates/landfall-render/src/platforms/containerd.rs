@@ -288,9 +288,7 @@ fn authorization(credentials: &BasicCredentials) -> String {
 /// The releases of containerd whose configurations differ.
 #[derive(Clone, Copy)]
 enum ContainerdRelease {
-    /// 1.x
     One,
-    /// 2.x
     Two,
 }
 

@@ -32,7 +32,7 @@ const TLS: PlatformSetting = PlatformSetting {
     choices: &[],
 };
 
-/// The unit file.
+/// The systemd unit of the server, which is the same for every site.
 const UNIT: &str = include_str!("../serve/landfall.service");
 
 /// The capability that an unprivileged service needs for a port below 1024.

@@ -27,7 +27,7 @@ pub(super) struct ImageCandidate {
 pub(super) const HAS_PLACEHOLDER: &str =
     "it contains a placeholder; render it first, then audit the result";
 
-/// Beginnings of placeholders.
+/// Beginnings of placeholders of templates, shells and other programs.
 const PLACEHOLDERS: [&str; 5] = ["{{", "${", "$(", "__", "<<"];
 
 impl ImageCandidate {

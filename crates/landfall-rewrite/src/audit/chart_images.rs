@@ -71,6 +71,7 @@ pub fn chart_images(
     let sources = ReferenceSources::new(&values, named, &templates, helpers);
     for template in &templates {
         let ChartTemplate { file, text, .. } = template;
+        // a folder below `templates` may have such a name and is installed
         if NOT_INSTALLED
             .iter()
             .any(|folder| file.contains(folder) && !file.contains("/templates/"))
@@ -107,6 +108,7 @@ fn of_flags(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFindin
                 values.push(&line[equals + 1..]);
             }
         }
+        // the value of an environment variable is expected on the line after its name
         let (key, value) = line
             .trim_start()
             .trim_start_matches("- ")

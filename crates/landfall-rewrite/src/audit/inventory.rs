@@ -179,6 +179,7 @@ impl<'a> Inventory<'a> {
         } else {
             reference.tag.as_deref()
         };
+        // as for a pull, a digest decides, and the tag beside it is not compared
         let hit = images.iter().find(|image| match (&reference.digest, tag) {
             (Some(digest), _) => image.digests().any(|one| one == digest),
             (None, Some(tag)) => image.destination_tag() == tag,
@@ -244,6 +245,7 @@ impl<'a> Inventory<'a> {
 
     /// The reference of the locked chart `chart` in this version, in any repository.
     pub(super) fn chart_named(&self, chart: &str, version: &str) -> Option<String> {
+        // a tag cannot contain the `+` of a version
         let tag = version.replace('+', "_");
         let mut charts = self.images.iter().filter(|image| image.is_chart());
         let found = charts.find(|image| {

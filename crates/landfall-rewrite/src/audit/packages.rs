@@ -58,6 +58,7 @@ impl Inventory<'_> {
             let why = format!("the lock has no packages of {by}, so their source is not known");
             return LockCoverage::Undecided { why };
         }
+        // one set that has the package is enough
         if let Some((name, _)) = answers
             .iter()
             .find(|(_, answer)| *answer == PackageAvailability::Carried)

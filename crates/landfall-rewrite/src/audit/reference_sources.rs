@@ -127,6 +127,7 @@ impl<'a> ReferenceSources<'a> {
             .any(|text| text.contains("%s-") || (text.len() > 1 && text.starts_with('-')));
         for name in calls(action) {
             match self.helpers.get(name) {
+                // each helper is read once, because helpers may call each other
                 Some(body) if seen.read.insert(name) => {
                     for action in actions(body) {
                         self.read_action(
@@ -224,6 +225,7 @@ pub(super) fn is_of_image(path: &[&str]) -> bool {
                 .rev()
                 .nth(1)
                 .is_some_and(|key| key.to_ascii_lowercase().contains("image"));
+            // `imagePullPolicy` and `imagePullSecrets` do not name images
             (lower.contains("image") && !lower.contains("pull")) || (lower == "name" && above)
         }
     }

@@ -36,6 +36,7 @@ pub(super) fn findings(
             || text[end..]
                 .strip_prefix('$')
                 .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()));
+        // at the end of a complete URL, these are punctuation of the sentence
         let written = if is_head {
             &text[start..end]
         } else {

@@ -73,6 +73,7 @@ impl FileCollector<'_> {
 
     /// Adds the documents in `dir` and below it. A link to a folder is not followed.
     fn add_documents(&mut self, dir: &Path, prefix: &str) -> Result<(), ChartError> {
+        // a chart need not have this folder
         let Ok(entries) = fs::read_dir(dir) else {
             return Ok(());
         };

@@ -10,7 +10,7 @@ pub enum ChartError {
     /// A file or folder cannot be read.
     #[error("cannot read {path}: {source}")]
     Open {
-        /// The file or folder.
+        /// The path of the file or folder.
         path: PathBuf,
         /// The operating system's error.
         source: io::Error,
@@ -31,7 +31,7 @@ pub enum ChartError {
     Deep {
         /// The innermost chart that was read.
         path: String,
-        /// The limit of levels.
+        /// The limit, as a number of levels.
         depth: usize,
     },
     /// A chart has too many subcharts.
@@ -39,13 +39,13 @@ pub enum ChartError {
     Many {
         /// The first chart over the limit.
         path: String,
-        /// The limit of subcharts.
+        /// The limit, as a number of subcharts at all depths.
         limit: usize,
     },
     /// A file or folder of a chart is too large.
     #[error("{path} has more than {limit} bytes or files, too many for a chart")]
     Large {
-        /// The file or folder.
+        /// The path of the file or folder.
         path: PathBuf,
         /// The limit, of bytes or of files.
         limit: u64,

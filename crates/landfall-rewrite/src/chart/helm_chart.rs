@@ -7,9 +7,9 @@ use serde_yaml::{Mapping, Value};
 /// A chart with its subcharts.
 #[derive(Debug, Clone)]
 pub struct HelmChart {
-    /// The name in Chart.yaml.
+    /// The `name` in Chart.yaml, which messages show.
     pub name: String,
-    /// The version in Chart.yaml.
+    /// The `version` in Chart.yaml; empty if it has none.
     pub version: String,
     /// The `appVersion`, which most charts use as the default tag.
     pub app_version: Option<String>,

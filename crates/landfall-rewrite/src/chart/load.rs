@@ -246,6 +246,7 @@ impl<'l> ChartLoader<'l> {
                 path: chart.file.clone(),
                 source,
             })?;
+        // reading the values counts them against the budget for YAML
         read::<serde_yaml::Value>(&chart.values_file, &chart.values_text, &mut self.yaml)?;
         chart
             .subcharts

@@ -32,7 +32,6 @@ impl<'l> ReferencedItem<'l> {
         self.name
     }
 
-    /// The locked digest.
     pub(crate) fn digest(self) -> &'l Digest {
         self.item.digest()
     }

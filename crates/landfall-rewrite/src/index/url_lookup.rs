@@ -25,7 +25,7 @@ pub enum UrlLookup {
     Known {
         /// The locked URL, or the head of the pattern.
         item: String,
-        /// The new head.
+        /// The text that replaces the head.
         to: String,
         /// The locked URLs that match, if it has placeholders.
         reaches: Vec<String>,
@@ -33,7 +33,7 @@ pub enum UrlLookup {
 }
 
 impl ReferenceIndex {
-    /// Looks up `url`.
+    /// Looks up a URL, whole or with placeholders, of a locked file or of the file server.
     pub fn lookup_url(&self, url: &UrlPattern<'_>) -> UrlLookup {
         let urls = &self.urls;
         let Some((location, at_site)) = urls.parts(url.head) else {

@@ -55,12 +55,14 @@ fn scan(scanner: &ReferenceScanner<'_>, value: &str, depth: usize) -> Option<Sca
     let base64 = Base64Style::read(written)?;
     let bytes = base64.decode(written)?;
     let limits = &scanner.settings.limits;
+    // the first bytes of every gzip file (RFC 1952, 2.3.1)
     let zipped = bytes.starts_with(&[0x1f, 0x8b]);
     let bytes = if zipped {
         gzip::decompress(&bytes, limits.unpacked_bytes).ok()??
     } else {
         bytes
     };
+    // a null byte is valid UTF-8, but only binaries contain it
     let text = String::from_utf8(bytes)
         .ok()
         .filter(|text| !text.contains('\0'))?;

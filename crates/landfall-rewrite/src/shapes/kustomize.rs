@@ -19,6 +19,7 @@ impl ReferenceShape for KustomizeShape {
         let MappingContext {
             entries, around, ..
         } = members;
+        // only items of the list `images` are meant
         if around.above != Some("images") || around.key.is_some() {
             return Vec::new();
         }
@@ -26,6 +27,7 @@ impl ReferenceShape for KustomizeShape {
         let Some(at) = position_of(entries, "name") else {
             return Vec::new();
         };
+        // without any of these, it is another list of this name
         if !(has("newName") || has("newTag") || has("digest")) {
             return Vec::new();
         }

@@ -15,6 +15,7 @@ impl ReferenceShape for NonReferenceShape {
         let has = |key: &str| value_of(members.entries, key).is_some();
         match members.kind {
             "CustomResourceDefinition" => Some(CRD_SCHEMA),
+            // a reference to an object has no `spec`, unlike the object itself
             "ImageStreamTag" | "ImageStream" | "ImageStreamImage" | "ImageStreamMapping"
                 if !has("spec") =>
             {

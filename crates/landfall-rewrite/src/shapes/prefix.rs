@@ -225,6 +225,7 @@ fn base(replacement: &ReferenceReplacement) -> String {
 /// pulls it from there only if the registry is registry.k8s.io, and otherwise pulls
 /// `<registry>/coredns` (`GetDNSImage` in images.go).
 fn cluster(index: &ReferenceIndex, text: &str) -> ReferenceLookup {
+    // without an image of kubeadm in the lock, any locked image below the registry decides
     let lookup = match index.lookup_prefix(text, &KUBEADM) {
         ReferenceLookup::Unknown => index.lookup_prefix(text, &[]),
         lookup => lookup,
@@ -258,6 +259,7 @@ fn component(index: &ReferenceIndex, text: &str, name: &str, tag: Option<&str>) 
         .as_ref()
         .map(Destination::to_string)
         .unwrap_or_default();
+    // kubeadm appends the name itself
     let Some(base) = to
         .strip_suffix(name)
         .and_then(|base| base.strip_suffix('/'))

@@ -132,8 +132,10 @@ fn edits<'s>(
         match (digest, tag, room) {
             (Some(value), ..) => parts.push((value, in_style_of(value.text, new))),
             (None, Some(_), Some(room)) => edits.push((room, new.to_string())),
+            // a digest without a key of its own follows the tag
             (None, Some(tag), None) => parts.push((tag, format!("{}@{new}", tag.text))),
             (None, None, _) => {
+                // the last part is the new repository, if the destination changes it
                 let name = match parts.pop() {
                     Some((_, name)) => name,
                     None => repository.text.to_owned(),

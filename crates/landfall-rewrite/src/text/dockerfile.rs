@@ -56,9 +56,11 @@ pub(crate) fn images(text: &str) -> Vec<ImageWord> {
                     .next()
                     .filter(|word| word.eq_ignore_ascii_case("as"))
                     .and(plain.next());
+                // later instructions may write the name of the stage in another case
                 stages.extend(name.map(str::to_lowercase));
             }
             "COPY" | "ADD" | "RUN" => {
+                // flags precede the arguments, in which `--from=` is a word like any other
                 words
                     .take_while(|word| word.starts_with("--"))
                     .filter_map(source_image)

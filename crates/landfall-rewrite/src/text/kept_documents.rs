@@ -24,6 +24,7 @@ pub(super) fn kept(text: &str) -> Vec<(Range<usize>, &'static str)> {
 }
 
 fn reason_to_keep(document: &str) -> Option<&'static str> {
+    // a template may contain the schema without the `kind`
     if document.contains("openAPIV3Schema") {
         return Some(CRD_SCHEMA);
     }

@@ -14,7 +14,8 @@ use crate::settings::ScanSettings;
 use landfall_model::{ImageRef, has_host};
 use std::ops::Range;
 
-/// The number of bytes before a literal that are searched for the beginning of its call.
+/// The number of bytes before a literal that are searched for the beginning of its call. Without a
+/// limit, a text of literals would take quadratic time.
 const CALL_BYTES: usize = 512;
 
 /// The meaning of `word`. `role` is the role of the whole text.

@@ -91,7 +91,7 @@ pub(super) fn begins(before: &str) -> bool {
 pub(super) enum WordEnd {
     /// It is a reference up to this offset.
     At(usize),
-    /// A placeholder follows.
+    /// A placeholder follows, which completes the reference.
     Placeholder,
     /// It is a pattern, or a part of a longer word.
     Pattern,

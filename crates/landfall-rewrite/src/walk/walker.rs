@@ -52,6 +52,7 @@ pub(crate) fn read(
         }
         structured |= read_part(scanner, shapes, source, part, depth, &mut result)?;
     }
+    // a text without any mapping or list is read word by word; one in a skipped part counts, too
     for document in skipped
         .into_iter()
         .flat_map(|part| yaml::documents_in(source, part.clone()))

@@ -7,7 +7,7 @@ pub(crate) fn position_of(entries: &[YamlEntry<'_>], key: &str) -> Option<usize>
     entries.iter().position(|entry| entry.key.is_text(key))
 }
 
-/// The value of `key`.
+/// The value of the first entry whose key is the text `key`.
 pub(crate) fn value_of<'n>(entries: &'n [YamlEntry<'n>], key: &str) -> Option<&'n YamlNode<'n>> {
     position_of(entries, key).map(|at| &entries[at].value)
 }

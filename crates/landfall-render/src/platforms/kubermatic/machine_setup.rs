@@ -17,7 +17,7 @@ pub(super) struct MachineSetup<'r> {
     pub(super) files: Option<&'r str>,
     /// The hosts whose packages the file server has.
     pub(super) packages: Vec<&'r str>,
-    /// The locked packages.
+    /// The package sets of the lock, from which machines install.
     pub(super) locked: MachinePackages<'r>,
 }
 

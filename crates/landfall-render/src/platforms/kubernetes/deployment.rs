@@ -100,7 +100,7 @@ pub(super) const SETTINGS: &[PlatformSetting] = &[
     NAMESPACE,
 ];
 
-/// The parsed settings.
+/// The settings of the platform after parsing.
 pub(super) struct LandfallDeployment<'s> {
     pub(super) namespace: Option<&'s str>,
     pub(super) image: &'s str,

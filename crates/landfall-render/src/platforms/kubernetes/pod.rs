@@ -24,7 +24,7 @@ pub(super) struct LandfallPod<'a> {
     pub(super) variables: Vec<(&'a str, String)>,
     /// When Kubernetes restarts the container.
     pub(super) restart: &'a str,
-    /// The requested processors.
+    /// The requested processor time, as a Kubernetes quantity.
     pub(super) cpu: &'a str,
     /// Further fields of the container: ports and probes.
     pub(super) container: Vec<(&'a str, Value)>,
@@ -103,7 +103,6 @@ fn mount(name: &str, path: &str, only_read: bool) -> Value {
 }
 
 impl LandfallPod<'_> {
-    /// Returns the pod template.
     pub(super) fn template(self, wanted: &LandfallDeployment<'_>) -> Value {
         let config = match wanted.claim {
             Some(claim) => (

@@ -22,7 +22,7 @@ pub(super) struct ClusterNames<'n> {
 
 /// The repository from which TKG pulls its images.
 pub(super) struct TkgRepository {
-    /// `host[:port]/path`.
+    /// The repository without a scheme: `host[:port]/path`.
     pub(super) name: String,
     pub(super) skip_verify: bool,
     /// The certificates of its authority; empty if the site has none.

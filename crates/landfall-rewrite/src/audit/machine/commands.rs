@@ -3,7 +3,7 @@
 
 use super::installs::{MachineInstall, PlacedInstall};
 
-/// Programs that fetch URLs.
+/// Programs that fetch the URLs among their arguments.
 const FETCHERS: [&str; 3] = ["curl", "wget", "aria2c"];
 /// Programs that install packages, each with the name of the package manager and the subcommand.
 const MANAGERS: [(&str, &str, &str); 8] = [
@@ -85,7 +85,7 @@ pub(super) fn of_script(text: &str) -> Vec<PlacedInstall> {
     found
 }
 
-/// The words to skip.
+/// The words that are skipped, because they are values of options or parts of substitutions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SkippedWords {
     Nothing,
@@ -254,6 +254,7 @@ pub(super) fn fetched(word: &str) -> Option<MachineInstall> {
     if word.contains(['$', '{', '}']) {
         return Some(MachineInstall::Unclear(word.to_owned()));
     }
+    // loopback and link-local addresses (RFC 3927) are services of the machine or its host
     let is_local =
         host.starts_with("localhost") || host.starts_with("127.") || host.starts_with("169.254.");
     // other URLs are pages or services, not files

@@ -5,7 +5,7 @@
 pub enum MachineInstall {
     /// The URL of a file.
     File(String),
-    /// A URL with placeholders.
+    /// A URL with placeholders, so that the file is not known.
     Unclear(String),
     /// A package: the package manager, and the name as written, with its version.
     Package(&'static str, String),

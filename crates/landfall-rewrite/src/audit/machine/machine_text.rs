@@ -53,6 +53,7 @@ fn is_of_machine(path: &Path, text: &str) -> bool {
         || ["#!", "#cloud-config", "## template: jinja"]
             .iter()
             .any(|sign| text.starts_with(sign))
+        // the last key, `packages`, is also a key of other documents
         || CLOUD_KEYS[..3].iter().any(|key| {
             let is_key = |line: &str| line.trim_end().strip_suffix(':') == Some(key);
             text.contains(key) && text.lines().any(is_key)

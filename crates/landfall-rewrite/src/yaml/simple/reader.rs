@@ -36,7 +36,7 @@ impl<'a> SimpleReader<'a> {
         (self.depth <= MAX_DEPTH).then_some(())
     }
 
-    /// Leaves a collection.
+    /// Leaves the collection that was entered last.
     pub(super) fn leave(&mut self) {
         self.depth -= 1;
     }
