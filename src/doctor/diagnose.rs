@@ -377,8 +377,8 @@ impl HostChecker<'_> {
         };
         if account.is_err() {
             // Unreadable credentials are an error only if the registry requires an account.
-            let asked = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-            let verdict = if asked {
+            let needs_account = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+            let verdict = if needs_account {
                 CheckStatus::No
             } else {
                 CheckStatus::Note

@@ -23,6 +23,7 @@ impl RealItems {
     pub(crate) fn from_lock(lock: &Lock) -> RealItems {
         let mut manifests = BTreeMap::new();
         for entry in lock.each_entry() {
+            // The last part is the manifest of the whole item.
             let Some(PartOrigin::Manifest {
                 registry,
                 repository,

@@ -118,11 +118,11 @@ mod tests {
                 }
             }
         }
-        let carried: BTreeSet<String> = PAGES.iter().map(|(_, text)| (*text).to_owned()).collect();
+        let included: BTreeSet<String> = PAGES.iter().map(|(_, text)| (*text).to_owned()).collect();
         assert!(
-            carried == files,
+            included == files,
             "pages! lists {} of {} pages",
-            carried.len(),
+            included.len(),
             files.len()
         );
         assert!(PAGES.is_sorted_by_key(|(word, _)| *word));

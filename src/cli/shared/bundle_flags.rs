@@ -24,17 +24,17 @@ impl BundleFlags {
     /// Opens the bundle. It is an error if an argument does not belong to it.
     pub(crate) fn open(mut self, context: &Context) -> Result<AcceptedBundle, CliError> {
         put_first(self.named, &mut self.bundle, &mut self.more);
-        let places = volume_locations(self.bundle.unwrap_or_default(), &mut self.more);
+        let locations = volume_locations(self.bundle.unwrap_or_default(), &mut self.more);
         if let Some(other) = self.more.first() {
-            let (other, first) = (other.display(), places[0].display());
+            let (other, first) = (other.display(), locations[0].display());
             return Err(CliError::usage(format!(
                 "{other} has no other volume of {first}; name only one bundle"
             )));
         }
-        let demands = BundleRequirements {
+        let requirements = BundleRequirements {
             allow_partial: true,
             ..BundleRequirements::default()
         };
-        open(context, &places, &demands)
+        open(context, &locations, &requirements)
     }
 }

@@ -38,7 +38,7 @@ impl BundleWithBases {
         store: Option<Arc<dyn BlobRead>>,
         takes_receipts: bool,
     ) -> Result<BundleWithBases, CliError> {
-        let mut together = BundleWithBases {
+        let mut chain = BundleWithBases {
             blobs: Arc::new(bundle.clone()),
             bundle,
             rebuilt: None,
@@ -47,33 +47,33 @@ impl BundleWithBases {
         };
         for path in bases {
             match OpenedFile::open(context, path)? {
-                OpenedFile::Receipt(receipt) if takes_receipts => together.receipts.push(receipt),
-                given => together.bases.push(given.into_bundle(path)?),
+                OpenedFile::Receipt(receipt) if takes_receipts => chain.receipts.push(receipt),
+                given => chain.bases.push(given.into_bundle(path)?),
             }
         }
         // The first source that has a blob is read; damaged content is read from the next one.
-        let mut sources: Vec<Arc<dyn BlobRead>> = vec![together.blobs];
+        let mut sources: Vec<Arc<dyn BlobRead>> = vec![chain.blobs];
         sources.extend(
-            together
+            chain
                 .bases
                 .iter()
                 .map(|base| Arc::new(base.clone()) as Arc<dyn BlobRead>),
         );
         sources.extend(store);
-        let with_recipes: Vec<Bundle> = std::iter::once(&together.bundle)
-            .chain(&together.bases)
+        let with_recipes: Vec<Bundle> = std::iter::once(&chain.bundle)
+            .chain(&chain.bases)
             .filter(|bundle| bundle.has_recipes())
             .cloned()
             .collect();
-        together.blobs = Arc::new(BlobChain(sources));
+        chain.blobs = Arc::new(BlobChain(sources));
         if !with_recipes.is_empty() {
             let rebuilt =
-                RebuiltBlobs::new(together.blobs, &with_recipes, scratch_folder(), KEPT_BYTES);
+                RebuiltBlobs::new(chain.blobs, &with_recipes, scratch_folder(), KEPT_BYTES);
             let rebuilt = Arc::new(rebuilt);
-            together.blobs = rebuilt.clone();
-            together.rebuilt = Some(rebuilt);
+            chain.blobs = rebuilt.clone();
+            chain.rebuilt = Some(rebuilt);
         }
-        Ok(together)
+        Ok(chain)
     }
 
     /// Rebuilds every blob of the bundle that it has a recipe for. Does nothing if the bundle uses

@@ -1,5 +1,6 @@
 //! The differences between two locks, bundles or receipts, for `diff` and `report --since`.
 
+use crate::cli::shared::listing::markdown_digest;
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::package_changes::{add_changelogs, package_lines, package_tables};
 use crate::cli::shared::store_location::StoreLocation;
@@ -255,12 +256,6 @@ impl LockComparison {
     /// The Markdown for a pull request.
     pub(crate) fn markdown(&self) -> String {
         let mut document = Markdown::new(format!("**{}**", markdown_text(&self.summary())));
-        let short = |digest: &Option<Digest>| {
-            digest
-                .as_ref()
-                .map(|one| markdown_code(&one.short(12)))
-                .unwrap_or_default()
-        };
         let size = |bytes: &Option<u64>| bytes.map(human_size).unwrap_or_default();
         let rows = |is: &dyn Fn(&LockChange) -> bool,
                     row: &dyn Fn(&LockChange, &Option<u64>) -> Vec<String>| {
@@ -271,8 +266,8 @@ impl LockComparison {
         let moved = rows(&|change| change.change == "moved", &|change, bytes| {
             vec![
                 markdown_code(&change.name),
-                short(&change.from),
-                short(&change.to),
+                markdown_digest(change.from.as_ref()),
+                markdown_digest(change.to.as_ref()),
                 size(bytes),
             ]
         });
@@ -311,11 +306,10 @@ impl LockComparison {
         document.table("Added", &["kind", "name", "new"], alone("added"));
         document.table("Removed", &["kind", "name", ""], alone("removed"));
         let changed = rows(&|change| change.change == "changed", &|change, bytes| {
-            let count = |of: &[Digest]| of.len().to_string();
             vec![
                 markdown_code(&change.name),
-                count(&change.new_referrers),
-                count(&change.gone_referrers),
+                change.new_referrers.len().to_string(),
+                change.gone_referrers.len().to_string(),
                 size(bytes),
             ]
         });

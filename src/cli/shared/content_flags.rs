@@ -46,20 +46,20 @@ impl ContentFlags {
         if input_file::is_lock(path) {
             return Ok((input_file::lock(path)?, context.store()?));
         }
-        let demands = BundleRequirements {
+        let requirements = BundleRequirements {
             allow_partial: self.allow_partial,
             ..BundleRequirements::default()
         };
-        let bundle = open_bundle::open(context, std::slice::from_ref(path), &demands)?.bundle;
-        let together = BundleWithBases::new(
+        let bundle = open_bundle::open(context, std::slice::from_ref(path), &requirements)?.bundle;
+        let chain = BundleWithBases::new(
             context,
             bundle,
             &self.base,
             optional_store(context, self.with_store)?,
             false,
         )?;
-        let lock = together.bundle.available_lock()?;
-        together.check_complete(lock.entries().iter().filter(|entry| wanted(entry)))?;
-        Ok((lock, together.blobs))
+        let lock = chain.bundle.available_lock()?;
+        chain.check_complete(lock.entries().iter().filter(|entry| wanted(entry)))?;
+        Ok((lock, chain.blobs))
     }
 }

@@ -15,6 +15,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// Runs `work` on a thread for blocking work, so that Ctrl-C is handled meanwhile. Fails if `work`
+/// panics; the message begins with `what`.
+pub(crate) async fn run_blocking<T: Send + 'static>(
+    what: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, CliError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| CliError::new(Exit::Failed, format!("{what} stopped: {error}")))
+}
+
 /// What every verb starts from.
 pub(crate) struct Context {
     pub global: GlobalFlags,

@@ -166,6 +166,7 @@ pub(crate) fn draft_manifest(
         .extend(members.map(|(name, list)| (name.to_owned(), list)));
     let exit = match (found.unread.is_empty(), found.read) {
         (true, _) => Exit::Done,
+        // An empty draft would look as if there were no references.
         (false, 0) => {
             let failure = CliError::of_lines(Exit::Failed, &lines);
             return Err(failure.with_report(report));

@@ -19,11 +19,11 @@ pub(crate) struct FromArchives {
 }
 
 /// Adds what the client copied from archives to the report, and returns the lines about it.
-pub(crate) fn report_taken(report: &mut RunReport, client: &Client) -> String {
+pub(crate) fn report_copied(report: &mut RunReport, client: &Client) -> String {
     report_archives(report, &client.imports(), "copied")
 }
 
-/// Like [`report_taken`], for what a pull of `wanted` would copy from the archives.
+/// Like [`report_copied`], for what a pull of `wanted` would copy from the archives.
 pub(crate) fn report_available(
     report: &mut RunReport,
     from: &FromArchives,

@@ -216,9 +216,9 @@ pub(crate) fn receipt(path: &Path) -> Result<Receipt, CliError> {
 }
 
 /// The error for a bundle that cannot be opened, or is another kind of file.
-pub(crate) fn bundle_error(places: &[PathBuf], error: bundle::BundleError) -> CliError {
-    match places {
-        [path] if !is_split(places) => wrong_kind(FileKind::Bundle, path, error),
+pub(crate) fn bundle_error(locations: &[PathBuf], error: bundle::BundleError) -> CliError {
+    match locations {
+        [path] if !is_split(locations) => wrong_kind(FileKind::Bundle, path, error),
         _ => error.into(),
     }
 }

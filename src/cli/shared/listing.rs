@@ -4,8 +4,8 @@ use landfall_bundle::sbom::referrer_kind;
 use landfall_content::{BlobRead, LockEntry};
 use landfall_item::item_kinds;
 use landfall_item::lockfile::Lock;
-use landfall_model::human_size;
-use landfall_model::report::{EntryCount, EntryKind, ReportItem, one_line};
+use landfall_model::report::{EntryCount, EntryKind, ReportItem, markdown_code, one_line};
+use landfall_model::{Digest, human_size};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
@@ -52,6 +52,13 @@ pub(crate) fn line(item: &ReportItem, about: &str) -> String {
         one_line(about)
     );
     format!("{}\n", line.trim_end())
+}
+
+/// The first characters of `digest` as Markdown code; empty for `None`.
+pub(crate) fn markdown_digest(digest: Option<&Digest>) -> String {
+    digest
+        .map(|digest| markdown_code(&digest.short(12)))
+        .unwrap_or_default()
 }
 
 /// One indented line for each of `values`.

@@ -25,7 +25,7 @@ pub(crate) struct BundleRequirements<'a> {
     /// If a volume is missing or damaged, accept what can be read without it as a partial bundle.
     pub(crate) takes_rest: bool,
     /// What was received before: an older bundle of a series is refused.
-    pub(crate) taken: Option<&'a SeriesHistory>,
+    pub(crate) history: Option<&'a SeriesHistory>,
 }
 
 /// A bundle that was accepted.
@@ -36,31 +36,31 @@ pub(crate) struct AcceptedBundle {
     pub(crate) signed_by: Option<Vec<BundleSigner>>,
 }
 
-/// Opens the bundle at `places`, and refuses it if it does not meet the requirements.
+/// Opens the bundle at `locations`, and refuses it if it does not meet the requirements.
 pub(crate) fn open(
     context: &Context,
-    places: &[PathBuf],
-    demands: &BundleRequirements<'_>,
+    locations: &[PathBuf],
+    requirements: &BundleRequirements<'_>,
 ) -> Result<AcceptedBundle, CliError> {
-    let bundle = try_open(context, places)?.or_else(|error| {
-        let UnopenedBundle { error, rest } = name_bad_volumes(error, places, &*context.progress);
-        match rest.filter(|_| demands.takes_rest) {
+    let bundle = try_open(context, locations)?.or_else(|error| {
+        let UnopenedBundle { error, rest } = name_bad_volumes(error, locations, &*context.progress);
+        match rest.filter(|_| requirements.takes_rest) {
             Some(rest) => {
                 context.progress.note(&error.to_string());
                 Ok(rest)
             }
-            None => Err(input_file::bundle_error(places, error)),
+            None => Err(input_file::bundle_error(locations, error)),
         }
     })?;
     let path = bundle.path().to_path_buf();
     let path = &*path;
     // The signatures first: they cover what the other checks compare.
-    let signed_by = signed_by(context, &bundle, demands.signers)?;
-    check_approved(&bundle, path, demands)?;
-    if let Some(taken) = demands.taken {
-        taken.check(&bundle, path)?;
+    let signed_by = signed_by(context, &bundle, requirements.signers)?;
+    check_approved(&bundle, path, requirements)?;
+    if let Some(history) = requirements.history {
+        history.check(&bundle, path)?;
     }
-    if !demands.allow_partial {
+    if !requirements.allow_partial {
         refuse_partial(&bundle, path)?;
     }
     Ok(AcceptedBundle {
@@ -70,29 +70,29 @@ pub(crate) fn open(
     })
 }
 
-/// Opens the bundle at `places` without checking it.
-pub(crate) fn open_any(context: &Context, places: &[PathBuf]) -> Result<Bundle, CliError> {
-    let opened = try_open(context, places)?;
+/// Opens the bundle at `locations` without checking it.
+pub(crate) fn open_any(context: &Context, locations: &[PathBuf]) -> Result<Bundle, CliError> {
+    let opened = try_open(context, locations)?;
     opened.map_err(|error| {
         input_file::bundle_error(
-            places,
-            name_bad_volumes(error, places, &SilentProgress).error,
+            locations,
+            name_bad_volumes(error, locations, &SilentProgress).error,
         )
     })
 }
 
-/// Opens the bundle at `places`. The outer error is about the arguments or an object store, the
+/// Opens the bundle at `locations`. The outer error is about the arguments or an object store, the
 /// inner one about the bytes of the bundle.
 fn try_open(
     context: &Context,
-    places: &[PathBuf],
+    locations: &[PathBuf],
 ) -> Result<Result<Bundle, bundle::BundleError>, CliError> {
-    if let [place] = places
+    if let [place] = locations
         && let Some(bundle) = remote(context, place)?
     {
         return Ok(Ok(bundle));
     }
-    Ok(Bundle::open_at(places))
+    Ok(Bundle::open_at(locations))
 }
 
 /// The fingerprints that the lock at `path` may have in a bundle: that of its text as this release
@@ -152,25 +152,25 @@ pub(crate) fn signed_by(
 fn check_approved(
     bundle: &Bundle,
     path: &Path,
-    demands: &BundleRequirements<'_>,
+    requirements: &BundleRequirements<'_>,
 ) -> Result<(), CliError> {
     let (path, digest, fingerprint) = (path.display(), bundle.digest(), bundle.fingerprint());
-    if !demands.expect.is_empty()
+    if !requirements.expect.is_empty()
         && ![digest, fingerprint]
             .iter()
-            .any(|one| demands.expect.contains(one))
+            .any(|one| requirements.expect.contains(one))
     {
-        let expected: Vec<String> = demands.expect.iter().map(Digest::to_string).collect();
+        let expected: Vec<String> = requirements.expect.iter().map(Digest::to_string).collect();
         return Err(CliError::refused(format!(
             "{path} does not match --expect\n  expected          {}\n  \
              bundle digest     {digest}\n  lock fingerprint  {fingerprint}",
             expected.join("\n                    ")
         )));
     }
-    match demands
+    match requirements
         .lock
         .first()
-        .filter(|_| !demands.lock.contains(fingerprint))
+        .filter(|_| !requirements.lock.contains(fingerprint))
     {
         Some(wanted) => Err(CliError::refused(format!(
             "{path} was packed from another lock\n  --lock            {wanted}\n  lock \

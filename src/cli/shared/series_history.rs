@@ -22,7 +22,7 @@ impl SeriesHistory {
         receipt: Option<&Path>,
         allow_older: bool,
     ) -> Result<SeriesHistory, CliError> {
-        let mut taken = SeriesHistory {
+        let mut history = SeriesHistory {
             allow_older,
             ..SeriesHistory::default()
         };
@@ -36,7 +36,7 @@ impl SeriesHistory {
                 continue;
             }
             for (series, number) in input_file::receipt(&path)?.series {
-                let last = taken
+                let last = history
                     .last
                     .entry(series)
                     .or_insert_with(|| (number, path.clone()));
@@ -45,7 +45,7 @@ impl SeriesHistory {
                 }
             }
         }
-        Ok(taken)
+        Ok(history)
     }
 
     /// Refuses a bundle that is older than the last one of its series.
@@ -65,13 +65,13 @@ impl SeriesHistory {
     }
 
     /// The numbers for the receipt of a push of this bundle.
-    pub(crate) fn after(&self, taken: Option<&Serial>) -> BTreeMap<String, u64> {
+    pub(crate) fn after(&self, pushed: Option<&Serial>) -> BTreeMap<String, u64> {
         let mut all: BTreeMap<String, u64> = self
             .last
             .iter()
             .map(|(series, (number, _))| (series.clone(), *number))
             .collect();
-        all.extend(taken.map(|serial| (serial.series.clone(), serial.number)));
+        all.extend(pushed.map(|serial| (serial.series.clone(), serial.number)));
         all
     }
 }

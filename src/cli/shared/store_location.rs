@@ -119,6 +119,7 @@ impl Context {
     /// requests to an object store.
     pub(crate) fn published_store(&self, limits: Limits) -> Result<ServedStore, CliError> {
         match self.store_location()? {
+            // Opening it would create an empty store.
             StoreLocation::Folder(dir) if !dir.join(LAYOUT_FILE).exists() => {
                 Err(CliError::usage(format!(
                     "{} is not a store; name one with --store DIR",

@@ -123,9 +123,8 @@ fn place(moved: &VersionMove) -> String {
 
 /// The old and new digest of a changed tag, shortened.
 fn digests(noticed: &UpstreamNotice) -> String {
-    let short = |digest: &Option<Digest>| digest.as_ref().map(|digest| digest.short(12));
-    match (short(&noticed.notice.from), short(&noticed.notice.to)) {
-        (Some(from), Some(to)) => format!(" {from} -> {to}"),
+    match (&noticed.notice.from, &noticed.notice.to) {
+        (Some(from), Some(to)) => format!(" {} -> {}", from.short(12), to.short(12)),
         _ => String::new(),
     }
 }

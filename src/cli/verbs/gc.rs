@@ -44,6 +44,17 @@ pub(crate) struct GcCommand {
     dry_run: bool,
 }
 
+fn bundle_paths(bundles: &[Bundle]) -> Vec<String> {
+    bundles
+        .iter()
+        .map(|bundle| bundle.path().display().to_string())
+        .collect()
+}
+
+fn total_size(blobs: &[SweptBlob]) -> String {
+    human_size(blobs.iter().map(|blob| blob.bytes).sum())
+}
+
 impl GcCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let mut keep = BTreeSet::new();
@@ -56,9 +67,9 @@ impl GcCommand {
             add_needed(&bundle.lock()?);
         }
         // Servers of this store may be serving the published lock and the one before it.
-        let shelf = context.published_store(context.limits)?;
-        let served =
-            block_on(async move { Ok(shelf.served().await) }).map_err(ClientError::from)??;
+        let published_store = context.published_store(context.limits)?;
+        let served = block_on(async move { Ok(published_store.served().await) })
+            .map_err(ClientError::from)??;
         if let Some((_, lock, before)) = served {
             for text in std::iter::once(&lock).chain(&before) {
                 add_needed(&Lock::parse("the published lock", text)?);
@@ -70,15 +81,9 @@ impl GcCommand {
         let dir = context.store_dir()?;
         let swept = gc(&dir, &keep, self.dry_run)?;
         let mut report = RunReport::default();
-        let paths = |bundles: &[Bundle]| -> Vec<String> {
-            bundles
-                .iter()
-                .map(|bundle| bundle.path().display().to_string())
-                .collect()
-        };
         report.extra.insert(
             "bundles".into(),
-            json!({"kept": paths(&last), "older": paths(&older)}),
+            json!({"kept": bundle_paths(&last), "older": bundle_paths(&older)}),
         );
         report.extra.insert("removed".into(), json!(swept.removed));
         report.extra.insert(
@@ -151,7 +156,6 @@ impl GcCommand {
     }
 
     fn objects_text(&self, collected: &BucketGcReport) -> String {
-        let bytes = |blobs: &[SweptBlob]| human_size(blobs.iter().map(|blob| blob.bytes).sum());
         let (deleted, condemned, aborted) = if self.dry_run {
             ("would delete", "would condemn", "would abort")
         } else {
@@ -160,9 +164,9 @@ impl GcCommand {
         let mut text = format!(
             "{deleted} {}, {}; {condemned} {}, {}; {} kept, {}\n",
             count_of(collected.deleted.len(), "blob"),
-            bytes(&collected.deleted),
+            total_size(&collected.deleted),
             collected.condemned.len(),
-            bytes(&collected.condemned),
+            total_size(&collected.condemned),
             count_of(collected.kept, "blob"),
             human_size(collected.kept_bytes)
         );

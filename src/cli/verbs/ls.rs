@@ -37,16 +37,16 @@ pub(crate) struct LsCommand {
 impl LsCommand {
     pub(crate) fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
         let file = self.file.or(self.bundle).or(self.lock).unwrap_or_default();
-        let places = volume_locations(file.clone(), &mut self.more);
+        let locations = volume_locations(file.clone(), &mut self.more);
         if let Some(other) = self.more.first() {
             let (other, file) = (other.display(), file.display());
             return Err(CliError::usage(format!(
                 "{other} has no other volume of {file}; ls lists one bundle at a time"
             )));
         }
-        let given = match places.len() {
+        let given = match locations.len() {
             1 => OpenedFile::open(context, &file)?,
-            _ => OpenedFile::Bundle(open_bundle::open_any(context, &places)?),
+            _ => OpenedFile::Bundle(open_bundle::open_any(context, &locations)?),
         };
         let (bundle, lock, entries) = match given {
             OpenedFile::Bundle(bundle) => {
@@ -84,7 +84,7 @@ impl LsCommand {
                 )
             })
             .collect();
-        let carried = |item: &ReportItem| match referrers.get(&*item.name) {
+        let referrers_line = |item: &ReportItem| match referrers.get(&*item.name) {
             Some(counts) => {
                 let counts = counts.iter().map(|(what, count)| count_of(*count, what));
                 format!("       with {}\n", counts.collect::<Vec<_>>().join(", "))
@@ -93,7 +93,7 @@ impl LsCommand {
         };
         let listed: String = items
             .iter()
-            .map(|item| line(item, &about(item)) + &carried(item))
+            .map(|item| line(item, &about(item)) + &referrers_line(item))
             .collect();
         let mut text = format!(
             "{listed}{}, {}\n",

@@ -49,7 +49,7 @@ impl MirrorCommand {
         }
         // There is no bundle that could be too old, but the receipt keeps the numbers of the
         // series.
-        let taken = SeriesHistory::load(context, self.delivery.receipt.as_deref(), true)?;
+        let history = SeriesHistory::load(context, self.delivery.receipt.as_deref(), true)?;
         let given = self.lock.as_deref().map(input_file::lock).transpose()?;
         let wanted = if given.is_none() {
             Some(input_file::manifests(
@@ -100,7 +100,7 @@ impl MirrorCommand {
                 &mapping,
                 self.delivery.options(context),
             );
-            let series = taken.after(None);
+            let series = history.after(None);
             let outcome = Box::pin(
                 self.delivery
                     .run(context, &client, None, series, &mapping, mirroring),

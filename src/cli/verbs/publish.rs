@@ -26,7 +26,7 @@ pub(crate) struct PublishCommand {
 impl PublishCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let lock = input_file::lock(self.lock.path())?;
-        let shelf = context.published_store(context.limits)?;
+        let published_store = context.published_store(context.limits)?;
         let store = context.store()?;
         // Before the check, so that no `gc` deletes what the check finds.
         if !self.dry_run {
@@ -64,7 +64,7 @@ impl PublishCommand {
                 }
             })
             .collect();
-        let (place, all) = (shelf.place(), count(&items));
+        let (place, all) = (published_store.place(), count(&items));
         let absent = items
             .iter()
             .filter(|item| item.status == ItemStatus::Missing);
@@ -91,7 +91,7 @@ impl PublishCommand {
                 format!("would publish {all} in {place}\n  lock fingerprint  {fingerprint}\n");
             return Ok(VerbOutcome::new(report, text, Exit::Done));
         }
-        let before = block_on(async move { Ok(shelf.publish(lock.to_text()).await) })
+        let before = block_on(async move { Ok(published_store.publish(lock.to_text()).await) })
             .map_err(ClientError::from)??;
         let before = before.map(|before| before.lock);
         report.extra.insert(

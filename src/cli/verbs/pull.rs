@@ -3,7 +3,7 @@
 use crate::cli::shared::bundle_report::SerialFlags;
 use crate::cli::shared::disk_space::{disk_space_for, report_disk_space};
 use crate::cli::shared::failed_items::loss_lines;
-use crate::cli::shared::from_archives::{FromArchives, report_available, report_taken};
+use crate::cli::shared::from_archives::{FromArchives, report_available, report_copied};
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::lock_args::LockArgs;
 use crate::cli::shared::shard::{ShardFlag, its_part, report_shard};
@@ -92,7 +92,7 @@ impl PullCommand {
             let items = items?;
             context.page.set_content(lock, Some(&*store));
             let mut report = client.report(items);
-            let mut text = report_taken(&mut report, &client) + &loss_lines(&report.items);
+            let mut text = report_copied(&mut report, &client) + &loss_lines(&report.items);
             text += &report_shard(&self.shard, shard, &mut report);
             text += &closing_line(&report, shard, &place.to_string());
             Ok(VerbOutcome::of(report, text))
@@ -145,7 +145,7 @@ impl PullCommand {
             let is_made = packed.is_some();
             context.page.set_content(lock, None);
             let mut report = client.report(items);
-            let mut text = report_taken(&mut report, &client) + &loss_lines(&report.items);
+            let mut text = report_copied(&mut report, &client) + &loss_lines(&report.items);
             text += &closing_line(&report, Shard::default(), &out.display().to_string());
             match packed {
                 Some(written) => {

@@ -32,8 +32,8 @@ pub(crate) struct ReportCommand {
 
 impl ReportCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
-        let carried = self.bundle.open(context)?;
-        let bundle = &carried.bundle;
+        let accepted = self.bundle.open(context)?;
+        let bundle = &accepted.bundle;
         let lock = bundle.available_lock()?;
         let items = lock
             .each_entry()
@@ -46,7 +46,7 @@ impl ReportCommand {
         };
         report
             .extra
-            .insert("bundle".into(), carried.report_member());
+            .insert("bundle".into(), accepted.report_member());
         let page = PageRecorder::of_bundle();
         page.set_content(&lock, Some(bundle));
         if let Some(age) = &self.older_than {
@@ -75,7 +75,7 @@ impl ReportCommand {
         };
         let line = format!(
             "{}: {}, {signed}",
-            carried.path().display(),
+            accepted.path().display(),
             count_of(report.items.len(), "item")
         );
         write_result(

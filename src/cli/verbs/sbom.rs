@@ -26,8 +26,8 @@ pub(crate) struct SbomCommand {
 
 impl SbomCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
-        let carried = self.bundle.open(context)?;
-        let bundle = &carried.bundle;
+        let accepted = self.bundle.open(context)?;
+        let bundle = &accepted.bundle;
         let lock = bundle.available_lock()?;
         let subject = SbomSubject {
             digest: bundle.digest(),
@@ -44,7 +44,7 @@ impl SbomCommand {
         };
         report
             .extra
-            .insert("bundle".into(), carried.report_member());
+            .insert("bundle".into(), accepted.report_member());
         let count: usize = linked.values().map(Vec::len).sum();
         let components = document["components"].as_array().map_or(0, Vec::len);
         let documents = match count {

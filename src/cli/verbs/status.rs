@@ -1,15 +1,16 @@
 //! `landfall status`: compares a registry with a lock.
 
+use crate::cli::shared::listing::markdown_digest;
 use crate::cli::shared::lock_flags::LockFlags;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::push::{RegistryTag, StatusScope, TagStatus, status};
 use clap::Args;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{
-    ItemStatus as Became, Markdown, ReportItem, RunReport, TransferSide, count_of, markdown_code,
+    ItemStatus, Markdown, ReportItem, RunReport, TransferSide, count_of, markdown_code,
     markdown_text, shell_word,
 };
-use landfall_model::{DestinationMap, Digest, TargetRegistry};
+use landfall_model::{DestinationMap, TargetRegistry};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -205,20 +206,14 @@ fn markdown(summary: &str, tags: &[RegistryTag], fix_command: Option<&str>) -> S
         .filter(|(state, _)| *state != TagStatus::There)
     {
         let of_state = tags.iter().filter(|one| one.state == *state);
-        let short = |digest: &Option<Digest>| {
-            digest
-                .as_ref()
-                .map(|one| markdown_code(&one.short(12)))
-                .unwrap_or_default()
-        };
         let row = |one: &RegistryTag| {
             let name = one.name.as_deref().map(markdown_code).unwrap_or_default();
             let why = one.why.as_deref().map(markdown_text).unwrap_or_default();
             vec![
                 markdown_code(&one.at),
                 name,
-                short(&one.stands),
-                short(&one.wanted),
+                markdown_digest(one.stands.as_ref()),
+                markdown_digest(one.wanted.as_ref()),
                 why,
             ]
         };
@@ -257,9 +252,9 @@ fn items(lock: &Lock, tags: &[RegistryTag]) -> Vec<ReportItem> {
         let worst = own.iter().find(|one| one.state == TagStatus::Unknown);
         let worst = worst.or_else(|| own.iter().find(|one| one.state != TagStatus::There));
         let status = match worst.map(|one| one.state) {
-            None => Became::Present,
-            Some(TagStatus::Unknown) => Became::Failed,
-            Some(_) => Became::Missing,
+            None => ItemStatus::Present,
+            Some(TagStatus::Unknown) => ItemStatus::Failed,
+            Some(_) => ItemStatus::Missing,
         };
         let reason = worst.map(|one| line(word(one.state), one).trim_end().to_owned());
         ReportItem {

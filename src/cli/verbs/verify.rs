@@ -3,6 +3,7 @@
 use crate::cli::shared::bundle_with_bases::{
     BundleWithBases, base_lines, omitted_size, patched_size,
 };
+use crate::cli::shared::context::run_blocking;
 use crate::cli::shared::failed_items::item_line;
 use crate::cli::shared::listing::{count, lines, unique_bytes};
 use crate::cli::shared::open_bundle::{AcceptedBundle, BundleRequirements, put_first};
@@ -48,10 +49,10 @@ pub(crate) struct VerifyCommand {
 impl VerifyCommand {
     pub(crate) fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
         put_first(self.named.take(), &mut self.bundle, &mut self.bases);
-        let places = volume_locations(self.bundle.take().unwrap_or_default(), &mut self.bases);
+        let locations = volume_locations(self.bundle.take().unwrap_or_default(), &mut self.bases);
         let shard = self.shard.get()?;
         let lock = open_bundle::lock_fingerprints(self.lock.as_deref())?;
-        let demands = BundleRequirements {
+        let requirements = BundleRequirements {
             expect: self.expect.as_slice(),
             lock: &lock,
             signers: self.allowed_signers.as_deref(),
@@ -59,42 +60,40 @@ impl VerifyCommand {
             ..BundleRequirements::default()
         };
         // Whatever is read of the bundle here is unverified until the checks below have run.
-        let carried = open_bundle::open(context, &places, &demands)?;
-        let together = self.with_bases(context, carried.bundle.clone())?;
+        let accepted = open_bundle::open(context, &locations, &requirements)?;
+        let chain = self.with_bases(context, accepted.bundle.clone())?;
         let progress = Arc::clone(&context.progress);
         // If this cannot be read, the check below reports all damage.
         if context.page.is_wanted()
-            && let Ok(held) = carried.bundle.available_lock()
+            && let Ok(held) = accepted.bundle.available_lock()
         {
-            context.page.set_content(&held, Some(&carried.bundle));
+            context.page.set_content(&held, Some(&accepted.bundle));
         }
         context.run(async move {
-            let work = tokio::task::spawn_blocking(move || {
-                for bundle in std::iter::once(&together.bundle).chain(&together.bases) {
+            run_blocking("the check", move || {
+                for bundle in std::iter::once(&chain.bundle).chain(&chain.bases) {
                     bundle::verify_shard(bundle, shard, &*progress)?;
                 }
                 if shard.is_first() {
-                    together.prove_recipes(&*progress)?;
+                    chain.prove_recipes(&*progress)?;
                 }
-                self.outcome(&carried, shard)
-            });
-            work.await.map_err(|error| {
-                CliError::new(Exit::Failed, format!("the check stopped: {error}"))
-            })?
+                self.outcome(&accepted, shard)
+            })
+            .await?
         })
     }
 
     /// The bundle with its bases, which must have what it omits.
     fn with_bases(&self, context: &Context, bundle: Bundle) -> Result<BundleWithBases, CliError> {
-        let together = BundleWithBases::new(context, bundle, &self.bases, None, false)?;
+        let chain = BundleWithBases::new(context, bundle, &self.bases, None, false)?;
         if !self.bases.is_empty() {
-            together.check_complete(&together.bundle.entries()?)?;
+            chain.check_complete(&chain.bundle.entries()?)?;
         }
-        Ok(together)
+        Ok(chain)
     }
 
-    fn outcome(&self, carried: &AcceptedBundle, shard: Shard) -> Result<VerbOutcome, CliError> {
-        let bundle = &carried.bundle;
+    fn outcome(&self, accepted: &AcceptedBundle, shard: Shard) -> Result<VerbOutcome, CliError> {
+        let bundle = &accepted.bundle;
         let own = bundle::shard_parts(bundle, shard)?;
         let mut report = RunReport {
             items: own.iter().map(ShardEntry::item).collect(),
@@ -109,12 +108,12 @@ impl VerifyCommand {
         report.items.extend(losses);
         report
             .extra
-            .insert("bundle".into(), carried.report_member());
+            .insert("bundle".into(), accepted.report_member());
         let partial = match bundle.partial().len() {
             0 => String::new(),
             lost => format!(", partial: it lacks {} of the lock", count_of(lost, "item")),
         };
-        let origin = match (&carried.signed_by, bundle.signatures().is_empty()) {
+        let origin = match (&accepted.signed_by, bundle.signatures().is_empty()) {
             (Some(signers), _) => {
                 let signers: Vec<String> = signers.iter().map(ToString::to_string).collect();
                 format!("signed by {}", signers.join(", "))
@@ -131,7 +130,7 @@ impl VerifyCommand {
         let text = format!(
             "{runner}{}: {}consistent, {origin}{partial}\n  bundle digest     {}\n  lock \
              fingerprint  {}\n{}{}  {its_part}{}, {}\n{}",
-            carried.path().display(),
+            accepted.path().display(),
             if shard.is_only() { "" } else { "its part is " },
             bundle.digest(),
             bundle.fingerprint(),

@@ -342,7 +342,11 @@ fn sample(range: &RangeInclusive<u16>) -> Vec<u16> {
 mod tests {
     use super::*;
 
-    fn asked(role: &str, strategy: &str, set: &[(&str, &str)]) -> Result<Vec<String>, String> {
+    fn connections(
+        role: &str,
+        strategy: &str,
+        set: &[(&str, &str)],
+    ) -> Result<Vec<String>, String> {
         let set: Vec<_> = set
             .iter()
             .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
@@ -381,7 +385,7 @@ mod tests {
             ("seed-api", "api.test:8443"),
         ];
         let rows = |role: &str, strategy: &str| {
-            let mut rows = asked(role, strategy, &proxy).unwrap();
+            let mut rows = connections(role, strategy, &proxy).unwrap();
             assert!(
                 rows.pop()
                     .unwrap()
@@ -430,22 +434,22 @@ mod tests {
             ("nodeport-range", "31000-31002"),
         ];
         assert_eq!(
-            asked("user-cluster-node", "NodePort", &set).unwrap()[0],
+            connections("user-cluster-node", "NodePort", &set).unwrap()[0],
             "fd00::5 [31000, 31001, 31002]"
         );
         let set = [("cloud-provider-api", "[fd00::9]:8443")];
         assert_eq!(
-            asked("seed-cluster-node", "", &set).unwrap()[0],
+            connections("seed-cluster-node", "", &set).unwrap()[0],
             "fd00::9:8443"
         );
-        let told = asked("user-clusternode", "", &[]).unwrap_err();
+        let told = connections("user-clusternode", "", &[]).unwrap_err();
         assert!(told.contains("did you mean user-cluster-node?"), "{told}");
-        let told = asked("kkp-user", "", &[("seed-proxy", "x")]).unwrap_err();
+        let told = connections("kkp-user", "", &[("seed-proxy", "x")]).unwrap_err();
         assert!(
             told.contains("known names are cloud-provider-api, master-ingress, node"),
             "{told}"
         );
-        assert!(asked("kkp-user", "", &[("nodeport-range", "9-1")]).is_err());
-        assert!(asked("kkp-user", "", &[("seed-api", "https://x")]).is_err());
+        assert!(connections("kkp-user", "", &[("nodeport-range", "9-1")]).is_err());
+        assert!(connections("kkp-user", "", &[("seed-api", "https://x")]).is_err());
     }
 }

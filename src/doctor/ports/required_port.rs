@@ -69,6 +69,7 @@ pub(super) fn rows_of_table(
 ) -> Vec<RequiredPort> {
     let own = address.and_then(|(_, port)| *port);
     let ports: Vec<PortRange> = match (&row.ports, own) {
+        // A port that the site chose replaces the first port of the row.
         (Ports::Of(ports), Some(own)) => std::iter::once(own)
             .chain(ports.iter().skip(1).copied())
             .map(PortRange::one)

@@ -118,7 +118,7 @@ fn an_empty_bundle_has_no_size_ratio() {
                 0,
                 &["with 0 B of content", "!of the content's 0 B"],
             ),
-            ("gc --store s", 0, &["removed 0 files", "0 blobs stay"]),
+            ("gc --store s", 0, &["removed 0 files", "0 blobs kept"]),
         ],
     );
 }

@@ -376,7 +376,7 @@ fn an_unaccepted_signature_is_refused_with_its_reason() {
     // without a file of signers, the signature is shown and not checked
     let text = desk.place.ok(&["verify", "B"]);
     assert!(
-        text.contains("it is signed; --allowed-signers FILE checks by whom"),
+        text.contains("origin not proven (signed; --allowed-signers FILE checks by whom)"),
         "{text}"
     );
     let report = desk.place.json(0, &["verify", "B"]);

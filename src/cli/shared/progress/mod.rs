@@ -40,8 +40,9 @@ pub(crate) fn progress(mode: ProgressMode) -> Arc<dyn Progress> {
 
 /// Whether a line can be redrawn. A log of a CI system would keep every state of a bar as a line.
 fn can_redraw() -> bool {
-    let variable = |name| std::env::var(name).unwrap_or_default();
-    variable("TERM") != "dumb" && matches!(variable("CI").as_str(), "" | "false" | "0")
+    let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
+    let ci = std::env::var("CI").unwrap_or_default();
+    !is_dumb && matches!(ci.as_str(), "" | "false" | "0")
 }
 
 /// Shows warnings, and no progress.

@@ -32,14 +32,14 @@ pub(crate) struct DoctorPackages {
     #[arg(long, value_name = "FILE")]
     rpms: Option<PathBuf>,
     #[command(flatten)]
-    carried: ContentFlags,
+    content: ContentFlags,
 }
 
 impl DoctorPackages {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let list = self.list()?;
         let (lock, blobs) = self
-            .carried
+            .content
             .open(context, |entry| entry.kind == EntryKind::Package)?;
         let sets: Vec<_> = lock
             .packages

@@ -1,9 +1,10 @@
 //! Exports to a folder: the flags, and how the result is printed.
 
 use crate::cli::shared::content_flags::ContentFlags;
+use crate::cli::shared::context::run_blocking;
 use crate::cli::shared::disk_space::{disk_space_for, report_disk_space};
 use crate::cli::shared::failed_items::item_lines;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::{CliError, Context, VerbOutcome};
 use clap::Args;
 use landfall_content::BlobRead;
 use landfall_item::lockfile::{Lock, losses};
@@ -24,7 +25,7 @@ pub(crate) type ExportFunction = Box<
 #[derive(Args)]
 pub(crate) struct FolderExport {
     #[command(flatten)]
-    carried: ContentFlags,
+    content: ContentFlags,
     /// The folder to write to
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
@@ -51,7 +52,7 @@ impl FolderExport {
         context: &Context,
         wanted: fn(EntryKind) -> bool,
     ) -> Result<(Lock, Arc<dyn BlobRead>), CliError> {
-        self.carried.open(context, |entry| wanted(entry.kind))
+        self.content.open(context, |entry| wanted(entry.kind))
     }
 
     /// Runs `export` for the content of `lock`.
@@ -65,14 +66,12 @@ impl FolderExport {
     ) -> Result<VerbOutcome, CliError> {
         let progress = Arc::clone(&context.progress);
         context.run(async move {
-            let work = tokio::task::spawn_blocking(move || -> Result<VerbOutcome, CliError> {
+            run_blocking("exporting", move || {
                 let report = export(&lock, &*blobs, &self.out, self.dry_run, &*progress)?;
                 let lost = losses(&lock).into_iter().filter(|lost| wanted(lost.kind));
                 outcome(report, lost, &self.out, self.dry_run)
-            });
-            work.await.map_err(|error| {
-                CliError::new(Exit::Failed, format!("exporting stopped: {error}"))
-            })?
+            })
+            .await?
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::images_report;
 use crate::cli::shared::content_flags::ContentFlags;
+use crate::cli::shared::context::run_blocking;
 use crate::cli::shared::failed_items::item_lines;
 use crate::cli::shared::output_file::result_stdout;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
@@ -30,7 +31,7 @@ const COMPRESSED: [&str; 8] = ["gz", "tgz", "zst", "tzst", "xz", "txz", "bz2", "
 #[derive(Args)]
 pub(crate) struct ExportImages {
     #[command(flatten)]
-    carried: ContentFlags,
+    content: ContentFlags,
     /// The tar archive to write, a folder for landfall-images.tar, or - for stdout
     #[arg(short, long, value_name = "FILE|DIR|-")]
     out: PathBuf,
@@ -79,7 +80,7 @@ impl ExportImages {
         let place = self.place(context, &path)?;
         let mapping = self.mapping(context)?;
         let (lock, blobs) = self
-            .carried
+            .content
             .open(context, |entry| entry.kind == EntryKind::Image)?;
         // Two images with one name: a runtime would keep only the one that it loads last.
         if let Some(collision) = mapping
@@ -97,12 +98,10 @@ impl ExportImages {
             );
             let is_stdout = matches!(place, ArchiveOutput::Stdout(_));
             let notes = Arc::clone(&progress);
-            let work = tokio::task::spawn_blocking(move || {
+            let mut outcome = run_blocking("exporting", move || {
                 self.export(&lock, &*blobs, mapping.as_ref(), &to, out, &*progress)
-            });
-            let stopped =
-                |error| CliError::new(Exit::Failed, format!("exporting stopped: {error}"));
-            let mut outcome = work.await.map_err(stopped)??;
+            })
+            .await??;
             if let ArchiveOutput::File(under_way) = place {
                 under_way
                     .finish()
@@ -184,7 +183,7 @@ impl ExportImages {
             lost.iter()
                 .filter(|item| item.status != ItemStatus::Skipped)
         };
-        if archive.images.is_empty() || (bad().next().is_some() && !self.carried.allow_partial) {
+        if archive.images.is_empty() || (bad().next().is_some() && !self.content.allow_partial) {
             let lines = item_lines(bad()).trim_end().replace('\n', "\n  ");
             let message = format!(
                 "nothing was written, because {} missing:\n  {lines}",

@@ -41,10 +41,13 @@ impl ExportYum {
     }
 }
 
+fn is_package(kind: EntryKind) -> bool {
+    kind == EntryKind::Package
+}
+
 impl ExportPackages {
     /// Writes the repositories of `system`, `apt:` or `yum:`.
     fn run(self, context: &Context, system: &'static str) -> Result<VerbOutcome, CliError> {
-        let is_package = |kind| kind == EntryKind::Package;
         let (lock, blobs) = self.export.open(context, is_package)?;
         let sets = lock
             .packages

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 pub(crate) struct ExportReferrers {
     #[command(flatten)]
-    carried: ContentFlags,
+    content: ContentFlags,
     /// The folder to write to
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
@@ -28,7 +28,7 @@ impl ExportReferrers {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         // The other entries may be missing from a partial bundle or a store.
         let has_some = |entry: &LockEntry| !entry.referrers.is_empty();
-        let (lock, blobs) = self.carried.open(context, has_some)?;
+        let (lock, blobs) = self.content.open(context, has_some)?;
         let mut report = RunReport::default();
         for item in lock.items() {
             let entry = item.entry();
@@ -69,17 +69,20 @@ impl ExportReferrers {
 /// The folder of an item. The components of a locked name were checked when the lock was parsed, so
 /// none of them is `..`.
 fn folder(item: &dyn LockedItem) -> PathBuf {
-    let of_image = |image: &ImageRef| {
-        let version = image
-            .tag
-            .clone()
-            .or_else(|| image.digest.as_ref().map(|digest| digest.short(12)));
-        Path::new(&host_component(&image.registry))
-            .join(&image.repository)
-            .join(version.unwrap_or_default())
-    };
-    item.reference()
-        .map_or_else(|| PathBuf::from(item.digest().short(12)), of_image)
+    match item.reference() {
+        Some(image) => image_folder(image),
+        None => PathBuf::from(item.digest().short(12)),
+    }
+}
+
+fn image_folder(image: &ImageRef) -> PathBuf {
+    let version = image
+        .tag
+        .clone()
+        .or_else(|| image.digest.as_ref().map(|digest| digest.short(12)));
+    Path::new(&host_component(&image.registry))
+        .join(&image.repository)
+        .join(version.unwrap_or_default())
 }
 
 fn write(path: &Path, blobs: &dyn BlobRead, blob: &Descriptor) -> Result<(), CliError> {

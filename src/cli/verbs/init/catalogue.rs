@@ -52,9 +52,8 @@ pub(crate) fn written(
         .standalone_files()
         .map(|(name, text)| (out.join(name), text))
         .collect();
-    let is_site = |path: &Path| path.ends_with(SITE);
     if let Some(to) = to {
-        for (path, text) in files.iter_mut().filter(|(path, _)| is_site(path)) {
+        for (path, text) in files.iter_mut().filter(|(path, _)| path.ends_with(SITE)) {
             *text = with_address(path, text, &to.to_string())?;
         }
     }

@@ -37,19 +37,21 @@ pub(crate) fn documents(
     ])
 }
 
+fn file_name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
 /// The README: the commands for this bundle, in the order in which they are needed.
 fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
-    let name = |path: &Path| {
-        path.file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned()
-    };
-    let bundle = shell_word(&name(out));
+    let bundle = shell_word(&file_name(out));
     let program = packaging
         .tools
         .first()
-        .map_or_else(|| "landfall".to_owned(), |tool| name(tool));
+        .map_or_else(|| "landfall".to_owned(), |tool| file_name(tool));
+    // The program is next to the bundle, and probably not in PATH.
     let run = format!("./{}", shell_word(&program));
     let partial = if plan.missing.is_empty() {
         ""
@@ -61,12 +63,12 @@ fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
         "{} - a bundle of landfall\n\nIt contains {}. Lock fingerprint: {}\n\
          Replace REGISTRY by your registry, as in 172.20.0.2:5000 or \
          registry.example.com/mirror.\n",
-        name(out),
+        file_name(out),
         count(&plan.items),
         plan.fingerprint,
     );
     if packaging.tools.len() > 1 {
-        let programs: Vec<String> = packaging.tools.iter().map(|tool| name(tool)).collect();
+        let programs: Vec<String> = packaging.tools.iter().map(|tool| file_name(tool)).collect();
         let _ = writeln!(
             text,
             "There are also programs for other machines: {}.",

@@ -7,6 +7,7 @@ use crate::cli::shared::bundle_report::{
     SerialFlags, bundle_lines, bundle_member, dry_run, note_whole_file, outcome, pack_report,
     paths, signer, volume_lines,
 };
+use crate::cli::shared::context::run_blocking;
 use crate::cli::shared::listing::count;
 use crate::cli::shared::lock_args::LockArgs;
 use crate::cli::shared::opened_file::OpenedFile;
@@ -137,7 +138,7 @@ impl PackCommand {
                 .transpose()?;
             // The guard stays in this task, where Ctrl-C drops it and so aborts the upload.
             let (upload, _abort_on_drop) = upload.unzip();
-            let work = tokio::task::spawn_blocking(move || {
+            run_blocking("packing", move || {
                 // Hashes blobs that were not verified yet, on all cores and with progress. The plan
                 // then finds them verified.
                 present_blobs(&*store, unique_blobs(lock.each_entry()), false, &*progress)?;
@@ -215,9 +216,8 @@ impl PackCommand {
                     progress.note(std::mem::take(&mut outcome.text).trim_end());
                 }
                 Ok(outcome)
-            });
-            work.await
-                .map_err(|error| CliError::new(Exit::Failed, format!("packing stopped: {error}")))?
+            })
+            .await?
         })
     }
 

@@ -1,5 +1,6 @@
 //! `landfall pack --like BUNDLE --only-volume N`: packs one lost volume again.
 
+use crate::cli::shared::context::run_blocking;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use clap::Args;
 use landfall_bundle as bundle;
@@ -42,7 +43,7 @@ impl RepackFlags {
         };
         let like = self.like;
         let progress = Arc::clone(&context.progress);
-        let work = tokio::task::spawn_blocking(move || {
+        let (path, bytes) = run_blocking("packing", move || {
             let lock = || {
                 let path = lock.as_deref().unwrap_or(Path::new(FILE_NAME));
                 Lock::load(path)
@@ -55,10 +56,8 @@ impl RepackFlags {
                 &store,
                 &*progress,
             )
-        });
-        let (path, bytes) = work
-            .await
-            .map_err(|error| CliError::new(Exit::Failed, format!("packing stopped: {error}")))??;
+        })
+        .await??;
         let mut report = RunReport::default();
         report.extra.insert(
             "volume".into(),

@@ -3,10 +3,11 @@
 mod prune;
 
 use crate::cli::shared::bundle_with_bases::{BundleWithBases, optional_store};
+use crate::cli::shared::context::run_blocking;
 use crate::cli::shared::delivery_flags::{DeliveryFlags, planned};
 use crate::cli::shared::open_bundle::{BundleRequirements, put_first};
 use crate::cli::shared::series_history::SeriesHistory;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file, open_bundle};
+use crate::cli::shared::{CliError, Context, VerbOutcome, input_file, open_bundle};
 use crate::push::{Omitted, PushOptions};
 use clap::Args;
 use landfall_bundle::{self as bundle, Bundle, Serial, volume_locations};
@@ -85,14 +86,14 @@ impl PushCommand {
             return Err(CliError::usage(format!("{to} is a registry, not a bundle"))
                 .with_help(format!("name both: landfall push BUNDLE --to {to}")));
         }
-        let places = self
+        let locations = self
             .bundle
             .clone()
             // Removes the other volumes of the bundle from the bases.
             .map(|bundle| volume_locations(bundle, &mut self.bases));
         let mapping = self.delivery.mapping(context)?;
         let shard = self.delivery.shard.get()?;
-        let taken =
+        let history =
             SeriesHistory::load(context, self.delivery.receipt.as_deref(), self.allow_older)?;
         let PushSource {
             lock,
@@ -103,8 +104,8 @@ impl PushCommand {
             bundle,
             serial,
             volumes,
-        } = match &places {
-            Some(places) => self.bundle_source(context, places, &taken)?,
+        } = match &locations {
+            Some(locations) => self.bundle_source(context, locations, &history)?,
             None => self.store_source(context)?,
         };
         let dry_run = self.delivery.is_dry_run();
@@ -138,7 +139,7 @@ impl PushCommand {
                 }
             }
             let pushing = client.push(&lock, blobs, &omitted, &mapping, options);
-            let series = taken.after(serial.as_ref());
+            let series = history.after(serial.as_ref());
             let delivering = self.delivery.run(
                 context,
                 &client,
@@ -175,43 +176,43 @@ impl PushCommand {
     fn bundle_source(
         &self,
         context: &Context,
-        places: &[PathBuf],
-        taken: &SeriesHistory,
+        locations: &[PathBuf],
+        history: &SeriesHistory,
     ) -> Result<PushSource, CliError> {
         let lock = open_bundle::lock_fingerprints(self.lock.as_deref())?;
         let (expect, allow_partial) = (self.expect.as_slice(), self.allow_partial);
-        let demands = BundleRequirements {
+        let requirements = BundleRequirements {
             expect,
             lock: &lock,
             allow_partial,
             takes_rest: allow_partial,
-            taken: Some(taken),
+            history: Some(history),
             ..BundleRequirements::default()
         };
-        let carried = open_bundle::open(context, places, &demands)?;
-        let lock = carried.bundle.available_lock()?;
-        let bundle = Some(carried.report_member());
-        let fingerprint = carried.bundle.fingerprint().clone();
-        let serial = carried.bundle.serial();
-        let whole = if self.pruning.is_enabled() && !carried.bundle.partial().is_empty() {
-            Some(carried.bundle.lock()?)
+        let accepted = open_bundle::open(context, locations, &requirements)?;
+        let lock = accepted.bundle.available_lock()?;
+        let bundle = Some(accepted.report_member());
+        let fingerprint = accepted.bundle.fingerprint().clone();
+        let serial = accepted.bundle.serial();
+        let whole = if self.pruning.is_enabled() && !accepted.bundle.partial().is_empty() {
+            Some(accepted.bundle.lock()?)
         } else {
             None
         };
         let volumes =
-            Some(carried.bundle.clone()).filter(|bundle| bundle.is_split() && !allow_partial);
-        let together = BundleWithBases::new(
+            Some(accepted.bundle.clone()).filter(|bundle| bundle.is_split() && !allow_partial);
+        let chain = BundleWithBases::new(
             context,
-            carried.bundle,
+            accepted.bundle,
             &self.bases,
             optional_store(context, self.with_store)?,
             true,
         )?;
-        let omitted = together.omitted(&lock.entries())?;
+        let omitted = chain.omitted(&lock.entries())?;
         Ok(PushSource {
             whole,
             lock,
-            blobs: together.blobs,
+            blobs: chain.blobs,
             omitted,
             fingerprint,
             bundle,
@@ -254,8 +255,6 @@ impl PushCommand {
 /// Verifies all volumes, so that nothing of a damaged set is uploaded.
 async fn check_volumes(volumes: Bundle, context: &Context) -> Result<(), CliError> {
     let progress = Arc::clone(&context.progress);
-    let work = tokio::task::spawn_blocking(move || bundle::verify(&volumes, &*progress));
-    work.await
-        .map_err(|error| CliError::new(Exit::Failed, format!("checking stopped: {error}")))??;
+    run_blocking("the check", move || bundle::verify(&volumes, &*progress)).await??;
     Ok(())
 }

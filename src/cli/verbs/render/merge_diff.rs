@@ -98,6 +98,7 @@ fn masks(text: &str, all: bool) -> Vec<bool> {
         if !line.starts_with([' ', '#', '\n', '\r']) {
             top = line.split(':').next().unwrap_or_default().trim_end();
         }
+        // With `{`, the line of a shown key may contain the data too.
         masks.push(all || (is_secret && (!SHOWN.contains(&top) || line.contains('{'))));
         at = end;
     }
@@ -109,6 +110,7 @@ fn masked(line: &str, mask: &str) -> String {
     let body = line.trim_end_matches(['\n', '\r']);
     let content = body.trim_start();
     let (indent, end) = (&body[..body.len() - content.len()], &line[body.len()..]);
+    // `#@` begins an instruction of ytt.
     let is_bare = content.is_empty()
         || content == "---"
         || (content.starts_with('#') && !content.contains([':', '=']))

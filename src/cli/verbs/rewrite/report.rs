@@ -82,13 +82,9 @@ pub(crate) fn outcome(
         .iter()
         .filter_map(|done| Some(reason(&done.name, done.result.as_ref().err()?)))
         .collect();
-    let losses = |done: &RewrittenInput| -> Vec<String> {
-        done.lost
-            .iter()
-            .map(|lost| format!("{}: lost {lost}", done.name))
-            .collect()
-    };
-    notes.extend(done.iter().flat_map(losses));
+    for RewrittenInput { name, lost, .. } in done {
+        notes.extend(lost.iter().map(|lost| format!("{name}: lost {lost}")));
+    }
     if mode == RewriteMode::Kustomize {
         text = kustomize::component(members(), &mut notes);
     }
@@ -175,10 +171,12 @@ pub(crate) fn outcome(
 fn is_ambiguous(occurrence: &Occurrence) -> bool {
     let is_left =
         matches!(occurrence.meaning, ReferenceMeaning::Left { .. }) && occurrence.role.is_image();
-    let reference = || occurrence.written.parse::<ImageRef>();
     is_left
         && !has_host(&occurrence.written)
-        && reference().is_ok_and(|reference| !reference.is_pinned())
+        && occurrence
+            .written
+            .parse::<ImageRef>()
+            .is_ok_and(|reference| !reference.is_pinned())
 }
 
 /// The reason for a failed file. Some errors contain its path already.

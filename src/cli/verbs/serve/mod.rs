@@ -197,14 +197,14 @@ impl ServeCommand {
             None => context.site_target()?,
         };
         let lock = open_bundle::lock_fingerprints(self.lock.as_deref())?;
-        let taken = SeriesHistory::load(context, None, self.allow_older)?;
-        let taken = Some(&taken);
-        let demands = BundleRequirements {
+        let history = SeriesHistory::load(context, None, self.allow_older)?;
+        let history = Some(&history);
+        let requirements = BundleRequirements {
             expect: &self.expect,
             lock: &lock,
             allow_partial: self.allow_partial,
             takes_rest: self.allow_partial,
-            taken,
+            history,
             ..BundleRequirements::default()
         };
         let requests = self.bounds.max_requests;
@@ -219,13 +219,13 @@ impl ServeCommand {
             .map(|_| context.client_with_limits(limits))
             .transpose()?;
         let target_of_guides = target.clone();
-        let shelf = (!is_named)
+        let published_store = (!is_named)
             .then(|| context.published_store(limits))
             .transpose()?;
         let load = || {
-            let found = match &shelf {
-                Some(shelf) => published(shelf, &demands),
-                None => self.found(context, &demands, client.as_ref()),
+            let found = match &published_store {
+                Some(published_store) => published(published_store, &requirements),
+                None => self.found(context, &requirements, client.as_ref()),
             };
             self.load(context, found?, target_of_guides.as_ref())
         };
@@ -274,13 +274,13 @@ impl ServeCommand {
     fn found(
         &self,
         context: &Context,
-        demands: &BundleRequirements<'_>,
+        requirements: &BundleRequirements<'_>,
         client: Option<&Client>,
     ) -> Result<ServeSources, CliError> {
         let (mut bundles, mut paths) = (Vec::new(), self.bundles.clone());
         while !paths.is_empty() {
-            let places = volume_locations(paths.remove(0), &mut paths);
-            bundles.push(open_bundle::open(context, &places, demands)?.bundle);
+            let locations = volume_locations(paths.remove(0), &mut paths);
+            bundles.push(open_bundle::open(context, &locations, requirements)?.bundle);
         }
         let bundles = bases_first(bundles);
         let mut given = bundles.clone();

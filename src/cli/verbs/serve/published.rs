@@ -25,22 +25,26 @@ pub(crate) struct ServeSources {
     pub(crate) is_outdated: Option<OutdatedCheck>,
 }
 
-/// Reads what was published in the store, and checks it against `demands`.
+/// Reads what was published in the store, and checks it against `requirements`.
 pub(crate) fn published(
-    shelf: &ServedStore,
-    demands: &BundleRequirements<'_>,
+    published_store: &ServedStore,
+    requirements: &BundleRequirements<'_>,
 ) -> Result<ServeSources, CliError> {
-    let reading = shelf.clone();
+    let reading = published_store.clone();
     let served =
         block_on(async move { Ok(reading.served().await) }).map_err(ClientError::from)??;
     let (current, lock, before) = served.ok_or_else(|| ServedStoreError::Nothing {
-        place: shelf.place(),
+        place: published_store.place(),
     })?;
-    let parsed = |text: String| Lock::parse(&shelf.place(), &text);
+    let parsed = |text: String| Lock::parse(&published_store.place(), &text);
     let (lock, before) = (parsed(lock)?, before.map(parsed).transpose()?);
     let fingerprint = &current.pointer.lock;
-    let place = shelf.place();
-    let wanted: Vec<&Digest> = demands.expect.iter().chain(demands.lock).collect();
+    let place = published_store.place();
+    let wanted: Vec<&Digest> = requirements
+        .expect
+        .iter()
+        .chain(requirements.lock)
+        .collect();
     if !wanted.is_empty() && !wanted.contains(&fingerprint) {
         return Err(CliError::refused(format!(
             "the lock {fingerprint} that is published in {place} is not expected"
@@ -50,7 +54,7 @@ pub(crate) fn published(
         .chain(&before)
         .flat_map(Lock::each_entry);
     // Only content that a published lock names is served, not everything in the store.
-    let blobs = Arc::new(OfferedBlobs::new(shelf, entries));
+    let blobs = Arc::new(OfferedBlobs::new(published_store, entries));
     let served = |lock: Lock, fingerprint: &Digest| ServedBundle {
         name: lock.name.clone().unwrap_or_else(|| place.clone()),
         digest: Some(fingerprint.clone()),
@@ -80,11 +84,11 @@ pub(crate) fn published(
         changes,
         ..served(lock, fingerprint)
     }];
-    let (shelf, current) = (shelf.clone(), Arc::new(current));
+    let (published_store, current) = (published_store.clone(), Arc::new(current));
     let is_outdated: OutdatedCheck = Arc::new(move || {
-        let (shelf, current) = (shelf.clone(), current.clone());
+        let (published_store, current) = (published_store.clone(), current.clone());
         async move {
-            shelf
+            published_store
                 .has_changed(&current)
                 .await
                 .map_err(|error| error.to_string())
