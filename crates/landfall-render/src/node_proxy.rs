@@ -47,6 +47,7 @@ impl ProxyAddress {
             .trim()
             .split_once("://")
             .unwrap_or(("http", text.trim()));
+        // the last `@` ends the credentials, because a password may contain others
         let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
         ProxyAddress {
             plain: format!("{scheme}://{}", host.trim_end_matches('/')),

@@ -36,6 +36,7 @@ impl RenderedFile {
     /// Sets whether the file contains credentials. Then only its owner can access it.
     #[must_use]
     pub fn secret(self, secret: bool) -> RenderedFile {
+        // the mask keeps the execute bit of a script
         let mode = if secret { self.mode & 0o700 } else { self.mode };
         RenderedFile {
             mode,

@@ -94,6 +94,8 @@ impl RenderPlatform for GiantSwarmPlatform {
         let cluster = request.settings.need(CLUSTER.key)?;
         let namespace = request.settings.need(NAMESPACE.key)?;
         let values_name = format!("{cluster}-cluster-values");
+        // with the NO_PROXY of the cluster: cluster-apps-operator writes only that of the
+        // installation into its drop-in
         let drop_ins = drop_in("containerd", DropInForm::GiantSwarm, request)?;
         let text = drop_ins.map(|file| file.text).unwrap_or_default();
         let proxy_name = format!("{cluster}-systemd-proxy");
@@ -222,6 +224,7 @@ fn cluster_values(proxy: &PodProxy) -> Value {
     ]
     .map(|(name, value)| (name, value.to_owned()));
     let mut values = Mapping::new();
+    // for cert-manager, whose upstream chart reads these keys
     for (key, value) in [
         ("no_proxy", no_proxy),
         ("http_proxy", http),

@@ -82,6 +82,7 @@ fn user_values(paths: &[PathBuf], limits: &Limits) -> Result<Mapping, RenderErro
             &path.display().to_string(),
             text.trim_start_matches('\u{feff}'),
         )?;
+        // values of earlier files remain where the later file has none
         coalesce(&mut next, &user);
         user = next;
     }

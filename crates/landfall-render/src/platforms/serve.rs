@@ -65,6 +65,7 @@ impl RenderPlatform for ServePlatform {
             .rsplit_once(':')
             .map(|(_, port)| port)
             .filter(|port| port.parse::<u16>().is_ok());
+        // an address of a registry without a port means that of https
         let all = || format!("0.0.0.0:{}", port.unwrap_or("443"));
         let listen = request
             .settings

@@ -99,12 +99,14 @@ impl RenderPlatform for TkgPlatform {
 /// Returns the proxy. Fails if TKG would refuse it.
 fn proxy(request: &RenderRequest<'_>) -> Result<Option<PodProxy>, RenderError> {
     let written = request.site.and_then(|site| site.proxy.as_ref());
+    // TKG asserts this in http_proxy.yaml, when it creates the cluster
     if written.is_some_and(|proxy| proxy.http.is_some() != proxy.https.is_some()) {
         return Err(RenderError::Site(
             "TKG needs both proxies or none; add the other to proxy.http and proxy.https".into(),
         ));
     }
     let proxy = PodProxy::of(request, NoProxyDialect::Dotted)?;
+    // `*` is an error anywhere in the list (tanzu-framework, tkg/client/validate.go)
     let has_wildcard = |proxy: &PodProxy| proxy.no_proxy.contains('*');
     if proxy.as_ref().is_some_and(has_wildcard) {
         return Err(RenderError::Site(
@@ -130,11 +132,13 @@ fn variables(repository: &TkgRepository, proxy: Option<&PodProxy>) -> Vec<Topolo
         ),
         (
             "TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE",
+            // TKG expects the PEM text in base64
             STANDARD.encode(&repository.ca).into(),
         ),
     ];
     if let Some(proxy) = proxy {
         variables.extend([
+            // required by TKG besides the URLs (validate.go)
             ("TKG_HTTP_PROXY_ENABLED", true.into()),
             ("TKG_HTTP_PROXY", proxy.http.as_str().into()),
             ("TKG_HTTPS_PROXY", proxy.https.as_str().into()),
