@@ -27,12 +27,13 @@ pub(super) fn known() -> ReferenceIndex {
     ReferenceIndex::new(&lock, &DestinationMap::to("r:5/p".parse().unwrap()))
 }
 
-/// The new text, and the reasons for references that are left.
+/// Rewrites `source` as a document. Returns the new text and the reasons for references that are
+/// left.
 fn run(source: &str) -> (String, Vec<String>) {
     run_as(source, TextSyntax::Document)
 }
 
-/// The same, read as `syntax`.
+/// Like [`run`], for a text that is read as `syntax`.
 pub(super) fn run_as(source: &str, syntax: TextSyntax) -> (String, Vec<String>) {
     let result = rewrite(source, syntax, &known(), RewriteOptions::default());
     let left = result
@@ -46,13 +47,14 @@ pub(super) fn run_as(source: &str, syntax: TextSyntax) -> (String, Vec<String>) 
     (result.text, left.collect())
 }
 
-/// Checks that `source` becomes `expected` and that nothing is left, and that it ends there.
+/// Checks that a rewrite turns `source` into `expected` and leaves no reference, and that another
+/// rewrite changes nothing.
 pub(super) fn becomes(source: &str, expected: &str) {
     assert_eq!(run(source), (expected.to_owned(), vec![]));
     assert_eq!(run(expected), (expected.to_owned(), vec![]));
 }
 
-/// Checks that `source` stays, with one reason.
+/// Checks that a rewrite does not change `source`, and gives one reason, which contains `reason`.
 pub(super) fn stays(source: &str, reason: &str) {
     let (text, left) = run(source);
     assert_eq!(text, source);
@@ -121,7 +123,7 @@ fn all_scalar_styles_are_rewritten() {
 }
 
 #[test]
-fn positions() {
+fn keys_decide_which_names_are_images() {
     becomes("image: nginx", "image: r:5/p/library/nginx");
     becomes(
         "spec: {containers: [{image: nginx}]}",
@@ -142,7 +144,7 @@ fn positions() {
 }
 
 #[test]
-fn the_split_form() {
+fn split_references_are_rewritten() {
     becomes(
         "{registry: quay.io, repository: a/b, tag: v1}",
         "{registry: r:5, repository: p/a/b, tag: v1}",

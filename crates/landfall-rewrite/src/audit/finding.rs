@@ -111,6 +111,7 @@ pub enum LockCoverage {
     },
     /// The lock contains the repository, but the reference names neither a host nor a tag: a
     /// rewrite leaves it, and a node pulls the image from its default registry.
+    // reports have three states, and this one is a case of the third
     #[serde(rename = "undecided")]
     Ambiguous {
         /// The name of the locked item.

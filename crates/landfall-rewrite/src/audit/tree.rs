@@ -252,6 +252,7 @@ fn charts(inputs: &[InputFile]) -> Vec<PathBuf> {
     let folders: Vec<PathBuf> = named
         .filter_map(|input| Some(input.path.parent()?.to_path_buf()))
         .collect();
+    // a chart below `charts` is read with its parent, whose values may change its images
     let mut top_level = folders.clone();
     top_level.retain(|folder| {
         !folders
@@ -278,6 +279,8 @@ fn is_read_with(charts: &[PathBuf], path: &Path) -> bool {
         .and_then(|name| name.to_str())
         .is_some_and(|name| PARTS.contains(&name));
     let in_charts = folder.file_name().is_some_and(|name| name == "charts");
+    // a folder in `charts` without a Chart.yaml is not a subchart, so its files are read by
+    // themselves
     in_chart
         && ((is_part && folder.join("Chart.yaml").is_file()) || (is_archive(path) && in_charts))
 }

@@ -213,6 +213,7 @@ impl HelmChart {
             node = node.get(key);
             depth += 1;
         }
+        // the default values of a subchart are in a file of its own
         let below = path.split_first().and_then(|(first, rest)| {
             let chart = self.subcharts.iter().find(|chart| chart.key == *first)?;
             (depth < path.len()).then(|| chart.value_position(rest))

@@ -70,6 +70,7 @@ impl ReferenceIndex {
                             IndexedImage::new(image, back.into_iter().collect()),
                         );
                     }
+                    // in reverse, this name is the goal and not changed itself
                     let to = if reverse { Vec::new() } else { destinations };
                     add(upstream, source.name(), IndexedImage::new(image, to));
                 }

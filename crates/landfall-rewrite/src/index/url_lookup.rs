@@ -44,6 +44,7 @@ impl ReferenceIndex {
         if !is_whole && !location.contains('/') {
             return UrlLookup::Unknown;
         }
+        // the file server has every file of such a host, whether the lock contains it or not
         if urls.is_mirrored(&location)
             && !at_site
             && !urls.reverse
@@ -57,6 +58,7 @@ impl ReferenceIndex {
         }
         let (item, reaches) = if is_whole {
             match urls.urls.get(&location) {
+                // the paths of the file server do not contain the upstream scheme
                 Some(locked) if at_site || same_scheme(locked, url.head) => {
                     (locked.clone(), Vec::new())
                 }
@@ -129,6 +131,7 @@ impl ReferenceIndex {
                 .as_ref()
                 .map(|base| format!("{base}/{location}"));
         }
+        // `location` may be the head of a pattern: the next locked URL then begins with it
         let locked = self
             .urls
             .urls

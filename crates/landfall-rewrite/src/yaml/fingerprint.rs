@@ -40,6 +40,7 @@ impl ParseFingerprint {
                 for item in &sequence.items {
                     self.add_node(item, changed);
                 }
+                // without the end, `[[a], b]` and `[[a, b]]` would have the same hash
                 self.add_sign(']', 0);
             }
             YamlNode::Mapping(mapping) => {

@@ -45,8 +45,8 @@ fn check(text: &str, counts: &mut Counts) {
     assert_eq!(whole, cut, "{text:?}");
 }
 
-/// A document without the numbers of its anchors, which are counted from the beginning of what is
-/// read.
+/// Formats a document without the numbers of its anchors, which differ if reading begins at another
+/// document.
 fn flat(document: &YamlDocument<'_>) -> String {
     fn add(node: &YamlNode<'_>, text: &mut String) {
         match node {
@@ -123,7 +123,7 @@ const SIMPLE: &[&str] = &[
     "a: 'b\n'\n",
 ];
 
-/// Texts that it leaves to the other, and such that are no YAML.
+/// Texts that the simple reader leaves to the general parser, and texts that are not YAML.
 const OTHER: &[&str] = &[
     "",
     "---",
@@ -216,8 +216,7 @@ const AT_THE_KEY: &[(&str, &str)] = &[
     ("x:\n- a: \"b\n  # c\"\n", "b # c"),
 ];
 
-/// Whether the parser for all of YAML refuses `text` for nothing but the indentation of a quoted
-/// scalar.
+/// Whether the general parser refuses `text` only for the indentation of a quoted scalar.
 fn is_refused_for_indentation(text: &str) -> bool {
     let refused = granit_parser::Parser::new_from_str(text).find_map(Result::err);
     refused
@@ -279,7 +278,7 @@ fn only_simple_yaml_is_read() {
     }
 }
 
-/// The files under the tests' data and the repository's own, and those of a folder that is named.
+/// The YAML files of the repository, and those of the folder that `LANDFALL_REWRITE_CORPUS` names.
 fn files() -> Vec<String> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let mut folders = ["tests/data", "examples", "manifests"]
@@ -318,7 +317,7 @@ const PIECES: [&str; 44] = [
     "\u{feff}", "é",
 ];
 
-/// xorshift64*, so that a seed means the same everywhere.
+/// Random numbers by xorshift64*, which are the same for a seed on every machine.
 struct Random(u64);
 
 impl Random {
@@ -329,7 +328,7 @@ impl Random {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % most.max(1)
     }
 
-    /// A place in `text` between two characters.
+    /// A random offset in `text` between two characters.
     fn place(&mut self, text: &str) -> usize {
         let at = self.below(text.len() + 1);
         (0..=at)
@@ -338,7 +337,7 @@ impl Random {
             .unwrap()
     }
 
-    /// A piece of some 20 lines of `text` that belong together, changed in a few places.
+    /// About 20 consecutive lines of `text`, with a few random changes.
     fn mutated(&mut self, text: &str) -> String {
         let from = self.place(text);
         let from = text[..from].rfind('\n').map_or(0, |at| at + 1);
@@ -394,7 +393,7 @@ fn both_readers_agree_on_broken_files() {
     );
 }
 
-/// Lines of tokens at any indentation: hardly ever YAML, and then all the more odd.
+/// Lines of tokens at any indentation, which are rarely valid YAML.
 fn tokens() -> impl Strategy<Value = String> {
     let token = proptest::sample::select(vec![
         "a", "b c", ": ", ":", "- ", "-", "'d'", "\"e\"", "\"\\n\"", "'", "\"", "[", "]", "{", "}",

@@ -36,6 +36,7 @@ pub(super) fn candidates(
         let Some(root) = document
             .root
             .as_ref()
+            // landfall's own documents have upstream names on purpose
             .filter(|root| !is_our_own(root) && !is_schema(root))
         else {
             continue;
@@ -101,6 +102,7 @@ impl<'d> PositionWalker<'d, '_> {
             let more = position.references(&mut self.reader, &members, &taken);
             taken.extend(more);
         }
+        // sorted for the binary search: a mapping may have a million entries
         taken.sort_unstable();
         for (at, YamlEntry { key, value }) in entries.iter().enumerate() {
             let is_taken = taken.binary_search(&at).is_ok();
@@ -122,6 +124,7 @@ impl<'d> PositionWalker<'d, '_> {
         let Some(text) = scalar.text().map(str::trim) else {
             return;
         };
+        // `{{ call }}` is a template, not JSON
         let flow =
             text.starts_with(['{', '[']) && !text.starts_with("{{") && text.ends_with(['}', ']']);
         if text.contains('\n') || flow {
