@@ -35,6 +35,7 @@ impl EgressPattern {
         if let Ok(address) = bare.parse() {
             return Ok(EgressPattern::Address(address));
         }
+        // the host with its brackets, because only addresses have them
         let name = host.strip_suffix('.').unwrap_or(host);
         if is_dns_name(name) {
             return Ok(EgressPattern::Name(name.to_ascii_lowercase()));

@@ -101,6 +101,7 @@ impl ContactRecord {
                     named_by: BTreeSet::new(),
                     by: BTreeSet::new(),
                 });
+            // a server may have changed to https since an earlier run
             known.scheme.clone_from(&used.scheme);
             known.why.extend(used.why.split(',').map(str::to_owned));
             known.named_by.extend(used.named_by.iter().cloned());
