@@ -8,11 +8,24 @@ use crate::encoder::symbols::{
     length_extra_bits, length_symbol,
 };
 
-/// The estimated bits of a symbol of which `count` occur among `1 / inverse_total`, between 1
-/// and 15 each.
-fn bits(count: u32, inverse_total: f32) -> f32 {
+/// The estimated bits of a symbol of which `count` occur among `1 / inverse_total`.
+fn bits(count: u32, inverse_total: f32, bounds: Bounds) -> f32 {
     let count = count as f32;
-    (-fast_log2(count * inverse_total)).clamp(1.0, 15.0) * count
+    let each = -fast_log2(count * inverse_total);
+    let bounded = match bounds {
+        Bounds::None => each,
+        Bounds::AtLeastOne => each.max(1.0),
+        Bounds::OneToFifteen => each.clamp(1.0, 15.0),
+    };
+    bounded * count
+}
+
+/// Between which limits the estimated bits of one symbol are.
+#[derive(Debug, Clone, Copy)]
+enum Bounds {
+    None,
+    AtLeastOne,
+    OneToFifteen,
 }
 
 /// The binary logarithm of a positive number, to about two digits.
@@ -26,9 +39,25 @@ fn fast_log2(value: f32) -> f32 {
     exponent as f32 + fraction
 }
 
+/// The estimated size in bits of literals with these counts, of which `total` remain after some were
+/// added for symbols that do not occur.
+pub(super) fn estimated_literal_bits(counts: &[u32], total: usize) -> u64 {
+    let inverse_total = 1.0 / total as f32;
+    let mut sum = 0.0_f32;
+    for count in counts.iter().filter(|count| **count > 0) {
+        sum += bits(*count, inverse_total, Bounds::AtLeastOne);
+    }
+    (sum + 0.99) as u64
+}
+
 /// The estimated size in bits of a block with `tokens` tokens that have these counts. The end of the
-/// block costs 15 bits, whatever its count.
-pub(super) fn estimated_bits(counts: &SymbolCounts, tokens: usize) -> u64 {
+/// block costs 15 bits, whatever its count. Where it `is_bounded`, each symbol has 1 to 15 bits.
+pub(super) fn estimated_bits(counts: &SymbolCounts, tokens: usize, is_bounded: bool) -> u64 {
+    let bounds = if is_bounded {
+        Bounds::OneToFifteen
+    } else {
+        Bounds::None
+    };
     let mut sum = 0.0_f32;
     let mut extra_bits = 0;
     let mut matches = 0;
@@ -37,12 +66,12 @@ pub(super) fn estimated_bits(counts: &SymbolCounts, tokens: usize) -> u64 {
         let used = |(_, count): &(usize, &u32)| **count > 0;
         let literals = &counts.literals;
         for (_, count) in literals[..END_OF_BLOCK].iter().enumerate().filter(used) {
-            sum += bits(*count, inverse_total);
+            sum += bits(*count, inverse_total, bounds);
         }
         sum += 15.0;
         let lengths = &literals[length_symbol(0)..LITERAL_SYMBOLS];
         for (code, count) in lengths.iter().enumerate().filter(used) {
-            sum += bits(*count, inverse_total);
+            sum += bits(*count, inverse_total, bounds);
             extra_bits += u64::from(length_extra_bits(code)) * u64::from(*count);
             matches += count;
         }
@@ -52,7 +81,7 @@ pub(super) fn estimated_bits(counts: &SymbolCounts, tokens: usize) -> u64 {
         let distances = &counts.distances[..DISTANCE_SYMBOLS];
         for (code, count) in distances.iter().enumerate() {
             if *count > 0 {
-                sum += bits(*count, inverse_total);
+                sum += bits(*count, inverse_total, bounds);
                 extra_bits += u64::from(distance_extra_bits(code)) * u64::from(*count);
             }
         }

@@ -64,6 +64,7 @@ impl KlauspostFlate {
     pub(crate) fn new(generation: Generation, level: i8, pieces: Pieces) -> Option<Self> {
         let level = if level == -1 { 5 } else { level };
         let is_valid = (-2..=9).contains(&level)
+            && (level < 7 || generation.has_lazy_levels())
             && match pieces {
                 Pieces::One => true,
                 Pieces::Parallel(size) => size > parallel::DICTIONARY as u32,
@@ -219,6 +220,8 @@ mod tests {
     }
 
     releases! {
+        streams_are_those_of_1_11_13: "1.11.13", V1_11;
+        streams_are_those_of_1_13_6: "1.13.6", V1_12;
         streams_are_those_of_1_14_4: "1.14.4", V1_14;
         streams_are_those_of_1_15_9: "1.15.9", V1_15_0;
         streams_are_those_of_1_15_10: "1.15.10", V1_15_10;

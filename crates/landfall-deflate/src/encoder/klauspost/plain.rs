@@ -9,8 +9,6 @@ use crate::encoder::block::MAX_STORED;
 
 /// The number of bytes of a block of literals.
 const LITERAL_BLOCK: usize = 32 << 10;
-/// The estimate of a new block is raised by a part of 2^10.
-const PENALTY_SHIFT: u32 = 10;
 
 /// The encoder of levels 0 and −2.
 #[derive(Debug)]
@@ -37,7 +35,7 @@ impl PlainEncoder {
             block: Vec::with_capacity(block_size),
             block_size,
             is_stored,
-            blocks: BlockWriter::new(rules, PENALTY_SHIFT),
+            blocks: BlockWriter::new(rules, if rules.guesses_literals { 8 } else { 10 }),
         }
     }
 

@@ -29,11 +29,15 @@ pub(crate) enum Generation {
     V1_15_0 = 9,
     /// 1.14.
     V1_14 = 10,
+    /// 1.12 and 1.13, at levels up to 6.
+    V1_12 = 11,
+    /// 1.11, at levels up to 6.
+    V1_11 = 12,
 }
 
 impl Generation {
     /// The generations of `klauspost/compress`, those first that the most programs have.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::V1_15_15,
         Self::V1_18_2,
         Self::V1_20_4,
@@ -41,10 +45,17 @@ impl Generation {
         Self::V1_15_11,
         Self::V1_15_0,
         Self::V1_14,
+        Self::V1_12,
+        Self::V1_11,
         Self::V1_18_0,
         Self::V1_18_1,
         Self::V1_15_10,
     ];
+
+    /// Whether levels 7 to 9 are known.
+    pub(crate) fn has_lazy_levels(self) -> bool {
+        self <= Self::V1_14
+    }
 
     /// The rules of the generation.
     pub(crate) fn rules(self) -> Rules {
@@ -58,14 +69,29 @@ impl Generation {
             flushes_keep_history: self == Self::V1_20_4,
             ends_dictionary: !is_before(Self::V1_20_0),
             trims_headers: !is_before(Self::V1_18_1),
+            fills_codes: is_before(Self::V1_14),
+            guesses_literals: is_before(Self::V1_12),
+            history_blocks: if is_before(Self::V1_12) { 10 } else { 5 },
             mixes_up_distance: !is_before(Self::V1_18_0),
             splits_evenly: !is_before(Self::V1_15_0),
-            wide_hashes: !is_before(Self::V1_15_11),
-            skips_at_match_end: !is_before(Self::V1_15_10),
-            lazy_match_end: if is_before(Self::V1_15_15) {
-                LazyMatchEnd::Whole
+            hashes: if is_before(Self::V1_14) {
+                Hashes::First
+            } else if is_before(Self::V1_15_11) {
+                Hashes::FourBytes
             } else {
-                LazyMatchEnd::Skipping
+                Hashes::FiveBytes
+            },
+            match_end: if is_before(Self::V1_12) {
+                MatchEnd::Unused
+            } else if is_before(Self::V1_15_10) {
+                MatchEnd::Whole
+            } else {
+                MatchEnd::Skipping
+            },
+            lazy_match_end: if is_before(Self::V1_15_15) {
+                MatchEnd::Whole
+            } else {
+                MatchEnd::Skipping
             },
             literal_sample: if is_before(Self::V1_18_2) {
                 usize::MAX
@@ -100,6 +126,8 @@ impl fmt::Display for Generation {
             Self::V1_15_10 => "1.15.10",
             Self::V1_15_0 => "1.15.0",
             Self::V1_14 => "1.14",
+            Self::V1_12 => "1.12",
+            Self::V1_11 => "1.11",
         })
     }
 }
@@ -117,18 +145,24 @@ pub(crate) struct Rules {
     /// Whether the header of a block ends with the last symbol that is used; else a block that
     /// a flush does not end lists all symbols. The same releases count the end of such a block.
     pub(crate) trims_headers: bool,
+    /// Whether a block that a flush does not end has codes for all symbols, so that they suit the
+    /// next block. These releases compare sizes in another way, and never look for noise.
+    pub(crate) fills_codes: bool,
+    /// Whether the size of literals is estimated without building their code.
+    pub(crate) guesses_literals: bool,
+    /// Levels 1 to 6: the history has this many times 65,535 bytes before it is moved.
+    pub(crate) history_blocks: usize,
     /// Level 4: whether the length of the alternative match is measured at a wrong place.
     pub(crate) mixes_up_distance: bool,
     /// Levels 1 to 6: whether a match of more than 258 bytes is cut into pieces of 258 bytes, else
     /// of 255.
     pub(crate) splits_evenly: bool,
-    /// Levels 1 to 3: whether hashes are of five bytes, else of four.
-    pub(crate) wide_hashes: bool,
-    /// Levels 5 and 6: whether a better match that is looked for at the end of a match may differ
-    /// in its first two bytes.
-    pub(crate) skips_at_match_end: bool,
-    /// Levels 7 to 9: which better match is looked for at the end of a match.
-    pub(crate) lazy_match_end: LazyMatchEnd,
+    /// Levels 1 to 3: how bytes are hashed.
+    pub(crate) hashes: Hashes,
+    /// Levels 5 and 6: which better match is looked for at the end of a match.
+    pub(crate) match_end: MatchEnd,
+    /// Levels 7 to 9: the same. Level 9 asks for fewer saved bits if the match has to be whole.
+    pub(crate) lazy_match_end: MatchEnd,
     /// Level 9: the number of bytes that the estimate of literals is made from.
     pub(crate) literal_sample: usize,
     /// Level 9: the bits of a literal that does not occur in the sample.
@@ -142,21 +176,24 @@ impl Rules {
         if !(1..=6).contains(&level) {
             self.flushes_keep_history = newest.flushes_keep_history;
             self.splits_evenly = newest.splits_evenly;
+            self.history_blocks = newest.history_blocks;
         }
         if level < 1 {
             self.trims_headers = newest.trims_headers;
         }
         if level == 0 {
             self.ties = newest.ties;
+            self.fills_codes = newest.fills_codes;
+            self.guesses_literals = newest.guesses_literals;
         }
         if !(1..=3).contains(&level) {
-            self.wide_hashes = newest.wide_hashes;
+            self.hashes = newest.hashes;
         }
         if level != 4 {
             self.mixes_up_distance = newest.mixes_up_distance;
         }
         if !(5..=6).contains(&level) {
-            self.skips_at_match_end = newest.skips_at_match_end;
+            self.match_end = newest.match_end;
         }
         if level < 7 {
             self.lazy_match_end = newest.lazy_match_end;
@@ -172,10 +209,23 @@ impl Rules {
     }
 }
 
-/// Which better match is looked for at the end of a match, at levels 7 to 9.
+/// How levels 1 to 3 hash bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LazyMatchEnd {
-    /// One that has the whole of the match. Level 9 asks for fewer saved bits.
+pub(crate) enum Hashes {
+    /// Four bytes; level 3 has a smaller table and enters other positions.
+    First,
+    /// Four bytes.
+    FourBytes,
+    /// Five bytes.
+    FiveBytes,
+}
+
+/// Which better match is looked for at the end of a match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MatchEnd {
+    /// None.
+    Unused,
+    /// One that has the whole of the match.
     Whole,
     /// One that may differ in the first two bytes.
     Skipping,

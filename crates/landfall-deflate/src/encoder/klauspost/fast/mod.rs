@@ -16,8 +16,6 @@ use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH, MIN_LENGTH, Token};
 
 /// The number of bytes of a block.
 const BLOCK: usize = MAX_STORED;
-/// The number of bytes that are kept before they are moved.
-const HISTORY: usize = 5 * BLOCK;
 /// No match begins in the last bytes of a block.
 const MARGIN: usize = 11;
 /// Smaller blocks are not searched.
@@ -28,8 +26,6 @@ const SMALL: usize = 128;
 const MAX_FLUSH_STORED: usize = 32;
 /// A match is found by this many bytes, and then extended.
 const KNOWN_LENGTH: usize = 4;
-/// The estimate of a new block is raised by a part of 2^7.
-const PENALTY_SHIFT: u32 = 7;
 /// When positions have grown beyond this, all entries are lowered.
 const MAX_BASE: u32 = 1 << 30;
 
@@ -44,6 +40,12 @@ fn hash<const BYTES: u32, const BITS: u32>(bytes: u64) -> usize {
         7 => ((bytes << 8).wrapping_mul(PRIME_7) >> (64 - BITS)) as usize,
         _ => ((bytes as u32).wrapping_mul(PRIME_4) >> (32 - BITS)) as usize,
     }
+}
+
+/// The hash of level 1 while it is of four bytes: that of Go's level 1.
+#[inline]
+fn hash_15(bytes: u64) -> usize {
+    ((bytes as u32).wrapping_mul(0x1e35_a7bd) >> (32 - 15)) as usize
 }
 
 /// An entry of a table: the position of a place in the history, which does not change when the
@@ -250,11 +252,11 @@ impl FastEncoder {
         Self {
             rules,
             block: Vec::with_capacity(BLOCK),
-            history: Vec::with_capacity(HISTORY),
+            history: Vec::with_capacity(rules.history_blocks * BLOCK),
             base: MAX_DISTANCE as u32 + 1,
             search,
             tokens: Vec::with_capacity(BLOCK),
-            blocks: BlockWriter::new(rules, PENALTY_SHIFT),
+            blocks: BlockWriter::new(rules, if rules.fills_codes { 8 } else { 7 }),
         }
     }
 
@@ -272,7 +274,7 @@ impl FastEncoder {
             self.search.lower(lower_by);
             self.base -= lower_by;
         }
-        if self.history.len() + self.block.len() > HISTORY {
+        if self.history.len() + self.block.len() > self.rules.history_blocks * BLOCK {
             let moved = self.history.len() - MAX_DISTANCE;
             self.history.copy_within(moved.., 0);
             self.history.truncate(MAX_DISTANCE);

@@ -2,22 +2,24 @@
 
 use super::{KNOWN_LENGTH, MARGIN, Match, Output, Pair, Places, Position, Search};
 use crate::encoder::bytes::{boxed_table, load32};
-use crate::encoder::klauspost::rules::Rules;
+use crate::encoder::klauspost::rules::{Hashes, Rules};
 use crate::encoder::symbols::MAX_DISTANCE;
 
 const BITS: u32 = 16;
+/// Stands for the first variant, with hashes of four bytes in a table of 2^15 entries.
+const FIRST: u32 = 0;
 /// Farther entries are not used.
 const REACH: usize = MAX_DISTANCE - KNOWN_LENGTH;
 
 pub(super) fn level_3(rules: Rules) -> Box<dyn Search> {
-    if rules.wide_hashes {
-        Box::new(Level3::<5>::new())
-    } else {
-        Box::new(Level3::<4>::new())
+    match rules.hashes {
+        Hashes::First => Box::new(Level3::<FIRST>::new()),
+        Hashes::FourBytes => Box::new(Level3::<4>::new()),
+        Hashes::FiveBytes => Box::new(Level3::<5>::new()),
     }
 }
 
-/// The search of level 3, with hashes of `BYTES` bytes.
+/// The search of level 3, with hashes of `BYTES` bytes, or in its first variant.
 #[derive(Debug)]
 struct Level3<const BYTES: u32> {
     table: Box<[Pair; 1 << BITS]>,
@@ -25,13 +27,13 @@ struct Level3<const BYTES: u32> {
 
 impl<const BYTES: u32> Level3<BYTES> {
     /// The steps between positions grow by one for each 2^`SKIP_SHIFT` bytes without a match.
-    const SKIP_SHIFT: u32 = if BYTES == 4 { 6 } else { 7 };
+    const SKIP_SHIFT: u32 = if BYTES == 5 { 7 } else { 6 };
     /// Positions inside a match are entered in these steps.
-    const INSIDE_STEP: usize = if BYTES == 4 { 5 } else { 6 };
+    const INSIDE_STEP: usize = if BYTES == 5 { 6 } else { 5 };
     /// No match begins in the last bytes of a block.
-    const MARGIN: usize = if BYTES == 4 { 7 } else { MARGIN };
+    const MARGIN: usize = if BYTES == 5 { MARGIN } else { 7 };
     /// So many bytes have to follow an entry.
-    const LOAD: usize = if BYTES == 4 { 4 } else { 8 };
+    const LOAD: usize = if BYTES == 5 { 8 } else { 4 };
 
     fn new() -> Self {
         Self {
@@ -41,16 +43,21 @@ impl<const BYTES: u32> Level3<BYTES> {
 
     #[inline]
     fn load(places: Places<'_>, place: usize) -> u64 {
-        if BYTES == 4 {
-            u64::from(load32(places.bytes, place))
-        } else {
+        if BYTES == 5 {
             places.load(place)
+        } else {
+            u64::from(load32(places.bytes, place))
         }
     }
 
     #[inline]
     fn slot(&mut self, bytes: u64) -> &mut Pair {
-        &mut self.table[super::hash::<BYTES, BITS>(bytes)]
+        let index = if BYTES == FIRST {
+            super::hash_15(bytes)
+        } else {
+            super::hash::<BYTES, BITS>(bytes)
+        };
+        &mut self.table[index]
     }
 
     /// The place of the better of two entries.
@@ -113,10 +120,15 @@ impl<const BYTES: u32> Search for Level3<BYTES> {
                     }
                     break 'block;
                 }
-                let inside = place - found.length + 2..place - 5;
-                for inside in inside.step_by(Self::INSIDE_STEP) {
-                    self.slot(Self::load(places, inside))
-                        .push(places.position(inside));
+                if BYTES == FIRST {
+                    self.slot(places.load(place - 3))
+                        .push(places.position(place - 3));
+                } else {
+                    let inside = place - found.length + 2..place - 5;
+                    for inside in inside.step_by(Self::INSIDE_STEP) {
+                        self.slot(Self::load(places, inside))
+                            .push(places.position(inside));
+                    }
                 }
                 let around = places.load(place - 2);
                 self.slot(around).push(places.position(place - 2));
@@ -127,9 +139,13 @@ impl<const BYTES: u32> Search for Level3<BYTES> {
                 slot.push(places.position(place));
                 // the entry before is only tried if the last one is in reach
                 let again = if places.distance(place, candidates.last) < REACH {
-                    places
-                        .find_within(place, candidates.last, here, REACH - 1)
-                        .or_else(|| places.find_within(place, candidates.before, here, REACH - 1))
+                    let find = |entry| places.find_within(place, entry, here, REACH - 1);
+                    match find(candidates.last) {
+                        // the first variant lets this match be found one position later
+                        Some(_) if BYTES == FIRST => None,
+                        Some(last) => Some(last),
+                        None => find(candidates.before),
+                    }
                 } else {
                     None
                 };

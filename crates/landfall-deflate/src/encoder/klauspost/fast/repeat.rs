@@ -3,6 +3,7 @@
 
 use super::{Match, Output, Pair, Places, Position, Search, hash};
 use crate::encoder::bytes::{boxed_table, load32};
+use crate::encoder::klauspost::rules::MatchEnd;
 use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH};
 
 const BITS: u32 = 15;
@@ -164,10 +165,10 @@ fn extend(places: Places<'_>, found: Found) -> Match {
 /// Returns whether the entry is in reach.
 #[inline]
 fn improve(places: Places<'_>, found: &mut Match, start: usize, entry: Position) -> bool {
-    let skipped = if places.rules.skips_at_match_end {
-        2
-    } else {
-        0
+    let skipped = match places.rules.match_end {
+        MatchEnd::Unused => return false,
+        MatchEnd::Whole => 0,
+        MatchEnd::Skipping => 2,
     };
     let place = start + skipped;
     // negative if the entry is behind the end, because the next place was entered as well

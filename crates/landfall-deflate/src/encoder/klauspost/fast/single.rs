@@ -2,7 +2,7 @@
 
 use super::{Match, Output, Places, Position, Search};
 use crate::encoder::bytes::boxed_table;
-use crate::encoder::klauspost::rules::Rules;
+use crate::encoder::klauspost::rules::{Hashes, Rules};
 use crate::encoder::symbols::MAX_DISTANCE;
 
 /// The steps between positions that are tried grow by one for each so many bytes without a match.
@@ -11,7 +11,7 @@ const SKIP_SHIFT: u32 = 5;
 const STEP: usize = 2;
 
 pub(super) fn level_1(rules: Rules) -> Box<dyn Search> {
-    if rules.wide_hashes {
+    if rules.hashes == Hashes::FiveBytes {
         Box::new(Level1::<5>::new())
     } else {
         Box::new(Level1::<4>::new())
@@ -19,7 +19,7 @@ pub(super) fn level_1(rules: Rules) -> Box<dyn Search> {
 }
 
 pub(super) fn level_2(rules: Rules) -> Box<dyn Search> {
-    if rules.wide_hashes {
+    if rules.hashes == Hashes::FiveBytes {
         Box::new(Level2::<5>::new())
     } else {
         Box::new(Level2::<4>::new())
@@ -39,11 +39,10 @@ impl<const BYTES: u32> Level1<BYTES> {
         }
     }
 
-    /// Level 1 with hashes of four bytes multiplies by another number, as Go's level 1 does.
     #[inline]
     fn hash(bytes: u64) -> usize {
         if BYTES == 4 {
-            ((bytes as u32).wrapping_mul(0x1e35_a7bd) >> (32 - 15)) as usize
+            super::hash_15(bytes)
         } else {
             super::hash::<BYTES, 15>(bytes)
         }

@@ -3,6 +3,8 @@
 //! A block with dynamic codes is left open. The next tokens are appended to it if its codes have all
 //! symbols that they need, and if this is not larger than the estimate of a new block.
 
+mod filled;
+
 use super::estimate::estimated_bits;
 use super::rules::Rules;
 use crate::bits::BitWriter;
@@ -97,6 +99,9 @@ impl BlockWriter {
         is_flush: bool,
         out: &mut BitWriter,
     ) {
+        if self.rules.fills_codes {
+            return self.write_filled(tokens, plain, is_flush, out);
+        }
         let mut counts = SymbolCounts::of_tokens(tokens);
         let token_count = tokens.len() + usize::from(is_flush);
         if self.has_only_literals && self.open_header > 0 {
@@ -107,7 +112,7 @@ impl BlockWriter {
             self.close(out);
         }
         let estimated = if self.open_header > 0 {
-            estimated_bits(&counts, token_count)
+            estimated_bits(&counts, token_count, true)
         } else {
             0
         };
@@ -182,8 +187,12 @@ impl BlockWriter {
 
     /// Writes bytes as literals, or stores them.
     pub(super) fn write_literals(&mut self, plain: &[u8], is_flush: bool, out: &mut BitWriter) {
+        if self.rules.guesses_literals {
+            return self.write_guessed_literals(plain, is_flush, out);
+        }
         let mut counts = SymbolCounts::of_literals(plain);
-        if plain.len() > MIN_NOISE && is_noise(&counts, plain.len()) {
+        let may_be_noise = plain.len() > MIN_NOISE && !self.rules.fills_codes;
+        if may_be_noise && is_noise(&counts, plain.len()) {
             return self.write_stored(plain, out);
         }
         let literal_counts = counts.literals;

@@ -1,0 +1,248 @@
+//! Levels 7 to 9: hash chains over a window of 64 KiB.
+
+mod match_end;
+mod search;
+
+use super::Restart;
+use super::blocks::BlockWriter;
+use super::rules::{MatchEnd, Rules};
+use crate::bits::BitWriter;
+use crate::encoder::Encoder;
+use crate::encoder::chains::{Chains, Hash, WINDOW, Window, new_window};
+use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH, Token};
+use search::{Match, NO_MATCH, SearchRules};
+
+/// The shortest match that is looked for.
+const MIN_MATCH: usize = 4;
+/// A match is only looked for if so many bytes follow, unless the stream is flushed.
+const LOOKAHEAD: usize = MIN_MATCH + MAX_LENGTH;
+/// The number of tokens of a block.
+const BLOCK_TOKENS: usize = 1 << 15;
+/// The estimate of a new block is raised by a part of 2^8.
+const PENALTY_SHIFT: u32 = 8;
+
+/// The encoder of levels 7 to 9.
+#[derive(Debug)]
+pub(super) struct LazyEncoder {
+    rules: Rules,
+    search: SearchRules,
+    window: Box<Window>,
+    /// The next position to encode.
+    index: usize,
+    /// The end of the bytes in the window.
+    end: usize,
+    /// The first position of the block, or `None` if it has left the window.
+    block_start: Option<usize>,
+    /// The match at the position before `index`.
+    previous: Match,
+    /// Whether the byte before `index` is still to be encoded.
+    is_byte_pending: bool,
+    /// The number of literals since the last match; it begins again after 65,535.
+    literals: u16,
+    /// The estimated bits of the literals from the beginning of a part of the window up to each
+    /// position, at level 9.
+    literal_bits: Vec<u32>,
+    chains: Chains,
+    tokens: Vec<Token>,
+    blocks: BlockWriter,
+}
+
+impl LazyEncoder {
+    pub(super) fn new(level: i8, rules: Rules) -> Self {
+        Self {
+            rules,
+            search: SearchRules::of_level(level),
+            window: new_window(),
+            index: 0,
+            end: 0,
+            block_start: Some(0),
+            previous: NO_MATCH,
+            is_byte_pending: false,
+            literals: 0,
+            literal_bits: Vec::new(),
+            chains: Chains::new(Hash::LittleEndian),
+            tokens: Vec::with_capacity(BLOCK_TOKENS),
+            blocks: BlockWriter::new(rules, PENALTY_SHIFT),
+        }
+    }
+
+    /// Copies the beginning of `plain` into the window, and returns the rest.
+    fn fill<'p>(&mut self, plain: &'p [u8]) -> &'p [u8] {
+        if self.index >= WINDOW - LOOKAHEAD {
+            self.window.copy_within(MAX_DISTANCE..WINDOW, 0);
+            self.index -= MAX_DISTANCE;
+            self.end -= MAX_DISTANCE;
+            self.block_start = self
+                .block_start
+                .and_then(|start| start.checked_sub(MAX_DISTANCE));
+            self.chains.slide();
+        }
+        let (now, later) = plain.split_at(plain.len().min(WINDOW - self.end));
+        self.window[self.end..self.end + now.len()].copy_from_slice(now);
+        self.end += now.len();
+        later
+    }
+
+    /// Encodes the bytes in the window. Without `is_flush`, some are left for when more follow.
+    fn encode(&mut self, is_flush: bool, out: &mut BitWriter) {
+        let needed = if is_flush { 1 } else { LOOKAHEAD };
+        if self.end - self.index >= needed && self.search.estimates {
+            self.estimate_literals();
+        }
+        let insert_end = self.end.saturating_sub(MIN_MATCH - 1);
+        while self.end - self.index >= needed {
+            self.encode_position(insert_end, is_flush, out);
+        }
+        if is_flush {
+            if self.is_byte_pending {
+                self.tokens
+                    .push(Token::literal(self.window[self.index - 1]));
+                self.is_byte_pending = false;
+            }
+            if !self.tokens.is_empty() {
+                self.write_block(is_flush, out);
+            }
+        }
+    }
+
+    fn encode_position(&mut self, insert_end: usize, is_flush: bool, out: &mut BitWriter) {
+        let lookahead = self.end - self.index;
+        let links = self.insert(insert_end);
+        let mut previous = std::mem::replace(&mut self.previous, NO_MATCH);
+        if links != 0 && lookahead > previous.length && previous.length < self.search.lazy {
+            self.previous = if self.search.estimates {
+                self.most_saving_match(links, lookahead)
+            } else {
+                // a match that is not longer than the previous one would not be used
+                self.longest_match(links, previous.length, lookahead)
+            };
+        }
+        if previous.length >= MIN_MATCH && self.previous.length <= previous.length {
+            match self.rules.lazy_match_end {
+                MatchEnd::Unused => {}
+                MatchEnd::Whole => self.improve_whole(&mut previous, lookahead, insert_end),
+                MatchEnd::Skipping => {
+                    self.improve_skipping(&mut previous, lookahead, insert_end, is_flush, out);
+                }
+            }
+            self.tokens
+                .push(Token::matched(previous.length, previous.distance));
+            let next = self.index + previous.length - 1;
+            for position in self.index + 1..next.min(insert_end) {
+                self.chains.insert(&self.window, position);
+            }
+            self.index = next;
+            self.is_byte_pending = false;
+            self.previous = NO_MATCH;
+            self.literals = 0;
+            self.write_full_block(is_flush, out);
+            return;
+        }
+        if self.previous.length >= MIN_MATCH {
+            self.literals = 0;
+        }
+        if self.is_byte_pending {
+            self.literals = self.literals.wrapping_add(1);
+            self.push_literal(is_flush, out);
+            self.index += 1;
+            let unmatched = usize::from(self.literals);
+            if let Some(excess) = unmatched.checked_sub(self.search.tries + 1) {
+                self.skip(1 + ((excess + 1) >> 6), insert_end, is_flush, out);
+            }
+        } else {
+            self.index += 1;
+            self.is_byte_pending = true;
+        }
+    }
+
+    /// Inserts the position `index`.
+    #[inline]
+    fn insert(&mut self, insert_end: usize) -> u64 {
+        if self.index < insert_end {
+            self.chains.insert(&self.window, self.index)
+        } else {
+            0
+        }
+    }
+
+    /// Writes the byte before `index` as a literal.
+    #[inline]
+    fn push_literal(&mut self, is_flush: bool, out: &mut BitWriter) {
+        self.tokens
+            .push(Token::literal(self.window[self.index - 1]));
+        self.write_full_block(is_flush, out);
+    }
+
+    /// Writes up to `count` bytes and one more as literals without a search, because there has been
+    /// no match for long.
+    fn skip(&mut self, count: usize, insert_end: usize, is_flush: bool, out: &mut BitWriter) {
+        for _ in 0..count {
+            if self.index + 1 >= self.end {
+                break;
+            }
+            self.push_literal(is_flush, out);
+            self.insert(insert_end);
+            self.index += 1;
+        }
+        self.is_byte_pending = false;
+        self.push_literal(is_flush, out);
+    }
+
+    fn write_full_block(&mut self, is_flush: bool, out: &mut BitWriter) {
+        if self.tokens.len() == BLOCK_TOKENS {
+            self.write_block(is_flush, out);
+        }
+    }
+
+    /// Writes the tokens as a block that ends before `index`.
+    fn write_block(&mut self, is_flush: bool, out: &mut BitWriter) {
+        let plain = self
+            .block_start
+            .map(|start| &self.window[start..self.index]);
+        self.blocks.write_tokens(&self.tokens, plain, is_flush, out);
+        self.tokens.clear();
+        self.block_start = Some(self.index);
+    }
+}
+
+impl Encoder for LazyEncoder {
+    fn write(&mut self, mut plain: &[u8], out: &mut BitWriter) {
+        while !plain.is_empty() {
+            if self.end == WINDOW {
+                self.encode(false, out);
+            }
+            plain = self.fill(plain);
+        }
+    }
+
+    fn flush(&mut self, out: &mut BitWriter) {
+        self.encode(true, out);
+        self.blocks.write_stored(&[], out);
+    }
+
+    fn finish(&mut self, out: &mut BitWriter) {
+        self.encode(true, out);
+        self.blocks.finish(out);
+    }
+}
+
+impl Restart for LazyEncoder {
+    fn restart(&mut self, dictionary: &[u8]) {
+        self.blocks.reset();
+        self.tokens.clear();
+        self.chains.clear();
+        self.previous = NO_MATCH;
+        self.is_byte_pending = false;
+        self.literals = 0;
+        let known = &dictionary[dictionary.len().saturating_sub(MAX_DISTANCE)..];
+        self.window[..known.len()].copy_from_slice(known);
+        self.index = known.len();
+        self.end = known.len();
+        // most releases regard the dictionary as part of the first block
+        let is_separate = self.rules.ends_dictionary;
+        self.block_start = Some(if is_separate { known.len() } else { 0 });
+        for position in 0..known.len().saturating_sub(MIN_MATCH - 1) {
+            self.chains.insert(&self.window, position);
+        }
+    }
+}
