@@ -1,5 +1,5 @@
-//! Searches matches in the window, as zlib does: positions with the same hash of three bytes are in
-//! a chain, and the nearest ones are compared first.
+//! Searches matches in the window, as zlib does: positions with the same hash of three or four bytes
+//! are in a chain, and the nearest ones are compared first.
 
 use super::spec::PredictionSpec;
 use crate::symbols::{LONGEST_MATCH, SHORTEST_MATCH, WINDOW};
@@ -104,7 +104,12 @@ impl Matcher {
 
     #[inline]
     fn hash(&self, index: usize) -> Option<usize> {
-        let [a, b, c] = *self.data[index..].first_chunk()?;
+        let bytes = &self.data[index..];
+        if self.spec.hashed_bytes == 4 {
+            let word = u32::from_le_bytes(*bytes.first_chunk()?);
+            return Some((word.wrapping_mul(0x9e37_79b1) >> 17) as usize);
+        }
+        let [a, b, c] = *bytes.first_chunk()?;
         Some((usize::from(a) << 10 ^ usize::from(b) << 5 ^ usize::from(c)) % HASHES)
     }
 
@@ -159,7 +164,7 @@ impl Matcher {
             steps = (steps >> 2).max(1);
         }
         let mut best = Found::default();
-        let mut shortest = before.max(SHORTEST_MATCH);
+        let mut shortest = before.max(usize::from(self.spec.hashed_bytes));
         if longest < shortest {
             return best;
         }

@@ -7,6 +7,8 @@ use crate::symbols::WINDOW;
 /// learns from the tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PredictionSpec {
+    /// The number of bytes that the positions of a chain share, 3 or 4: the shortest match.
+    pub(super) hashed_bytes: u8,
     /// The binary logarithm of the number of positions that a search compares.
     pub(super) chain_log: u8,
     /// A match of this length ends the search.
@@ -29,6 +31,7 @@ impl PredictionSpec {
     /// An encoder that takes the first match that it finds.
     const fn greedy(chain_log: u8, nice_length: u16, longest_inserted: u8) -> Self {
         Self {
+            hashed_bytes: 3,
             chain_log,
             nice_length,
             good_length: 258,
@@ -41,6 +44,7 @@ impl PredictionSpec {
     /// An encoder that searches a longer match one byte later.
     const fn lazy(chain_log: u8, nice_length: u16, good_length: u16, lazy_length: u16) -> Self {
         Self {
+            hashed_bytes: 3,
             chain_log,
             nice_length,
             good_length,
@@ -50,15 +54,25 @@ impl PredictionSpec {
         }
     }
 
+    /// The same encoder with chains of positions that share four bytes.
+    const fn with_four_bytes(mut self) -> Self {
+        self.hashed_bytes = 4;
+        self
+    }
+
     /// The parameters that are tried, from fast to slow: the nearest match, then the levels of zlib.
-    pub(super) const CANDIDATES: [Self; 11] = [
+    pub(super) const CANDIDATES: [Self; 15] = [
+        Self::greedy(0, 258, 0).with_four_bytes(),
         Self::greedy(0, 258, 0),
         Self::lazy(0, 258, 258, 258),
+        Self::greedy(1, 258, 0).with_four_bytes(),
+        Self::lazy(1, 258, 258, 258).with_four_bytes(),
         Self::greedy(2, 8, 4),
         Self::greedy(3, 16, 5),
         Self::lazy(4, 16, 4, 4),
         Self::greedy(5, 32, 6),
         Self::lazy(5, 32, 8, 16),
+        Self::lazy(5, 258, 258, 258).with_four_bytes(),
         Self::lazy(7, 128, 8, 16),
         Self::lazy(8, 128, 8, 32),
         Self::lazy(10, 258, 32, 128),
@@ -82,21 +96,37 @@ impl PredictionSpec {
     }
 
     /// What a recipe records.
-    pub(crate) fn to_bytes(self) -> [u8; 9] {
-        let mut bytes = [self.chain_log, 0, 0, 0, 0, 0, 0, self.longest_inserted, 0];
-        bytes[1..3].copy_from_slice(&self.nice_length.to_le_bytes());
-        bytes[3..5].copy_from_slice(&self.good_length.to_le_bytes());
-        bytes[5..7].copy_from_slice(&self.lazy_length.to_le_bytes());
-        bytes[8] = u8::from(self.uses_whole_window);
+    pub(crate) fn to_bytes(self) -> [u8; 10] {
+        let mut bytes = [0; 10];
+        bytes[0] = self.hashed_bytes;
+        bytes[1] = self.chain_log;
+        bytes[2..4].copy_from_slice(&self.nice_length.to_le_bytes());
+        bytes[4..6].copy_from_slice(&self.good_length.to_le_bytes());
+        bytes[6..8].copy_from_slice(&self.lazy_length.to_le_bytes());
+        bytes[8] = self.longest_inserted;
+        bytes[9] = u8::from(self.uses_whole_window);
         bytes
     }
 
     /// The parameters that `to_bytes` recorded.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let &[chain_log, n0, n1, g0, g1, l0, l1, longest_inserted, window] = bytes else {
+        let &[
+            hashed_bytes,
+            chain_log,
+            n0,
+            n1,
+            g0,
+            g1,
+            l0,
+            l1,
+            longest_inserted,
+            window,
+        ] = bytes
+        else {
             return None;
         };
         let spec = Self {
+            hashed_bytes,
             chain_log,
             nice_length: u16::from_le_bytes([n0, n1]),
             good_length: u16::from_le_bytes([g0, g1]),
@@ -104,7 +134,8 @@ impl PredictionSpec {
             longest_inserted,
             uses_whole_window: window == 1,
         };
-        let is_valid = chain_log <= 12
+        let is_valid = matches!(hashed_bytes, 3 | 4)
+            && chain_log <= 12
             && (3..=258).contains(&spec.nice_length)
             && spec.good_length <= 258
             && spec.lazy_length <= 258
