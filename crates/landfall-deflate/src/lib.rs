@@ -9,33 +9,33 @@
 //! The crate does no I/O of its own, has no unsafe code, and needs bounded memory in both
 //! directions, whatever the length of the stream. It imports no other crate of the workspace.
 //!
-//! 1. [`bits`]: reads and writes bits, least significant first (RFC 1951, section 3.1.1);
-//! 2. [`inflate`]: decodes a stream strictly, into blocks and tokens;
-//! 3. [`container`]: the gzip (RFC 1952) and zlib (RFC 1950) framing: members, headers, trailers;
-//! 4. [`encoder`]: the encoders that are replayed exactly, a folder for each family;
-//! 5. [`prediction`]: the coder of tokens for all other streams;
-//! 6. [`recipe`]: the recipe and its encoding, which is part of the bundle format;
-//! 7. [`analyze`] and [`rebuild`]: the two directions.
+//! 1. `bits`: reads and writes bits, least significant first (RFC 1951, section 3.1.1);
+//! 2. `inflate`: decodes a stream strictly, into blocks and tokens;
+//! 3. `framing`: gzip (RFC 1952) and zlib (RFC 1950): members, headers, trailers;
+//! 4. `encoder`: the encoders that are replayed exactly, a folder for each family;
+//! 5. `prediction`: the coder of tokens for all other streams;
+//! 6. `recipe_format`: the recipe and its encoding, which is part of the bundle format;
+//! 7. `analyze` and `rebuild`: the two directions.
 //!
-//! Begin with `analyze.rs`.
+//! Begin with `analyze/pass.rs`.
 
 mod analyze;
 mod bits;
-mod container;
 mod encoder;
 mod error;
+mod framing;
 mod inflate;
 mod plain;
 mod prediction;
 mod rebuild;
-mod recipe;
+mod recipe_format;
 mod symbols;
 #[cfg(test)]
 mod tests;
 
 pub use analyze::analyze;
-pub use container::Container;
 pub use error::{AnalysisLimits, DeflateError};
+pub use framing::StreamFormat;
 pub use plain::PlainReader;
 pub use rebuild::Rebuilder;
-pub use recipe::{EncoderShare, Recipe};
+pub use recipe_format::{EncoderShare, Recipe};

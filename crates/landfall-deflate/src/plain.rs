@@ -1,8 +1,8 @@
 //! The plain bytes of a compressed stream.
 
 use crate::bits::BitReader;
-use crate::container::{Container, Framing, read_trailing};
 use crate::error::DeflateError;
+use crate::framing::{FramingReader, StreamFormat, read_trailing};
 use crate::inflate::Inflater;
 use std::io::{self, Read};
 
@@ -17,7 +17,7 @@ pub struct PlainReader<R> {
     input: BitReader<R>,
     inflater: Inflater,
     /// `None` before the first byte was read.
-    framing: Option<Framing>,
+    framing: Option<FramingReader>,
     in_member: bool,
     at_end: bool,
     /// How many bytes of the last step were returned.
@@ -41,16 +41,16 @@ impl<R: Read> PlainReader<R> {
     ///
     /// # Errors
     /// If the beginning of the stream cannot be read.
-    pub fn container(&mut self) -> io::Result<Container> {
+    pub fn format(&mut self) -> io::Result<StreamFormat> {
         let framing = self.framing().map_err(to_io)?;
-        Ok(framing.container())
+        Ok(framing.format())
     }
 
-    fn framing(&mut self) -> Result<Framing, DeflateError> {
+    fn framing(&mut self) -> Result<FramingReader, DeflateError> {
         if let Some(framing) = self.framing {
             return Ok(framing);
         }
-        Ok(*self.framing.insert(Framing::detect(&mut self.input)?))
+        Ok(*self.framing.insert(FramingReader::detect(&mut self.input)?))
     }
 
     /// Decodes the next piece; it may be empty.

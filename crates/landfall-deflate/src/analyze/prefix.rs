@@ -1,9 +1,9 @@
 //! The beginning of a deflate stream, from which its encoder is recognized.
 
-use super::replay::{Expected, PlainPiece, Replay};
-use crate::container::gzip_flags;
+use super::replay::{EncoderReplay, ExpectedBytes, PlainPiece};
 use crate::encoder::{EncoderSpec, StreamHints};
-use crate::inflate::{Block, Piece, Token};
+use crate::framing::gzip_flags;
+use crate::inflate::{DecodedToken, DeflateBlock, InflatedPiece};
 
 /// How many plain bytes are kept until the encoder is chosen.
 pub(super) const PREFIX_BYTES: usize = 512 << 10;
@@ -13,18 +13,18 @@ const MOST_MISSES: u32 = 16;
 
 /// The beginning of a deflate stream.
 #[derive(Debug, Default)]
-pub(super) struct Prefix {
+pub(super) struct StreamPrefix {
     pub(super) plain: Vec<u8>,
-    pub(super) blocks: Vec<Block>,
-    pub(super) tokens: Vec<Token>,
+    pub(super) blocks: Vec<DeflateBlock>,
+    pub(super) tokens: Vec<DecodedToken>,
     pub(super) flushes: Vec<u64>,
-    pub(super) expected: Expected,
+    pub(super) expected: ExpectedBytes,
     pub(super) is_last: bool,
 }
 
-impl Prefix {
+impl StreamPrefix {
     /// Adds the next piece and its compressed bytes.
-    pub(super) fn extend(&mut self, piece: &Piece<'_>, compressed: &[u8], flushes: &[u64]) {
+    pub(super) fn extend(&mut self, piece: &InflatedPiece<'_>, compressed: &[u8], flushes: &[u64]) {
         self.plain.extend_from_slice(piece.plain);
         self.blocks.extend_from_slice(piece.blocks);
         self.tokens.extend_from_slice(piece.tokens);
@@ -49,8 +49,8 @@ impl Prefix {
     }
 
     /// The whole prefix as a piece.
-    pub(super) fn piece(&self) -> Piece<'_> {
-        Piece {
+    pub(super) fn piece(&self) -> InflatedPiece<'_> {
+        InflatedPiece {
             plain_offset: 0,
             plain: &self.plain,
             blocks: &self.blocks,
@@ -78,16 +78,16 @@ impl Prefix {
 
 /// The encoders that are tried for the next deflate stream of a file.
 #[derive(Debug, Default)]
-pub(super) struct Candidates {
+pub(super) struct EncoderCandidates {
     /// The encoders that wrote earlier streams, the latest first.
     known: Vec<EncoderSpec>,
     /// The number of streams in a row that no encoder wrote.
     misses: u32,
 }
 
-impl Candidates {
+impl EncoderCandidates {
     /// The encoders that write the prefix; at most one if the prefix is the whole stream.
-    pub(super) fn matching(&mut self, prefix: &Prefix, header: &[u8]) -> Vec<Replay> {
+    pub(super) fn matching(&mut self, prefix: &StreamPrefix, header: &[u8]) -> Vec<EncoderReplay> {
         let mut specs = self.known.clone();
         if self.misses < MOST_MISSES {
             let all = EncoderSpec::candidates(&prefix.hints(header));
@@ -96,7 +96,7 @@ impl Candidates {
         let piece = prefix.plain_piece();
         let mut replays = Vec::new();
         for spec in specs {
-            let mut replay = Replay::new(spec);
+            let mut replay = EncoderReplay::new(spec);
             if replay.matches(&piece, &prefix.expected) {
                 replays.push(replay);
                 if prefix.is_last {

@@ -11,20 +11,20 @@ const COMPARED_BYTES: usize = 32 << 10;
 
 /// The compressed bytes of a deflate stream that some encoder has not written yet.
 #[derive(Debug, Default)]
-pub(super) struct Expected {
+pub(super) struct ExpectedBytes {
     bytes: Vec<u8>,
     /// The number of bytes of the deflate stream before `bytes`.
     before: u64,
 }
 
-impl Expected {
+impl ExpectedBytes {
     /// Adds the next bytes of the stream.
     pub(super) fn extend(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
     /// Removes what all of these encoders have written.
-    pub(super) fn forget(&mut self, replays: &[Replay]) {
+    pub(super) fn forget(&mut self, replays: &[EncoderReplay]) {
         let written = replays.iter().map(|replay| replay.written).min();
         let count = written.map_or(self.bytes.len(), |written| (written - self.before) as usize);
         self.bytes.drain(..count);
@@ -50,7 +50,7 @@ pub(super) struct PlainPiece<'a> {
 }
 
 /// An encoder that has written the beginning of a stream exactly.
-pub(super) struct Replay {
+pub(super) struct EncoderReplay {
     pub(super) spec: EncoderSpec,
     encoder: Box<dyn Encoder>,
     out: BitWriter,
@@ -58,7 +58,7 @@ pub(super) struct Replay {
     written: u64,
 }
 
-impl Replay {
+impl EncoderReplay {
     pub(super) fn new(spec: EncoderSpec) -> Self {
         Self {
             spec,
@@ -75,7 +75,7 @@ impl Replay {
 
     /// Encodes the next plain bytes. Returns whether the output is equal so far; after the last
     /// piece, whether it is the whole stream.
-    pub(super) fn matches(&mut self, piece: &PlainPiece<'_>, expected: &Expected) -> bool {
+    pub(super) fn matches(&mut self, piece: &PlainPiece<'_>, expected: &ExpectedBytes) -> bool {
         let mut from = 0;
         if !self.writes_empty_blocks() {
             for flush in piece.flushes {
@@ -99,7 +99,7 @@ impl Replay {
             && expected.after(self.written).is_empty()
     }
 
-    fn write_matches(&mut self, plain: &[u8], expected: &Expected) -> bool {
+    fn write_matches(&mut self, plain: &[u8], expected: &ExpectedBytes) -> bool {
         plain.chunks(COMPARED_BYTES).all(|chunk| {
             self.encoder.write(chunk, &mut self.out);
             self.is_equal(expected)
@@ -108,7 +108,7 @@ impl Replay {
 
     /// Compares and removes what the encoder has written. It may be a few bytes ahead: it ends a
     /// block together with its last plain byte.
-    fn is_equal(&mut self, expected: &Expected) -> bool {
+    fn is_equal(&mut self, expected: &ExpectedBytes) -> bool {
         let after = expected.after(self.written);
         let count = after.len().min(self.out.bytes.len());
         if after[..count] != self.out.bytes[..count] {

@@ -2,7 +2,7 @@
 
 use crate::bits::BitReader;
 use crate::error::DeflateError;
-use crate::inflate::table::{InvalidCode, Table};
+use crate::inflate::table::{DecodeTable, InvalidCode};
 use crate::symbols::{
     DISTANCE_SYMBOLS, END_OF_BLOCK, LENGTH_CODE_ORDER, LENGTH_CODE_SYMBOLS, LITERAL_SYMBOLS,
 };
@@ -10,9 +10,9 @@ use std::io::Read;
 
 /// A literal or a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Token(u32);
+pub(crate) struct DecodedToken(u32);
 
-impl Token {
+impl DecodedToken {
     const MATCH: u32 = 1 << 31;
     const LONG_FORM: u32 = 1 << 30;
 
@@ -60,7 +60,7 @@ impl Token {
 
 /// The header of a dynamic block. What follows from other fields is not in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DynamicHeader {
+pub(crate) struct DynamicBlockHeader {
     /// The code lengths of literals, lengths and the end of the block: 257 to 286.
     pub(crate) literals: Vec<u8>,
     /// The code lengths of distances: 1 to 30.
@@ -81,12 +81,12 @@ pub(crate) enum BlockKind {
     /// Tokens in the fixed code.
     Fixed,
     /// Tokens in a code of its own.
-    Dynamic(Box<DynamicHeader>),
+    Dynamic(Box<DynamicBlockHeader>),
 }
 
 /// The beginning of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Block {
+pub(crate) struct DeflateBlock {
     /// Whether it is the last of the stream.
     pub(crate) is_final: bool,
     /// Its kind and header.
@@ -97,7 +97,7 @@ pub(crate) struct Block {
     pub(crate) token_offset: u64,
 }
 
-impl Block {
+impl DeflateBlock {
     /// Whether this is what a flush writes: a stored block without content that is not the last.
     pub(crate) fn is_flush(&self) -> bool {
         !self.is_final && matches!(self.kind, BlockKind::Stored { length: 0, .. })
@@ -107,8 +107,8 @@ impl Block {
 /// Reads the header of a dynamic block, after its three bits of type.
 pub(crate) fn read_dynamic<R: Read>(
     input: &mut BitReader<R>,
-    table: &mut Table,
-) -> Result<DynamicHeader, DeflateError> {
+    table: &mut DecodeTable,
+) -> Result<DynamicBlockHeader, DeflateError> {
     let literal_count = 257 + input.read(5)? as usize;
     let distance_count = 1 + input.read(5)? as usize;
     let listed = 4 + input.read(4)? as u8;
@@ -152,7 +152,7 @@ pub(crate) fn read_dynamic<R: Read>(
     if lengths[END_OF_BLOCK] == 0 {
         return Err(input.error("the code has no symbol for the end of the block"));
     }
-    Ok(DynamicHeader {
+    Ok(DynamicBlockHeader {
         literals: lengths,
         distances,
         runs,

@@ -4,7 +4,7 @@ use crate::symbols::LONGEST_CODE;
 
 /// A symbol, or a link to a second table for codes that are longer than the first table's index.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Entry {
+pub(crate) struct DecodeEntry {
     /// The symbol, or the index of the second table.
     pub(crate) value: u16,
     /// The length of the code; of a link, the number of bits that the whole code can have at most.
@@ -16,8 +16,8 @@ pub(crate) struct Entry {
 
 /// Decodes the symbols of one code.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
-    entries: Vec<Entry>,
+pub(crate) struct DecodeTable {
+    entries: Vec<DecodeEntry>,
     index_bits: u32,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Table {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct InvalidCode;
 
-impl Table {
+impl DecodeTable {
     /// Builds the table of the canonical code with these lengths. Codes of up to `index_bits` bits
     /// are decoded in one step.
     ///
@@ -50,7 +50,7 @@ impl Table {
         }
         self.index_bits = index_bits;
         self.entries.clear();
-        self.entries.resize(1 << index_bits, Entry::default());
+        self.entries.resize(1 << index_bits, DecodeEntry::default());
         let mut next = [0_u32; LONGEST_CODE + 1];
         for length in 1..LONGEST_CODE {
             next[length + 1] = (next[length] + counts[length]) << 1;
@@ -69,7 +69,7 @@ impl Table {
                 let code = next[length as usize];
                 next[length as usize] += 1;
                 let reversed = code.reverse_bits() >> (32 - length);
-                let entry = Entry {
+                let entry = DecodeEntry {
                     value: symbol as u16,
                     bits: length as u8,
                     is_link: false,
@@ -119,20 +119,21 @@ impl Table {
             room *= 2;
             count = counts[(self.index_bits + bits) as usize];
         }
-        let link = Entry {
+        let link = DecodeEntry {
             value: self.entries.len() as u16,
             bits: (self.index_bits + bits) as u8,
             is_link: true,
         };
         self.entries[reversed as usize & ((1 << self.index_bits) - 1)] = link;
         let length = self.entries.len();
-        self.entries.resize(length + (1 << bits), Entry::default());
+        self.entries
+            .resize(length + (1 << bits), DecodeEntry::default());
     }
 
     /// The entry of the next symbol, whose `bits` are to be consumed. An entry with 0 bits means
     /// that no code begins with these bits.
     #[inline]
-    pub(crate) fn decode(&self, bits: u64) -> Entry {
+    pub(crate) fn decode(&self, bits: u64) -> DecodeEntry {
         let index = bits as usize & ((1 << self.index_bits) - 1);
         let entry = self.entries[index];
         if !entry.is_link {
@@ -151,7 +152,7 @@ fn first_code(counts: &[u32; 16], length: u32) -> u32 {
 }
 
 /// Writes `entry` to all indexes whose low `length` bits are `code`.
-fn fill(entries: &mut [Entry], code: u32, length: u32, entry: Entry) {
+fn fill(entries: &mut [DecodeEntry], code: u32, length: u32, entry: DecodeEntry) {
     for slot in entries[code as usize..].iter_mut().step_by(1 << length) {
         *slot = entry;
     }
@@ -163,7 +164,7 @@ mod tests {
     use crate::symbols::{FIXED_LITERAL_LENGTHS, canonical_codes};
 
     fn check(lengths: &[u8], index_bits: u32) {
-        let mut table = Table::default();
+        let mut table = DecodeTable::default();
         table.build(lengths, index_bits).unwrap();
         let mut codes = vec![0; lengths.len()];
         canonical_codes(lengths, &mut codes);
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_is_not_a_prefix_code_is_rejected() {
-        let mut table = Table::default();
+        let mut table = DecodeTable::default();
         for lengths in [&[1_u8, 1, 1][..], &[2, 2], &[1, 2], &[2]] {
             assert_eq!(table.build(lengths, 9), Err(InvalidCode), "{lengths:?}");
         }

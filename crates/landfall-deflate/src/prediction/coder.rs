@@ -58,12 +58,12 @@ pub(super) trait BitCoder {
 
 /// The interval that both directions keep.
 #[derive(Debug, Clone, Copy)]
-struct Interval {
+struct CodeInterval {
     low: u64,
     high: u64,
 }
 
-impl Interval {
+impl CodeInterval {
     const ALL: Self = Self {
         low: 0,
         high: u64::MAX,
@@ -97,7 +97,7 @@ impl Interval {
 /// Writes coded bits.
 #[derive(Debug, Clone)]
 pub(super) struct BitEncoder {
-    interval: Interval,
+    interval: CodeInterval,
     bytes: Vec<u8>,
     is_used: bool,
 }
@@ -105,7 +105,7 @@ pub(super) struct BitEncoder {
 impl BitEncoder {
     pub(super) fn new() -> Self {
         Self {
-            interval: Interval::ALL,
+            interval: CodeInterval::ALL,
             bytes: Vec::new(),
             is_used: false,
         }
@@ -142,7 +142,7 @@ impl BitCoder for BitEncoder {
 /// The state of a decoder, without the bytes that it reads.
 #[derive(Debug, Clone)]
 pub(super) struct DecoderState {
-    interval: Interval,
+    interval: CodeInterval,
     value: u64,
     /// The number of bytes that were read. It counts zeros after the last byte.
     read: usize,
@@ -154,7 +154,7 @@ const AHEAD: usize = 8;
 impl DecoderState {
     pub(super) fn new() -> Self {
         Self {
-            interval: Interval::ALL,
+            interval: CodeInterval::ALL,
             value: 0,
             read: 0,
         }

@@ -3,7 +3,7 @@
 use super::coder::{BitCoder, Probability, code_tree};
 use crate::encoder::huffman::{MAX_BITS, MAX_HEADER_BITS, Ties, code_lengths};
 use crate::error::DeflateError;
-use crate::inflate::{DynamicHeader, Token, run_shape};
+use crate::inflate::{DecodedToken, DynamicBlockHeader, run_shape};
 use crate::symbols::{
     DISTANCE_SYMBOLS, END_OF_BLOCK, FIRST_LENGTH_SYMBOL, LENGTH_CODE_ORDER, LENGTH_CODE_SYMBOLS,
     LITERAL_SYMBOLS, distance_symbol, length_index,
@@ -11,14 +11,14 @@ use crate::symbols::{
 
 /// How often each symbol occurs.
 #[derive(Debug, Clone)]
-pub(super) struct SymbolCounts {
+pub(super) struct TokenCounts {
     literals: [u32; LITERAL_SYMBOLS],
     distances: [u32; DISTANCE_SYMBOLS],
 }
 
-impl SymbolCounts {
+impl TokenCounts {
     /// The symbols of these tokens and of the end of the block.
-    pub(super) fn of_block(tokens: &[Token]) -> Self {
+    pub(super) fn of_block(tokens: &[DecodedToken]) -> Self {
         let mut counts = Self {
             literals: [0; LITERAL_SYMBOLS],
             distances: [0; DISTANCE_SYMBOLS],
@@ -78,9 +78,9 @@ impl HeaderModel {
     pub(super) fn code<C: BitCoder>(
         &mut self,
         coder: &mut C,
-        counts: &SymbolCounts,
-        actual: Option<&DynamicHeader>,
-    ) -> Result<DynamicHeader, DeflateError> {
+        counts: &TokenCounts,
+        actual: Option<&DynamicBlockHeader>,
+    ) -> Result<DynamicBlockHeader, DeflateError> {
         let literals = actual.map_or(&[][..], |header| &header.literals);
         let literals = self.code_lengths(coder, 0, &counts.literals, literals, END_OF_BLOCK + 1);
         let distances = actual.map_or(&[][..], |header| &header.distances);
@@ -111,7 +111,7 @@ impl HeaderModel {
             let number = listed.saturating_sub(4);
             run_lengths_listed = 4 + code_tree(coder, number, 4, &mut self.listed);
         }
-        Ok(DynamicHeader {
+        Ok(DynamicBlockHeader {
             literals,
             distances,
             runs,
@@ -152,7 +152,7 @@ impl HeaderModel {
         &mut self,
         coder: &mut C,
         lengths: &[u8],
-        actual: Option<&DynamicHeader>,
+        actual: Option<&DynamicBlockHeader>,
     ) -> Result<Vec<(u8, u8)>, DeflateError> {
         let mut runs = Vec::with_capacity(lengths.len());
         let mut at = 0;

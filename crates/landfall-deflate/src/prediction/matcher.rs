@@ -16,14 +16,14 @@ const HASHES: usize = 1 << 15;
 
 /// A match that the window offers. Its length is 0 if there is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct WindowMatch {
     pub(super) length: usize,
     pub(super) distance: usize,
 }
 
 /// The plain bytes around the current position, and the chains of earlier positions.
 #[derive(Debug, Clone)]
-pub(super) struct Matcher {
+pub(super) struct MatchSearch {
     spec: PredictionSpec,
     data: Vec<u8>,
     /// The index in `data` of the current position.
@@ -38,7 +38,7 @@ pub(super) struct Matcher {
     previous: Box<[u32; WINDOW]>,
 }
 
-impl Matcher {
+impl MatchSearch {
     /// An empty window.
     pub(super) fn new(spec: PredictionSpec) -> Self {
         Self {
@@ -131,9 +131,9 @@ impl Matcher {
     }
 
     /// The distances of earlier positions with the same hash, the nearest first.
-    fn chain(&self, index: usize) -> Chain<'_> {
+    fn chain(&self, index: usize) -> MatchChain<'_> {
         let number = self.number(index);
-        Chain {
+        MatchChain {
             previous: &self.previous,
             number,
             next: self.hash(index).map_or(number, |hash| self.heads[hash]),
@@ -143,27 +143,27 @@ impl Matcher {
     }
 
     /// Searches the longest match at the current position, of which the nearest.
-    pub(super) fn search(&mut self) -> Found {
+    pub(super) fn search(&mut self) -> WindowMatch {
         self.search_at(self.at, 0)
     }
 
     /// Searches a match one byte after the current position, where there is one of `length` bytes.
     /// Returns only matches that are at least as long.
-    pub(super) fn search_next(&mut self, length: usize) -> Found {
+    pub(super) fn search_next(&mut self, length: usize) -> WindowMatch {
         if length >= usize::from(self.spec.lazy_length) || self.ahead().len() <= length {
-            return Found::default();
+            return WindowMatch::default();
         }
         self.search_at(self.at + 1, length)
     }
 
-    fn search_at(&mut self, index: usize, before: usize) -> Found {
+    fn search_at(&mut self, index: usize, before: usize) -> WindowMatch {
         self.insert_up_to(index);
         let longest = (self.data.len() - index).min(LONGEST_MATCH);
         let mut steps = 1_usize << self.spec.chain_log;
         if before >= usize::from(self.spec.good_length) {
             steps = (steps >> 2).max(1);
         }
-        let mut best = Found::default();
+        let mut best = WindowMatch::default();
         let mut shortest = before.max(usize::from(self.spec.hashed_bytes));
         if longest < shortest {
             return best;
@@ -178,7 +178,7 @@ impl Matcher {
             }
             let length = common_length(behind, ahead);
             if length >= shortest {
-                best = Found { length, distance };
+                best = WindowMatch { length, distance };
                 if length >= usize::from(self.spec.nice_length) || length == longest {
                     break;
                 }
@@ -206,7 +206,7 @@ impl Matcher {
 }
 
 /// Iterates over a chain.
-struct Chain<'a> {
+struct MatchChain<'a> {
     previous: &'a [u32; WINDOW],
     number: u32,
     next: u32,
@@ -215,7 +215,7 @@ struct Chain<'a> {
     limit: u32,
 }
 
-impl Iterator for Chain<'_> {
+impl Iterator for MatchChain<'_> {
     type Item = usize;
 
     #[inline]

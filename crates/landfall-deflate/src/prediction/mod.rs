@@ -12,7 +12,7 @@
 //!
 //! 1. `coder`: the arithmetic coder;
 //! 2. `matcher`: the matches that the window offers; `spec`: its parameters;
-//! 3. `model`: tokens; `blocks`: blocks; `lengths`: headers of dynamic blocks;
+//! 3. `model`: tokens; `blocks`: blocks; `lengths`: headers of dynamic blocks; `state`: all three;
 //! 4. `writer` and `reader`: the two directions; `output`: writes blocks.
 
 mod blocks;
@@ -23,30 +23,9 @@ mod model;
 mod output;
 mod reader;
 mod spec;
+mod state;
 mod writer;
 
 pub(crate) use reader::TokenReader;
 pub(crate) use spec::PredictionSpec;
 pub(crate) use writer::TokenWriter;
-
-use blocks::BlockModel;
-use lengths::HeaderModel;
-use model::TokenModel;
-
-/// Everything that is learned from the streams of a file.
-#[derive(Debug, Clone)]
-struct Model {
-    tokens: TokenModel,
-    blocks: BlockModel,
-    headers: HeaderModel,
-}
-
-impl Model {
-    fn new() -> Self {
-        Self {
-            tokens: TokenModel::new(),
-            blocks: BlockModel::new(),
-            headers: HeaderModel::new(),
-        }
-    }
-}

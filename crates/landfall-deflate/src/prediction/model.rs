@@ -1,9 +1,9 @@
 //! The model of tokens: which token follows, given the matches that the window offers.
 
 use super::coder::{BitCoder, NumberModel, Probability, code_tree};
-use super::matcher::{Found, Matcher};
+use super::matcher::{MatchSearch, WindowMatch};
 use crate::error::DeflateError;
-use crate::inflate::Token;
+use crate::inflate::DecodedToken;
 use crate::symbols::{LONGEST_MATCH, SHORTEST_MATCH, WINDOW};
 
 /// The classes of match lengths, and the first length of each. Class 0 is no match.
@@ -32,7 +32,7 @@ const DISTANCE_CLASSES: usize = 4;
 
 /// The token before, as far as it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Before {
+enum PreviousToken {
     Match,
     /// A literal although there was a match.
     SkippedMatch,
@@ -42,9 +42,9 @@ enum Before {
 /// What is learned about tokens.
 #[derive(Debug, Clone)]
 pub(super) struct TokenModel {
-    before: Before,
+    before: PreviousToken,
     /// The match at the current position, if it was searched already.
-    found: Option<Found>,
+    found: Option<WindowMatch>,
     is_match: Vec<Probability>,
     is_longest: Vec<Probability>,
     lengths: Vec<[Probability; 256]>,
@@ -58,7 +58,7 @@ pub(super) struct TokenModel {
 impl TokenModel {
     pub(super) fn new() -> Self {
         Self {
-            before: Before::Literal,
+            before: PreviousToken::Literal,
             found: None,
             is_match: vec![
                 Probability::EVEN;
@@ -77,7 +77,7 @@ impl TokenModel {
     /// Forgets what does not apply to the next token any more: it is in another stream, or follows
     /// a stored block.
     pub(super) fn interrupt(&mut self) {
-        self.before = Before::Literal;
+        self.before = PreviousToken::Literal;
         self.found = None;
     }
 
@@ -86,14 +86,14 @@ impl TokenModel {
     pub(super) fn code<C: BitCoder>(
         &mut self,
         coder: &mut C,
-        matcher: &mut Matcher,
-        actual: Token,
-    ) -> Result<Token, DeflateError> {
+        matcher: &mut MatchSearch,
+        actual: DecodedToken,
+    ) -> Result<DecodedToken, DeflateError> {
         let here = match self.found.take() {
             Some(found) => found,
             None => matcher.search(),
         };
-        let mut next = Found::default();
+        let mut next = WindowMatch::default();
         if here.length > 0 {
             next = matcher.search_next(here.length);
         }
@@ -105,13 +105,13 @@ impl TokenModel {
         if !is_match {
             self.found = (next.length > 0).then_some(next);
             self.before = if here.length > 0 {
-                Before::SkippedMatch
+                PreviousToken::SkippedMatch
             } else {
-                Before::Literal
+                PreviousToken::Literal
             };
-            return Ok(Token::literal(matcher.ahead()[0]));
+            return Ok(DecodedToken::literal(matcher.ahead()[0]));
         }
-        self.before = Before::Match;
+        self.before = PreviousToken::Match;
         let (length, distance) = actual.as_match().unwrap_or((SHORTEST_MATCH, 1));
         let mut coded_length = here.length;
         if here.length == 0 || !coder.code(length == here.length, &mut self.is_longest[shared]) {
@@ -128,9 +128,9 @@ impl TokenModel {
             return Err(DeflateError::Recipe("a match begins before the stream"));
         }
         Ok(if is_long_form {
-            Token::matched_in_long_form(distance)
+            DecodedToken::matched_in_long_form(distance)
         } else {
-            Token::matched(coded_length, distance)
+            DecodedToken::matched(coded_length, distance)
         })
     }
 
@@ -139,8 +139,8 @@ impl TokenModel {
     fn code_distance<C: BitCoder>(
         &mut self,
         coder: &mut C,
-        matcher: &mut Matcher,
-        here: Found,
+        matcher: &mut MatchSearch,
+        here: WindowMatch,
         length: usize,
         distance: usize,
     ) -> Result<usize, DeflateError> {
@@ -179,7 +179,7 @@ fn distance_class(distance: usize) -> usize {
     usize::from(distance > 256) + usize::from(distance > 4096) + usize::from(distance > 16384)
 }
 
-fn comparison(here: Found, next: Found) -> usize {
+fn comparison(here: WindowMatch, next: WindowMatch) -> usize {
     match next.length {
         0 => 0,
         length => 1 + (length - here.length).min(2),

@@ -1,7 +1,7 @@
 //! Writes blocks from tokens and headers.
 
 use crate::bits::BitWriter;
-use crate::inflate::{DynamicHeader, Token, run_shape};
+use crate::inflate::{DecodedToken, DynamicBlockHeader, run_shape};
 use crate::symbols::{
     DISTANCES, END_OF_BLOCK, FIRST_LENGTH_SYMBOL, FIXED_DISTANCE_LENGTHS, FIXED_LITERAL_LENGTHS,
     LENGTH_CODE_ORDER, LENGTH_CODE_SYMBOLS, LENGTHS, LONGEST_MATCH, canonical_codes,
@@ -10,29 +10,29 @@ use crate::symbols::{
 
 /// The code of one symbol.
 #[derive(Debug, Clone, Copy, Default)]
-struct Code {
+struct SymbolCode {
     bits: u16,
     length: u8,
 }
 
 /// The codes of a block.
 #[derive(Debug)]
-pub(super) struct BlockCodes {
-    literals: [Code; 288],
-    distances: [Code; 32],
+pub(super) struct OutputCodes {
+    literals: [SymbolCode; 288],
+    distances: [SymbolCode; 32],
 }
 
-fn assign<const N: usize>(lengths: &[u8]) -> [Code; N] {
+fn assign<const N: usize>(lengths: &[u8]) -> [SymbolCode; N] {
     let mut bits = [0; N];
     canonical_codes(lengths, &mut bits);
-    let mut codes = [Code::default(); N];
+    let mut codes = [SymbolCode::default(); N];
     for (code, (&bits, &length)) in codes.iter_mut().zip(bits.iter().zip(lengths)) {
-        *code = Code { bits, length };
+        *code = SymbolCode { bits, length };
     }
     codes
 }
 
-impl BlockCodes {
+impl OutputCodes {
     /// The codes of fixed blocks.
     pub(super) fn fixed() -> Self {
         Self {
@@ -42,7 +42,7 @@ impl BlockCodes {
     }
 
     /// The codes of a dynamic block.
-    pub(super) fn dynamic(header: &DynamicHeader) -> Self {
+    pub(super) fn dynamic(header: &DynamicBlockHeader) -> Self {
         Self {
             literals: assign(&header.literals),
             distances: assign(&header.distances),
@@ -50,7 +50,7 @@ impl BlockCodes {
     }
 
     /// Writes tokens.
-    pub(super) fn write_tokens(&self, tokens: &[Token], out: &mut BitWriter) {
+    pub(super) fn write_tokens(&self, tokens: &[DecodedToken], out: &mut BitWriter) {
         for token in tokens {
             let Some((length, distance)) = token.as_match() else {
                 put(self.literals[usize::from(token.byte())], out);
@@ -78,12 +78,12 @@ impl BlockCodes {
     }
 }
 
-fn put(code: Code, out: &mut BitWriter) {
+fn put(code: SymbolCode, out: &mut BitWriter) {
     out.write(u32::from(code.bits), u32::from(code.length));
 }
 
 /// Writes the header of a dynamic block, after its type.
-pub(super) fn write_dynamic(header: &DynamicHeader, out: &mut BitWriter) {
+pub(super) fn write_dynamic(header: &DynamicBlockHeader, out: &mut BitWriter) {
     out.write(header.literals.len() as u32 - 257, 5);
     out.write(header.distances.len() as u32 - 1, 5);
     out.write(u32::from(header.run_lengths_listed) - 4, 4);
@@ -91,7 +91,7 @@ pub(super) fn write_dynamic(header: &DynamicHeader, out: &mut BitWriter) {
     for &symbol in &LENGTH_CODE_ORDER[..listed.min(LENGTH_CODE_SYMBOLS)] {
         out.write(u32::from(header.run_lengths[usize::from(symbol)]), 3);
     }
-    let codes: [Code; LENGTH_CODE_SYMBOLS] = assign(&header.run_lengths);
+    let codes: [SymbolCode; LENGTH_CODE_SYMBOLS] = assign(&header.run_lengths);
     for &(symbol, extra) in &header.runs {
         put(codes[usize::from(symbol)], out);
         out.write(u32::from(extra), run_shape(symbol).0);

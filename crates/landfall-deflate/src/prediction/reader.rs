@@ -1,19 +1,19 @@
 //! Rebuilds streams from their plain bytes and the coded deviations.
 
-use super::Model;
 use super::blocks::{BlockStart, PART_BYTES, PART_TOKENS, PartEnd};
 use super::coder::DecoderState;
-use super::lengths::SymbolCounts;
-use super::matcher::{LOOKAHEAD, Matcher};
-use super::output::{BlockCodes, write_dynamic, write_padding, write_stored};
+use super::lengths::TokenCounts;
+use super::matcher::{LOOKAHEAD, MatchSearch};
+use super::output::{OutputCodes, write_dynamic, write_padding, write_stored};
 use super::spec::PredictionSpec;
+use super::state::PredictionModel;
 use crate::bits::BitWriter;
 use crate::error::DeflateError;
-use crate::inflate::Token;
+use crate::inflate::DecodedToken;
 
 /// Where the reader is in its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum ReaderStage {
     /// Between two blocks.
     Header,
     /// In a stored block with `left` more bytes.
@@ -30,17 +30,17 @@ enum Stage {
 #[derive(Debug)]
 pub(crate) struct TokenReader {
     coder: DecoderState,
-    model: Model,
-    matcher: Option<Matcher>,
-    stage: Stage,
+    model: PredictionModel,
+    matcher: Option<MatchSearch>,
+    stage: ReaderStage,
     /// The number of plain bytes from the current position to the end of the stream.
     left: u64,
     start: BlockStart,
     is_final: bool,
     /// The codes of the block, once they are known.
-    codes: Option<BlockCodes>,
+    codes: Option<OutputCodes>,
     /// The tokens of the current part, and the number of their plain bytes.
-    tokens: Vec<Token>,
+    tokens: Vec<DecodedToken>,
     part_bytes: usize,
 }
 
@@ -48,9 +48,9 @@ impl TokenReader {
     pub(crate) fn new() -> Self {
         Self {
             coder: DecoderState::new(),
-            model: Model::new(),
+            model: PredictionModel::new(),
             matcher: None,
-            stage: Stage::End,
+            stage: ReaderStage::End,
             left: 0,
             start: BlockStart::Fixed,
             is_final: false,
@@ -69,10 +69,10 @@ impl TokenReader {
     pub(crate) fn begin(&mut self, spec: PredictionSpec, plain_size: u64) {
         match &mut self.matcher {
             Some(matcher) => matcher.restart(spec),
-            None => self.matcher = Some(Matcher::new(spec)),
+            None => self.matcher = Some(MatchSearch::new(spec)),
         }
         self.model.tokens.interrupt();
-        self.stage = Stage::Header;
+        self.stage = ReaderStage::Header;
         self.left = plain_size;
     }
 
@@ -99,7 +99,7 @@ impl TokenReader {
 
     /// Ends the stream with these padding bits, after all plain bytes were taken.
     pub(crate) fn finish(&mut self, padding: u8, out: &mut BitWriter) -> Result<(), DeflateError> {
-        if self.stage != Stage::End {
+        if self.stage != ReaderStage::End {
             return Err(DeflateError::Recipe("its deviations end early"));
         }
         write_padding(padding, out);
@@ -109,12 +109,12 @@ impl TokenReader {
     /// Takes one step. Returns whether another is possible without more plain bytes.
     fn advance(
         &mut self,
-        matcher: &mut Matcher,
+        matcher: &mut MatchSearch,
         deviations: &[u8],
         out: &mut BitWriter,
     ) -> Result<bool, DeflateError> {
         match self.stage {
-            Stage::Header => {
+            ReaderStage::Header => {
                 let mut coder = self.coder.decoder(deviations);
                 let blocks = &mut self.model.blocks;
                 (self.start, self.is_final) = blocks.code_start(&mut coder, self.start, false);
@@ -122,19 +122,19 @@ impl TokenReader {
                 self.begin_block(out)?;
                 Ok(true)
             }
-            Stage::Stored { left } => {
+            ReaderStage::Stored { left } => {
                 let count = left.min(matcher.ahead().len());
                 out.write_bytes(&matcher.ahead()[..count]);
                 matcher.skip(count);
                 self.left -= count as u64;
                 self.model.tokens.interrupt();
-                self.stage = Stage::Stored { left: left - count };
+                self.stage = ReaderStage::Stored { left: left - count };
                 if left == count {
                     self.end_block()?;
                 }
                 Ok(left == count)
             }
-            Stage::PartStart => {
+            ReaderStage::PartStart => {
                 let mut end = PartEnd::Limit;
                 if !self.is_final {
                     let mut coder = self.coder.decoder(deviations);
@@ -142,17 +142,17 @@ impl TokenReader {
                     coder.check()?;
                 }
                 self.part_bytes = 0;
-                self.stage = Stage::Part { end };
+                self.stage = ReaderStage::Part { end };
                 Ok(true)
             }
-            Stage::Part { end } => self.decode_tokens(end, matcher, deviations, out),
-            Stage::End if matcher.ahead().is_empty() => Ok(false),
-            Stage::End => Err(DeflateError::Recipe("its deviations end early")),
+            ReaderStage::Part { end } => self.decode_tokens(end, matcher, deviations, out),
+            ReaderStage::End if matcher.ahead().is_empty() => Ok(false),
+            ReaderStage::End => Err(DeflateError::Recipe("its deviations end early")),
         }
     }
 
     fn begin_block(&mut self, out: &mut BitWriter) -> Result<(), DeflateError> {
-        self.stage = Stage::PartStart;
+        self.stage = ReaderStage::PartStart;
         self.codes = None;
         match self.start {
             BlockStart::Stored { length, padding } => {
@@ -160,13 +160,13 @@ impl TokenReader {
                     return Err(DeflateError::Recipe("a stored block is too long"));
                 }
                 write_stored(self.is_final, length, padding, out);
-                self.stage = Stage::Stored {
+                self.stage = ReaderStage::Stored {
                     left: usize::from(length),
                 };
             }
             BlockStart::Fixed => {
                 out.write(u32::from(self.is_final) | 1 << 1, 3);
-                self.codes = Some(BlockCodes::fixed());
+                self.codes = Some(OutputCodes::fixed());
             }
             BlockStart::Dynamic => out.write(u32::from(self.is_final) | 2 << 1, 3),
         }
@@ -174,9 +174,9 @@ impl TokenReader {
     }
 
     fn end_block(&mut self) -> Result<(), DeflateError> {
-        self.stage = Stage::Header;
+        self.stage = ReaderStage::Header;
         if self.is_final {
-            self.stage = Stage::End;
+            self.stage = ReaderStage::End;
             if self.left > 0 {
                 return Err(DeflateError::Recipe("the final block is too short"));
             }
@@ -189,7 +189,7 @@ impl TokenReader {
     fn decode_tokens(
         &mut self,
         end: PartEnd,
-        matcher: &mut Matcher,
+        matcher: &mut MatchSearch,
         deviations: &[u8],
         out: &mut BitWriter,
     ) -> Result<bool, DeflateError> {
@@ -217,7 +217,7 @@ impl TokenReader {
             let token = self
                 .model
                 .tokens
-                .code(&mut coder, matcher, Token::literal(0))?;
+                .code(&mut coder, matcher, DecodedToken::literal(0))?;
             coder.check()?;
             matcher.advance(token.length());
             self.left -= token.length() as u64;
@@ -227,16 +227,16 @@ impl TokenReader {
         let codes = match &mut self.codes {
             Some(codes) => codes,
             None => {
-                let counts = SymbolCounts::of_block(&self.tokens);
+                let counts = TokenCounts::of_block(&self.tokens);
                 let header = self.model.headers.code(&mut coder, &counts, None)?;
                 coder.check()?;
                 write_dynamic(&header, out);
-                self.codes.insert(BlockCodes::dynamic(&header))
+                self.codes.insert(OutputCodes::dynamic(&header))
             }
         };
         codes.write_tokens(&self.tokens, out);
         self.tokens.clear();
-        self.stage = Stage::PartStart;
+        self.stage = ReaderStage::PartStart;
         if is_end {
             codes.write_end(out);
             self.end_block()?;

@@ -1,6 +1,6 @@
 //! The parameters of a prediction.
 
-use crate::inflate::Token;
+use crate::inflate::DecodedToken;
 use crate::symbols::WINDOW;
 
 /// How an encoder seems to search matches. What is not here, such as whether it is lazy, the model
@@ -80,7 +80,7 @@ impl PredictionSpec {
     ];
 
     /// These parameters with the window that the tokens need.
-    pub(super) fn for_tokens(mut self, tokens: &[Token]) -> Self {
+    pub(super) fn for_tokens(mut self, tokens: &[DecodedToken]) -> Self {
         let mut matches = tokens.iter().filter_map(|token| token.as_match());
         self.uses_whole_window = matches.any(|(_, distance)| distance > USUAL_DISTANCE);
         self

@@ -1,13 +1,13 @@
 //! Codes the tokens of streams.
 
-use super::Model;
 use super::blocks::{BlockStart, PART_BYTES, PART_TOKENS, PartEnd};
 use super::coder::BitEncoder;
-use super::lengths::SymbolCounts;
-use super::matcher::{LOOKAHEAD, Matcher};
+use super::lengths::TokenCounts;
+use super::matcher::{LOOKAHEAD, MatchSearch};
 use super::spec::PredictionSpec;
+use super::state::PredictionModel;
 use crate::error::DeflateError;
-use crate::inflate::{Block, BlockKind, Piece, Token};
+use crate::inflate::{BlockKind, DecodedToken, DeflateBlock, InflatedPiece};
 use std::collections::VecDeque;
 
 /// The smallest stream for which parameters are chosen again.
@@ -17,7 +17,7 @@ const COMPARED_BYTES: u64 = 96 << 10;
 
 /// Where the writer is in its stream.
 #[derive(Debug)]
-enum Stage {
+enum WriterStage {
     /// Between two blocks.
     Header,
     /// In a stored block with `left` more bytes.
@@ -36,18 +36,18 @@ enum Stage {
 #[derive(Debug)]
 pub(crate) struct TokenWriter {
     coder: BitEncoder,
-    model: Model,
+    model: PredictionModel,
     spec: Option<PredictionSpec>,
-    matcher: Option<Matcher>,
-    stage: Stage,
+    matcher: Option<MatchSearch>,
+    stage: WriterStage,
     /// The block that the stage is in.
-    block: Option<Block>,
+    block: Option<DeflateBlock>,
     /// Whether the current part is the first of its block.
     is_first_part: bool,
     /// The blocks that have not begun yet.
-    blocks: VecDeque<Block>,
+    blocks: VecDeque<DeflateBlock>,
     /// The tokens of the current part and those after it.
-    tokens: Vec<Token>,
+    tokens: Vec<DecodedToken>,
     /// The number of tokens of the stream before `tokens`.
     tokens_before: u64,
     /// Whether `tokens` are the last.
@@ -58,10 +58,10 @@ impl TokenWriter {
     pub(crate) fn new() -> Self {
         Self {
             coder: BitEncoder::new(),
-            model: Model::new(),
+            model: PredictionModel::new(),
             spec: None,
             matcher: None,
-            stage: Stage::Header,
+            stage: WriterStage::Header,
             block: None,
             is_first_part: true,
             blocks: VecDeque::new(),
@@ -83,7 +83,10 @@ impl TokenWriter {
 
     /// Begins a stream with this beginning, which is passed to `write` afterwards. Returns the
     /// parameters that suit it.
-    pub(crate) fn begin(&mut self, prefix: &Piece<'_>) -> Result<PredictionSpec, DeflateError> {
+    pub(crate) fn begin(
+        &mut self,
+        prefix: &InflatedPiece<'_>,
+    ) -> Result<PredictionSpec, DeflateError> {
         let spec = match self.spec {
             Some(spec) if prefix.plain.len() < CHOSEN_BYTES => spec,
             _ => choose(prefix)?,
@@ -96,10 +99,10 @@ impl TokenWriter {
         self.spec = Some(spec);
         match &mut self.matcher {
             Some(matcher) => matcher.restart(spec),
-            None => self.matcher = Some(Matcher::new(spec)),
+            None => self.matcher = Some(MatchSearch::new(spec)),
         }
         self.model.tokens.interrupt();
-        self.stage = Stage::Header;
+        self.stage = WriterStage::Header;
         self.blocks.clear();
         self.tokens.clear();
         self.tokens_before = 0;
@@ -107,7 +110,7 @@ impl TokenWriter {
     }
 
     /// Codes the next piece of the stream.
-    pub(crate) fn write(&mut self, piece: &Piece<'_>) -> Result<(), DeflateError> {
+    pub(crate) fn write(&mut self, piece: &InflatedPiece<'_>) -> Result<(), DeflateError> {
         if let Some(matcher) = &mut self.matcher {
             matcher.extend(piece.plain);
         }
@@ -121,16 +124,16 @@ impl TokenWriter {
     /// Takes one step. Returns whether another is possible without more plain bytes.
     fn advance(&mut self) -> Result<bool, DeflateError> {
         match self.stage {
-            Stage::Header => Ok(self.begin_block()),
-            Stage::Stored { left } => Ok(self.skip_stored(left)),
-            Stage::PartStart { tokens, plain } => Ok(self.begin_part(tokens, plain)),
-            Stage::Part {
+            WriterStage::Header => Ok(self.begin_block()),
+            WriterStage::Stored { left } => Ok(self.skip_stored(left)),
+            WriterStage::PartStart { tokens, plain } => Ok(self.begin_part(tokens, plain)),
+            WriterStage::Part {
                 coded,
                 count,
                 is_end,
             } => {
                 let coded = self.code_tokens(coded, count)?;
-                self.stage = Stage::Part {
+                self.stage = WriterStage::Part {
                     coded,
                     count,
                     is_end,
@@ -151,10 +154,10 @@ impl TokenWriter {
         let blocks = &mut self.model.blocks;
         blocks.code_start(&mut self.coder, start, block.is_final);
         self.stage = match start {
-            BlockStart::Stored { length, .. } => Stage::Stored {
+            BlockStart::Stored { length, .. } => WriterStage::Stored {
                 left: usize::from(length),
             },
-            BlockStart::Fixed | BlockStart::Dynamic => Stage::PartStart {
+            BlockStart::Fixed | BlockStart::Dynamic => WriterStage::PartStart {
                 tokens: 0,
                 plain: 0,
             },
@@ -171,9 +174,9 @@ impl TokenWriter {
         let count = left.min(matcher.ahead().len());
         matcher.skip(count);
         self.model.tokens.interrupt();
-        self.stage = Stage::Stored { left: left - count };
+        self.stage = WriterStage::Stored { left: left - count };
         if left == count {
-            self.stage = Stage::Header;
+            self.stage = WriterStage::Header;
         }
         left == count
     }
@@ -194,13 +197,13 @@ impl TokenWriter {
         } else if end == Some(tokens) {
             PartEnd::Tokens(tokens)
         } else {
-            self.stage = Stage::PartStart { tokens, plain };
+            self.stage = WriterStage::PartStart { tokens, plain };
             return false;
         };
         if self.block.as_ref().is_some_and(|block| !block.is_final) {
             self.model.blocks.code_end(&mut self.coder, part_end);
         }
-        self.stage = Stage::Part {
+        self.stage = WriterStage::Part {
             coded: 0,
             count: tokens,
             is_end: part_end != PartEnd::Limit,
@@ -226,13 +229,13 @@ impl TokenWriter {
     }
 
     fn end_part(&mut self, count: usize, is_end: bool) -> Result<(), DeflateError> {
-        if let Some(Block {
+        if let Some(DeflateBlock {
             kind: BlockKind::Dynamic(header),
             ..
         }) = &self.block
             && self.is_first_part
         {
-            let counts = SymbolCounts::of_block(&self.tokens[..count]);
+            let counts = TokenCounts::of_block(&self.tokens[..count]);
             let headers = &mut self.model.headers;
             headers.code(&mut self.coder, &counts, Some(header))?;
         }
@@ -240,9 +243,9 @@ impl TokenWriter {
         self.tokens.drain(..count);
         self.tokens_before += count as u64;
         self.stage = if is_end {
-            Stage::Header
+            WriterStage::Header
         } else {
-            Stage::PartStart {
+            WriterStage::PartStart {
                 tokens: 0,
                 plain: 0,
             }
@@ -252,7 +255,7 @@ impl TokenWriter {
 }
 
 /// The parameters that suit the beginning of a stream best, or nearly as well as slower ones.
-fn choose(prefix: &Piece<'_>) -> Result<PredictionSpec, DeflateError> {
+fn choose(prefix: &InflatedPiece<'_>) -> Result<PredictionSpec, DeflateError> {
     let beginning = cut(prefix);
     let mut best: Option<(u64, PredictionSpec)> = None;
     for candidate in PredictionSpec::CANDIDATES {
@@ -270,13 +273,13 @@ fn choose(prefix: &Piece<'_>) -> Result<PredictionSpec, DeflateError> {
 }
 
 /// The first blocks of a piece, about as many as are compared.
-fn cut<'a>(piece: &Piece<'a>) -> Piece<'a> {
-    let is_after = |block: &Block| block.plain_offset >= COMPARED_BYTES;
+fn cut<'a>(piece: &InflatedPiece<'a>) -> InflatedPiece<'a> {
+    let is_after = |block: &DeflateBlock| block.plain_offset >= COMPARED_BYTES;
     let Some(count) = piece.blocks.iter().position(is_after) else {
         return *piece;
     };
     let end = &piece.blocks[count];
-    Piece {
+    InflatedPiece {
         plain_offset: piece.plain_offset,
         plain: &piece.plain[..end.plain_offset as usize],
         blocks: &piece.blocks[..count],

@@ -1,11 +1,11 @@
 //! Rebuilds one member of a stream.
 
 use crate::bits::BitWriter;
-use crate::container::{Checksum, Container};
 use crate::encoder::Encoder;
 use crate::error::DeflateError;
+use crate::framing::{PlainChecksum, StreamFormat};
 use crate::prediction::TokenReader;
-use crate::recipe::{FlushRun, Member, Method};
+use crate::recipe_format::{FlushRun, RebuildMethod, StreamMember};
 
 /// Takes the compressed bytes.
 pub(super) type Sink<'a> = dyn FnMut(&[u8]) -> Result<(), DeflateError> + 'a;
@@ -20,8 +20,8 @@ pub(super) struct MemberWriter {
     /// The number of plain bytes to come.
     left: u64,
     is_complete: bool,
-    container: Container,
-    checksum: Checksum,
+    format: StreamFormat,
+    checksum: PlainChecksum,
     trailer: Option<[u8; 8]>,
     padding: u8,
     out: BitWriter,
@@ -29,10 +29,14 @@ pub(super) struct MemberWriter {
 
 impl MemberWriter {
     /// Begins a member, whose header is already written.
-    pub(super) fn new(member: &Member, container: Container, tokens: &mut TokenReader) -> Self {
+    pub(super) fn new(
+        member: &StreamMember,
+        format: StreamFormat,
+        tokens: &mut TokenReader,
+    ) -> Self {
         let encoder = match member.method {
-            Method::Replay(spec) => Some(spec.start()),
-            Method::Predict(spec) => {
+            RebuildMethod::Replay(spec) => Some(spec.start()),
+            RebuildMethod::Predict(spec) => {
                 tokens.begin(spec, member.plain_size);
                 None
             }
@@ -43,8 +47,8 @@ impl MemberWriter {
             since_flush: 0,
             left: member.plain_size,
             is_complete: false,
-            container,
-            checksum: Checksum::new(container),
+            format,
+            checksum: PlainChecksum::new(format),
             trailer: member.trailer,
             padding: member.padding,
             out: BitWriter::default(),
@@ -59,7 +63,7 @@ impl MemberWriter {
     /// The trailer after the deflate stream.
     pub(super) fn trailer(&mut self) -> &[u8] {
         let trailer = self.trailer.get_or_insert(self.checksum.trailer());
-        &trailer[..self.container.trailer_bytes()]
+        &trailer[..self.format.trailer_bytes()]
     }
 
     /// How many plain bytes one call of `write` may get: up to the next flush, or all.

@@ -1,7 +1,7 @@
 //! Streams are rebuilt as they were.
 
 use super::*;
-use crate::Container;
+use crate::StreamFormat;
 
 /// The names of the encoders that a recipe has.
 fn names(recipe: &Recipe) -> Vec<String> {
@@ -19,7 +19,7 @@ fn streams_of_unknown_encoders() {
             let plain = [text(length, 7), noise(length / 10, 3)].concat();
             let stream = gzip(&plain, level);
             let recipe = round_trip(&stream);
-            assert_eq!(recipe.container(), Container::Gzip);
+            assert_eq!(recipe.format(), StreamFormat::Gzip);
             assert_eq!(plain_of(&stream), plain);
         }
     }
@@ -31,11 +31,11 @@ fn other_framings() {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), Compression::new(6));
     encoder.write_all(&plain).unwrap();
     let stream = encoder.finish().unwrap();
-    assert_eq!(round_trip(&stream).container(), Container::Zlib);
+    assert_eq!(round_trip(&stream).format(), StreamFormat::Zlib);
     let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), Compression::new(6));
     encoder.write_all(&plain).unwrap();
     let stream = encoder.finish().unwrap();
-    assert_eq!(round_trip(&stream).container(), Container::Raw);
+    assert_eq!(round_trip(&stream).format(), StreamFormat::Raw);
 }
 
 #[test]

@@ -1,28 +1,29 @@
 //! Writes a recipe while a stream is read.
 
+use super::member::StreamMember;
+use super::recipe::{Recipe, VERSION};
 use super::wire::{put_bytes, put_number};
-use super::{Member, Recipe, VERSION};
-use crate::container::{Container, Trailing};
 use crate::error::DeflateError;
+use crate::framing::{StreamFormat, TrailingBytes};
 
 /// Collects the members of a recipe.
 #[derive(Debug)]
 pub(crate) struct RecipeBuilder {
-    container: Container,
+    format: StreamFormat,
     /// The encoded members, without `last`.
     members: Vec<u8>,
     /// The member before `last`.
-    before: Option<Member>,
+    before: Option<StreamMember>,
     /// The last member, and how many equal ones follow it.
-    last: Option<(Member, u64)>,
+    last: Option<(StreamMember, u64)>,
     plain_size: u64,
 }
 
 impl RecipeBuilder {
     /// A builder for a stream with this framing.
-    pub(crate) fn new(container: Container) -> Self {
+    pub(crate) fn new(format: StreamFormat) -> Self {
         Self {
-            container,
+            format,
             members: Vec::new(),
             before: None,
             last: None,
@@ -36,7 +37,7 @@ impl RecipeBuilder {
     }
 
     /// Adds the next member.
-    pub(crate) fn add(&mut self, member: Member) {
+    pub(crate) fn add(&mut self, member: StreamMember) {
         self.plain_size += member.plain_size;
         match &mut self.last {
             Some((last, repeats)) if *last == member => *repeats += 1,
@@ -50,7 +51,7 @@ impl RecipeBuilder {
     fn write_last(&mut self) {
         if let Some((last, repeats)) = self.last.take() {
             let before = self.before.as_ref();
-            last.write(before, repeats, self.container, &mut self.members);
+            last.write(before, repeats, self.format, &mut self.members);
             self.before = Some(last);
         }
     }
@@ -59,11 +60,11 @@ impl RecipeBuilder {
     pub(crate) fn finish(
         mut self,
         compressed_size: u64,
-        trailing: &Trailing,
+        trailing: &TrailingBytes,
         deviations: &[u8],
     ) -> Result<Recipe, DeflateError> {
         self.write_last();
-        let mut bytes = vec![VERSION, self.container.to_byte()];
+        let mut bytes = vec![VERSION, self.format.to_byte()];
         put_number(self.plain_size, &mut bytes);
         put_number(compressed_size, &mut bytes);
         put_bytes(&self.members, &mut bytes);

@@ -1,6 +1,6 @@
 //! Reads what is around the deflate streams of a file.
 
-use super::Container;
+use super::format::StreamFormat;
 use crate::bits::BitReader;
 use crate::error::DeflateError;
 use std::io::Read;
@@ -19,7 +19,7 @@ const RESERVED: u8 = 0xe0;
 
 /// The bytes after the last member.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Trailing {
+pub(crate) struct TrailingBytes {
     /// The number of zero bytes directly after the last member.
     pub(crate) zeros: u64,
     /// The bytes after them.
@@ -28,20 +28,20 @@ pub(crate) struct Trailing {
 
 /// Reads the framing of one file.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Framing {
-    container: Container,
+pub(crate) struct FramingReader {
+    format: StreamFormat,
 }
 
-impl Framing {
+impl FramingReader {
     /// Detects the framing at the beginning of a file.
     pub(crate) fn detect<R: Read>(input: &mut BitReader<R>) -> Result<Self, DeflateError> {
-        let container = Container::detect(input.peek_bytes(3)?);
-        Ok(Self { container })
+        let format = StreamFormat::detect(input.peek_bytes(3)?);
+        Ok(Self { format })
     }
 
     /// The framing that was detected.
-    pub(crate) fn container(self) -> Container {
-        self.container
+    pub(crate) fn format(self) -> StreamFormat {
+        self.format
     }
 
     /// Whether another member follows. Other bytes after a member are trailing bytes.
@@ -49,7 +49,7 @@ impl Framing {
         self,
         input: &mut BitReader<R>,
     ) -> Result<bool, DeflateError> {
-        Ok(self.container == Container::Gzip
+        Ok(self.format == StreamFormat::Gzip
             && matches!(*input.peek_bytes(4)?, [0x1f, 0x8b, 8, flags] if flags & RESERVED == 0))
     }
 
@@ -60,20 +60,20 @@ impl Framing {
         header: &mut Vec<u8>,
     ) -> Result<(), DeflateError> {
         header.clear();
-        match self.container {
-            Container::Raw => Ok(()),
-            Container::Zlib => copy(input, 2, header),
-            Container::Gzip => read_gzip_header(input, header),
+        match self.format {
+            StreamFormat::Raw => Ok(()),
+            StreamFormat::Zlib => copy(input, 2, header),
+            StreamFormat::Gzip => read_gzip_header(input, header),
         }
     }
 
-    /// Reads the trailer of a member into the first [`Container::trailer_bytes`] bytes.
+    /// Reads the trailer of a member into the first [`StreamFormat::trailer_bytes`] bytes.
     pub(crate) fn read_trailer<R: Read>(
         self,
         input: &mut BitReader<R>,
     ) -> Result<[u8; 8], DeflateError> {
         let mut trailer = [0; 8];
-        for byte in &mut trailer[..self.container.trailer_bytes()] {
+        for byte in &mut trailer[..self.format.trailer_bytes()] {
             *byte = input.byte()?;
         }
         Ok(trailer)
@@ -81,8 +81,10 @@ impl Framing {
 }
 
 /// Reads everything up to the end of a file.
-pub(crate) fn read_trailing<R: Read>(input: &mut BitReader<R>) -> Result<Trailing, DeflateError> {
-    let mut trailing = Trailing::default();
+pub(crate) fn read_trailing<R: Read>(
+    input: &mut BitReader<R>,
+) -> Result<TrailingBytes, DeflateError> {
+    let mut trailing = TrailingBytes::default();
     while !input.peek_bytes(1)?.is_empty() {
         input.set_mark();
         let mut bytes = input.bytes(4096)?;
@@ -161,13 +163,13 @@ fn copy_text<R: Read>(input: &mut BitReader<R>, header: &mut Vec<u8>) -> Result<
 mod tests {
     use super::*;
 
-    fn framing_of(bytes: &[u8]) -> (Container, Vec<u8>, Result<Vec<u8>, DeflateError>) {
+    fn framing_of(bytes: &[u8]) -> (StreamFormat, Vec<u8>, Result<Vec<u8>, DeflateError>) {
         let mut input = BitReader::new(bytes);
-        let framing = Framing::detect(&mut input).unwrap();
+        let framing = FramingReader::detect(&mut input).unwrap();
         let mut header = Vec::new();
         let read = framing.read_header(&mut input, &mut header);
         let rest = read.and_then(|()| Ok(input.peek_bytes(100)?.to_vec()));
-        (framing.container(), header, rest)
+        (framing.format(), header, rest)
     }
 
     #[test]
@@ -176,26 +178,26 @@ mod tests {
         gzip.extend(b"\x03\x00abcname\0comment\0hc");
         let length = gzip.len();
         gzip.extend(b"rest");
-        let (container, header, rest) = framing_of(&gzip);
-        assert_eq!(container, Container::Gzip);
+        let (format, header, rest) = framing_of(&gzip);
+        assert_eq!(format, StreamFormat::Gzip);
         assert_eq!(header, gzip[..length]);
         assert_eq!(rest.unwrap(), b"rest");
         assert!(framing_of(&gzip[..length - 1]).2.is_err());
-        let (container, header, rest) = framing_of(b"\x78\x9crest");
+        let (format, header, rest) = framing_of(b"\x78\x9crest");
         assert_eq!(
-            (container, header.as_slice()),
-            (Container::Zlib, &b"\x78\x9c"[..])
+            (format, header.as_slice()),
+            (StreamFormat::Zlib, &b"\x78\x9c"[..])
         );
         assert_eq!(rest.unwrap(), b"rest");
-        assert_eq!(framing_of(b"\x4b\x04\x00").0, Container::Raw);
+        assert_eq!(framing_of(b"\x4b\x04\x00").0, StreamFormat::Raw);
     }
 
     #[test]
     fn zeros_and_other_bytes_after_the_last_member_are_kept() {
         let bytes = [&[0; 9000][..], b"tail\0"].concat();
         let mut input = BitReader::new(bytes.as_slice());
-        let framing = Framing {
-            container: Container::Gzip,
+        let framing = FramingReader {
+            format: StreamFormat::Gzip,
         };
         assert!(!framing.has_next_member(&mut input).unwrap());
         let trailing = read_trailing(&mut input).unwrap();

@@ -1,6 +1,6 @@
 //! The checksums of gzip (CRC-32) and zlib (Adler-32).
 
-use super::Container;
+use super::format::StreamFormat;
 
 /// Tables for eight bytes at a time: `TABLES[n][b]` is the CRC of byte `b` and `n` zero bytes.
 static TABLES: [[u32; 256]; 8] = {
@@ -68,18 +68,18 @@ fn adler32(adler: u32, bytes: &[u8]) -> u32 {
 
 /// The checksum and length of the plain bytes of one member.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Checksum {
-    container: Container,
+pub(crate) struct PlainChecksum {
+    format: StreamFormat,
     sum: u32,
     length: u32,
 }
 
-impl Checksum {
+impl PlainChecksum {
     /// The checksum of no bytes.
-    pub(crate) fn new(container: Container) -> Self {
-        let sum = u32::from(container == Container::Zlib);
+    pub(crate) fn new(format: StreamFormat) -> Self {
+        let sum = u32::from(format == StreamFormat::Zlib);
         Self {
-            container,
+            format,
             sum,
             length: 0,
         }
@@ -87,18 +87,18 @@ impl Checksum {
 
     /// Adds the next plain bytes.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
-        match self.container {
-            Container::Gzip => self.sum = crc32(self.sum, bytes),
-            Container::Zlib => self.sum = adler32(self.sum, bytes),
-            Container::Raw => {}
+        match self.format {
+            StreamFormat::Gzip => self.sum = crc32(self.sum, bytes),
+            StreamFormat::Zlib => self.sum = adler32(self.sum, bytes),
+            StreamFormat::Raw => {}
         }
         self.length = self.length.wrapping_add(bytes.len() as u32);
     }
 
-    /// The trailer that a correct member has; its first [`Container::trailer_bytes`] bytes.
+    /// The trailer that a correct member has; its first [`StreamFormat::trailer_bytes`] bytes.
     pub(crate) fn trailer(&self) -> [u8; 8] {
         let mut trailer = [0; 8];
-        if self.container == Container::Zlib {
+        if self.format == StreamFormat::Zlib {
             trailer[..4].copy_from_slice(&self.sum.to_be_bytes());
         } else {
             trailer[..4].copy_from_slice(&self.sum.to_le_bytes());

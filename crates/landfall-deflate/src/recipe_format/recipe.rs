@@ -1,22 +1,13 @@
-//! The recipe: everything about a compressed stream that does not follow from its plain bytes.
-//!
-//! Its encoding is frozen; `docs/reference/recipes.md` has it byte by byte.
+//! The recipe of a stream, as its encoded form.
 
-mod build;
-mod member;
-mod wire;
-
-pub(crate) use build::RecipeBuilder;
-pub(crate) use member::{FlushList, FlushRun, Member, MemberReader, Method};
-
-use crate::container::{Container, LONGEST_TRAILING, Trailing};
+use super::member::{MemberReader, MemberTotals, RebuildMethod};
+use super::wire::RecipeCursor;
 use crate::error::DeflateError;
-use member::MemberTotals;
+use crate::framing::{LONGEST_TRAILING, StreamFormat, TrailingBytes};
 use std::ops::Range;
-use wire::Cursor;
 
 /// The version of the encoding.
-const VERSION: u8 = 1;
+pub(super) const VERSION: u8 = 1;
 /// The most plain bytes for each compressed byte: a match of 258 bytes in two bits.
 const LARGEST_EXPANSION: u64 = 1032;
 
@@ -28,12 +19,12 @@ const LARGEST_EXPANSION: u64 = 1032;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipe {
     bytes: Vec<u8>,
-    container: Container,
+    format: StreamFormat,
     plain_size: u64,
     compressed_size: u64,
     member_count: u64,
     members: Range<usize>,
-    trailing: Trailing,
+    trailing: TrailingBytes,
     deviations: Range<usize>,
 }
 
@@ -57,14 +48,14 @@ impl Recipe {
     /// [`DeflateError::Recipe`] if the bytes are not a recipe of a known version, name an encoder
     /// that is not known, or contradict themselves.
     pub fn parse(bytes: Vec<u8>) -> Result<Self, DeflateError> {
-        let mut cursor = Cursor {
+        let mut cursor = RecipeCursor {
             at: 0,
             end: bytes.len(),
         };
         if cursor.byte(&bytes)? != VERSION {
             return Err(DeflateError::Recipe("its version is not supported"));
         }
-        let container = Container::from_byte(cursor.byte(&bytes)?)
+        let format = StreamFormat::from_byte(cursor.byte(&bytes)?)
             .ok_or(DeflateError::Recipe("the framing is unknown"))?;
         let plain_size = cursor.number(&bytes)?;
         let compressed_size = cursor.number(&bytes)?;
@@ -74,7 +65,7 @@ impl Recipe {
         let length = cursor.length(&bytes, usize::MAX)?;
         let members = cursor.at..cursor.at + length;
         cursor.at = members.end;
-        let trailing = Trailing {
+        let trailing = TrailingBytes {
             zeros: cursor.number(&bytes)?,
             bytes: cursor.bytes(&bytes, LONGEST_TRAILING)?.to_vec(),
         };
@@ -85,7 +76,7 @@ impl Recipe {
         }
         let mut recipe = Self {
             bytes,
-            container,
+            format,
             plain_size,
             compressed_size,
             member_count: 0,
@@ -102,7 +93,7 @@ impl Recipe {
         let mut reader = self.member_reader();
         while let Some((member, repeats)) = reader.next_run(&self.bytes)? {
             totals
-                .add(member, repeats, self.container)
+                .add(member, repeats, self.format)
                 .filter(|()| totals.smallest <= self.compressed_size)
                 .ok_or(DeflateError::Recipe("it expands too much"))?;
         }
@@ -119,7 +110,7 @@ impl Recipe {
                 "the sizes of its members are not its size",
             ));
         }
-        if totals.members == 0 || self.container != Container::Gzip && totals.members > 1 {
+        if totals.members == 0 || self.format != StreamFormat::Gzip && totals.members > 1 {
             return Err(DeflateError::Recipe("the number of members is invalid"));
         }
         self.member_count = totals.members;
@@ -137,8 +128,8 @@ impl Recipe {
     }
 
     /// The framing of the stream.
-    pub fn container(&self) -> Container {
-        self.container
+    pub fn format(&self) -> StreamFormat {
+        self.format
     }
 
     /// The number of plain bytes of all members.
@@ -158,19 +149,19 @@ impl Recipe {
 
     /// The encoders that wrote the stream, in the order of their first members.
     pub fn encoders(&self) -> Vec<EncoderShare> {
-        let mut shares: Vec<(Method, EncoderShare)> = Vec::new();
+        let mut shares: Vec<(RebuildMethod, EncoderShare)> = Vec::new();
         let mut reader = self.member_reader();
         while let Ok(Some((member, repeats))) = reader.next_run(&self.bytes) {
             let known = shares.iter_mut().find(|(method, share)| {
                 *method == member.method
-                    || !share.is_replayed && matches!(member.method, Method::Predict(_))
+                    || !share.is_replayed && matches!(member.method, RebuildMethod::Predict(_))
             });
             let (_, share) = match known {
                 Some(known) => known,
                 None => {
                     let share = EncoderShare {
                         name: member.method.to_string(),
-                        is_replayed: matches!(member.method, Method::Replay(_)),
+                        is_replayed: matches!(member.method, RebuildMethod::Replay(_)),
                         members: 0,
                         plain_bytes: 0,
                     };
@@ -187,15 +178,15 @@ impl Recipe {
 
     /// A reader of the members, for the bytes of this recipe.
     pub(crate) fn member_reader(&self) -> MemberReader {
-        let cursor = Cursor {
+        let cursor = RecipeCursor {
             at: self.members.start,
             end: self.members.end,
         };
-        MemberReader::new(cursor, self.container)
+        MemberReader::new(cursor, self.format)
     }
 
     /// The bytes after the last member.
-    pub(crate) fn trailing(&self) -> &Trailing {
+    pub(crate) fn trailing(&self) -> &TrailingBytes {
         &self.trailing
     }
 

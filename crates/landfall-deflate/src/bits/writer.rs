@@ -1,8 +1,4 @@
-//! Reads and writes bits, least significant first (RFC 1951, section 3.1.1).
-
-mod reader;
-
-pub(crate) use reader::BitReader;
+//! The writer of bits.
 
 /// Collects bits and appends whole bytes to `bytes`. The owner of the writer takes finished bytes
 /// away as often as it likes; an encoder only appends.

@@ -23,14 +23,14 @@ pub(crate) fn put_bytes(bytes: &[u8], to: &mut Vec<u8>) {
 
 /// A position in the bytes of a recipe.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Cursor {
+pub(crate) struct RecipeCursor {
     /// The next byte.
     pub(crate) at: usize,
     /// The byte after the last.
     pub(crate) end: usize,
 }
 
-impl Cursor {
+impl RecipeCursor {
     /// Whether all bytes were read.
     pub(crate) fn is_at_end(&self) -> bool {
         self.at == self.end
@@ -101,7 +101,7 @@ mod tests {
         for number in [0, 1, 0x7f, 0x80, 0x3fff, 0x4000, 1 << 62, u64::MAX] {
             let mut bytes = Vec::new();
             put_number(number, &mut bytes);
-            let mut cursor = Cursor {
+            let mut cursor = RecipeCursor {
                 at: 0,
                 end: bytes.len(),
             };
@@ -110,7 +110,7 @@ mod tests {
         }
         let too_large = [0xff; 9].into_iter().chain([2]).collect::<Vec<_>>();
         for bytes in [&[0x80_u8, 0][..], &[0x80], &[0xff; 10], &too_large] {
-            let mut cursor = Cursor {
+            let mut cursor = RecipeCursor {
                 at: 0,
                 end: bytes.len(),
             };

@@ -1,9 +1,9 @@
 //! The description of one member of a stream, and its encoding.
 
-use super::wire::{Cursor, put_bytes, put_number};
-use crate::container::{Container, LONGEST_HEADER};
+use super::wire::{RecipeCursor, put_bytes, put_number};
 use crate::encoder::EncoderSpec;
 use crate::error::DeflateError;
+use crate::framing::{LONGEST_HEADER, StreamFormat};
 use crate::prediction::PredictionSpec;
 
 /// What follows the flags of a member.
@@ -24,14 +24,14 @@ const FLUSH_BYTES: u64 = 4;
 
 /// How a deflate stream is rebuilt from its plain bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Method {
+pub(crate) enum RebuildMethod {
     /// An encoder that writes the stream as it is.
     Replay(EncoderSpec),
     /// Tokens relative to a prediction.
     Predict(PredictionSpec),
 }
 
-impl Method {
+impl RebuildMethod {
     fn to_bytes(self) -> Vec<u8> {
         match self {
             Self::Replay(spec) => spec.to_bytes(),
@@ -47,7 +47,7 @@ impl Method {
     }
 }
 
-impl std::fmt::Display for Method {
+impl std::fmt::Display for RebuildMethod {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Replay(spec) => spec.fmt(f),
@@ -87,11 +87,11 @@ impl FlushList {
 
 /// One member, or several equal ones in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Member {
+pub(crate) struct StreamMember {
     /// The header before the deflate stream.
     pub(crate) header: Vec<u8>,
     /// How the deflate stream is rebuilt.
-    pub(crate) method: Method,
+    pub(crate) method: RebuildMethod,
     /// The number of plain bytes.
     pub(crate) plain_size: u64,
     /// The flushes of a replayed encoder.
@@ -102,14 +102,14 @@ pub(crate) struct Member {
     pub(crate) padding: u8,
 }
 
-impl Member {
+impl StreamMember {
     /// The smallest number of compressed bytes that the member can have.
-    fn smallest_size(&self, container: Container) -> Option<u64> {
+    fn smallest_size(&self, format: StreamFormat) -> Option<u64> {
         let flushes = self
             .flushes
             .iter()
             .try_fold(0_u64, |sum, run| sum.checked_add(run.count))?;
-        let fixed = self.header.len() + 2 + container.trailer_bytes();
+        let fixed = self.header.len() + 2 + format.trailer_bytes();
         flushes.checked_mul(FLUSH_BYTES)?.checked_add(fixed as u64)
     }
 
@@ -126,7 +126,7 @@ impl Member {
         &self,
         before: Option<&Self>,
         repeats: u64,
-        container: Container,
+        format: StreamFormat,
         to: &mut Vec<u8>,
     ) {
         let header_before = before.map_or(&[][..], |before| &before.header);
@@ -162,7 +162,7 @@ impl Member {
             }
         }
         if let Some(trailer) = &self.trailer {
-            to.extend_from_slice(&trailer[..container.trailer_bytes()]);
+            to.extend_from_slice(&trailer[..format.trailer_bytes()]);
         }
         if self.padding != 0 {
             to.push(self.padding);
@@ -176,18 +176,18 @@ impl Member {
 /// Reads the members of a recipe, one after the other.
 #[derive(Debug)]
 pub(crate) struct MemberReader {
-    cursor: Cursor,
-    container: Container,
+    cursor: RecipeCursor,
+    format: StreamFormat,
     /// The last member that was read.
-    member: Option<Member>,
+    member: Option<StreamMember>,
     repeats: u64,
 }
 
 impl MemberReader {
-    pub(super) fn new(cursor: Cursor, container: Container) -> Self {
+    pub(super) fn new(cursor: RecipeCursor, format: StreamFormat) -> Self {
         Self {
             cursor,
-            container,
+            format,
             member: None,
             repeats: 0,
         }
@@ -197,7 +197,7 @@ impl MemberReader {
     pub(super) fn next_run(
         &mut self,
         bytes: &[u8],
-    ) -> Result<Option<(&Member, u64)>, DeflateError> {
+    ) -> Result<Option<(&StreamMember, u64)>, DeflateError> {
         if self.cursor.is_at_end() {
             return Ok(None);
         }
@@ -221,9 +221,9 @@ impl MemberReader {
             header.extend_from_slice(rest);
         }
         if flags & METHOD != 0 {
-            method = Method::from_bytes(self.cursor.bytes(bytes, LONGEST_METHOD)?);
+            method = RebuildMethod::from_bytes(self.cursor.bytes(bytes, LONGEST_METHOD)?);
         }
-        let mut member = Member {
+        let mut member = StreamMember {
             header,
             method: method.ok_or(DeflateError::Recipe("an encoder is unknown"))?,
             plain_size: self.cursor.number(bytes)?,
@@ -247,7 +247,7 @@ impl MemberReader {
             }
         }
         if flags & TRAILER != 0 {
-            let count = self.container.trailer_bytes();
+            let count = self.format.trailer_bytes();
             let mut trailer = [0; 8];
             trailer[..count].copy_from_slice(self.cursor.take(bytes, count)?);
             member.trailer = Some(trailer);
@@ -255,8 +255,8 @@ impl MemberReader {
         if flags & PADDING != 0 {
             member.padding = self.cursor.byte(bytes)?;
         }
-        if matches!(member.method, Method::Replay(_)) && member.padding != 0
-            || matches!(member.method, Method::Predict(_)) && !member.flushes.is_empty()
+        if matches!(member.method, RebuildMethod::Replay(_)) && member.padding != 0
+            || matches!(member.method, RebuildMethod::Predict(_)) && !member.flushes.is_empty()
         {
             return Err(DeflateError::Recipe(
                 "a member has a field of another method",
@@ -270,7 +270,10 @@ impl MemberReader {
     }
 
     /// The next member, where equal ones are counted one by one.
-    pub(crate) fn next_member(&mut self, bytes: &[u8]) -> Result<Option<&Member>, DeflateError> {
+    pub(crate) fn next_member(
+        &mut self,
+        bytes: &[u8],
+    ) -> Result<Option<&StreamMember>, DeflateError> {
         if self.repeats > 0 {
             self.repeats -= 1;
             return Ok(self.member.as_ref());
@@ -292,13 +295,13 @@ impl MemberTotals {
     /// Adds `1 + repeats` members; `None` if a sum is too large for any recipe.
     pub(super) fn add(
         &mut self,
-        member: &Member,
+        member: &StreamMember,
         repeats: u64,
-        container: Container,
+        format: StreamFormat,
     ) -> Option<()> {
         let members = repeats.checked_add(1)?;
         let plain = member.plain_size.checked_mul(members)?;
-        let smallest = member.smallest_size(container)?.checked_mul(members)?;
+        let smallest = member.smallest_size(format)?.checked_mul(members)?;
         self.members = self.members.checked_add(members)?;
         self.plain = self.plain.checked_add(plain)?;
         self.smallest = self.smallest.checked_add(smallest)?;

@@ -1,16 +1,8 @@
-//! The framing of deflate streams: gzip members (RFC 1952) and zlib streams (RFC 1950).
-
-mod checksum;
-mod framing;
-
-pub(crate) use checksum::Checksum;
-pub(crate) use framing::{
-    Framing, LONGEST_HEADER, LONGEST_TRAILING, Trailing, gzip_flags, read_trailing,
-};
+//! The kinds of framing.
 
 /// The framing of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Container {
+pub enum StreamFormat {
     /// A deflate stream without framing.
     Raw,
     /// A zlib stream.
@@ -19,7 +11,7 @@ pub enum Container {
     Gzip,
 }
 
-impl Container {
+impl StreamFormat {
     /// The framing that a stream beginning with these bytes has. A raw stream has no signature: it
     /// is what is neither gzip nor zlib.
     pub(crate) fn detect(beginning: &[u8]) -> Self {
@@ -60,6 +52,6 @@ impl Container {
     pub(crate) fn from_byte(byte: u8) -> Option<Self> {
         [Self::Raw, Self::Zlib, Self::Gzip]
             .into_iter()
-            .find(|container| container.to_byte() == byte)
+            .find(|format| format.to_byte() == byte)
     }
 }

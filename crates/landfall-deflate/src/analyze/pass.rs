@@ -1,0 +1,263 @@
+//! Reads a file and writes its recipe.
+
+use super::prefix::{EncoderCandidates, StreamPrefix};
+use super::replay::{EncoderReplay, ExpectedBytes, PlainPiece};
+use crate::bits::BitReader;
+use crate::error::{AnalysisLimits, DeflateError};
+use crate::framing::{FramingReader, PlainChecksum, read_trailing};
+use crate::inflate::{InflatedPiece, Inflater};
+use crate::prediction::{PredictionSpec, TokenWriter};
+use crate::recipe_format::{FlushList, RebuildMethod, Recipe, RecipeBuilder, StreamMember};
+use std::collections::HashSet;
+use std::io::{self, Read};
+
+/// After this many plain bytes, only the most likely encoders go on.
+const AMBIGUOUS_BYTES: u64 = 8 << 20;
+/// How many encoders go on then.
+const MOST_REPLAYS: usize = 2;
+/// The size of a recipe up to which it is not compared with the size of the stream read so far.
+const EXEMPT_BYTES: u64 = 64 << 10;
+
+/// Takes a gzip, zlib or raw deflate stream apart and returns the recipe that rebuilds it from its
+/// plain bytes, which [`PlainReader`](crate::PlainReader) reads.
+///
+/// `open` opens the stream at its beginning. It is called a second time if an encoder that wrote the
+/// beginning exactly did not write all of it.
+///
+/// # Errors
+/// If the stream cannot be read or is not valid, and if the limits are exceeded. A stream with a
+/// [`RecipeTooLarge`](DeflateError::RecipeTooLarge) error is valid, but a recipe is not worth its
+/// size.
+pub fn analyze<R: Read>(
+    mut open: impl FnMut() -> io::Result<R>,
+    limits: &AnalysisLimits,
+) -> Result<Recipe, DeflateError> {
+    // the numbers of members whose tokens are to be predicted
+    let mut predicted = HashSet::new();
+    loop {
+        let known = predicted.len();
+        let mut pass = AnalysisPass::new(open()?, *limits, &mut predicted)?;
+        pass.read_members()?;
+        if pass.predicted.len() == known {
+            return pass.finish();
+        }
+    }
+}
+
+/// How the current deflate stream is described.
+enum MemberStage {
+    /// Its beginning is read.
+    Prefix(Box<StreamPrefix>),
+    /// These encoders have written it exactly so far.
+    Replay(Vec<EncoderReplay>, ExpectedBytes),
+    /// Its tokens are predicted.
+    Predict(PredictionSpec),
+    /// No encoder wrote it, which was noticed too late. The next pass predicts its tokens.
+    Lost,
+}
+
+/// One reading of the file.
+struct AnalysisPass<'a, R> {
+    input: BitReader<R>,
+    framing: FramingReader,
+    limits: AnalysisLimits,
+    predicted: &'a mut HashSet<u64>,
+    inflater: Inflater,
+    candidates: EncoderCandidates,
+    tokens: TokenWriter,
+    recipe: RecipeBuilder,
+    plain_size: u64,
+    /// Whether another pass is needed, so that this one only looks for further members to predict.
+    is_repeated: bool,
+}
+
+impl<'a, R: Read> AnalysisPass<'a, R> {
+    fn new(
+        source: R,
+        limits: AnalysisLimits,
+        predicted: &'a mut HashSet<u64>,
+    ) -> Result<Self, DeflateError> {
+        let mut input = BitReader::new(source);
+        let framing = FramingReader::detect(&mut input)?;
+        Ok(Self {
+            input,
+            framing,
+            limits,
+            predicted,
+            inflater: Inflater::new(),
+            candidates: EncoderCandidates::default(),
+            tokens: TokenWriter::new(),
+            recipe: RecipeBuilder::new(framing.format()),
+            plain_size: 0,
+            is_repeated: false,
+        })
+    }
+
+    fn read_members(&mut self) -> Result<(), DeflateError> {
+        for number in 0.. {
+            if let Some(member) = self.read_member(self.predicted.contains(&number))? {
+                self.recipe.add(member);
+            } else {
+                self.predicted.insert(number);
+                self.is_repeated = true;
+            }
+            self.input.set_mark();
+            if !self.framing.has_next_member(&mut self.input)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Recipe, DeflateError> {
+        let trailing = read_trailing(&mut self.input)?;
+        let compressed_size = self.input.offset();
+        let deviations = self.tokens.finish();
+        let recipe = self
+            .recipe
+            .finish(compressed_size, &trailing, &deviations)?;
+        let size = recipe.as_bytes().len() as u64;
+        if self.limits.is_recipe_too_large(size, compressed_size) {
+            return Err(DeflateError::RecipeTooLarge);
+        }
+        Ok(recipe)
+    }
+
+    /// Reads one member. Returns `None` if the next pass has to predict its tokens.
+    fn read_member(&mut self, is_predicted: bool) -> Result<Option<StreamMember>, DeflateError> {
+        let mut header = Vec::new();
+        self.framing.read_header(&mut self.input, &mut header)?;
+        self.inflater.restart();
+        self.inflater.record_tokens(true);
+        let format = self.framing.format();
+        let mut checksum = PlainChecksum::new(format);
+        let mut stage = MemberStage::Prefix(Box::default());
+        let mut flushes = FlushList::default();
+        let plain_before = self.plain_size;
+        while !self.inflater.is_at_end() {
+            self.input.set_mark();
+            self.inflater.step(&mut self.input)?;
+            let piece = self.inflater.piece();
+            checksum.update(piece.plain);
+            self.plain_size += piece.plain.len() as u64;
+            let positions = flush_positions(&piece);
+            positions.iter().for_each(|position| flushes.add(*position));
+            self.advance(&mut stage, &positions, &header, is_predicted)?;
+            self.check_sizes(&flushes)?;
+        }
+        let read = self.framing.read_trailer(&mut self.input)?;
+        let length = format.trailer_bytes();
+        let is_wrong = read[..length] != checksum.trailer()[..length];
+        let mut member = StreamMember {
+            header,
+            method: match &stage {
+                MemberStage::Replay(replays, _) => RebuildMethod::Replay(replays[0].spec),
+                MemberStage::Predict(spec) => RebuildMethod::Predict(*spec),
+                MemberStage::Prefix(_) | MemberStage::Lost => return Ok(None),
+            },
+            plain_size: self.plain_size - plain_before,
+            flushes: Vec::new(),
+            trailer: is_wrong.then_some(read),
+            padding: 0,
+        };
+        match stage {
+            MemberStage::Replay(replays, _) => {
+                self.candidates.note(Some(replays[0].spec));
+                if !replays[0].writes_empty_blocks() {
+                    member.flushes = flushes.runs;
+                }
+            }
+            _ => {
+                self.candidates.note(None);
+                member.padding = self.inflater.padding();
+            }
+        }
+        Ok(Some(member))
+    }
+
+    /// Describes the last piece of a deflate stream.
+    fn advance(
+        &mut self,
+        stage: &mut MemberStage,
+        flushes: &[u64],
+        header: &[u8],
+        is_predicted: bool,
+    ) -> Result<(), DeflateError> {
+        let piece = self.inflater.piece();
+        let compressed = self.input.since_mark();
+        match stage {
+            MemberStage::Prefix(prefix) => {
+                prefix.extend(&piece, compressed, flushes);
+                if prefix.is_complete() {
+                    *stage = self.choose(std::mem::take(prefix), header, is_predicted)?;
+                    let records = matches!(stage, MemberStage::Predict(_));
+                    self.inflater.record_tokens(records);
+                }
+            }
+            MemberStage::Replay(replays, expected) => {
+                expected.extend(compressed);
+                let plain = PlainPiece {
+                    offset: piece.plain_offset,
+                    bytes: piece.plain,
+                    flushes,
+                    is_last: piece.is_last,
+                };
+                replays.retain_mut(|replay| replay.matches(&plain, expected));
+                if piece.plain_offset > AMBIGUOUS_BYTES {
+                    replays.truncate(MOST_REPLAYS);
+                }
+                expected.forget(replays);
+                if replays.is_empty() {
+                    *stage = MemberStage::Lost;
+                }
+            }
+            MemberStage::Predict(_) => self.tokens.write(&piece)?,
+            MemberStage::Lost => {}
+        }
+        Ok(())
+    }
+
+    /// Chooses how a deflate stream is described.
+    fn choose(
+        &mut self,
+        prefix: Box<StreamPrefix>,
+        header: &[u8],
+        is_predicted: bool,
+    ) -> Result<MemberStage, DeflateError> {
+        if !is_predicted {
+            let replays = self.candidates.matching(&prefix, header);
+            if !replays.is_empty() {
+                let mut expected = prefix.expected;
+                expected.forget(&replays);
+                return Ok(MemberStage::Replay(replays, expected));
+            }
+        }
+        if self.is_repeated {
+            return Ok(MemberStage::Lost);
+        }
+        let piece = prefix.piece();
+        let spec = self.tokens.begin(&piece)?;
+        self.tokens.write(&piece)?;
+        Ok(MemberStage::Predict(spec))
+    }
+
+    fn check_sizes(&self, flushes: &FlushList) -> Result<(), DeflateError> {
+        let limit = self.limits.plain_bytes;
+        if self.plain_size > limit {
+            return Err(DeflateError::PlainTooLarge { limit });
+        }
+        let flush_bytes = 2 * flushes.runs.len() as u64;
+        let size = self.recipe.size() + self.tokens.size() + flush_bytes;
+        let read = self.input.offset();
+        if size > EXEMPT_BYTES && self.limits.is_recipe_too_large(size, read) {
+            return Err(DeflateError::RecipeTooLarge);
+        }
+        Ok(())
+    }
+}
+
+/// The positions of flushes in a piece, in plain bytes from the beginning of its stream.
+fn flush_positions(piece: &InflatedPiece<'_>) -> Vec<u64> {
+    let flushes = piece.blocks.iter().filter(|block| block.is_flush());
+    flushes.map(|block| block.plain_offset).collect()
+}

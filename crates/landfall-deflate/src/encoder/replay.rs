@@ -1,0 +1,39 @@
+//! What an encoder is.
+
+use crate::bits::BitWriter;
+
+/// An encoder at work on one raw deflate stream.
+pub(crate) trait Encoder {
+    /// Compresses `plain`, the next bytes of the stream. How the stream is cut into calls does not
+    /// change the output.
+    fn write(&mut self, plain: &[u8], out: &mut BitWriter);
+
+    /// Ends the current block and appends an empty stored block, as a flush of the original
+    /// program does.
+    fn flush(&mut self, out: &mut BitWriter);
+
+    /// Ends the stream with its final block, and pads to a byte boundary.
+    fn finish(&mut self, out: &mut BitWriter);
+
+    /// Whether `write` appends empty stored blocks by itself, as encoders do that compress pieces of
+    /// a stream in parallel. All empty stored blocks of other encoders come from `flush`.
+    fn writes_empty_blocks(&self) -> bool {
+        false
+    }
+}
+
+/// What is known of a stream before an encoder is chosen: candidates that it rules out need not be
+/// tried.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct StreamHints {
+    /// The extra flags of a gzip header: 2 for the best compression, 4 for the fastest.
+    pub(crate) gzip_extra_flags: Option<u8>,
+    /// The operating system of a gzip header: 255 is written by Go, 3 by programs on Unix.
+    pub(crate) gzip_os: Option<u8>,
+    /// The two bytes of a zlib header: window size and level.
+    pub(crate) zlib_header: Option<[u8; 2]>,
+    /// The longest distance of a match in the beginning of the stream.
+    pub(crate) longest_distance: u32,
+    /// The number of tokens of the first block, if it is neither stored nor the last.
+    pub(crate) first_block_tokens: Option<u64>,
+}

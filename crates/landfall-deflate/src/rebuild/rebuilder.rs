@@ -1,0 +1,136 @@
+//! The driver: members, then trailing bytes.
+
+use super::member::MemberWriter;
+use crate::error::DeflateError;
+use crate::prediction::TokenReader;
+use crate::recipe_format::{MemberReader, Recipe};
+
+use std::io::Write;
+
+/// The most plain bytes that are encoded before the output is passed on.
+const PART_BYTES: usize = 64 << 10;
+
+/// Rebuilds a compressed stream: takes the plain bytes that [`PlainReader`](crate::PlainReader)
+/// returned, in calls of any length, and writes the stream to `W`.
+///
+/// Never writes more bytes than [`Recipe::compressed_size`]. A recipe that does not belong to the
+/// plain bytes leads to an error or to other bytes: compare the digest of what was written.
+pub struct Rebuilder<W> {
+    recipe: Recipe,
+    members: MemberReader,
+    member: Option<MemberWriter>,
+    tokens: TokenReader,
+    output: BoundedSink<W>,
+}
+
+/// The sink and what was written to it.
+struct BoundedSink<W> {
+    sink: W,
+    written: u64,
+    limit: u64,
+}
+
+impl<W: Write> BoundedSink<W> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), DeflateError> {
+        if bytes.len() as u64 > self.limit - self.written {
+            return Err(DeflateError::Plain("the stream becomes too long"));
+        }
+        self.sink.write_all(bytes)?;
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+impl<W: Write> Rebuilder<W> {
+    /// Begins to rebuild a stream.
+    pub fn new(recipe: Recipe, sink: W) -> Self {
+        Self {
+            members: recipe.member_reader(),
+            member: None,
+            tokens: TokenReader::new(),
+            output: BoundedSink {
+                sink,
+                written: 0,
+                limit: recipe.compressed_size(),
+            },
+            recipe,
+        }
+    }
+
+    /// Takes the next plain bytes.
+    ///
+    /// # Errors
+    /// If the sink fails, and [`DeflateError::Plain`] or [`DeflateError::Recipe`] if plain bytes and
+    /// recipe do not belong together.
+    pub fn write(&mut self, mut plain: &[u8]) -> Result<(), DeflateError> {
+        while !plain.is_empty() {
+            let Some(member) = self.open_member()? else {
+                return Err(DeflateError::Plain("there are too many"));
+            };
+            let count = member.next_part().min(PART_BYTES as u64) as usize;
+            let (part, rest) = plain.split_at(plain.len().min(count));
+            plain = rest;
+            self.write_part(part)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the stream and returns the sink.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write), and if plain bytes are missing.
+    pub fn finish(mut self) -> Result<W, DeflateError> {
+        if self.open_member()?.is_some() {
+            return Err(DeflateError::Plain("some are missing"));
+        }
+        if !self.tokens.is_at_end(self.recipe.deviations()) {
+            return Err(DeflateError::Recipe(
+                "it has more deviations than the stream",
+            ));
+        }
+        let trailing = self.recipe.trailing();
+        let zeros = [0; 4096];
+        let mut left = trailing.zeros;
+        while left > 0 {
+            let count = left.min(zeros.len() as u64);
+            self.output.write(&zeros[..count as usize])?;
+            left -= count;
+        }
+        self.output.write(&trailing.bytes)?;
+        if self.output.written < self.output.limit {
+            return Err(DeflateError::Plain("the stream became too short"));
+        }
+        Ok(self.output.sink)
+    }
+
+    /// The member that needs the next plain byte, or `None` after the last one. Members without
+    /// plain bytes are written on the way.
+    fn open_member(&mut self) -> Result<Option<&mut MemberWriter>, DeflateError> {
+        while self.member.is_none() {
+            let Some(member) = self.members.next_member(self.recipe.as_bytes())? else {
+                return Ok(None);
+            };
+            self.output.write(&member.header)?;
+            let format = self.recipe.format();
+            self.member = Some(MemberWriter::new(member, format, &mut self.tokens));
+            self.write_part(&[])?;
+        }
+        Ok(self.member.as_mut())
+    }
+
+    /// Passes plain bytes to the current member, and ends it if they are its last.
+    fn write_part(&mut self, plain: &[u8]) -> Result<(), DeflateError> {
+        let Some(member) = &mut self.member else {
+            return Ok(());
+        };
+        let deviations = self.recipe.deviations();
+        member.write(plain, &mut self.tokens, deviations, &mut |bytes| {
+            self.output.write(bytes)
+        })?;
+        if member.is_complete() {
+            self.output.write(member.trailer())?;
+            self.member = None;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,12 @@
+//! The recipe: everything about a compressed stream that does not follow from its plain bytes.
+//!
+//! Its encoding is frozen; `docs/reference/recipes.md` has it byte by byte.
+
+mod build;
+mod member;
+mod recipe;
+mod wire;
+
+pub(crate) use build::RecipeBuilder;
+pub(crate) use member::{FlushList, FlushRun, MemberReader, RebuildMethod, StreamMember};
+pub use recipe::{EncoderShare, Recipe};
