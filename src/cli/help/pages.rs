@@ -55,6 +55,7 @@ pages! {
     "podman": "how-to/platforms/podman.md",
     "proxies": "how-to/proxies.md",
     "push": "how-to/push.md",
+    "recipes": "reference/recipes.md",
     "remote": "how-to/remote.md",
     "report": "reference/report.md",
     "rewrite": "how-to/rewrite.md",
