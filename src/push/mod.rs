@@ -23,6 +23,7 @@ mod manifests;
 mod missing;
 mod names;
 mod omitted;
+mod omitted_blob;
 mod options;
 mod outcome;
 mod plan;

@@ -2,6 +2,7 @@
 //! before the first byte, mounted from there like other blobs, and downloaded if mounts are
 //! refused.
 
+use super::omitted_blob::OmittedBlob;
 use super::plan::Delivery;
 use super::problem::{Problem, ProblemKind};
 use super::references::{References, fetch_references};
@@ -26,15 +27,6 @@ pub struct Omitted {
     pub(crate) references: References,
     /// The help text of the message if the registry lacks one of them.
     pub advice: String,
-}
-
-/// An omitted blob that a delivery needs.
-pub(super) struct OmittedBlob<'a> {
-    pub(super) blob: Descriptor,
-    /// The deliveries that need it.
-    stops: Vec<usize>,
-    /// Repositories that may have it.
-    candidates: Vec<&'a str>,
 }
 
 /// The deliveries that are still to be made.

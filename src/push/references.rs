@@ -1,7 +1,7 @@
 //! Blobs that recipes of the bundle use and that no file contains. If the registry has them, as it
 //! does when an older bundle was delivered to it, they are downloaded before the first upload.
 
-use super::omitted::OmittedBlob;
+use super::omitted_blob::OmittedBlob;
 use super::uploader::Uploader;
 use futures_util::StreamExt as _;
 use landfall_bundle::RebuiltBlobs;

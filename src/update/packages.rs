@@ -1,7 +1,7 @@
 //! Finds newer versions of pinned packages in the sources of their machine.
 
 use super::state::UpdateRun;
-use super::versions::{Candidates, VersionCandidate};
+use super::versions::{VersionCandidate, VersionCandidates};
 use landfall_item::manifest::UpdatableVersion;
 use landfall_item::{
     OfferedVersion, PackageVersions, PinnedPackage, ResolveError, VersionSource, newer_packages,
@@ -14,7 +14,7 @@ impl UpdateRun<'_> {
     pub(super) async fn find_packages(
         &self,
         slots: &[UpdatableVersion],
-    ) -> BTreeMap<usize, Candidates> {
+    ) -> BTreeMap<usize, VersionCandidates> {
         let mut candidates = BTreeMap::new();
         let numbered: Vec<(usize, &UpdatableVersion)> = slots.iter().enumerate().collect();
         // All slots of one entry belong to one machine, so its indexes are searched once for all.

@@ -20,8 +20,8 @@ pub(super) struct VersionCandidate {
     pub(super) source: Option<String>,
 }
 
-/// Candidates, the newest first, or why they are unknown.
-pub(super) type Candidates = Result<Vec<VersionCandidate>, ResolveError>;
+/// The versions that may be taken, the newest first, or the reason why they are unknown.
+pub(super) type VersionCandidates = Result<Vec<VersionCandidate>, ResolveError>;
 
 impl UpdateRun<'_> {
     /// Moves every version to the newest one that can be used.
@@ -74,7 +74,7 @@ impl UpdateRun<'_> {
     }
 
     /// The versions to which each slot may move.
-    async fn find_candidates(&self, slots: &[UpdatableVersion]) -> Vec<Candidates> {
+    async fn find_candidates(&self, slots: &[UpdatableVersion]) -> Vec<VersionCandidates> {
         let versions = self.find_versions(slots).await;
         let mut packages = self.find_packages(slots).await;
         slots
@@ -275,7 +275,7 @@ impl UpdateRun<'_> {
 }
 
 /// The versions of a source that the policy of `slot` allows, the newest first.
-fn newer_versions(slot: &UpdatableVersion, versions: Vec<String>) -> Candidates {
+fn newer_versions(slot: &UpdatableVersion, versions: Vec<String>) -> VersionCandidates {
     let versions = versions.into_iter().map(|version| match &slot.versions {
         Ok(VersionSource::Document(_)) => written_like(&slot.current, &version),
         // a tag or chart version exists only as it is written

@@ -12,11 +12,11 @@ pub(super) type Schedule = Vec<(usize, usize)>;
 
 /// Lets two actors pass in the order of a schedule.
 pub(super) struct Gate {
-    turns: Mutex<Turns>,
+    turns: Mutex<ScheduleTurns>,
     changed: Notify,
 }
 
-struct Turns {
+struct ScheduleTurns {
     schedule: VecDeque<(usize, usize)>,
     is_done: [bool; 2],
     /// How often each actor has passed.
@@ -28,7 +28,7 @@ struct Turns {
 impl Gate {
     pub(super) fn new(schedule: &Schedule, killed_at: [usize; 2]) -> Arc<Gate> {
         let schedule = schedule.iter().copied().collect();
-        let turns = Turns {
+        let turns = ScheduleTurns {
             schedule,
             is_done: [false; 2],
             passed: [0; 2],

@@ -1,0 +1,12 @@
+//! A blob that the content of a push does not include.
+
+use landfall_model::Descriptor;
+
+/// An omitted blob that a delivery needs.
+pub(super) struct OmittedBlob<'a> {
+    pub(super) blob: Descriptor,
+    /// The deliveries that need it.
+    pub(super) stops: Vec<usize>,
+    /// Repositories that may have it.
+    pub(super) candidates: Vec<&'a str>,
+}
