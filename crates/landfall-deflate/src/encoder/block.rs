@@ -1,6 +1,6 @@
 //! Writes the parts of blocks: headers (RFC 1951, sections 3.2.3 to 3.2.7) and tokens.
 
-use super::huffman::{Code, MAX_HEADER_BITS, Ties, code_lengths};
+use super::huffman::{Code, MAX_HEADER_BITS, TieOrder, code_lengths};
 use super::symbols::{
     DISTANCE_SYMBOLS, END_OF_BLOCK, LENGTH_CODES, LITERAL_SYMBOLS, SymbolCounts, Token,
     distance_code, distance_extra_bits, length_base, length_extra_bits, length_symbol,
@@ -156,7 +156,7 @@ impl DynamicHeader {
         literals: usize,
         distance_code: &DistanceCode,
         distances: usize,
-        ties: Ties,
+        ties: TieOrder,
     ) -> Self {
         let mut lengths = [0_u8; LITERAL_SYMBOLS + DISTANCE_SYMBOLS];
         let all = literal_code

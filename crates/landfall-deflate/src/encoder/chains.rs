@@ -9,27 +9,27 @@ pub(crate) const WINDOW: usize = 2 * MAX_DISTANCE;
 /// The number of positions in the links of one.
 pub(crate) const LINKS: usize = 4;
 /// A window, and some bytes behind it, so that no load needs a check.
-pub(crate) type Window = [u8; WINDOW + 512];
+pub(crate) type ChainWindow = [u8; WINDOW + 512];
 
 const HASH_BITS: u32 = 17;
 /// How many heads are replaced at once.
 const PLANNED: usize = 64;
 
 /// An empty window.
-pub(crate) fn new_window() -> Box<Window> {
+pub(crate) fn new_window() -> Box<ChainWindow> {
     boxed_table(0)
 }
 
 /// How four bytes are hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hash {
+pub(crate) enum ChainHash {
     /// The first byte is the most significant: Go up to 1.26.
     BigEndian,
     /// The first byte is the least significant: `klauspost/compress`.
     LittleEndian,
 }
 
-impl Hash {
+impl ChainHash {
     #[inline]
     fn of(self, bytes: u32) -> usize {
         let product = match self {
@@ -46,7 +46,7 @@ impl Hash {
 /// lowered by the same amount, so that 16 bits suffice.
 #[derive(Debug)]
 pub(crate) struct Chains {
-    hash: Hash,
+    hash: ChainHash,
     /// The last position of each hash.
     heads: Box<[u16; 1 << HASH_BITS]>,
     /// The four positions before with the same hash, for each position modulo 32 KiB; the nearest
@@ -60,7 +60,7 @@ pub(crate) struct Chains {
 }
 
 impl Chains {
-    pub(crate) fn new(hash: Hash) -> Self {
+    pub(crate) fn new(hash: ChainHash) -> Self {
         Self {
             hash,
             heads: boxed_table(0),
@@ -72,14 +72,14 @@ impl Chains {
 
     /// Inserts a position and returns the links to those before with the same hash.
     #[inline]
-    pub(crate) fn insert(&mut self, window: &Window, position: usize) -> u64 {
+    pub(crate) fn insert(&mut self, window: &ChainWindow, position: usize) -> u64 {
         let before = self.replace_head(window, position);
         self.link(position, before)
     }
 
     /// Like [`Self::insert`], where all positions up to `end` are going to be inserted in turn.
     #[inline]
-    pub(crate) fn insert_next(&mut self, window: &Window, position: usize, end: usize) -> u64 {
+    pub(crate) fn insert_next(&mut self, window: &ChainWindow, position: usize, end: usize) -> u64 {
         if position >= self.planned_end {
             self.planned_end = end.min(position + PLANNED);
             for planned in position..self.planned_end {
@@ -91,7 +91,7 @@ impl Chains {
 
     /// Makes a position the last one of its hash, and returns the entry before.
     #[inline]
-    fn replace_head(&mut self, window: &Window, position: usize) -> u16 {
+    fn replace_head(&mut self, window: &ChainWindow, position: usize) -> u16 {
         let hash = self.hash.of(load32(window, position));
         std::mem::replace(&mut self.heads[hash], (position + 1) as u16)
     }
@@ -116,7 +116,7 @@ impl Chains {
 
     /// The last position that was inserted with the hash of the bytes at `position`.
     #[inline]
-    pub(crate) fn last(&self, window: &Window, position: usize) -> Option<usize> {
+    pub(crate) fn last(&self, window: &ChainWindow, position: usize) -> Option<usize> {
         let head = self.heads[self.hash.of(load32(window, position))];
         usize::from(head).checked_sub(1)
     }

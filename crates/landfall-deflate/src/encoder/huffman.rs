@@ -2,7 +2,7 @@
 //!
 //! [`code_lengths`] builds an optimal code, the one of Go's `compress/flate` and of what descends
 //! from it: symbols are sorted by their counts, then by their values, and subtrees are joined
-//! starting with the smallest; [`Ties`] decides between equal ones. The tree gives the number of
+//! starting with the smallest; [`TieOrder`] decides between equal ones. The tree gives the number of
 //! codes of each length. The longest codes go to the rarest symbols, among equal ones to those
 //! with the smallest values. If the tree is deeper than the limit, the numbers come from
 //! package-merge (Larmore and Hirschberg 1990) instead, where a package goes before a symbol of the
@@ -16,7 +16,7 @@ pub(crate) const MAX_HEADER_BITS: usize = 7;
 /// Which of two subtrees of the same weight is joined first. The lengths of the codes differ, the
 /// size of the coded symbols does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ties {
+pub(crate) enum TieOrder {
     /// The one that has been joined already: the tree becomes deeper.
     SubtreeFirst,
     /// A single symbol: the tree stays flat.
@@ -63,7 +63,7 @@ impl<const N: usize> Code<N> {
     }
 
     /// Replaces the code by the optimal code of at most `limit` bits for these counts.
-    pub(crate) fn set_counts(&mut self, counts: &[u32], limit: usize, ties: Ties) {
+    pub(crate) fn set_counts(&mut self, counts: &[u32], limit: usize, ties: TieOrder) {
         let mut lengths = [0; N];
         code_lengths(counts, limit, ties, &mut lengths);
         self.set_lengths(&lengths);
@@ -106,7 +106,7 @@ impl<const N: usize> Code<N> {
 /// Writes the lengths of the optimal code for `counts` into `lengths`, which has at least as many
 /// entries. One or two symbols get codes of one bit. Counts are less than 2^23, and `limit` is at
 /// most 15.
-pub(crate) fn code_lengths(counts: &[u32], limit: usize, ties: Ties, lengths: &mut [u8]) {
+pub(crate) fn code_lengths(counts: &[u32], limit: usize, ties: TieOrder, lengths: &mut [u8]) {
     lengths.fill(0);
     let mut sorted = [0_u32; MAX_SYMBOLS];
     let mut used = 0;
@@ -139,9 +139,13 @@ fn symbol_of(entry: u32) -> usize {
 }
 
 /// The number of codes of each length in the Huffman tree, or `None` if one is longer than `limit`.
-fn tree_length_counts(sorted: &[u32], limit: usize, ties: Ties) -> Option<[usize; MAX_BITS + 1]> {
+fn tree_length_counts(
+    sorted: &[u32],
+    limit: usize,
+    ties: TieOrder,
+) -> Option<[usize; MAX_BITS + 1]> {
     // what a joint must weigh more than a symbol to come after it
-    let more = u32::from(ties == Ties::SubtreeFirst);
+    let more = u32::from(ties == TieOrder::SubtreeFirst);
     let joints = sorted.len() - 1;
     let mut weights = [0_u32; MAX_SYMBOLS];
     // for each joint, the joint that it is part of; joints are created in the order of weight

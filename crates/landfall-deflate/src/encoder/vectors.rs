@@ -80,9 +80,9 @@ pub(crate) fn check_lines(table: &str, prefix: &str, start: impl Fn(&str) -> Box
 }
 
 /// Pseudorandom numbers (`SplitMix64`), the same on all machines and in all versions.
-struct Random(u64);
+struct SplitMix(u64);
 
-impl Random {
+impl SplitMix {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -98,7 +98,7 @@ impl Random {
 
 /// Words of a small vocabulary; the first ones are the most frequent.
 fn text(seed: u64, length: usize) -> Vec<u8> {
-    let mut random = Random(seed);
+    let mut random = SplitMix(seed);
     let words: Vec<Vec<u8>> = (0..1500)
         .map(|_| {
             let letters = 1 + random.below(11);
@@ -119,7 +119,7 @@ fn text(seed: u64, length: usize) -> Vec<u8> {
 
 /// Records of numbers that grow, as in tables of programs.
 fn records(seed: u64, length: usize) -> Vec<u8> {
-    let mut random = Random(seed);
+    let mut random = SplitMix(seed);
     let mut plain = Vec::with_capacity(length + 24);
     let mut address = 0x40_0000_u64;
     while plain.len() < length {
@@ -133,13 +133,13 @@ fn records(seed: u64, length: usize) -> Vec<u8> {
 }
 
 fn noise(seed: u64, length: usize) -> Vec<u8> {
-    let mut random = Random(seed);
+    let mut random = SplitMix(seed);
     (0..length).map(|_| random.next() as u8).collect()
 }
 
 /// Runs of one byte, of 1 to 4,000 bytes.
 fn runs(seed: u64, length: usize) -> Vec<u8> {
-    let mut random = Random(seed);
+    let mut random = SplitMix(seed);
     let mut plain = Vec::with_capacity(length + 4000);
     while plain.len() < length {
         let longest = [3, 30, 300, 4000][random.below(4)];
@@ -152,7 +152,7 @@ fn runs(seed: u64, length: usize) -> Vec<u8> {
 
 /// Bytes whose frequencies halve from one to the next, so that Huffman codes reach their limit.
 fn skewed(seed: u64, length: usize) -> Vec<u8> {
-    let mut random = Random(seed);
+    let mut random = SplitMix(seed);
     (0..length)
         .map(|_| (random.next().trailing_zeros() * 7) as u8)
         .collect()
@@ -160,7 +160,7 @@ fn skewed(seed: u64, length: usize) -> Vec<u8> {
 
 /// Copies of earlier bytes from all distances up to 40,000, with errors.
 fn copies(seed: u64, length: usize) -> Vec<u8> {
-    let mut random = Random(seed);
+    let mut random = SplitMix(seed);
     let mut plain = noise(seed + 1, 5000);
     while plain.len() < length {
         let distance = 1 + random.below(40_000.min(plain.len()));
@@ -181,7 +181,7 @@ fn copies(seed: u64, length: usize) -> Vec<u8> {
 
 /// Parts of all kinds, as in an archive.
 fn mixed(seed: u64, length: usize) -> Vec<u8> {
-    let mut random = Random(seed);
+    let mut random = SplitMix(seed);
     let mut plain = Vec::with_capacity(length + 40_000);
     while plain.len() < length {
         let make = [text, records, noise, runs, skewed, copies][random.below(6)];

@@ -1,7 +1,7 @@
 //! Codes the header of a dynamic block relative to the code that follows from the symbols' counts.
 
 use super::coder::{BitCoder, Probability, code_tree};
-use crate::encoder::huffman::{MAX_BITS, MAX_HEADER_BITS, Ties, code_lengths};
+use crate::encoder::huffman::{MAX_BITS, MAX_HEADER_BITS, TieOrder, code_lengths};
 use crate::error::DeflateError;
 use crate::inflate::{DecodedToken, DynamicBlockHeader, run_shape};
 use crate::symbols::{
@@ -40,7 +40,7 @@ impl TokenCounts {
 /// The lengths of the usual Huffman code for these counts.
 fn predicted_lengths(counts: &[u32], limit: usize) -> Vec<u8> {
     let mut lengths = vec![0; counts.len()];
-    code_lengths(counts, limit, Ties::SubtreeFirst, &mut lengths);
+    code_lengths(counts, limit, TieOrder::SubtreeFirst, &mut lengths);
     lengths
 }
 

@@ -5,59 +5,39 @@
 //! descends from `github.com/klauspost/compress` ([`klauspost`](super::klauspost)).
 
 pub(crate) mod classic;
+mod level;
 
 use super::{Encoder, StreamHints, klauspost};
+use level::GoLevel;
 use std::fmt;
 
 /// Which releases of Go write the same streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Generation {
+pub(crate) enum GoGeneration {
     /// Up to Go 1.26.
     Classic,
     /// From Go 1.27.
     Go1_27,
 }
 
-/// A level, −2 to 9. The default level −1 is the level that it stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Level(i8);
-
-impl Level {
-    /// The level that codes literals and finds no matches.
-    pub(crate) const HUFFMAN_ONLY: i8 = -2;
-
-    /// The level, or `None` if there is no such level.
-    pub(crate) fn new(level: i8) -> Option<Self> {
-        match level {
-            -1 => Some(Self(6)),
-            -2..=9 => Some(Self(level)),
-            _ => None,
-        }
-    }
-
-    /// The number of the level, −2 or 0 to 9.
-    pub(crate) fn resolved(self) -> i8 {
-        self.0
-    }
-}
-
 /// An encoder of Go's standard library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct GoFlate {
     /// The releases of Go.
-    pub(crate) generation: Generation,
+    pub(crate) generation: GoGeneration,
     /// The level.
-    pub(crate) level: Level,
+    pub(crate) level: GoLevel,
 }
 
 impl GoFlate {
     /// Starts a stream.
     pub(crate) fn start(self) -> Box<dyn Encoder> {
         match self.generation {
-            Generation::Classic => classic::start(self.level),
-            Generation::Go1_27 => {
-                klauspost::start(klauspost::rules::Generation::Go1_27, self.level.resolved())
-            }
+            GoGeneration::Classic => classic::start(self.level),
+            GoGeneration::Go1_27 => klauspost::start(
+                klauspost::rules::KlauspostGeneration::Go1_27,
+                self.level.resolved(),
+            ),
         }
     }
 
@@ -76,10 +56,10 @@ impl GoFlate {
             (None, Some(0)) => &[6, 5, 4, 3, 2, 8, 7, 0, -2],
             (None, _) => &[6, 1, 9, 5, 4, 3, 2, 8, 7, 0, -2],
         };
-        let levels = levels.iter().filter_map(|level| Level::new(*level));
+        let levels = levels.iter().filter_map(|level| GoLevel::new(*level));
         levels
             .flat_map(|level| {
-                [Generation::Classic, Generation::Go1_27]
+                [GoGeneration::Classic, GoGeneration::Go1_27]
                     .map(|generation| Self { generation, level })
             })
             .collect()
@@ -88,8 +68,8 @@ impl GoFlate {
     /// The parameters in a recipe.
     pub(crate) fn to_bytes(self) -> [u8; 2] {
         let generation = match self.generation {
-            Generation::Classic => 0,
-            Generation::Go1_27 => 1,
+            GoGeneration::Classic => 0,
+            GoGeneration::Go1_27 => 1,
         };
         [generation, self.level.resolved().to_le_bytes()[0]]
     }
@@ -100,13 +80,13 @@ impl GoFlate {
             return None;
         };
         let generation = match generation {
-            0 => Generation::Classic,
-            1 => Generation::Go1_27,
+            0 => GoGeneration::Classic,
+            1 => GoGeneration::Go1_27,
             _ => return None,
         };
         let number = i8::from_le_bytes([level]);
         // the default level is always recorded as the level that it stands for
-        let level = Level::new(number).filter(|level| level.resolved() == number)?;
+        let level = GoLevel::new(number).filter(|level| level.resolved() == number)?;
         Some(Self { generation, level })
     }
 }
@@ -114,8 +94,8 @@ impl GoFlate {
 impl fmt::Display for GoFlate {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let releases = match self.generation {
-            Generation::Classic => "Go up to 1.26",
-            Generation::Go1_27 => "Go from 1.27",
+            GoGeneration::Classic => "Go up to 1.26",
+            GoGeneration::Go1_27 => "Go from 1.27",
         };
         write!(
             formatter,
@@ -130,21 +110,21 @@ mod tests {
     use super::*;
     use crate::encoder::vectors;
 
-    fn start(generation: Generation, level: &str) -> Box<dyn Encoder> {
-        let level = Level::new(level.parse().unwrap()).unwrap();
+    fn start(generation: GoGeneration, level: &str) -> Box<dyn Encoder> {
+        let level = GoLevel::new(level.parse().unwrap()).unwrap();
         GoFlate { generation, level }.start()
     }
 
     #[test]
     fn the_classic_generation_writes_the_bytes_of_go_1_26() {
         let table = include_str!("../../../tests/vectors/go-1.26.txt");
-        vectors::check(table, |level| start(Generation::Classic, level));
+        vectors::check(table, |level| start(GoGeneration::Classic, level));
     }
 
     #[test]
     fn the_second_generation_writes_the_bytes_of_go_1_27() {
         let table = include_str!("../../../tests/vectors/go-1.27.txt");
-        vectors::check(table, |level| start(Generation::Go1_27, level));
+        vectors::check(table, |level| start(GoGeneration::Go1_27, level));
     }
 
     #[test]

@@ -9,20 +9,20 @@ use crate::encoder::symbols::{
 };
 
 /// The estimated bits of a symbol of which `count` occur among `1 / inverse_total`.
-fn bits(count: u32, inverse_total: f32, bounds: Bounds) -> f32 {
+fn bits(count: u32, inverse_total: f32, bounds: BitBounds) -> f32 {
     let count = count as f32;
     let each = -fast_log2(count * inverse_total);
     let bounded = match bounds {
-        Bounds::None => each,
-        Bounds::AtLeastOne => each.max(1.0),
-        Bounds::OneToFifteen => each.clamp(1.0, 15.0),
+        BitBounds::None => each,
+        BitBounds::AtLeastOne => each.max(1.0),
+        BitBounds::OneToFifteen => each.clamp(1.0, 15.0),
     };
     bounded * count
 }
 
 /// Between which limits the estimated bits of one symbol are.
 #[derive(Debug, Clone, Copy)]
-enum Bounds {
+enum BitBounds {
     None,
     AtLeastOne,
     OneToFifteen,
@@ -45,7 +45,7 @@ pub(super) fn estimated_literal_bits(counts: &[u32], total: usize) -> u64 {
     let inverse_total = 1.0 / total as f32;
     let mut sum = 0.0_f32;
     for count in counts.iter().filter(|count| **count > 0) {
-        sum += bits(*count, inverse_total, Bounds::AtLeastOne);
+        sum += bits(*count, inverse_total, BitBounds::AtLeastOne);
     }
     (sum + 0.99) as u64
 }
@@ -54,9 +54,9 @@ pub(super) fn estimated_literal_bits(counts: &[u32], total: usize) -> u64 {
 /// block costs 15 bits, whatever its count. Where it `is_bounded`, each symbol has 1 to 15 bits.
 pub(super) fn estimated_bits(counts: &SymbolCounts, tokens: usize, is_bounded: bool) -> u64 {
     let bounds = if is_bounded {
-        Bounds::OneToFifteen
+        BitBounds::OneToFifteen
     } else {
-        Bounds::None
+        BitBounds::None
     };
     let mut sum = 0.0_f32;
     let mut extra_bits = 0;

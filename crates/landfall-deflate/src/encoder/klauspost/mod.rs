@@ -19,32 +19,28 @@ mod fast;
 mod lazy;
 mod parallel;
 mod plain;
+mod restart;
 pub(crate) mod rules;
 
 use super::{Encoder, StreamHints};
 use fast::FastEncoder;
 use lazy::LazyEncoder;
 use parallel::ParallelEncoder;
-use plain::PlainEncoder;
-use rules::Generation;
+use plain::KlauspostPlainEncoder;
+use restart::RestartEncoder;
+use rules::KlauspostGeneration;
 use std::fmt;
-
-/// An encoder that can begin another stream.
-trait Restart: Encoder + fmt::Debug {
-    /// Begins a stream whose matches may refer to `dictionary`.
-    fn restart(&mut self, dictionary: &[u8]);
-}
 
 /// How a stream is cut into pieces that are compressed in parallel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Pieces {
+pub(crate) enum PgzipPieces {
     /// Not at all.
     One,
     /// By `pgzip`, into pieces of this many bytes, more than 16 KiB.
     Parallel(u32),
 }
 
-impl Pieces {
+impl PgzipPieces {
     /// The sizes that programs use: the default of `pgzip`, and its former default.
     const USUAL: [Self; 2] = [Self::Parallel(1 << 20), Self::Parallel(250_000)];
 }
@@ -52,24 +48,28 @@ impl Pieces {
 /// An encoder of `klauspost/compress`, or `pgzip` with this encoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct KlauspostFlate {
-    generation: Generation,
+    generation: KlauspostGeneration,
     /// −2 or 0 to 9. The default level is 5.
     level: i8,
-    pieces: Pieces,
+    pieces: PgzipPieces,
 }
 
 impl KlauspostFlate {
     /// The encoder with these parameters, or `None` if there is none. Of several releases that write
     /// the same streams at this level, one stands for all.
-    pub(crate) fn new(generation: Generation, level: i8, pieces: Pieces) -> Option<Self> {
+    pub(crate) fn new(
+        generation: KlauspostGeneration,
+        level: i8,
+        pieces: PgzipPieces,
+    ) -> Option<Self> {
         let level = if level == -1 { 5 } else { level };
         let is_valid = (-2..=9).contains(&level)
             && (level < 7 || generation.has_lazy_levels())
             && match pieces {
-                Pieces::One => true,
-                Pieces::Parallel(size) => size > parallel::DICTIONARY as u32,
+                PgzipPieces::One => true,
+                PgzipPieces::Parallel(size) => size > parallel::DICTIONARY as u32,
             };
-        let generation = generation.representative(level, pieces != Pieces::One);
+        let generation = generation.representative(level, pieces != PgzipPieces::One);
         is_valid.then_some(Self {
             generation,
             level,
@@ -80,8 +80,8 @@ impl KlauspostFlate {
     /// Starts a stream.
     pub(crate) fn start(self) -> Box<dyn Encoder> {
         match self.pieces {
-            Pieces::One => start(self.generation, self.level),
-            Pieces::Parallel(size) => Box::new(ParallelEncoder::new(
+            PgzipPieces::One => start(self.generation, self.level),
+            PgzipPieces::Parallel(size) => Box::new(ParallelEncoder::new(
                 start_piece(self.generation, self.level),
                 size as usize,
             )),
@@ -104,17 +104,21 @@ impl KlauspostFlate {
             (None, _) => &[5, 6, 1, 9, 4, 3, 2, 7, 8, -2],
         };
         // the encoders of parallel pieces write gzip only
-        let pieces: &[Pieces] = match hints.zlib_header {
-            Some(_) => &[Pieces::One],
-            None => &[Pieces::USUAL[0], Pieces::One, Pieces::USUAL[1]],
+        let pieces: &[PgzipPieces] = match hints.zlib_header {
+            Some(_) => &[PgzipPieces::One],
+            None => &[
+                PgzipPieces::USUAL[0],
+                PgzipPieces::One,
+                PgzipPieces::USUAL[1],
+            ],
         };
         let mut candidates = Vec::new();
         for level in levels {
             for pieces in pieces {
-                for generation in Generation::ALL {
-                    let is_also_go = *pieces == Pieces::One
+                for generation in KlauspostGeneration::ALL {
+                    let is_also_go = *pieces == PgzipPieces::One
                         && generation.representative(*level, false)
-                            == Generation::Go1_27.representative(*level, false);
+                            == KlauspostGeneration::Go1_27.representative(*level, false);
                     let candidate = Self::new(generation, *level, *pieces);
                     candidates.extend(
                         candidate
@@ -129,8 +133,8 @@ impl KlauspostFlate {
     /// The parameters in a recipe.
     pub(crate) fn to_bytes(self) -> [u8; 6] {
         let size = match self.pieces {
-            Pieces::One => 0,
-            Pieces::Parallel(size) => size,
+            PgzipPieces::One => 0,
+            PgzipPieces::Parallel(size) => size,
         };
         let [a, b, c, d] = size.to_le_bytes();
         let [level] = self.level.to_le_bytes();
@@ -142,14 +146,14 @@ impl KlauspostFlate {
         let &[number, level, a, b, c, d] = bytes else {
             return None;
         };
-        let generation = *Generation::ALL.get(
-            Generation::ALL
+        let generation = *KlauspostGeneration::ALL.get(
+            KlauspostGeneration::ALL
                 .iter()
                 .position(|generation| *generation as u8 == number)?,
         )?;
         let pieces = match u32::from_le_bytes([a, b, c, d]) {
-            0 => Pieces::One,
-            size => Pieces::Parallel(size),
+            0 => PgzipPieces::One,
+            size => PgzipPieces::Parallel(size),
         };
         let parameters = Self::new(generation, i8::from_le_bytes([level]), pieces)?;
         // each encoder has one representation
@@ -169,24 +173,24 @@ impl fmt::Display for KlauspostFlate {
             "klauspost/compress {generation} flate, level {level}"
         )?;
         match pieces {
-            Pieces::One => Ok(()),
-            Pieces::Parallel(size) => write!(formatter, ", pgzip pieces of {size} bytes"),
+            PgzipPieces::One => Ok(()),
+            PgzipPieces::Parallel(size) => write!(formatter, ", pgzip pieces of {size} bytes"),
         }
     }
 }
 
-fn start_piece(generation: Generation, level: i8) -> Box<dyn Restart> {
+fn start_piece(generation: KlauspostGeneration, level: i8) -> Box<dyn RestartEncoder> {
     let rules = generation.rules();
     match level {
-        ..=-1 => Box::new(PlainEncoder::literals(rules)),
-        0 => Box::new(PlainEncoder::stored(rules)),
+        ..=-1 => Box::new(KlauspostPlainEncoder::literals(rules)),
+        0 => Box::new(KlauspostPlainEncoder::stored(rules)),
         1..=6 => Box::new(FastEncoder::new(level, rules)),
         7.. => Box::new(LazyEncoder::new(level, rules)),
     }
 }
 
 /// Starts a stream at a level of −2 or 0 to 9.
-pub(crate) fn start(generation: Generation, level: i8) -> Box<dyn Encoder> {
+pub(crate) fn start(generation: KlauspostGeneration, level: i8) -> Box<dyn Encoder> {
     start_piece(generation, level)
 }
 
@@ -197,12 +201,12 @@ mod tests {
 
     /// Compares with the lines of one release. Their parameters are a level, or the size of pieces, a
     /// slash and a level.
-    fn check(release: &str, generation: Generation) {
+    fn check(release: &str, generation: KlauspostGeneration) {
         let table = include_str!("../../../tests/vectors/klauspost.txt");
         vectors::check_lines(table, &format!("{release} "), |parameters| {
             let (pieces, level) = match parameters.split_once('/') {
-                None => (Pieces::One, parameters),
-                Some((size, level)) => (Pieces::Parallel(size.parse().unwrap()), level),
+                None => (PgzipPieces::One, parameters),
+                Some((size, level)) => (PgzipPieces::Parallel(size.parse().unwrap()), level),
             };
             KlauspostFlate::new(generation, level.parse().unwrap(), pieces)
                 .unwrap()
@@ -214,7 +218,7 @@ mod tests {
         ($($test:ident: $release:literal, $generation:ident;)*) => {$(
             #[test]
             fn $test() {
-                check($release, Generation::$generation);
+                check($release, KlauspostGeneration::$generation);
             }
         )*};
     }
@@ -245,13 +249,13 @@ mod tests {
         assert_eq!(distinct.len(), candidates.len());
         let invalid: [[u8; 6]; 5] = [
             [99, 5, 0, 0, 0, 0],
-            [Generation::V1_15_15 as u8, 10, 0, 0, 0, 0],
+            [KlauspostGeneration::V1_15_15 as u8, 10, 0, 0, 0, 0],
             // the default level is recorded as level 5
-            [Generation::V1_15_15 as u8, 0xff, 0, 0, 0, 0],
+            [KlauspostGeneration::V1_15_15 as u8, 0xff, 0, 0, 0, 0],
             // smaller than the dictionary
-            [Generation::V1_15_15 as u8, 5, 0, 0x40, 0, 0],
+            [KlauspostGeneration::V1_15_15 as u8, 5, 0, 0x40, 0, 0],
             // writes the same as 1.15.15 at level 5
-            [Generation::V1_18_0 as u8, 5, 0, 0, 0, 0],
+            [KlauspostGeneration::V1_18_0 as u8, 5, 0, 0, 0, 0],
         ];
         for bytes in invalid {
             assert_eq!(KlauspostFlate::from_bytes(&bytes), None);

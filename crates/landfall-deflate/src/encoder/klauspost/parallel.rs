@@ -4,7 +4,7 @@
 //! as its dictionary, if that piece was longer, and ends with an empty stored block. The last piece,
 //! which may be empty, is followed by the end of the stream. A flush ends a piece early.
 
-use super::Restart;
+use super::restart::RestartEncoder;
 use crate::bits::BitWriter;
 use crate::encoder::Encoder;
 
@@ -14,7 +14,7 @@ pub(super) const DICTIONARY: usize = 16_384;
 /// Compresses piece by piece.
 #[derive(Debug)]
 pub(super) struct ParallelEncoder {
-    piece: Box<dyn Restart>,
+    piece: Box<dyn RestartEncoder>,
     piece_size: usize,
     /// The number of bytes in the piece.
     written: usize,
@@ -23,7 +23,7 @@ pub(super) struct ParallelEncoder {
 }
 
 impl ParallelEncoder {
-    pub(super) fn new(piece: Box<dyn Restart>, piece_size: usize) -> Self {
+    pub(super) fn new(piece: Box<dyn RestartEncoder>, piece_size: usize) -> Self {
         Self {
             piece,
             piece_size,

@@ -1,8 +1,8 @@
 //! Levels 0 and −2: blocks without matches.
 
-use super::Restart;
-use super::blocks::BlockWriter;
-use super::rules::Rules;
+use super::blocks::KlauspostBlockWriter;
+use super::restart::RestartEncoder;
+use super::rules::KlauspostRules;
 use crate::bits::BitWriter;
 use crate::encoder::Encoder;
 use crate::encoder::block::MAX_STORED;
@@ -12,30 +12,30 @@ const LITERAL_BLOCK: usize = 32 << 10;
 
 /// The encoder of levels 0 and −2.
 #[derive(Debug)]
-pub(super) struct PlainEncoder {
+pub(super) struct KlauspostPlainEncoder {
     block: Vec<u8>,
     block_size: usize,
     is_stored: bool,
-    blocks: BlockWriter,
+    blocks: KlauspostBlockWriter,
 }
 
-impl PlainEncoder {
+impl KlauspostPlainEncoder {
     /// Level 0: stores all bytes.
-    pub(super) fn stored(rules: Rules) -> Self {
+    pub(super) fn stored(rules: KlauspostRules) -> Self {
         Self::new(rules, MAX_STORED, true)
     }
 
     /// Level −2: codes the literals where this saves space.
-    pub(super) fn literals(rules: Rules) -> Self {
+    pub(super) fn literals(rules: KlauspostRules) -> Self {
         Self::new(rules, LITERAL_BLOCK, false)
     }
 
-    fn new(rules: Rules, block_size: usize, is_stored: bool) -> Self {
+    fn new(rules: KlauspostRules, block_size: usize, is_stored: bool) -> Self {
         Self {
             block: Vec::with_capacity(block_size),
             block_size,
             is_stored,
-            blocks: BlockWriter::new(rules, if rules.guesses_literals { 8 } else { 10 }),
+            blocks: KlauspostBlockWriter::new(rules, if rules.guesses_literals { 8 } else { 10 }),
         }
     }
 
@@ -52,7 +52,7 @@ impl PlainEncoder {
     }
 }
 
-impl Encoder for PlainEncoder {
+impl Encoder for KlauspostPlainEncoder {
     fn write(&mut self, mut plain: &[u8], out: &mut BitWriter) {
         while !plain.is_empty() {
             if self.block.len() == self.block_size {
@@ -76,7 +76,7 @@ impl Encoder for PlainEncoder {
     }
 }
 
-impl Restart for PlainEncoder {
+impl RestartEncoder for KlauspostPlainEncoder {
     fn restart(&mut self, _dictionary: &[u8]) {
         self.block.clear();
         self.blocks.reset();

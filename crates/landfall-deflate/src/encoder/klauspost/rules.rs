@@ -1,12 +1,12 @@
 //! What differs between the generations of the encoder.
 
-use crate::encoder::huffman::Ties;
+use crate::encoder::huffman::TieOrder;
 use std::fmt;
 
 /// Releases that write the same streams at all levels, from the newest. The numbers are part of
 /// recipes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Generation {
+pub(crate) enum KlauspostGeneration {
     /// 1.20.4.
     V1_20_4 = 0,
     /// 1.20.0 to 1.20.3.
@@ -35,7 +35,7 @@ pub(crate) enum Generation {
     V1_11 = 12,
 }
 
-impl Generation {
+impl KlauspostGeneration {
     /// The generations of `klauspost/compress`, those first that the most programs have.
     pub(crate) const ALL: [Self; 12] = [
         Self::V1_15_15,
@@ -58,13 +58,13 @@ impl Generation {
     }
 
     /// The rules of the generation.
-    pub(crate) fn rules(self) -> Rules {
+    pub(crate) fn rules(self) -> KlauspostRules {
         let is_before = |generation| self > generation;
-        Rules {
+        KlauspostRules {
             ties: if self == Self::V1_20_4 {
-                Ties::SymbolFirst
+                TieOrder::SymbolFirst
             } else {
-                Ties::SubtreeFirst
+                TieOrder::SubtreeFirst
             },
             flushes_keep_history: self == Self::V1_20_4,
             ends_dictionary: !is_before(Self::V1_20_0),
@@ -75,23 +75,23 @@ impl Generation {
             mixes_up_distance: !is_before(Self::V1_18_0),
             splits_evenly: !is_before(Self::V1_15_0),
             hashes: if is_before(Self::V1_14) {
-                Hashes::First
+                HashWidth::First
             } else if is_before(Self::V1_15_11) {
-                Hashes::FourBytes
+                HashWidth::FourBytes
             } else {
-                Hashes::FiveBytes
+                HashWidth::FiveBytes
             },
             match_end: if is_before(Self::V1_12) {
-                MatchEnd::Unused
+                MatchEndRule::Unused
             } else if is_before(Self::V1_15_10) {
-                MatchEnd::Whole
+                MatchEndRule::Whole
             } else {
-                MatchEnd::Skipping
+                MatchEndRule::Skipping
             },
             lazy_match_end: if is_before(Self::V1_15_15) {
-                MatchEnd::Whole
+                MatchEndRule::Whole
             } else {
-                MatchEnd::Skipping
+                MatchEndRule::Skipping
             },
             literal_sample: if is_before(Self::V1_18_2) {
                 usize::MAX
@@ -112,7 +112,7 @@ impl Generation {
     }
 }
 
-impl fmt::Display for Generation {
+impl fmt::Display for KlauspostGeneration {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::V1_20_4 => "1.20.4",
@@ -134,9 +134,9 @@ impl fmt::Display for Generation {
 
 /// What differs between the generations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rules {
+pub(crate) struct KlauspostRules {
     /// The shape of Huffman codes.
-    pub(crate) ties: Ties,
+    pub(crate) ties: TieOrder,
     /// Whether a flush of few bytes still leaves them as history, and whether fewer than 128 bytes
     /// are searched for matches.
     pub(crate) flushes_keep_history: bool,
@@ -158,21 +158,21 @@ pub(crate) struct Rules {
     /// of 255.
     pub(crate) splits_evenly: bool,
     /// Levels 1 to 3: how bytes are hashed.
-    pub(crate) hashes: Hashes,
+    pub(crate) hashes: HashWidth,
     /// Levels 5 and 6: which better match is looked for at the end of a match.
-    pub(crate) match_end: MatchEnd,
+    pub(crate) match_end: MatchEndRule,
     /// Levels 7 to 9: the same. Level 9 asks for fewer saved bits if the match has to be whole.
-    pub(crate) lazy_match_end: MatchEnd,
+    pub(crate) lazy_match_end: MatchEndRule,
     /// Level 9: the number of bytes that the estimate of literals is made from.
     pub(crate) literal_sample: usize,
     /// Level 9: the bits of a literal that does not occur in the sample.
     pub(crate) rare_literal_bits: u32,
 }
 
-impl Rules {
+impl KlauspostRules {
     /// The rules with those that do not matter at a level set to the newest ones.
     fn at_level(mut self, level: i8, has_dictionaries: bool) -> Self {
-        let newest = Generation::V1_20_4.rules();
+        let newest = KlauspostGeneration::V1_20_4.rules();
         if !(1..=6).contains(&level) {
             self.flushes_keep_history = newest.flushes_keep_history;
             self.splits_evenly = newest.splits_evenly;
@@ -211,7 +211,7 @@ impl Rules {
 
 /// How levels 1 to 3 hash bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hashes {
+pub(crate) enum HashWidth {
     /// Four bytes; level 3 has a smaller table and enters other positions.
     First,
     /// Four bytes.
@@ -222,7 +222,7 @@ pub(crate) enum Hashes {
 
 /// Which better match is looked for at the end of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MatchEnd {
+pub(crate) enum MatchEndRule {
     /// None.
     Unused,
     /// One that has the whole of the match.

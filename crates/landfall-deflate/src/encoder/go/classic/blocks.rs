@@ -4,18 +4,18 @@ use crate::bits::BitWriter;
 use crate::encoder::block::{
     BlockCodes, DynamicHeader, MAX_STORED, stored_size, write_fixed_header, write_stored,
 };
-use crate::encoder::huffman::{MAX_BITS, Ties};
+use crate::encoder::huffman::{MAX_BITS, TieOrder};
 use crate::encoder::symbols::{END_OF_BLOCK, SymbolCounts, Token};
 
 /// Writes blocks, each with codes of its own. None of them is the last of the stream: this is
 /// always an empty stored block.
 #[derive(Debug)]
-pub(super) struct BlockWriter {
+pub(super) struct GoBlockWriter {
     fixed: BlockCodes,
     dynamic: BlockCodes,
 }
 
-impl BlockWriter {
+impl GoBlockWriter {
     pub(super) fn new() -> Self {
         Self {
             fixed: BlockCodes::fixed(),
@@ -95,16 +95,16 @@ impl BlockWriter {
         let codes = &mut self.dynamic;
         codes
             .literals
-            .set_counts(&counts.literals, MAX_BITS, Ties::SubtreeFirst);
+            .set_counts(&counts.literals, MAX_BITS, TieOrder::SubtreeFirst);
         codes
             .distances
-            .set_counts(&counts.distances, MAX_BITS, Ties::SubtreeFirst);
+            .set_counts(&counts.distances, MAX_BITS, TieOrder::SubtreeFirst);
         DynamicHeader::new(
             &codes.literals,
             counts.used_literals(),
             &codes.distances,
             counts.used_distances(),
-            Ties::SubtreeFirst,
+            TieOrder::SubtreeFirst,
         )
     }
 }

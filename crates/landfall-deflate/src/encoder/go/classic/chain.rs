@@ -1,11 +1,11 @@
 //! Levels 2 to 9: hash chains over a window of 64 KiB.
 
-use super::blocks::BlockWriter;
+use super::blocks::GoBlockWriter;
 use crate::bits::BitWriter;
 use crate::encoder::Encoder;
 use crate::encoder::block::write_stored;
 use crate::encoder::bytes::{load32, match_length};
-use crate::encoder::chains::{Chains, Hash, LINKS, WINDOW, Window, new_window};
+use crate::encoder::chains::{ChainHash, ChainWindow, Chains, LINKS, WINDOW, new_window};
 use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH, Token};
 
 /// The shortest match that is looked for.
@@ -24,11 +24,11 @@ pub(super) struct ChainRules {
     tries: usize,
     /// A match of this length ends the search.
     nice: usize,
-    strategy: Strategy,
+    strategy: ChainStrategy,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Strategy {
+enum ChainStrategy {
     /// A match is used at once. The positions inside matches up to `insert` bytes are inserted.
     Greedy { insert: usize },
     /// A match shorter than `lazy` is given up if the next position has a longer one.
@@ -41,12 +41,12 @@ impl ChainRules {
         let greedy = |tries, nice, insert| Self {
             tries,
             nice,
-            strategy: Strategy::Greedy { insert },
+            strategy: ChainStrategy::Greedy { insert },
         };
         let lazy = |tries, nice, lazy| Self {
             tries,
             nice,
-            strategy: Strategy::Lazy { lazy },
+            strategy: ChainStrategy::Lazy { lazy },
         };
         match level {
             ..=2 => greedy(8, 16, 5),
@@ -63,12 +63,12 @@ impl ChainRules {
 
 /// A match that was found; without one, the length is that of no match.
 #[derive(Debug, Clone, Copy)]
-struct Match {
+struct ChainMatch {
     length: usize,
     distance: usize,
 }
 
-const NO_MATCH: Match = Match {
+const NO_MATCH: ChainMatch = ChainMatch {
     length: MIN_MATCH - 1,
     distance: 0,
 };
@@ -77,7 +77,7 @@ const NO_MATCH: Match = Match {
 #[derive(Debug)]
 pub(super) struct ChainEncoder {
     rules: ChainRules,
-    window: Box<Window>,
+    window: Box<ChainWindow>,
     /// The next position to encode.
     index: usize,
     /// The end of the bytes in the window.
@@ -85,12 +85,12 @@ pub(super) struct ChainEncoder {
     /// The first position of the block, or `None` if it has left the window.
     block_start: Option<usize>,
     /// The match at the position before `index`.
-    previous: Match,
+    previous: ChainMatch,
     /// Whether the byte before `index` is still to be encoded.
     is_byte_pending: bool,
     chains: Chains,
     tokens: Vec<Token>,
-    blocks: BlockWriter,
+    blocks: GoBlockWriter,
 }
 
 impl ChainEncoder {
@@ -103,9 +103,9 @@ impl ChainEncoder {
             block_start: Some(0),
             previous: NO_MATCH,
             is_byte_pending: false,
-            chains: Chains::new(Hash::BigEndian),
+            chains: Chains::new(ChainHash::BigEndian),
             tokens: Vec::with_capacity(BLOCK_TOKENS),
-            blocks: BlockWriter::new(),
+            blocks: GoBlockWriter::new(),
         }
     }
 
@@ -129,8 +129,8 @@ impl ChainEncoder {
     /// Encodes the bytes in the window. Without `flush`, some are left for when more follow.
     fn encode(&mut self, flush: bool, out: &mut BitWriter) {
         match self.rules.strategy {
-            Strategy::Greedy { insert } => self.encode_greedy(insert, flush, out),
-            Strategy::Lazy { lazy } => self.encode_lazy(lazy, flush, out),
+            ChainStrategy::Greedy { insert } => self.encode_greedy(insert, flush, out),
+            ChainStrategy::Lazy { lazy } => self.encode_lazy(lazy, flush, out),
         }
         if flush {
             if self.is_byte_pending {
@@ -224,13 +224,13 @@ impl ChainEncoder {
 
     /// The first of the longest matches at `index` that are longer than `longer_than` bytes.
     #[inline]
-    fn longest_match(&self, mut links: u64, longer_than: usize, lookahead: usize) -> Match {
+    fn longest_match(&self, mut links: u64, longer_than: usize, lookahead: usize) -> ChainMatch {
         let window = &*self.window;
         let position = self.index;
         let limit = lookahead.min(MAX_LENGTH);
         let nice = self.rules.nice.min(limit);
         let first = position.saturating_sub(MAX_DISTANCE);
-        let mut best = Match {
+        let mut best = ChainMatch {
             length: longer_than,
             distance: 0,
         };
@@ -253,7 +253,7 @@ impl ChainEncoder {
                 let length = match_length(window, candidate, position, limit);
                 let distance = position - candidate;
                 if length > best.length && (length > MIN_MATCH || distance <= MAX_SHORT_DISTANCE) {
-                    best = Match { length, distance };
+                    best = ChainMatch { length, distance };
                     if length >= nice {
                         break 'search;
                     }

@@ -24,17 +24,17 @@ mod chain;
 mod plain;
 mod speed;
 
-use super::Level;
+use super::level::GoLevel;
 use crate::encoder::Encoder;
 use chain::{ChainEncoder, ChainRules};
-use plain::PlainEncoder;
+use plain::GoPlainEncoder;
 use speed::SpeedEncoder;
 
 /// Starts the encoder of a level.
-pub(super) fn start(level: Level) -> Box<dyn Encoder> {
+pub(super) fn start(level: GoLevel) -> Box<dyn Encoder> {
     match level.resolved() {
-        Level::HUFFMAN_ONLY => Box::new(PlainEncoder::literals()),
-        0 => Box::new(PlainEncoder::stored()),
+        GoLevel::HUFFMAN_ONLY => Box::new(GoPlainEncoder::literals()),
+        0 => Box::new(GoPlainEncoder::stored()),
         1 => Box::new(SpeedEncoder::new()),
         level => Box::new(ChainEncoder::new(ChainRules::of_level(level))),
     }

@@ -1,19 +1,19 @@
 //! Levels 0 and −2: blocks of 65,535 bytes without matches.
 
-use super::blocks::BlockWriter;
+use super::blocks::GoBlockWriter;
 use crate::bits::BitWriter;
 use crate::encoder::Encoder;
 use crate::encoder::block::{MAX_STORED, write_stored};
 
 /// The encoder of levels 0 and −2.
 #[derive(Debug)]
-pub(super) struct PlainEncoder {
+pub(super) struct GoPlainEncoder {
     block: Vec<u8>,
     /// Writes Huffman-coded literals; without it, all blocks are stored.
-    blocks: Option<BlockWriter>,
+    blocks: Option<GoBlockWriter>,
 }
 
-impl PlainEncoder {
+impl GoPlainEncoder {
     /// Level 0: stores all bytes.
     pub(super) fn stored() -> Self {
         Self {
@@ -26,7 +26,7 @@ impl PlainEncoder {
     pub(super) fn literals() -> Self {
         Self {
             block: Vec::with_capacity(MAX_STORED),
-            blocks: Some(BlockWriter::new()),
+            blocks: Some(GoBlockWriter::new()),
         }
     }
 
@@ -42,7 +42,7 @@ impl PlainEncoder {
     }
 }
 
-impl Encoder for PlainEncoder {
+impl Encoder for GoPlainEncoder {
     fn write(&mut self, mut plain: &[u8], out: &mut BitWriter) {
         while !plain.is_empty() {
             if self.block.len() == MAX_STORED {

@@ -1,6 +1,6 @@
 //! Level 1: a table of the last position of each hash, and blocks of 65,535 bytes.
 
-use super::blocks::BlockWriter;
+use super::blocks::GoBlockWriter;
 use crate::bits::BitWriter;
 use crate::encoder::Encoder;
 use crate::encoder::block::{MAX_STORED, write_stored};
@@ -23,13 +23,13 @@ const MAX_BASE: u32 = 1 << 30;
 
 /// The last position of a hash, and the four bytes there.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct SpeedEntry {
     bytes: u32,
     /// The position in the stream, plus an offset that makes 0 too far away from all others.
     position: u32,
 }
 
-const NO_ENTRY: Entry = Entry {
+const NO_ENTRY: SpeedEntry = SpeedEntry {
     bytes: 0,
     position: 0,
 };
@@ -47,9 +47,9 @@ pub(super) struct SpeedEncoder {
     start: usize,
     /// The position of the block's first byte as entries have it.
     base: u32,
-    table: Box<[Entry; 1 << HASH_BITS]>,
+    table: Box<[SpeedEntry; 1 << HASH_BITS]>,
     tokens: Vec<Token>,
-    blocks: BlockWriter,
+    blocks: GoBlockWriter,
 }
 
 impl SpeedEncoder {
@@ -60,7 +60,7 @@ impl SpeedEncoder {
             base: MAX_DISTANCE as u32 + 1,
             table: boxed_table(NO_ENTRY),
             tokens: Vec::with_capacity(BLOCK),
-            blocks: BlockWriter::new(),
+            blocks: GoBlockWriter::new(),
         }
     }
 
@@ -135,11 +135,11 @@ impl SpeedEncoder {
         let end = buffer.len();
         // the difference of an entry's position and a place in the buffer
         let shift = base.wrapping_sub(*start as u32);
-        let entry_at = |place: usize, bytes: u32| Entry {
+        let entry_at = |place: usize, bytes: u32| SpeedEntry {
             bytes,
             position: (place as u32).wrapping_add(shift),
         };
-        let distance_to = |place: usize, entry: Entry| {
+        let distance_to = |place: usize, entry: SpeedEntry| {
             (place as u32)
                 .wrapping_add(shift)
                 .wrapping_sub(entry.position) as usize

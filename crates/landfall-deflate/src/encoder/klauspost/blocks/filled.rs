@@ -1,6 +1,6 @@
 //! Releases up to 1.13: an open block has codes for all symbols.
 
-use super::BlockWriter;
+use super::KlauspostBlockWriter;
 use crate::bits::BitWriter;
 use crate::encoder::block::{DynamicHeader, MAX_STORED, stored_size};
 use crate::encoder::huffman::MAX_BITS;
@@ -9,7 +9,7 @@ use crate::encoder::symbols::{
     DISTANCE_SYMBOLS, END_OF_BLOCK, LITERAL_SYMBOLS, SymbolCounts, Token,
 };
 
-impl BlockWriter {
+impl KlauspostBlockWriter {
     /// Writes tokens, or stores their bytes if this is smaller than 17/16 of their size.
     pub(super) fn write_filled(
         &mut self,

@@ -6,7 +6,7 @@
 mod filled;
 
 use super::estimate::estimated_bits;
-use super::rules::Rules;
+use super::rules::KlauspostRules;
 use crate::bits::BitWriter;
 use crate::encoder::block::{
     BlockCodes, DistanceCode, DynamicHeader, LiteralCode, MAX_STORED, stored_size,
@@ -26,8 +26,8 @@ const MIN_NOISE: usize = 1024;
 
 /// Writes the blocks of a stream.
 #[derive(Debug)]
-pub(super) struct BlockWriter {
-    rules: Rules,
+pub(super) struct KlauspostBlockWriter {
+    rules: KlauspostRules,
     /// The estimate of a new block is raised by this power of two of it.
     penalty_shift: u32,
     fixed: BlockCodes,
@@ -40,8 +40,8 @@ pub(super) struct BlockWriter {
     has_only_literals: bool,
 }
 
-impl BlockWriter {
-    pub(super) fn new(rules: Rules, penalty_shift: u32) -> Self {
+impl KlauspostBlockWriter {
+    pub(super) fn new(rules: KlauspostRules, penalty_shift: u32) -> Self {
         let mut no_distances = Code::EMPTY;
         no_distances.set_lengths(&[1]);
         Self {

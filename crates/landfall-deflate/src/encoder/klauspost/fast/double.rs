@@ -1,6 +1,6 @@
 //! Level 4: a table for hashes of four bytes and one for hashes of seven bytes.
 
-use super::{Match, Output, Places, Position, Search, hash};
+use super::places::{BlockSearch, FastMatch, HistoryPlaces, TablePosition, TokenOutput, hash};
 use crate::encoder::bytes::{boxed_table, load32};
 use crate::encoder::symbols::MAX_DISTANCE;
 
@@ -11,8 +11,8 @@ const SKIP_SHIFT: u32 = 6;
 /// The search of level 4.
 #[derive(Debug)]
 pub(super) struct Level4 {
-    short: Box<[Position; 1 << BITS]>,
-    long: Box<[Position; 1 << BITS]>,
+    short: Box<[TablePosition; 1 << BITS]>,
+    long: Box<[TablePosition; 1 << BITS]>,
 }
 
 impl Level4 {
@@ -24,19 +24,19 @@ impl Level4 {
     }
 
     #[inline]
-    fn short(&mut self, bytes: u64) -> &mut Position {
+    fn short(&mut self, bytes: u64) -> &mut TablePosition {
         &mut self.short[hash::<4, BITS>(bytes)]
     }
 
     #[inline]
-    fn long(&mut self, bytes: u64) -> &mut Position {
+    fn long(&mut self, bytes: u64) -> &mut TablePosition {
         &mut self.long[hash::<7, BITS>(bytes)]
     }
 
     /// Enters `inside` and the position behind it into the table of long hashes, and the latter into
     /// the other as well.
     #[inline]
-    fn enter_two(&mut self, places: Places<'_>, inside: usize) {
+    fn enter_two(&mut self, places: HistoryPlaces<'_>, inside: usize) {
         let bytes = places.load(inside);
         *self.long(bytes) = places.position(inside);
         *self.long(bytes >> 8) = places.position(inside + 1);
@@ -47,7 +47,7 @@ impl Level4 {
     #[inline]
     fn choose(
         &mut self,
-        places: Places<'_>,
+        places: HistoryPlaces<'_>,
         place: usize,
         source: usize,
         next: usize,
@@ -76,8 +76,8 @@ impl Level4 {
     }
 }
 
-impl Search for Level4 {
-    fn search(&mut self, places: Places<'_>, mut output: Output<'_>) {
+impl BlockSearch for Level4 {
+    fn search(&mut self, places: HistoryPlaces<'_>, mut output: TokenOutput<'_>) {
         let limit = places.limit();
         let mut place = places.start;
         let mut bytes = places.load(place);
@@ -106,7 +106,7 @@ impl Search for Level4 {
             }
             let length = places.length(place, source);
             output.push(
-                Match {
+                FastMatch {
                     place,
                     source,
                     length,
@@ -133,7 +133,7 @@ impl Search for Level4 {
         output.finish(places);
     }
 
-    fn lower(&mut self, by: Position) {
+    fn lower(&mut self, by: TablePosition) {
         for entry in self.short.iter_mut().chain(self.long.iter_mut()) {
             *entry = entry.saturating_sub(by);
         }

@@ -2,246 +2,47 @@
 
 mod double;
 mod pair;
+mod places;
 mod repeat;
 mod single;
 
-use super::Restart;
-use super::blocks::BlockWriter;
-use super::rules::Rules;
+use super::blocks::KlauspostBlockWriter;
+use super::restart::RestartEncoder;
+use super::rules::KlauspostRules;
 use crate::bits::BitWriter;
 use crate::encoder::Encoder;
 use crate::encoder::block::MAX_STORED;
-use crate::encoder::bytes::{load32, load64, match_length};
-use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH, MIN_LENGTH, Token};
+use crate::encoder::symbols::{MAX_DISTANCE, Token};
+use places::{BlockSearch, HistoryPlaces, MARGIN, TablePosition, TokenOutput};
 
 /// The number of bytes of a block.
 const BLOCK: usize = MAX_STORED;
-/// No match begins in the last bytes of a block.
-const MARGIN: usize = 11;
 /// Smaller blocks are not searched.
 const MIN_SEARCHED: usize = MARGIN + 2;
 /// A flush of fewer bytes than this is special.
 const SMALL: usize = 128;
 /// A flush stores up to this many bytes.
 const MAX_FLUSH_STORED: usize = 32;
-/// A match is found by this many bytes, and then extended.
-const KNOWN_LENGTH: usize = 4;
 /// When positions have grown beyond this, all entries are lowered.
 const MAX_BASE: u32 = 1 << 30;
-
-/// The hash of the lowest `BYTES` bytes, of `BITS` bits.
-#[inline]
-fn hash<const BYTES: u32, const BITS: u32>(bytes: u64) -> usize {
-    const PRIME_4: u32 = 2_654_435_761;
-    const PRIME_5: u64 = 889_523_592_379;
-    const PRIME_7: u64 = 58_295_818_150_454_627;
-    match BYTES {
-        5 => ((bytes << 24).wrapping_mul(PRIME_5) >> (64 - BITS)) as usize,
-        7 => ((bytes << 8).wrapping_mul(PRIME_7) >> (64 - BITS)) as usize,
-        _ => ((bytes as u32).wrapping_mul(PRIME_4) >> (32 - BITS)) as usize,
-    }
-}
-
-/// The hash of level 1 while it is of four bytes: that of Go's level 1.
-#[inline]
-fn hash_15(bytes: u64) -> usize {
-    ((bytes as u32).wrapping_mul(0x1e35_a7bd) >> (32 - 15)) as usize
-}
-
-/// An entry of a table: the position of a place in the history, which does not change when the
-/// history moves. 0 is out of reach of all places.
-type Position = u32;
-
-/// Two entries of a table.
-#[derive(Debug, Clone, Copy, Default)]
-struct Pair {
-    last: Position,
-    before: Position,
-}
-
-impl Pair {
-    #[inline]
-    fn push(&mut self, position: Position) {
-        self.before = self.last;
-        self.last = position;
-    }
-}
-
-/// The bytes that matches refer to, and the block that is searched at their end.
-#[derive(Debug, Clone, Copy)]
-struct Places<'h> {
-    bytes: &'h [u8],
-    /// Where the block begins.
-    start: usize,
-    /// The position of the first byte.
-    base: Position,
-    rules: Rules,
-}
-
-impl Places<'_> {
-    /// The last place where a match may begin.
-    fn limit(&self) -> usize {
-        self.bytes.len() - MARGIN
-    }
-
-    #[inline]
-    fn position(&self, place: usize) -> Position {
-        self.base.wrapping_add(place as u32)
-    }
-
-    /// How far before `place` an entry is.
-    #[inline]
-    fn distance(&self, place: usize, entry: Position) -> usize {
-        self.position(place).wrapping_sub(entry) as usize
-    }
-
-    /// The place of an entry that is fewer than 32 KiB before `place` and agrees with `bytes` in four
-    /// bytes.
-    #[inline]
-    fn find(&self, place: usize, entry: Position, bytes: u64) -> Option<usize> {
-        self.find_within(place, entry, bytes, MAX_DISTANCE - 1)
-    }
-
-    /// The place of an entry that is at most `reach` before `place` and agrees with `bytes` in four
-    /// bytes.
-    #[inline]
-    fn find_within(
-        &self,
-        place: usize,
-        entry: Position,
-        bytes: u64,
-        reach: usize,
-    ) -> Option<usize> {
-        let distance = self.distance(place, entry);
-        if distance > reach {
-            return None;
-        }
-        let source = place.wrapping_sub(distance);
-        (load32(self.bytes, source) == bytes as u32).then_some(source)
-    }
-
-    /// The length of a match whose first four bytes are known.
-    #[inline]
-    fn length(&self, place: usize, source: usize) -> usize {
-        KNOWN_LENGTH + self.more(place + KNOWN_LENGTH, source + KNOWN_LENGTH)
-    }
-
-    /// How many bytes agree, up to the end of the block.
-    #[inline]
-    fn more(&self, place: usize, source: usize) -> usize {
-        match_length(self.bytes, source, place, self.bytes.len() - place)
-    }
-
-    /// Like [`Self::length`], up to the longest match of deflate.
-    #[inline]
-    fn limited_length(&self, place: usize, source: usize) -> usize {
-        let (place, source) = (place + KNOWN_LENGTH, source + KNOWN_LENGTH);
-        let limit = (self.bytes.len() - place).min(MAX_LENGTH - KNOWN_LENGTH);
-        KNOWN_LENGTH + match_length(self.bytes, source, place, limit)
-    }
-
-    #[inline]
-    fn load(&self, place: usize) -> u64 {
-        load64(self.bytes, place)
-    }
-}
-
-/// A match in the history.
-#[derive(Debug, Clone, Copy)]
-struct Match {
-    place: usize,
-    source: usize,
-    length: usize,
-}
-
-/// The tokens of a block, and the first place that none of them covers.
-#[derive(Debug)]
-struct Output<'t> {
-    tokens: &'t mut Vec<Token>,
-    literals: usize,
-}
-
-impl Output<'_> {
-    /// Extends a match backwards over bytes that are not yet written, then writes the literals before
-    /// it, and it. Returns the match that was written.
-    #[inline]
-    fn push(&mut self, mut found: Match, places: Places<'_>) -> Match {
-        let bytes = places.bytes;
-        while found.source > 0
-            && found.place > self.literals
-            && bytes[found.source - 1] == bytes[found.place - 1]
-        {
-            found.place -= 1;
-            found.source -= 1;
-            found.length += 1;
-        }
-        let literals = &bytes[self.literals..found.place];
-        let literals = literals.iter().map(|byte| Token::literal(*byte));
-        self.tokens.extend(literals);
-        self.literals = found.place + found.length;
-        let distance = found.place - found.source;
-        let mut rest = found.length;
-        while rest > MAX_LENGTH {
-            // at least the shortest match has to remain
-            let piece = if rest > MAX_LENGTH + MIN_LENGTH && places.rules.splits_evenly {
-                MAX_LENGTH
-            } else {
-                MAX_LENGTH - MIN_LENGTH
-            };
-            self.tokens.push(Token::matched(piece, distance));
-            rest -= piece;
-        }
-        self.tokens.push(Token::matched(rest, distance));
-        found
-    }
-
-    /// Where the search goes on behind a match, if it would have tried `next` without it. That
-    /// place has been entered, so that a search does not begin there.
-    #[inline]
-    fn next_place(&self, next: usize) -> usize {
-        if next >= self.literals {
-            next + 1
-        } else {
-            self.literals
-        }
-    }
-
-    /// Writes what remains of the block as literals. Without a match, there are no tokens at all.
-    fn finish(self, places: Places<'_>) {
-        if !self.tokens.is_empty() {
-            let literals = &places.bytes[self.literals..];
-            self.tokens
-                .extend(literals.iter().map(|byte| Token::literal(*byte)));
-        }
-    }
-}
-
-/// The tables of a level.
-trait Search: std::fmt::Debug {
-    /// Finds the tokens of the block at the end of `places`, which has at least 13 bytes.
-    fn search(&mut self, places: Places<'_>, output: Output<'_>);
-
-    /// Lowers all entries. What would become negative becomes 0.
-    fn lower(&mut self, by: Position);
-}
 
 /// The encoder of levels 1 to 6.
 #[derive(Debug)]
 pub(super) struct FastEncoder {
-    rules: Rules,
+    rules: KlauspostRules,
     block: Vec<u8>,
     history: Vec<u8>,
     /// The position of the first byte of the history.
-    base: Position,
-    search: Box<dyn Search>,
+    base: TablePosition,
+    search: Box<dyn BlockSearch>,
     tokens: Vec<Token>,
-    blocks: BlockWriter,
+    blocks: KlauspostBlockWriter,
 }
 
 impl FastEncoder {
     /// The encoder of a level of 1 to 6; of level 6 for what is above.
-    pub(super) fn new(level: i8, rules: Rules) -> Self {
-        let search: Box<dyn Search> = match level {
+    pub(super) fn new(level: i8, rules: KlauspostRules) -> Self {
+        let search: Box<dyn BlockSearch> = match level {
             ..=1 => single::level_1(rules),
             2 => single::level_2(rules),
             3 => pair::level_3(rules),
@@ -256,7 +57,7 @@ impl FastEncoder {
             base: MAX_DISTANCE as u32 + 1,
             search,
             tokens: Vec::with_capacity(BLOCK),
-            blocks: BlockWriter::new(rules, if rules.fills_codes { 8 } else { 7 }),
+            blocks: KlauspostBlockWriter::new(rules, if rules.fills_codes { 8 } else { 7 }),
         }
     }
 
@@ -283,13 +84,13 @@ impl FastEncoder {
         let start = self.history.len();
         self.history.extend_from_slice(&self.block);
         if self.block.len() >= MIN_SEARCHED {
-            let places = Places {
+            let places = HistoryPlaces {
                 bytes: &self.history,
                 start,
                 base: self.base,
                 rules: self.rules,
             };
-            let output = Output {
+            let output = TokenOutput {
                 tokens: &mut self.tokens,
                 literals: start,
             };
@@ -352,7 +153,7 @@ impl Encoder for FastEncoder {
     }
 }
 
-impl Restart for FastEncoder {
+impl RestartEncoder for FastEncoder {
     fn restart(&mut self, dictionary: &[u8]) {
         self.blocks.reset();
         self.block.clear();

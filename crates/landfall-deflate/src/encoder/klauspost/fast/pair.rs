@@ -1,8 +1,11 @@
 //! Level 3: a table with the last two positions of each hash.
 
-use super::{KNOWN_LENGTH, MARGIN, Match, Output, Pair, Places, Position, Search};
+use super::places::{
+    BlockSearch, FastMatch, HistoryPlaces, KNOWN_LENGTH, MARGIN, PositionPair, TablePosition,
+    TokenOutput, hash, hash_15,
+};
 use crate::encoder::bytes::{boxed_table, load32};
-use crate::encoder::klauspost::rules::{Hashes, Rules};
+use crate::encoder::klauspost::rules::{HashWidth, KlauspostRules};
 use crate::encoder::symbols::MAX_DISTANCE;
 
 const BITS: u32 = 16;
@@ -11,18 +14,18 @@ const FIRST: u32 = 0;
 /// Farther entries are not used.
 const REACH: usize = MAX_DISTANCE - KNOWN_LENGTH;
 
-pub(super) fn level_3(rules: Rules) -> Box<dyn Search> {
+pub(super) fn level_3(rules: KlauspostRules) -> Box<dyn BlockSearch> {
     match rules.hashes {
-        Hashes::First => Box::new(Level3::<FIRST>::new()),
-        Hashes::FourBytes => Box::new(Level3::<4>::new()),
-        Hashes::FiveBytes => Box::new(Level3::<5>::new()),
+        HashWidth::First => Box::new(Level3::<FIRST>::new()),
+        HashWidth::FourBytes => Box::new(Level3::<4>::new()),
+        HashWidth::FiveBytes => Box::new(Level3::<5>::new()),
     }
 }
 
 /// The search of level 3, with hashes of `BYTES` bytes, or in its first variant.
 #[derive(Debug)]
 struct Level3<const BYTES: u32> {
-    table: Box<[Pair; 1 << BITS]>,
+    table: Box<[PositionPair; 1 << BITS]>,
 }
 
 impl<const BYTES: u32> Level3<BYTES> {
@@ -37,12 +40,12 @@ impl<const BYTES: u32> Level3<BYTES> {
 
     fn new() -> Self {
         Self {
-            table: boxed_table(Pair::default()),
+            table: boxed_table(PositionPair::default()),
         }
     }
 
     #[inline]
-    fn load(places: Places<'_>, place: usize) -> u64 {
+    fn load(places: HistoryPlaces<'_>, place: usize) -> u64 {
         if BYTES == 5 {
             places.load(place)
         } else {
@@ -51,18 +54,23 @@ impl<const BYTES: u32> Level3<BYTES> {
     }
 
     #[inline]
-    fn slot(&mut self, bytes: u64) -> &mut Pair {
+    fn slot(&mut self, bytes: u64) -> &mut PositionPair {
         let index = if BYTES == FIRST {
-            super::hash_15(bytes)
+            hash_15(bytes)
         } else {
-            super::hash::<BYTES, BITS>(bytes)
+            hash::<BYTES, BITS>(bytes)
         };
         &mut self.table[index]
     }
 
     /// The place of the better of two entries.
     #[inline]
-    fn choose(places: Places<'_>, place: usize, candidates: Pair, bytes: u64) -> Option<usize> {
+    fn choose(
+        places: HistoryPlaces<'_>,
+        place: usize,
+        candidates: PositionPair,
+        bytes: u64,
+    ) -> Option<usize> {
         if places.distance(place, candidates.last) > REACH {
             return None;
         }
@@ -78,8 +86,8 @@ impl<const BYTES: u32> Level3<BYTES> {
     }
 }
 
-impl<const BYTES: u32> Search for Level3<BYTES> {
-    fn search(&mut self, places: Places<'_>, mut output: Output<'_>) {
+impl<const BYTES: u32> BlockSearch for Level3<BYTES> {
+    fn search(&mut self, places: HistoryPlaces<'_>, mut output: TokenOutput<'_>) {
         let limit = places.bytes.len() - Self::MARGIN;
         let mut place = places.start;
         let mut bytes = Self::load(places, place);
@@ -104,7 +112,7 @@ impl<const BYTES: u32> Search for Level3<BYTES> {
             loop {
                 let length = places.length(place, source);
                 let found = output.push(
-                    Match {
+                    FastMatch {
                         place,
                         source,
                         length,
@@ -162,7 +170,7 @@ impl<const BYTES: u32> Search for Level3<BYTES> {
         output.finish(places);
     }
 
-    fn lower(&mut self, by: Position) {
+    fn lower(&mut self, by: TablePosition) {
         for pair in self.table.iter_mut() {
             pair.last = pair.last.saturating_sub(by);
             pair.before = pair.before.saturating_sub(by);

@@ -1,9 +1,11 @@
 //! Levels 5 and 6: a table for hashes of four bytes, and one with the last two positions of each hash
 //! of seven bytes.
 
-use super::{Match, Output, Pair, Places, Position, Search, hash};
+use super::places::{
+    BlockSearch, FastMatch, HistoryPlaces, PositionPair, TablePosition, TokenOutput, hash,
+};
 use crate::encoder::bytes::{boxed_table, load32};
-use crate::encoder::klauspost::rules::MatchEnd;
+use crate::encoder::klauspost::rules::MatchEndRule;
 use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH};
 
 const BITS: u32 = 15;
@@ -12,39 +14,39 @@ const MAX_IMPROVED: usize = 30;
 
 /// The tables of both levels.
 #[derive(Debug)]
-struct Tables {
-    short: Box<[Position; 1 << BITS]>,
-    long: Box<[Pair; 1 << BITS]>,
+struct HashTables {
+    short: Box<[TablePosition; 1 << BITS]>,
+    long: Box<[PositionPair; 1 << BITS]>,
 }
 
 /// A candidate. Without a length, its match is longer than four bytes by an unknown number.
 #[derive(Debug, Clone, Copy)]
-struct Found {
+struct FoundCandidate {
     place: usize,
     source: usize,
     length: Option<usize>,
 }
 
-impl Tables {
+impl HashTables {
     fn new() -> Self {
         Self {
             short: boxed_table(0),
-            long: boxed_table(Pair::default()),
+            long: boxed_table(PositionPair::default()),
         }
     }
 
     #[inline]
-    fn short(&mut self, bytes: u64) -> &mut Position {
+    fn short(&mut self, bytes: u64) -> &mut TablePosition {
         &mut self.short[hash::<4, BITS>(bytes)]
     }
 
     #[inline]
-    fn long(&mut self, bytes: u64) -> &mut Pair {
+    fn long(&mut self, bytes: u64) -> &mut PositionPair {
         &mut self.long[hash::<7, BITS>(bytes)]
     }
 
     #[inline]
-    fn enter(&mut self, bytes: u64, position: Position) {
+    fn enter(&mut self, bytes: u64, position: TablePosition) {
         *self.short(bytes) = position;
         self.long(bytes).push(position);
     }
@@ -55,12 +57,12 @@ impl Tables {
     #[inline]
     fn find(
         &mut self,
-        places: Places<'_>,
+        places: HistoryPlaces<'_>,
         place: usize,
         bytes: u64,
         next: usize,
         repeat: Option<usize>,
-    ) -> Option<Found> {
+    ) -> Option<FoundCandidate> {
         let short = *self.short(bytes);
         let long = *self.long(bytes);
         self.enter(bytes, places.position(place));
@@ -69,7 +71,7 @@ impl Tables {
             let before = places.find(place, long.before, bytes);
             if let Some(source) = last.or(before) {
                 self.enter(places.load(next), places.position(next));
-                let mut found = Found {
+                let mut found = FoundCandidate {
                     place,
                     source,
                     length: None,
@@ -86,7 +88,7 @@ impl Tables {
             }
         }
         let source = places.find(place, short, bytes)?;
-        let mut best = Found {
+        let mut best = FoundCandidate {
             place,
             source,
             length: None,
@@ -100,7 +102,7 @@ impl Tables {
             if load32(places.bytes, source) == (bytes >> 8) as u32 {
                 let length = places.limited_length(place + 1, source);
                 if length > best_length {
-                    return Some(Found {
+                    return Some(FoundCandidate {
                         place: place + 1,
                         source,
                         length: Some(length),
@@ -129,7 +131,7 @@ impl Tables {
         Some(best)
     }
 
-    fn lower(&mut self, by: Position) {
+    fn lower(&mut self, by: TablePosition) {
         for entry in self.short.iter_mut() {
             *entry = entry.saturating_sub(by);
         }
@@ -142,8 +144,8 @@ impl Tables {
 
 /// Extends a match to its end.
 #[inline]
-fn extend(places: Places<'_>, found: Found) -> Match {
-    let Found {
+fn extend(places: HistoryPlaces<'_>, found: FoundCandidate) -> FastMatch {
+    let FoundCandidate {
         place,
         source,
         length,
@@ -153,7 +155,7 @@ fn extend(places: Places<'_>, found: Found) -> Match {
         Some(MAX_LENGTH) => MAX_LENGTH + places.more(place + MAX_LENGTH, source + MAX_LENGTH),
         Some(length) => length,
     };
-    Match {
+    FastMatch {
         place,
         source,
         length,
@@ -164,11 +166,16 @@ fn extend(places: Places<'_>, found: Found) -> Match {
 /// the match began that was found first. Where the first bytes are skipped, they may differ.
 /// Returns whether the entry is in reach.
 #[inline]
-fn improve(places: Places<'_>, found: &mut Match, start: usize, entry: Position) -> bool {
+fn improve(
+    places: HistoryPlaces<'_>,
+    found: &mut FastMatch,
+    start: usize,
+    entry: TablePosition,
+) -> bool {
     let skipped = match places.rules.match_end {
-        MatchEnd::Unused => return false,
-        MatchEnd::Whole => 0,
-        MatchEnd::Skipping => 2,
+        MatchEndRule::Unused => return false,
+        MatchEndRule::Whole => 0,
+        MatchEndRule::Skipping => 2,
     };
     let place = start + skipped;
     // negative if the entry is behind the end, because the next place was entered as well
@@ -182,7 +189,7 @@ fn improve(places: Places<'_>, found: &mut Match, start: usize, entry: Position)
     {
         let length = places.more(place, source);
         if length > found.length {
-            *found = Match {
+            *found = FastMatch {
                 place,
                 source,
                 length,
@@ -195,7 +202,7 @@ fn improve(places: Places<'_>, found: &mut Match, start: usize, entry: Position)
 /// The search of level 5.
 #[derive(Debug)]
 pub(super) struct Level5 {
-    tables: Tables,
+    tables: HashTables,
 }
 
 impl Level5 {
@@ -204,13 +211,13 @@ impl Level5 {
 
     pub(super) fn new() -> Self {
         Self {
-            tables: Tables::new(),
+            tables: HashTables::new(),
         }
     }
 }
 
-impl Search for Level5 {
-    fn search(&mut self, places: Places<'_>, mut output: Output<'_>) {
+impl BlockSearch for Level5 {
+    fn search(&mut self, places: HistoryPlaces<'_>, mut output: TokenOutput<'_>) {
         let tables = &mut self.tables;
         let limit = places.limit();
         let mut place = places.start;
@@ -261,7 +268,7 @@ impl Search for Level5 {
         output.finish(places);
     }
 
-    fn lower(&mut self, by: Position) {
+    fn lower(&mut self, by: TablePosition) {
         self.tables.lower(by);
     }
 }
@@ -269,7 +276,7 @@ impl Search for Level5 {
 /// The search of level 6.
 #[derive(Debug)]
 pub(super) struct Level6 {
-    tables: Tables,
+    tables: HashTables,
 }
 
 impl Level6 {
@@ -278,13 +285,13 @@ impl Level6 {
 
     pub(super) fn new() -> Self {
         Self {
-            tables: Tables::new(),
+            tables: HashTables::new(),
         }
     }
 }
 
-impl Search for Level6 {
-    fn search(&mut self, places: Places<'_>, mut output: Output<'_>) {
+impl BlockSearch for Level6 {
+    fn search(&mut self, places: HistoryPlaces<'_>, mut output: TokenOutput<'_>) {
         let tables = &mut self.tables;
         let limit = places.limit();
         let mut place = places.start;
@@ -332,7 +339,7 @@ impl Search for Level6 {
         output.finish(places);
     }
 
-    fn lower(&mut self, by: Position) {
+    fn lower(&mut self, by: TablePosition) {
         self.tables.lower(by);
     }
 }

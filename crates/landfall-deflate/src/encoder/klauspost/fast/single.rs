@@ -1,8 +1,10 @@
 //! Levels 1 and 2: a table with the last position of each hash.
 
-use super::{Match, Output, Places, Position, Search};
+use super::places::{
+    BlockSearch, FastMatch, HistoryPlaces, TablePosition, TokenOutput, hash, hash_15,
+};
 use crate::encoder::bytes::boxed_table;
-use crate::encoder::klauspost::rules::{Hashes, Rules};
+use crate::encoder::klauspost::rules::{HashWidth, KlauspostRules};
 use crate::encoder::symbols::MAX_DISTANCE;
 
 /// The steps between positions that are tried grow by one for each so many bytes without a match.
@@ -10,16 +12,16 @@ const SKIP_SHIFT: u32 = 5;
 /// Every second position is tried.
 const STEP: usize = 2;
 
-pub(super) fn level_1(rules: Rules) -> Box<dyn Search> {
-    if rules.hashes == Hashes::FiveBytes {
+pub(super) fn level_1(rules: KlauspostRules) -> Box<dyn BlockSearch> {
+    if rules.hashes == HashWidth::FiveBytes {
         Box::new(Level1::<5>::new())
     } else {
         Box::new(Level1::<4>::new())
     }
 }
 
-pub(super) fn level_2(rules: Rules) -> Box<dyn Search> {
-    if rules.hashes == Hashes::FiveBytes {
+pub(super) fn level_2(rules: KlauspostRules) -> Box<dyn BlockSearch> {
+    if rules.hashes == HashWidth::FiveBytes {
         Box::new(Level2::<5>::new())
     } else {
         Box::new(Level2::<4>::new())
@@ -29,7 +31,7 @@ pub(super) fn level_2(rules: Rules) -> Box<dyn Search> {
 /// The search of level 1, with hashes of `BYTES` bytes.
 #[derive(Debug)]
 struct Level1<const BYTES: u32> {
-    table: Box<[Position; 1 << 15]>,
+    table: Box<[TablePosition; 1 << 15]>,
 }
 
 impl<const BYTES: u32> Level1<BYTES> {
@@ -42,15 +44,15 @@ impl<const BYTES: u32> Level1<BYTES> {
     #[inline]
     fn hash(bytes: u64) -> usize {
         if BYTES == 4 {
-            super::hash_15(bytes)
+            hash_15(bytes)
         } else {
-            super::hash::<BYTES, 15>(bytes)
+            hash::<BYTES, 15>(bytes)
         }
     }
 }
 
-impl<const BYTES: u32> Search for Level1<BYTES> {
-    fn search(&mut self, places: Places<'_>, mut output: Output<'_>) {
+impl<const BYTES: u32> BlockSearch for Level1<BYTES> {
+    fn search(&mut self, places: HistoryPlaces<'_>, mut output: TokenOutput<'_>) {
         let table = &mut self.table;
         let limit = places.limit();
         let mut place = places.start;
@@ -91,7 +93,7 @@ impl<const BYTES: u32> Search for Level1<BYTES> {
             loop {
                 let length = places.length(place, source);
                 let found = output.push(
-                    Match {
+                    FastMatch {
                         place,
                         source,
                         length,
@@ -125,7 +127,7 @@ impl<const BYTES: u32> Search for Level1<BYTES> {
         output.finish(places);
     }
 
-    fn lower(&mut self, by: Position) {
+    fn lower(&mut self, by: TablePosition) {
         for entry in self.table.iter_mut() {
             *entry = entry.saturating_sub(by);
         }
@@ -135,7 +137,7 @@ impl<const BYTES: u32> Search for Level1<BYTES> {
 /// The search of level 2, with hashes of `BYTES` bytes.
 #[derive(Debug)]
 struct Level2<const BYTES: u32> {
-    table: Box<[Position; 1 << 17]>,
+    table: Box<[TablePosition; 1 << 17]>,
 }
 
 impl<const BYTES: u32> Level2<BYTES> {
@@ -147,12 +149,12 @@ impl<const BYTES: u32> Level2<BYTES> {
 
     #[inline]
     fn hash(bytes: u64) -> usize {
-        super::hash::<BYTES, 17>(bytes)
+        hash::<BYTES, 17>(bytes)
     }
 }
 
-impl<const BYTES: u32> Search for Level2<BYTES> {
-    fn search(&mut self, places: Places<'_>, mut output: Output<'_>) {
+impl<const BYTES: u32> BlockSearch for Level2<BYTES> {
+    fn search(&mut self, places: HistoryPlaces<'_>, mut output: TokenOutput<'_>) {
         let table = &mut self.table;
         let limit = places.limit();
         let mut place = places.start;
@@ -192,7 +194,7 @@ impl<const BYTES: u32> Search for Level2<BYTES> {
             loop {
                 let length = places.length(place, source);
                 let found = output.push(
-                    Match {
+                    FastMatch {
                         place,
                         source,
                         length,
@@ -234,7 +236,7 @@ impl<const BYTES: u32> Search for Level2<BYTES> {
         output.finish(places);
     }
 
-    fn lower(&mut self, by: Position) {
+    fn lower(&mut self, by: TablePosition) {
         for entry in self.table.iter_mut() {
             *entry = entry.saturating_sub(by);
         }

@@ -1,7 +1,7 @@
 //! Looks for a better match at the end of a match.
 
 use super::LazyEncoder;
-use super::search::Match;
+use super::effort::LazyMatch;
 use crate::bits::BitWriter;
 use crate::encoder::bytes::match_length;
 use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH};
@@ -12,7 +12,7 @@ const SKIPPED: usize = 2;
 impl LazyEncoder {
     /// Replaces a match at `index` − 1 by a longer one that the last two of its bytes and the two
     /// behind them lead to.
-    pub(super) fn improve_whole(&self, found: &mut Match, lookahead: usize, insert_end: usize) {
+    pub(super) fn improve_whole(&self, found: &mut LazyMatch, lookahead: usize, insert_end: usize) {
         let start = self.index - 1;
         let end = start + found.length;
         if end + 2 >= insert_end {
@@ -27,7 +27,7 @@ impl LazyEncoder {
             let limit = lookahead.min(MAX_LENGTH);
             let length = match_length(&self.window[..], source, start, limit);
             if length > found.length {
-                *found = Match {
+                *found = LazyMatch {
                     length,
                     distance: start - source,
                 };
@@ -39,7 +39,7 @@ impl LazyEncoder {
     /// bytes may differ: they are then written as literals.
     pub(super) fn improve_skipping(
         &mut self,
-        found: &mut Match,
+        found: &mut LazyMatch,
         lookahead: usize,
         insert_end: usize,
         is_flush: bool,
@@ -62,7 +62,7 @@ impl LazyEncoder {
         if length <= found.length {
             return;
         }
-        *found = Match {
+        *found = LazyMatch {
             length,
             distance: start - source,
         };

@@ -1,19 +1,18 @@
 //! Levels 7 to 9: hash chains over a window of 64 KiB.
 
+mod effort;
 mod match_end;
 mod search;
 
-use super::Restart;
-use super::blocks::BlockWriter;
-use super::rules::{MatchEnd, Rules};
+use super::blocks::KlauspostBlockWriter;
+use super::restart::RestartEncoder;
+use super::rules::{KlauspostRules, MatchEndRule};
 use crate::bits::BitWriter;
 use crate::encoder::Encoder;
-use crate::encoder::chains::{Chains, Hash, WINDOW, Window, new_window};
+use crate::encoder::chains::{ChainHash, ChainWindow, Chains, WINDOW, new_window};
 use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH, Token};
-use search::{Match, NO_MATCH, SearchRules};
+use effort::{LazyMatch, LazySearchRules, MIN_MATCH, NO_MATCH};
 
-/// The shortest match that is looked for.
-const MIN_MATCH: usize = 4;
 /// A match is only looked for if so many bytes follow, unless the stream is flushed.
 const LOOKAHEAD: usize = MIN_MATCH + MAX_LENGTH;
 /// The number of tokens of a block.
@@ -24,9 +23,9 @@ const PENALTY_SHIFT: u32 = 8;
 /// The encoder of levels 7 to 9.
 #[derive(Debug)]
 pub(super) struct LazyEncoder {
-    rules: Rules,
-    search: SearchRules,
-    window: Box<Window>,
+    rules: KlauspostRules,
+    search: LazySearchRules,
+    window: Box<ChainWindow>,
     /// The next position to encode.
     index: usize,
     /// The end of the bytes in the window.
@@ -34,7 +33,7 @@ pub(super) struct LazyEncoder {
     /// The first position of the block, or `None` if it has left the window.
     block_start: Option<usize>,
     /// The match at the position before `index`.
-    previous: Match,
+    previous: LazyMatch,
     /// Whether the byte before `index` is still to be encoded.
     is_byte_pending: bool,
     /// The number of literals since the last match; it begins again after 65,535.
@@ -44,14 +43,14 @@ pub(super) struct LazyEncoder {
     literal_bits: Vec<u32>,
     chains: Chains,
     tokens: Vec<Token>,
-    blocks: BlockWriter,
+    blocks: KlauspostBlockWriter,
 }
 
 impl LazyEncoder {
-    pub(super) fn new(level: i8, rules: Rules) -> Self {
+    pub(super) fn new(level: i8, rules: KlauspostRules) -> Self {
         Self {
             rules,
-            search: SearchRules::of_level(level),
+            search: LazySearchRules::of_level(level),
             window: new_window(),
             index: 0,
             end: 0,
@@ -60,9 +59,9 @@ impl LazyEncoder {
             is_byte_pending: false,
             literals: 0,
             literal_bits: Vec::new(),
-            chains: Chains::new(Hash::LittleEndian),
+            chains: Chains::new(ChainHash::LittleEndian),
             tokens: Vec::with_capacity(BLOCK_TOKENS),
-            blocks: BlockWriter::new(rules, PENALTY_SHIFT),
+            blocks: KlauspostBlockWriter::new(rules, PENALTY_SHIFT),
         }
     }
 
@@ -119,9 +118,9 @@ impl LazyEncoder {
         }
         if previous.length >= MIN_MATCH && self.previous.length <= previous.length {
             match self.rules.lazy_match_end {
-                MatchEnd::Unused => {}
-                MatchEnd::Whole => self.improve_whole(&mut previous, lookahead, insert_end),
-                MatchEnd::Skipping => {
+                MatchEndRule::Unused => {}
+                MatchEndRule::Whole => self.improve_whole(&mut previous, lookahead, insert_end),
+                MatchEndRule::Skipping => {
                     self.improve_skipping(&mut previous, lookahead, insert_end, is_flush, out);
                 }
             }
@@ -226,7 +225,7 @@ impl Encoder for LazyEncoder {
     }
 }
 
-impl Restart for LazyEncoder {
+impl RestartEncoder for LazyEncoder {
     fn restart(&mut self, dictionary: &[u8]) {
         self.blocks.reset();
         self.tokens.clear();

@@ -1,67 +1,32 @@
 //! Finds the best match at a position.
 
-use super::{LazyEncoder, MIN_MATCH};
+use super::LazyEncoder;
+use super::effort::{LazyMatch, NO_MATCH};
 use crate::encoder::bytes::{load32, match_length};
 use crate::encoder::chains::{LINKS, WINDOW};
 use crate::encoder::huffman::{Code, MAX_BITS};
-use crate::encoder::klauspost::rules::MatchEnd;
+use crate::encoder::klauspost::rules::MatchEndRule;
 use crate::encoder::symbols::{
     LENGTH_CODES, MAX_DISTANCE, MAX_LENGTH, MIN_LENGTH, distance_code, distance_extra_bits,
     length_extra_bits,
 };
 
-/// How a level searches.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct SearchRules {
-    /// How many positions of a chain are tried.
-    pub(super) tries: usize,
-    /// A match of this length ends the search.
-    pub(super) nice: usize,
-    /// A match shorter than this is given up if the next position has a longer one.
-    pub(super) lazy: usize,
-    /// Whether matches are compared by the bits that they save, not by their lengths alone.
-    pub(super) estimates: bool,
-}
-
-impl SearchRules {
-    pub(super) fn of_level(level: i8) -> Self {
-        let (lazy, nice, tries) = match level {
-            ..=7 => (12, 16, 24),
-            8 => (30, 40, 64),
-            9.. => (258, 258, 1024),
-        };
-        Self {
-            tries,
-            nice,
-            lazy,
-            estimates: level >= 9,
-        }
-    }
-}
-
-/// A match that was found; without one, the length is that of no match.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Match {
-    pub(super) length: usize,
-    pub(super) distance: usize,
-}
-
-pub(super) const NO_MATCH: Match = Match {
-    length: MIN_MATCH - 1,
-    distance: 0,
-};
-
 impl LazyEncoder {
     /// The first of the longest matches at `index` that are longer than `longer_than` bytes.
-    pub(super) fn longest_match(&self, links: u64, longer_than: usize, lookahead: usize) -> Match {
+    pub(super) fn longest_match(
+        &self,
+        links: u64,
+        longer_than: usize,
+        lookahead: usize,
+    ) -> LazyMatch {
         self.best_match(links, longer_than, lookahead, |_| true)
     }
 
     /// The longest match at `index` that is reached by matches which save more bits each.
-    pub(super) fn most_saving_match(&self, links: u64, lookahead: usize) -> Match {
+    pub(super) fn most_saving_match(&self, links: u64, lookahead: usize) -> LazyMatch {
         let (mut most_saved, cost) = match self.rules.lazy_match_end {
-            MatchEnd::Unused | MatchEnd::Whole => (0, 6),
-            MatchEnd::Skipping => (4, 3),
+            MatchEndRule::Unused | MatchEndRule::Whole => (0, 6),
+            MatchEndRule::Skipping => (4, 3),
         };
         let bits = &self.literal_bits[self.index..];
         self.best_match(links, NO_MATCH.length, lookahead, |found| {
@@ -87,14 +52,14 @@ impl LazyEncoder {
         mut links: u64,
         longer_than: usize,
         lookahead: usize,
-        mut is_better: impl FnMut(Match) -> bool,
-    ) -> Match {
+        mut is_better: impl FnMut(LazyMatch) -> bool,
+    ) -> LazyMatch {
         let window = &*self.window;
         let position = self.index;
         let limit = lookahead.min(MAX_LENGTH);
         let nice = self.search.nice.min(limit);
         let first = position.saturating_sub(MAX_DISTANCE);
-        let mut best = Match {
+        let mut best = LazyMatch {
             length: longer_than,
             distance: 0,
         };
@@ -114,7 +79,7 @@ impl LazyEncoder {
                 if load32(window, candidate + offset) != last_bytes {
                     continue;
                 }
-                let found = Match {
+                let found = LazyMatch {
                     length: match_length(window, candidate, position, limit),
                     distance: position - candidate,
                 };

@@ -1,0 +1,45 @@
+//! How long each level searches.
+
+/// The shortest match that is looked for.
+pub(super) const MIN_MATCH: usize = 4;
+
+/// How a level searches.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LazySearchRules {
+    /// How many positions of a chain are tried.
+    pub(super) tries: usize,
+    /// A match of this length ends the search.
+    pub(super) nice: usize,
+    /// A match shorter than this is given up if the next position has a longer one.
+    pub(super) lazy: usize,
+    /// Whether matches are compared by the bits that they save, not by their lengths alone.
+    pub(super) estimates: bool,
+}
+
+impl LazySearchRules {
+    pub(super) fn of_level(level: i8) -> Self {
+        let (lazy, nice, tries) = match level {
+            ..=7 => (12, 16, 24),
+            8 => (30, 40, 64),
+            9.. => (258, 258, 1024),
+        };
+        Self {
+            tries,
+            nice,
+            lazy,
+            estimates: level >= 9,
+        }
+    }
+}
+
+/// A match that was found; without one, the length is that of no match.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LazyMatch {
+    pub(super) length: usize,
+    pub(super) distance: usize,
+}
+
+pub(super) const NO_MATCH: LazyMatch = LazyMatch {
+    length: MIN_MATCH - 1,
+    distance: 0,
+};
