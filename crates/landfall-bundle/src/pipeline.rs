@@ -65,7 +65,7 @@ mod tests {
         let mut seen = Vec::new();
         let made = ordered(
             DEPTH,
-            |hand| (0..200u64).all(hand).then_some(()).ok_or("stopped"),
+            |send| (0..200u64).all(send).then_some(()).ok_or("stopped"),
             |n| {
                 thread::sleep(Duration::from_micros(n * 7919 % 300));
                 n
@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn errors_of_either_end_stop_it() {
-        let endless = |hand: &mut dyn FnMut(u32) -> bool| {
-            while hand(1) {}
+        let endless = |send: &mut dyn FnMut(u32) -> bool| {
+            while send(1) {}
             Err("made")
         };
         assert_eq!(
@@ -90,8 +90,8 @@ mod tests {
             Err("taken")
         );
         let mut taken = 0;
-        let failing = |hand: &mut dyn FnMut(u32) -> bool| {
-            hand(1);
+        let failing = |send: &mut dyn FnMut(u32) -> bool| {
+            send(1);
             Err("made")
         };
         let result = ordered(

@@ -9,7 +9,7 @@ pub trait BlobRead: Send + Sync {
     /// Returns the size of the blob in bytes, or `None` if it is not here.
     ///
     /// # Errors
-    /// If the storage cannot be asked.
+    /// If the storage cannot be read.
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError>;
 
     /// Opens the blob at `offset`. What is read is compared with hashes that were verified when the

@@ -57,8 +57,8 @@ pub trait BlobStore: BlobRead {
         self.sink(limits, Some(slots))
     }
 
-    /// Returns the space that these blobs need and what is free, or `None` if the store cannot
-    /// tell. Blobs that are partly here need less.
+    /// Returns the space that these blobs need and the free space, or `None` if the store does not
+    /// know it. Partly written blobs need less.
     ///
     /// # Errors
     /// If the file system cannot be queried.
@@ -79,7 +79,7 @@ pub trait BlobStore: BlobRead {
     /// Tells the store that the transfer of a blob has succeeded.
     fn mark_present(&self, _descriptor: &Descriptor) {}
 
-    /// Ignores lists of present blobs from now on and asks for each blob instead.
+    /// Ignores lists of present blobs from now on and looks up each blob instead.
     fn distrust_lists(&self) {}
 
     /// Protects the blobs that a lock names from garbage collection until the claim expires. Call

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub struct DiskSpace {
     /// The folder that is written to; it may not exist yet.
     pub folder: PathBuf,
-    /// The upper bound of what is needed, in bytes.
+    /// The upper bound of the needed space, in bytes.
     pub needed: u64,
     /// How many bytes this user can still write there.
     pub free: u64,

@@ -214,7 +214,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_last_byte_waits_until_the_digest_is_right() {
-        let (told, rest) = std::sync::mpsc::channel();
+        let (done, rest) = std::sync::mpsc::channel();
         let (dir, size) = (tempfile::tempdir().unwrap(), CONTENT.len() as u64);
         let (mut writer, follower) = begun(dir.path());
         let transfer = tokio::task::spawn_blocking(move || {
@@ -232,7 +232,7 @@ mod tests {
             all.extend_from_slice(&stream.next().await.unwrap().unwrap());
         }
         assert_eq!(all, CONTENT[..CONTENT.len() - 1]);
-        told.send(()).unwrap();
+        done.send(()).unwrap();
         all.extend_from_slice(&stream.next().await.unwrap().unwrap());
         assert!(all == CONTENT && stream.next().await.is_none());
     }

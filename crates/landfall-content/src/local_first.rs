@@ -91,7 +91,7 @@ impl PartSource for LocalFirst {
     ) -> BoxFuture<'a, Result<OpenedPart, HttpError>> {
         Box::pin(async move {
             if self.has_local_copy(part)
-                // a copy that cannot be opened is no error, as upstream has the part too
+                // not an error: upstream has the part, too
                 && let Ok(opened) = self.open_local_copy(part, offset).await
             {
                 debug!(digest = %part.descriptor.digest, offset, "read from local content");

@@ -136,7 +136,7 @@ async fn write_rest(
 ) -> Result<(), FailedAttempt> {
     let offset = writer.offset();
     let size = opener.part().descriptor.size;
-    // an empty blob is opened too, so that the source is asked whether it has it
+    // an empty blob is opened too: the source may not have it
     if offset == size && size > 0 {
         return Ok(());
     }

@@ -11,7 +11,7 @@ pub struct MemoryObject {
     /// The content of the object.
     pub bytes: Vec<u8>,
     /// The ranges that were requested.
-    pub asked: Mutex<Vec<Range<u64>>>,
+    pub requests: Mutex<Vec<Range<u64>>>,
     /// How many bytes each response has at most; 0 for no limit.
     pub cut: u64,
     /// Whether another object has replaced it, so that requests fail.
@@ -28,8 +28,8 @@ impl MemoryObject {
     }
 
     /// Takes the ranges that were requested since the last call.
-    pub fn asked(&self) -> Vec<Range<u64>> {
-        std::mem::take(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn requests(&self) -> Vec<Range<u64>> {
+        std::mem::take(&mut self.requests.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -50,7 +50,7 @@ impl RangeRead for MemoryObject {
         if *self.replaced.lock().unwrap_or_else(PoisonError::into_inner) {
             return Err(io::Error::other("it was replaced"));
         }
-        self.asked
+        self.requests
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(range.clone());

@@ -251,7 +251,7 @@ impl ParallelFetch {
         if !is_range {
             return Ok(());
         }
-        // not resumed here: what a failed helper leaves is free for any other connection
+        // not resumed here: the range of a failed helper is free for any other connection
         let mut stream = opened.stream;
         let mut at = from;
         let mut recorded = from;
@@ -264,7 +264,8 @@ impl ParallelFetch {
             self.partial.write(piece, at)?;
             self.opener.count_received(piece.len());
             at += piece.len() as u64;
-            // each record costs a write, so they are bundled; what is not recorded is fetched again
+            // each record costs a write, so one covers many bytes; bytes without a record are
+            // fetched again
             if at - recorded >= self.journal_step || at >= end {
                 self.record(recorded, at);
                 recorded = at;

@@ -127,14 +127,14 @@ mod tests {
         for bytes in &contents[..18] {
             store.put(&blob(bytes), bytes).unwrap();
         }
-        let told = RecordedProgress::default();
+        let progress = RecordedProgress::default();
         let count = |store: &DiskStore, rehash| {
-            present_blobs(store, wanted.clone(), rehash, &told)
+            present_blobs(store, wanted.clone(), rehash, &progress)
                 .unwrap()
                 .len()
         };
         assert_eq!(
-            (count(&store, false), told.0.lock().unwrap().len()),
+            (count(&store, false), progress.0.lock().unwrap().len()),
             (18, 0),
             "a recorded verification counts"
         );
@@ -142,11 +142,11 @@ mod tests {
         let copied = DiskStore::open(dir.path()).unwrap();
         std::fs::write(copied.path(&wanted[3].digest), "other").unwrap();
         assert_eq!(count(&copied, false), 17);
-        assert_eq!(*told.0.lock().unwrap(), ["check 18 180"]);
+        assert_eq!(*progress.0.lock().unwrap(), ["check 18 180"]);
         assert_eq!(count(&copied, false), 17);
-        assert_eq!(told.0.lock().unwrap().len(), 1);
+        assert_eq!(progress.0.lock().unwrap().len(), 1);
         assert_eq!(
-            (count(&copied, true), told.0.lock().unwrap()[1].as_str()),
+            (count(&copied, true), progress.0.lock().unwrap()[1].as_str()),
             (17, "check 17 170")
         );
     }

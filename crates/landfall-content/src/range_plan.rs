@@ -30,7 +30,7 @@ pub(super) struct HelperRange {
 /// The next step of the first connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FirstConnectionStep {
-    /// Read and hash what is written up to this offset.
+    /// Read and hash the bytes that helpers wrote, up to this offset.
     Absorb(u64),
     /// Wait for the helper that is at the offset.
     Wait,
@@ -71,15 +71,18 @@ impl RangePlan {
             Some(work) if work.at > at => FirstConnectionStep::Absorb(work.at),
             Some(_) => FirstConnectionStep::Wait,
             None => {
-                let taken = self.taken().into_iter().map(|(from, _)| from);
-                self.first.1 = taken.filter(|from| *from > at).min().unwrap_or(self.size);
+                let assigned = self.assigned().into_iter().map(|(from, _)| from);
+                self.first.1 = assigned
+                    .filter(|from| *from > at)
+                    .min()
+                    .unwrap_or(self.size);
                 FirstConnectionStep::Fetch
             }
         }
     }
 
     /// Returns the ranges that are written or belong to helpers.
-    fn taken(&self) -> Vec<ByteRange> {
+    fn assigned(&self) -> Vec<ByteRange> {
         let helpers = self.helpers.values().map(|work| (work.from, work.end));
         self.written.iter().copied().chain(helpers).collect()
     }
@@ -93,16 +96,16 @@ impl RangePlan {
             .map(|work| (work.at, work.end))
             .chain([self.first])
             .map(|(at, end)| (at + (end - at).div_ceil(2), end));
-        let mut taken = self.taken();
+        let mut assigned = self.assigned();
         // everything before the first connection's end is hashed or its own
-        taken.push((0, self.first.1));
-        let taken = merge_ranges(taken);
-        let ends = taken
+        assigned.push((0, self.first.1));
+        let assigned = merge_ranges(assigned);
+        let ends = assigned
             .iter()
             .skip(1)
             .map(|(from, _)| *from)
             .chain([self.size]);
-        let gaps = taken.iter().map(|(_, to)| *to).zip(ends);
+        let gaps = assigned.iter().map(|(_, to)| *to).zip(ends);
         halves
             .chain(gaps)
             .max_by_key(|(from, end)| end - from)
@@ -165,7 +168,7 @@ mod tests {
     const M: u64 = 1 << 20;
 
     #[test]
-    fn helpers_take_second_halves_and_what_nobody_does() {
+    fn helpers_get_second_halves_and_unassigned_ranges() {
         let mut plan = RangePlan::new(128 * M, 0, vec![(96 * M, 112 * M)], 8 * M);
         assert_eq!(plan.next_step(0), FirstConnectionStep::Fetch);
         assert_eq!(plan.first, (0, 96 * M));
@@ -184,13 +187,13 @@ mod tests {
             plan.largest_share()
                 .is_none_or(|(from, end)| end - from >= 8 * M)
         );
-        let mut all: Vec<ByteRange> = plan.taken();
+        let mut all: Vec<ByteRange> = plan.assigned();
         all.push(plan.first);
         assert_eq!(merge_ranges(all), [(0, 128 * M)]);
     }
 
     #[test]
-    fn the_first_connection_takes_in_what_helpers_brought() {
+    fn the_first_connection_absorbs_ranges_written_by_helpers() {
         let mut plan = RangePlan::new(64 * M, 0, vec![], 8 * M);
         plan.next_step(0);
         let (helper, from) = plan.add_helper().unwrap();
@@ -198,7 +201,7 @@ mod tests {
         assert_eq!(plan.next_step(from), FirstConnectionStep::Wait);
         plan.advance_helper(helper, 40 * M);
         assert_eq!(plan.next_step(from), FirstConnectionStep::Absorb(40 * M));
-        // it breaks off: what it has written stays, the rest is fetched
+        // the helper breaks off: its written bytes stay, the rest is fetched
         plan.end_helper(helper);
         assert_eq!(plan.next_step(from), FirstConnectionStep::Absorb(40 * M));
         assert_eq!(
@@ -209,7 +212,7 @@ mod tests {
 
     /// A piece under way when another took the second half ends behind the new end.
     #[test]
-    fn what_comes_after_the_end_was_moved_is_not_counted() {
+    fn bytes_after_a_moved_end_are_not_counted() {
         let mut plan = RangePlan::new(64 * M, 0, vec![], 4 * M);
         plan.next_step(0);
         let (helper, from) = plan.add_helper().unwrap();

@@ -133,7 +133,7 @@ mod tests {
             .read_to_end(&mut read)
             .unwrap();
         assert_eq!(read, &bytes[5..95]);
-        assert_eq!(object.asked(), [5..95, 35..95, 65..95]);
+        assert_eq!(object.requests(), [5..95, 35..95, 65..95]);
         *object.replaced.lock().unwrap() = true;
         let error = RangeReader::new(object, 0..10)
             .read(&mut [0; 10])

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sink_has_attempts_of_its_own_and_new_ones_when_it_learned() {
+    fn a_sink_has_its_own_attempts_which_start_over_when_it_learned() {
         let mut tried = attempts();
         assert!(
             tried.after(FailureCause::Sink).is_some() && tried.after(FailureCause::Sink).is_some()

@@ -191,7 +191,7 @@ impl<T> Queue<T> {
     /// Returns the host whose task is next: in the order of the queue, but hosts that no running
     /// task waits for come first.
     fn next_host(&self, hosts: &HostLoad, per_host: usize) -> Option<Arc<str>> {
-        // a host that is in trouble keeps its own tasks waiting, and nobody else's
+        // the tasks of a slow host must not occupy all slots
         let open = self
             .waiting
             .iter()
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_host_that_is_waited_for_keeps_nobody_from_other_hosts() {
+    async fn tasks_waiting_for_one_host_do_not_block_other_hosts() {
         let tasks = (0..40)
             .map(|at| Of(if at < 20 { "sick" } else { "well" }.into(), at))
             .collect();
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tasks_that_wait_for_each_other_are_ended() {
+    async fn deadlocked_tasks_are_aborted() {
         let watchdog = Watchdog::new(Activity::default(), Duration::from_millis(40));
         let mut schedule = TransferSchedule::new([(vec!["a", "b", "c"], 2)], 2, watchdog);
         let mut begun = Vec::new();
@@ -385,12 +385,15 @@ mod tests {
                     begun.push(task);
                     schedule.spawn(slot, std::future::pending::<()>());
                 }
-                ScheduleStep::Done(()) => panic!("none comes to a result"),
+                ScheduleStep::Done(()) => panic!("no task ends"),
             }
         }
         assert_eq!(begun, ["a", "b"]);
-        let told = schedule.stuck_message().unwrap();
-        assert!(told.starts_with("no request was in flight for"), "{told}");
+        let message = schedule.stuck_message().unwrap();
+        assert!(
+            message.starts_with("no request was in flight for"),
+            "{message}"
+        );
     }
 
     #[tokio::test]
@@ -402,7 +405,7 @@ mod tests {
             Watchdog::new(activity.clone(), Duration::from_millis(8)),
         );
         let Some(ScheduleStep::Begin(_, slot)) = schedule.step().await else {
-            panic!("it begins")
+            panic!("the task did not begin")
         };
         schedule.spawn(slot, async move {
             let _busy = activity.busy();

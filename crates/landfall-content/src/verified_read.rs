@@ -56,7 +56,7 @@ pub trait VerifiedRead: BlobRead {
     }
 }
 
-/// Content whose bytes lie unchanged in files, so that `sendfile` can send them.
+/// Content that is stored in files without another encoding, so that `sendfile` can send it.
 pub trait FileRunRead {
     /// Returns the runs of files that hold a verified blob from `offset` on, or `None` if the blob
     /// is stored in another form, such as compressed. Each run is checked as in

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_right_bytes_pass_to_their_end() {
+    async fn a_stream_ends_without_error_only_for_the_right_bytes() {
         assert_eq!(run(&["he", "l", "lo"], "hello").await.unwrap(), "hello");
         assert_eq!(run(&[], "").await.unwrap(), "");
         assert_eq!(

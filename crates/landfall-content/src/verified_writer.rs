@@ -111,8 +111,8 @@ impl VerifiedWriter {
     /// Checks size and digest and publishes the blob.
     ///
     /// # Errors
-    /// If the size is wrong, which keeps what is written for another attempt; if the digest is
-    /// wrong, which discards it; and if the blob cannot be published.
+    /// If the size is wrong, which keeps the written bytes for another attempt; if the digest is
+    /// wrong, which discards them; and if the blob cannot be published.
     pub fn commit(mut self) -> Result<(), WriteError> {
         let wanted = self.descriptor.digest.clone();
         if self.offset != self.descriptor.size {

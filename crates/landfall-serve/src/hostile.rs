@@ -57,7 +57,7 @@ fn assert_nothing_leaves(address: &str, digest: &Digest, lie: &[u8]) {
 }
 
 #[test]
-fn nothing_of_a_bundle_with_the_approved_lock_but_other_frames_leaves_from_any_offset() {
+fn no_byte_of_other_frames_under_the_approved_lock_is_sent_from_any_offset() {
     let (honest, lie) = (layer(0), layer(0xff));
     let (packed, lock) = lying(&honest, &lie);
     let bundle = Bundle::open(&packed.path).unwrap();
@@ -78,7 +78,7 @@ fn nothing_of_a_bundle_with_the_approved_lock_but_other_frames_leaves_from_any_o
 }
 
 #[test]
-fn nothing_of_a_foreign_base_leaves_and_a_good_one_after_it_is_taken() {
+fn a_foreign_base_is_not_sent_and_a_good_one_after_it_is_used() {
     let (honest, lie) = (layer(0), layer(0xff));
     let (packed, _) = lying(&honest, &lie);
     let (sound, _) = lying(&honest, &honest);
@@ -105,7 +105,7 @@ fn nothing_of_a_foreign_base_leaves_and_a_good_one_after_it_is_taken() {
 }
 
 #[test]
-fn a_lock_that_calls_a_manifest_a_web_page_has_it_sent_as_bytes() {
+fn a_manifest_with_the_media_type_of_a_web_page_is_sent_as_bytes() {
     let manifest =
         br#"{"schemaVersion":2,"mediaType":"text/html","x":"<script>alert(1)</script>"}"#;
     let server = start(None, move || {

@@ -1,5 +1,5 @@
 //! Coalesced refreshes: callers that wait for the newest value at the same time share one refresh,
-//! which begins after the last of them asked.
+//! which begins after the last of their calls.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot};
@@ -72,11 +72,11 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test]
-    async fn many_share_one_answer_that_was_looked_for_after_they_came() {
+    async fn concurrent_calls_share_one_refresh_that_begins_after_them() {
         let (handle, requests) = RefreshHandle::new();
-        let looked = AtomicU64::new(0);
+        let refreshes = AtomicU64::new(0);
         let answering = requests.answer(async || {
-            let number = looked.fetch_add(1, Ordering::SeqCst);
+            let number = refreshes.fetch_add(1, Ordering::SeqCst);
             tokio::time::sleep(Duration::from_millis(1)).await;
             if number < 2 {
                 Ok(number)
@@ -84,7 +84,7 @@ mod tests {
                 Err("gone".to_owned())
             }
         });
-        let asked = async {
+        let calls = async {
             assert!(
                 join_all((0..50).map(|_| handle.newest()))
                     .await
@@ -95,12 +95,12 @@ mod tests {
             assert_eq!(handle.newest().await, Err("gone".to_owned()));
         };
         tokio::select! {
-            () = answering => unreachable!("it can still be asked"),
-            () = asked => {}
+            () = answering => unreachable!("a handle still exists"),
+            () = calls => {}
         }
         assert_eq!(
             (
-                looked.load(Ordering::SeqCst),
+                refreshes.load(Ordering::SeqCst),
                 handle.failures.load(Ordering::SeqCst)
             ),
             (3, 1)

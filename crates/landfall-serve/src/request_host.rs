@@ -84,13 +84,13 @@ impl RequestHosts {
             .map(|url| files.find(&url, query))
     }
 
-    /// The first host of which files are served.
+    /// The first host whose files are served.
     pub(crate) fn host_of_files(&self, bundles: &BundleCatalog) -> Option<&str> {
         let host = self.0.iter().find(|host| bundles.files.has_host(host))?;
         Some(host)
     }
 
-    /// The first host of which images are served: what containerd passes as parameter `ns`.
+    /// The first host whose images are served; containerd sends this host as the parameter `ns`.
     pub(crate) fn host_of_images(&self, bundles: &BundleCatalog) -> Option<&str> {
         let host = self.0.iter().find(|host| bundles.has_source(host))?;
         Some(host)
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_counts_unless_it_is_one_of_ours() {
+    fn default_ports_and_those_of_the_server_may_be_omitted() {
         assert_eq!(spellings("dl.k8s.io", &[5000]), ["dl.k8s.io"]);
         assert_eq!(
             spellings("dl.k8s.io.:443", &[5000]),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absolute_target_counts_more_than_the_header() {
+    fn an_absolute_target_overrides_the_host_header() {
         let headers = HeaderMap::from_iter([(HOST, "here:5000".parse().unwrap())]);
         let of = |uri: &str| named_host(&uri.parse().unwrap(), &headers);
         assert_eq!(of("http://DL.k8s.io/x").as_deref(), Some("dl.k8s.io"));

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_read_from_their_end() {
+    fn paths_are_parsed_from_their_end() {
         let digest = Digest::sha256(b"x");
         let route = |path: &str| Route::parse(path);
         assert_eq!(route("/v2").ok(), Some(Route::Version));

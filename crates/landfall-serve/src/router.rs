@@ -212,7 +212,7 @@ async fn respond_api(
         let message = "this server is read-only; start it with --writable DIR to push to it";
         return Err(RequestError::method_not_allowed(message).with_header(ALLOW, "GET, HEAD"));
     };
-    // a task of its own: if the client disconnects, what was received is still put in order
+    // in its own task, which finishes even if the client disconnects
     let task = tokio::spawn(async move {
         match route {
             Route::Manifest(name, reference) if parts.method == Method::DELETE => {

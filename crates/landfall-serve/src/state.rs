@@ -24,7 +24,7 @@ pub(crate) struct ServerState {
     pub(crate) bundles: BundleCatalog,
     /// All content: that of the bundles first, then what was pushed.
     pub(crate) blobs: BlobChain,
-    /// The same content, each source by itself: what is sent to clients is verified by source.
+    /// The same content by source, as blobs are verified for each source before they are sent.
     pub(crate) content: Vec<Arc<dyn VerifiedRead>>,
     /// Bundles that were served before; their manifests are still served by digest.
     pub(crate) earlier: BundleCatalog,

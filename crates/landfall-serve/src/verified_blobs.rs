@@ -182,7 +182,7 @@ impl VerifiedBlobs {
         let damaged = self.damaged.clone();
         let holder = holder.clone();
         let digest = digest.clone();
-        // a task of its own: it continues if the client that asked first disconnects
+        // in its own task, which continues if the client of the first request disconnects
         tokio::spawn(async move {
             let _permit = hashing.acquire_owned().await;
             let verdict = spawn_blocking(move || hash(&holder, &digest))
@@ -215,7 +215,7 @@ fn hash(holder: &BlobHolder, digest: &Digest) -> BlobVerdict {
     // the stamps are compared afterwards: before, the file could still be replaced
     let is_intact = holder.blobs.verify(digest);
     match holder.blobs.file_stamps(digest) {
-        // a file that was replaced meanwhile says nothing about the one that was asked for
+        // the result is about another file if the file was replaced meanwhile
         Ok(file_stamps) if file_stamps != holder.file_stamps => {
             return unreadable(io::Error::other("it changed while it was hashed"));
         }
@@ -300,17 +300,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_blob_is_hashed_once_however_many_ask_for_it_and_again_when_its_file_looks_different()
-    {
+    async fn a_blob_is_hashed_once_for_concurrent_requests_and_again_after_its_file_changed() {
         let (blob, digest, known) = (
             Arc::new(Counted::of(1, b"abc")),
             Digest::sha256(b"abc"),
             VerifiedBlobs::new(2),
         );
         let sources = [blob.clone()];
-        let asked = (0..100).map(|_| right(&known, &sources, &digest));
+        let requests = (0..100).map(|_| right(&known, &sources, &digest));
         assert!(
-            futures_util::future::join_all(asked)
+            futures_util::future::join_all(requests)
                 .await
                 .iter()
                 .all(Result::is_ok)
@@ -322,14 +321,18 @@ mod tests {
         for _ in 0..2 {
             let damaged = right(&known, &sources, &digest).await;
             assert!(matches!(damaged, Err(ContentError::Damaged { .. })));
-            assert_eq!(blob.opened(), 2, "what is wrong is not hashed again either");
+            assert_eq!(
+                blob.opened(),
+                2,
+                "a damaged blob is not hashed again either"
+            );
         }
         *blob.bytes.lock().unwrap() = (file_stamp(3), b"abc".to_vec());
         assert!(right(&known, &sources, &digest).await.is_ok());
     }
 
     #[tokio::test]
-    async fn what_is_damaged_in_one_place_is_looked_for_in_the_next() {
+    async fn a_blob_damaged_in_one_source_is_read_from_the_next() {
         let digest = Digest::sha256(b"abcd");
         let sources = [
             Arc::new(Counted::of(1, b"abX")),

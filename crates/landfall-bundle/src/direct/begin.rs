@@ -89,7 +89,7 @@ impl DirectBundle {
                 ReusedBundle::set_aside(&path, &journal_path, &work).map_err(failed)?;
                 file = claim(out)?.1;
             }
-            // without a journal, nothing tells what the file contains
+            // without a journal, the content of the file is unknown
             None => file.set_len(0).map_err(failed)?,
         }
         let compressed = plan
@@ -176,6 +176,7 @@ impl DirectState {
             .map(|entry| entry.descriptor.size)
             .max()
             .unwrap_or(0);
+        // the space in use rather than the length: the file is sparse where content has not arrived
         let taken = self.file.metadata().map_or(0, |data| data.blocks() * 512)
             + self.reuse.as_ref().map_or(0, ReusedBundle::taken);
         room(

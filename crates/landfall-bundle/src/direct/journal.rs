@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_reads_back_and_a_torn_line_costs_only_itself() {
+    fn a_journal_reads_back_and_a_torn_line_is_skipped() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal");
         assert_eq!(read(&path).unwrap(), None);

@@ -150,7 +150,7 @@ impl Drop for StoredBlobWriter {
         let state = self.state();
         let at = state.stream.at();
         if !state.kept && at > 0 {
-            // what is not recorded is only downloaded again
+            // bytes without a record are downloaded again
             let _ = self.record((0, at));
         }
     }

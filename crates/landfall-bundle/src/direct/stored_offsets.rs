@@ -12,9 +12,9 @@ pub(super) fn stored_offsets(plan: &PackPlan, compressed: usize) -> (Vec<u64>, u
     for entry in &plan.entries[..compressed] {
         starts.push(at);
         let size = entry.descriptor.size;
-        let around = [header::encoded_len(&entry.name), header::padding(size)];
+        let lengths = [header::encoded_len(&entry.name), header::padding(size)];
         // a stored frame has a length that follows from its content, so no content is needed here
-        at += around
+        at += lengths
             .map(|length| stored_len(length as u64))
             .iter()
             .sum::<u64>()

@@ -41,7 +41,7 @@ impl ContentsIndex {
             if !seen.insert(&entry.name) {
                 return Err(damage("it is listed twice"));
             }
-            // no gap for bytes that nobody verifies, and no frame that belongs to two entries
+            // no gap for bytes that are never verified, and no frame that belongs to two entries
             if (entry.offset, entry.frame) != (end, frame) {
                 return Err(damage(&format!(
                     "it must begin at byte {end}, with frame {frame}"
@@ -102,13 +102,16 @@ fn is_own_name(name: &str) -> bool {
 impl TarEntry {
     /// Whether the length is possible, given name, size and form.
     fn has_length(&self) -> bool {
-        let around = [header::encoded_len(&self.name), header::padding(self.size)];
-        let around: u64 = around.map(|length| stored_len(length as u64)).iter().sum();
+        let overhead = [header::encoded_len(&self.name), header::padding(self.size)];
+        let overhead: u64 = overhead
+            .map(|length| stored_len(length as u64))
+            .iter()
+            .sum();
         // larger than any file; computing with it could overflow
         if self.size > 1 << 60 {
             return false;
         }
-        let content = self.length.checked_sub(around);
+        let content = self.length.checked_sub(overhead);
         content.is_some_and(|content| match self.form {
             ContentForm::Stored => content == stored_len(self.size),
             ContentForm::Compressed => {

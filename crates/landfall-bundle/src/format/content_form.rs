@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn media_type_and_name_decide() {
+    fn media_type_and_name_determine_the_form() {
         for stored in [
             "application/vnd.oci.image.layer.v1.tar+gzip",
             "application/vnd.oci.image.layer.v1.tar+zstd",

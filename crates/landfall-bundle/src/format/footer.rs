@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn its_length_is_fixed_and_every_bit_counts() {
+    fn a_footer_has_a_fixed_length_and_every_flipped_bit_is_found() {
         let none = Footer {
             offset: 0,
             length: 0,

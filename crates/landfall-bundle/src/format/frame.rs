@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_says_something_else_is_refused() {
+    fn a_changed_or_cut_frame_is_refused() {
         let content = noise(70_000);
         for form in [ContentForm::Stored, ContentForm::Compressed] {
             let frame = encode(form, 3, &content).unwrap();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_is_not_blown_up() {
+    fn a_frame_that_decompresses_to_too_much_is_refused() {
         let mut frame = compressed(3, &vec![0; CHUNK]).unwrap();
         frame[6..10].copy_from_slice(&100u32.to_le_bytes());
         assert!(decode(ContentForm::Compressed, &frame, 100).is_err());

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_frames_of_its_entry_lie_where_they_are_said_to() {
+    fn offsets_in_the_table_match_the_frames_of_the_entry() {
         for rows in [0, 1, 64, CHUNK / ROW + 3] {
             let table: Vec<u8> = (0..rows as u64)
                 .flat_map(|n| row(n, FrameHash::of(&n.to_le_bytes())))

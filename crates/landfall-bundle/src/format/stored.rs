@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_stored_content_lie_where_they_are_said_to() {
+    fn offsets_of_stored_content_match_its_frames() {
         let content: Vec<u8> = (0..2 * CHUNK + BLOCK + 5)
             .map(|n| ((n * 31) >> 7) as u8)
             .collect();

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn content_that_comes_in_pieces_makes_the_same_frames() {
+    fn content_in_pieces_makes_the_same_frames() {
         for len in [
             0,
             1,

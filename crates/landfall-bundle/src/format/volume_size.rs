@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_of_volumes() {
+    fn volume_sizes_are_parsed() {
         let size = |text: &str| text.parse::<VolumeSize>().map(|size| size.0);
         assert_eq!(
             (size("4.7G"), size("4GiB")),

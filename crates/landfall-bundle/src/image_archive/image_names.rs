@@ -39,7 +39,7 @@ mod tests {
     use landfall_model::{Descriptor, Digest};
 
     #[test]
-    fn an_image_has_its_own_names_and_those_at_all_destinations() {
+    fn an_image_has_its_source_names_and_those_at_all_destinations() {
         let digest = Digest::sha256(b"top");
         let top = Descriptor {
             digest: digest.clone(),

@@ -79,7 +79,7 @@ impl ImageArchive {
     pub fn plan(
         lock: &Lock,
         blobs: &dyn BlobRead,
-        asked: &ImageArchiveOptions<'_>,
+        options: &ImageArchiveOptions<'_>,
     ) -> Result<ImageArchive, ImageArchiveError> {
         let mut archive = ImageArchive {
             images: Vec::new(),
@@ -92,8 +92,8 @@ impl ImageArchive {
         let mut unfit = UnfitImages::default();
         for image in &lock.images {
             let (name, digest) = (image.name.to_string(), image.digest.clone());
-            let ImageNames { tags, digests } = names(image, asked.mapping);
-            match planned(image, blobs, asked, &tags) {
+            let ImageNames { tags, digests } = names(image, options.mapping);
+            match planned(image, blobs, options, &tags) {
                 Ok(PlannedImage {
                     selection:
                         Selection {
@@ -148,7 +148,7 @@ impl ImageArchive {
         archive
             .computed
             .push((INDEX_FILE.into(), layout::index(&archive.images)));
-        if asked.format == ImageArchiveFormat::Docker {
+        if options.format == ImageArchiveFormat::Docker {
             let saved: Vec<&DockerImage> = archive
                 .images
                 .iter()
@@ -173,17 +173,17 @@ impl ImageArchive {
 fn planned(
     image: &LockedImage,
     blobs: &dyn BlobRead,
-    asked: &ImageArchiveOptions<'_>,
+    options: &ImageArchiveOptions<'_>,
     tags: &BTreeSet<String>,
 ) -> Result<PlannedImage, SkippedImage> {
-    let planned = match asked.format {
+    let planned = match options.format {
         ImageArchiveFormat::Oci => PlannedImage {
-            selection: image.select(blobs, asked.platforms)?,
+            selection: image.select(blobs, options.platforms)?,
             docker: None,
         },
         ImageArchiveFormat::Docker => {
             // an archive in docker's format has one platform of each image
-            let one = image.select_one(blobs, asked.platforms.first())?;
+            let one = image.select_one(blobs, options.platforms.first())?;
             if let Some(kind) = docker_manifest::strange_layer(&one) {
                 let why = "docker does not accept layers of this type; use --format oci, or lock \
                            without these images";

@@ -77,7 +77,7 @@ impl PackPlan {
         today: jiff::civil::Date,
     ) -> Result<PackPlan, BundleError> {
         let mut missing = Vec::new();
-        let mut asked = HashMap::new();
+        let mut stored_sizes = HashMap::new();
         let mut all_kept = HashSet::new();
         for item in lock.items() {
             let entry = item.entry();
@@ -94,11 +94,11 @@ impl PackPlan {
                     continue;
                 }
                 // items share layers, and a look-up may be a request to an object store
-                if !asked.contains_key(digest) {
+                if !stored_sizes.contains_key(digest) {
                     let found = blobs.stat(digest);
-                    asked.insert(digest.clone(), found.map_err(failed)?);
+                    stored_sizes.insert(digest.clone(), found.map_err(failed)?);
                 }
-                match asked[digest] {
+                match stored_sizes[digest] {
                     Some(found) if found == *size => {}
                     Some(found) => absent.push(format!("{digest} has {found} bytes, not {size}")),
                     None => absent.push(digest.to_string()),

@@ -257,6 +257,7 @@ impl Bundle {
         let limit = Limits::default().contents_bytes as u64;
         let mut text = String::new();
         BundleEntryReader::new(Arc::clone(&self.0), entry_index, 0)
+            // a forged index may give the lock any size
             .take(limit)
             .read_to_string(&mut text)
             .map_err(|error| damaged(Damage::new(&entry.name, entry.offset, error.to_string())))?;

@@ -206,7 +206,7 @@ fn lock_against_manifests(
     without: &BTreeSet<ItemName>,
 ) -> Vec<Damage> {
     let contents = bundle.contents();
-    // all contradictions are reported at the lock: it is what does not match
+    // all contradictions are reported at the lock, which is the part that does not match
     let at = contents
         .lock_index()
         .map_or(0, |entry_index| contents.entries[entry_index].offset);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Reads the content of an entry frame by frame.
 pub(super) struct BundleEntryReader {
     bundle: Arc<OpenBundle>,
-    stretch: SequentialReader,
+    source: SequentialReader,
     entry_index: usize,
     /// The number of the next frame.
     next: usize,
@@ -45,7 +45,7 @@ impl BundleEntryReader {
             // hashes
             hasher: (offset == 0).then(|| Hasher::new(entry.digest.algorithm())),
             content: TarEntry::content,
-            stretch: SequentialReader::new(Arc::clone(&bundle), entry.end()),
+            source: SequentialReader::new(Arc::clone(&bundle), entry.end()),
             bundle,
         }
     }
@@ -82,7 +82,7 @@ impl BundleEntryReader {
                 .bundle
                 .frame(self.entry_index, self.next)
                 .map_err(damaged)?;
-            let bytes = self.stretch.bytes_at(frame.offset, frame.length);
+            let bytes = self.source.bytes_at(frame.offset, frame.length);
             let content = self
                 .bundle
                 .content(self.entry_index, &frame, bytes, self.content);

@@ -14,7 +14,7 @@ const SKIPPED: u64 = 256 << 10;
 pub(super) struct SequentialReader {
     pub(super) bundle: Arc<OpenBundle>,
     end: u64,
-    answer: Mutex<Option<OpenRange>>,
+    response: Mutex<Option<OpenRange>>,
 }
 
 /// A response whose rest is still unread.
@@ -32,7 +32,7 @@ impl SequentialReader {
         SequentialReader {
             bundle,
             end,
-            answer: Mutex::default(),
+            response: Mutex::default(),
         }
     }
 
@@ -48,8 +48,9 @@ impl ReadAt for SequentialReader {
     fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
         let volumes = &self.bundle.volumes;
         let to = at + buffer.len() as u64;
-        let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
-        let usable = answer
+        let mut response = self.response.lock().unwrap_or_else(PoisonError::into_inner);
+        // taken out: after a failed read, the position of the response is unknown
+        let usable = response
             .take()
             .filter(|open| open.at <= at && at - open.at <= SKIPPED && to <= open.end);
         let mut open = match usable {
@@ -63,7 +64,7 @@ impl ReadAt for SequentialReader {
         // a few bytes between frames are cheaper to read than a new request
         io::copy(&mut (&mut open.reader).take(at - open.at), &mut io::sink())?;
         open.reader.read_exact(buffer)?;
-        *answer = Some(OpenRange { at: to, ..open });
+        *response = Some(OpenRange { at: to, ..open });
         Ok(())
     }
 }
@@ -95,37 +96,37 @@ mod tests {
         let (size, digest) = (file.len() as u64, Digest::sha256(&content));
         let object = Arc::new(MemoryObject::of(&file));
         let bundle = opened(&object);
-        assert!(matches!(&object.asked()[..], [end] if *end == (size - (1 << 20)..size)));
+        assert!(matches!(&object.requests()[..], [end] if *end == (size - (1 << 20)..size)));
         let read = |mut reader: Box<dyn Read + Send>| {
             let mut bytes = Vec::new();
             reader.read_to_end(&mut bytes).unwrap();
-            (bytes, object.asked())
+            (bytes, object.requests())
         };
         for offset in [0, 1 << 20, content.len() - 1] {
-            let (bytes, asked) = read(bundle.open_verified(&digest, offset as u64).unwrap());
+            let (bytes, requests) = read(bundle.open_verified(&digest, offset as u64).unwrap());
             assert!(bytes == content[offset..], "{offset}");
-            assert!(asked.len() <= 1, "{offset}: {asked:?}");
+            assert!(requests.len() <= 1, "{offset}: {requests:?}");
         }
-        for (bytes, asked) in [bundle.open(&digest, 0), bundle.open_whole(&digest)]
+        for (bytes, requests) in [bundle.open(&digest, 0), bundle.open_whole(&digest)]
             .map(|reader| read(reader.unwrap()))
         {
             assert!(bytes == content);
-            assert_eq!(asked.len(), 1, "{asked:?}");
+            assert_eq!(requests.len(), 1, "{requests:?}");
         }
         assert!(bundle.verify(&digest).unwrap());
         assert!(bundle.file_runs(&digest, 0).unwrap().is_none());
-        object.asked();
+        object.requests();
         verify(&bundle, &SilentProgress).unwrap();
-        let asked = object.asked();
+        let requests = object.requests();
         assert_eq!(
-            asked.len(),
+            requests.len(),
             2,
-            "the entries, and a window with manifests and lock: {asked:?}"
+            "the entries, and a window with manifests and lock: {requests:?}"
         );
     }
 
     #[test]
-    fn answers_that_break_off_are_resumed_and_what_replaces_the_object_is_told() {
+    fn broken_responses_are_resumed_and_a_replaced_object_is_reported() {
         let (content, file) = stored();
         let digest = Digest::sha256(&content);
         let object = Arc::new(MemoryObject {
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn no_byte_of_a_damaged_frame_is_handed_out() {
+    fn no_byte_of_a_damaged_frame_is_returned() {
         let (content, mut file) = stored();
         let part = &content[(1 << 20) + 1000..][..32];
         let at = file.windows(32).position(|bytes| bytes == part).unwrap();

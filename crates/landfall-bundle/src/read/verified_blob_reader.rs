@@ -135,7 +135,7 @@ impl VerifiedBlobReader {
 impl Read for VerifiedBlobReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.check()?;
-        // never beyond the compared frame, although the file goes on
+        // never beyond the compared frame, although the file has more bytes
         let left = self
             .checked
             .saturating_sub(self.content.at)
@@ -155,7 +155,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     #[test]
-    fn every_offset_is_read_and_nothing_of_a_frame_that_decayed() {
+    fn every_offset_can_be_read_and_damaged_frames_return_nothing() {
         let content = noise(2 * CHUNK + 77);
         let (packed, _) = lying(&content, &content);
         let bundle = Bundle::open(&packed.path).unwrap();

@@ -189,10 +189,10 @@ fn entries(bundle: &Bundle, entry_indexes: &[usize], progress: &dyn Progress) ->
     let mut volumes = BTreeSet::new();
     let mut state: Option<(usize, Option<Hasher>)> = None;
     let end = bundle.contents().frames.offset;
-    let stretch = SequentialReader::new(Arc::clone(&bundle.0), end);
+    let source = SequentialReader::new(Arc::clone(&bundle.0), end);
     let never = pipeline::ordered::<_, _, std::convert::Infallible>(
         pipeline::DEPTH,
-        |hand| {
+        |send| {
             for (entry_index, entry) in entry_indexes
                 .iter()
                 .map(|&entry_index| (entry_index, &entries[entry_index]))
@@ -200,14 +200,14 @@ fn entries(bundle: &Bundle, entry_indexes: &[usize], progress: &dyn Progress) ->
                 for index in 0..TarEntry::frame_count(entry.size) as usize {
                     let frame = bundle.0.frame(entry_index, index);
                     let bytes = frame.map(|frame| {
-                        let bytes = stretch.bytes_at(frame.offset, frame.length);
+                        let bytes = source.bytes_at(frame.offset, frame.length);
                         (
                             frame,
                             bytes.map_err(|error| format!("cannot be read: {error}")),
                         )
                     });
                     let no_row = bytes.is_err();
-                    if !hand((entry_index, index, bytes)) {
+                    if !send((entry_index, index, bytes)) {
                         return Ok(());
                     }
                     // without its rows, the other frames of the entry cannot be located either

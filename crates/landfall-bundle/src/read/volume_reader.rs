@@ -338,7 +338,7 @@ mod tests {
     use crate::format::files::volume_path;
 
     #[test]
-    fn bytes_are_read_over_the_edges_of_volumes() {
+    fn reads_cross_volume_boundaries() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().join("B");
         let bytes: Vec<u8> = (0..200u8).collect();

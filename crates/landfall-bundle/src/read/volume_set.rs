@@ -34,8 +34,8 @@ impl VolumeSet {
             return Ok(None);
         };
         let (base, named) = match split(first) {
-            // the name of a bundle in one file may end in such a number by chance; it is told from
-            // a volume by its beginning, which only volume 1 has, too
+            // the name of a bundle in one file may end in such a number by chance; it begins like
+            // volume 1, and further volumes do not
             Some((base, number)) if number == 1 || !begins_bundle(first) => (base, number),
             _ if first.is_dir() => match only_bundle(first)? {
                 Some(base) => (base, 0),
@@ -67,6 +67,7 @@ impl VolumeSet {
             .map(|base| checksums::of_volumes(base))
             .find(|sums| !sums.is_empty());
         let sums = sums.unwrap_or_default();
+        // the checksums show how many volumes there must be, even if the last ones are missing
         let listed = sums.last_key_value().map_or(0, |(last, _)| *last);
         // unrelated files may end in such a number, too
         found.retain(|number, path| listed == 0 || *number <= listed || begins_volume(path));
@@ -194,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_means_a_file_or_volumes() {
+    fn a_path_names_a_file_or_volumes() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         let first = frame::stored(&header::encode("oci-layout", 30));
@@ -235,7 +236,7 @@ mod tests {
         assert_eq!((meant("B"), meant("B.0002")), (None, two()));
     }
     #[test]
-    fn volumes_of_one_bundle_are_found_in_the_folders_that_are_named() {
+    fn volumes_of_one_bundle_are_found_in_the_given_folders() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         for name in [
@@ -266,14 +267,14 @@ mod tests {
             assert_eq!((set.missing(), others), (vec![], vec![]), "{named:?}");
             assert_eq!(set.found[&2], at("2/V.0002"));
         }
-        // another bundle with this name, and one of which the name is not known
+        // another bundle with this name, and a file whose name is not that of a volume
         assert_eq!(locations(&["1/V.0001", "old/V.0001"]).1, [at("old/V.0001")]);
         assert_eq!(locations(&["1", "2/V.txt", "3"]).1, [at("2/V.txt")]);
         assert!(VolumeSet::of(&[at("mixed")]).unwrap().is_none());
     }
 
     #[test]
-    fn a_file_that_ends_in_a_number_by_chance_is_no_volume_where_checksums_list_them() {
+    fn a_file_named_like_a_volume_is_ignored_if_the_checksums_do_not_list_it() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().join("app");
         fs::write(volume_path(&base, 1), PREFIX).unwrap();

@@ -115,8 +115,8 @@ fn reference(linked: &LinkedDocument) -> Value {
     let mut reference = json!({
         "type": kind, "url": linked.url, "hashes": [hash(&linked.blob.digest)],
     });
-    if let Some(said) = &linked.said {
-        reference["comment"] = json!(said);
+    if let Some(format) = &linked.format {
+        reference["comment"] = json!(format);
     }
     reference
 }
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn package_urls_are_those_of_the_specification() {
+    fn package_urls_follow_the_specification() {
         let digest: Digest = format!("sha256:{}", "1a".repeat(32)).parse().unwrap();
         let hex = digest.hex();
         let image: ImageRef = "localhost:5000/team/app_x:v1".parse().unwrap();

@@ -82,7 +82,7 @@ pub struct LinkedDocument {
     pub manifest: Digest,
     /// The format that the document declares: `CycloneDX 1.5`, `SPDX-2.3`, or the type of a
     /// statement.
-    pub said: Option<String>,
+    pub format: Option<String>,
 }
 
 /// The documents that refer to `entry`, which is in `repository` (with its registry), as far as
@@ -121,12 +121,13 @@ pub fn linked_documents(
                     .unwrap_or_else(|| {
                         format!("oci://{repository}@{}", referrer.descriptor.digest)
                     }),
-                said: identity.and_then(|identity| identity.format),
+                format: identity.and_then(|identity| identity.format),
                 manifest: referrer.descriptor.digest.clone(),
                 blob,
             });
         }
     }
+    // several manifests may contain one document; sorted, so that its copies are neighbours
     all.sort_by(|a, b| {
         (a.kind, &a.blob.digest, &a.manifest).cmp(&(b.kind, &b.blob.digest, &b.manifest))
     });
@@ -188,6 +189,7 @@ fn sbom(document: &Value) -> Option<DocumentIdentity> {
     let version = document["spdxVersion"].as_str()?;
     let url = document["documentNamespace"]
         .as_str()
+        // the document may contain any text here
         .filter(|url| url::Url::parse(url).is_ok());
     Some(DocumentIdentity {
         is_sbom: true,
@@ -202,7 +204,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn documents_are_named_as_their_formats_do() {
+    fn documents_get_the_identifiers_of_their_formats() {
         let cyclonedx = json!({"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 3,
             "serialNumber": "urn:uuid:3e671687-395b-41f5-a30f-a58921a69b79"});
         let spdx = json!({"spdxVersion": "SPDX-2.3", "documentNamespace": "https://q.test/app-1"});

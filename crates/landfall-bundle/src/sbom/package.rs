@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn package_urls_are_those_of_the_specification() {
+    fn package_urls_follow_the_specification() {
         let at = "repository_url=https:%2F%2Fh.test:8443%2Fa%20b";
         let cases = [
             (

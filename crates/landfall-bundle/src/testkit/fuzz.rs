@@ -1,7 +1,10 @@
-//! Bundles: whatever bytes come, nothing is allocated beyond its bound, and no content is handed
-//! out under a wrong digest.
+//! Fuzz targets that read arbitrary bytes as bundles: no allocation exceeds its bound, and no
+//! content is returned under a wrong digest.
 
-#![allow(clippy::unwrap_used, reason = "a target panics on what it finds")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a fuzz target panics when it finds a bug"
+)]
 
 use super::sample::{Packed, packed};
 use crate::format::contents::ContentsIndex;
@@ -22,8 +25,8 @@ pub fn reader(bytes: &[u8]) {
     read_all(file.path());
 }
 
-/// Reads `bytes` as a footer, and as a list of signatures; what is one is written back as the same
-/// bytes.
+/// Reads `bytes` as a footer, and as a list of signatures. If they are valid, writing them returns
+/// the same bytes.
 pub fn footer(bytes: &[u8]) {
     if let Some(footer) = Footer::parse(bytes) {
         assert_eq!(footer.to_bytes(), bytes);
@@ -42,7 +45,7 @@ pub fn index(bytes: &[u8]) {
     };
     let again: ContentsIndex = serde_json::from_slice(&contents.to_bytes().unwrap()).unwrap();
     assert_eq!(again, contents);
-    // what cannot be written by anybody need not be read
+    // content that cannot be written need not be readable
     let frames = contents
         .entries
         .iter()

@@ -1,5 +1,5 @@
-//! Bundles of somebody who lies about more than the index: tar headers, frame table, footer, sizes.
-//! Each is refused, and no content of it is handed out.
+//! Tests with forged bundles: tar headers, frame table, footer and sizes that contradict the
+//! content. Each bundle is refused, and none of its content is returned.
 
 use super::sample::{Packed, packed};
 use crate::Bundle;
@@ -129,7 +129,7 @@ fn links_devices_and_names_that_lead_elsewhere_are_refused() {
 }
 
 #[test]
-fn a_footer_that_lies_is_refused() {
+fn a_footer_with_wrong_values_is_refused() {
     type Lie = fn(&mut Footer);
     let lies: [Lie; 16] = [
         |f| f.offset = 0,
@@ -190,7 +190,7 @@ fn bytes_between_the_parts_of_the_end_are_refused() {
 }
 
 #[test]
-fn sizes_that_cannot_be_allocate_nothing() {
+fn impossible_sizes_allocate_nothing() {
     // an index that says it is as large as may be read, or as the file is
     for size in [1 << 62, 200 << 20, 5 << 20] {
         let packed = packed();
@@ -199,7 +199,7 @@ fn sizes_that_cannot_be_allocate_nothing() {
     }
 }
 
-/// Puts `bomb` in place of the last entry's content, which is compressed, with an index that fits.
+/// Replaces the compressed content of the last entry with `bomb`, with an index that matches it.
 fn plant(packed: &Packed, bomb: &[u8]) {
     let (mut contents, mut rows) = packed.opened();
     let last = contents.entries.last_mut().unwrap();
@@ -219,7 +219,7 @@ fn plant(packed: &Packed, bomb: &[u8]) {
 }
 
 #[test]
-fn bombs_are_not_blown_up() {
+fn decompression_bombs_are_refused() {
     let size = Bundle::open(&packed().path)
         .unwrap()
         .contents()

@@ -53,7 +53,7 @@ fn two_processes_cannot_write_one_bundle_at_the_same_time() {
 }
 
 #[test]
-fn an_accepted_loss_makes_nothing_partial_until_its_date() {
+fn an_accepted_loss_leaves_the_bundle_complete_until_its_date() {
     let (memory, mut lock) = sample();
     lock.missing = vec![landfall_item::lockfile::AcceptedLoss {
         kind: landfall_model::report::EntryKind::Image,

@@ -1,5 +1,5 @@
-//! A small bundle for tests and fuzz targets, and the tools of somebody who lies.
-#![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
+//! A small bundle for tests and fuzz targets, and functions that forge its parts.
+#![allow(clippy::unwrap_used, reason = "a failure ends the test")]
 
 use crate::format::content_form::ContentForm;
 use crate::format::contents::ContentsIndex;
@@ -94,10 +94,10 @@ pub(super) fn today() -> jiff::civil::Date {
     jiff::civil::date(2026, 11, 20)
 }
 
-/// A bundle in a folder of its own, which goes when this is dropped.
+/// A bundle in its own folder, which is removed when this is dropped.
 pub struct Packed {
     pub(super) _dir: tempfile::TempDir,
-    /// The bundle.
+    /// The file with the bundle.
     pub path: PathBuf,
 }
 
@@ -121,7 +121,7 @@ fn packed_from(memory: &Memory, lock: &Lock) -> Packed {
     Packed { _dir: dir, path }
 }
 
-/// Content of so many bytes that does not compress, the same each time.
+/// Returns `len` bytes that do not compress, the same ones each time.
 pub fn noise(len: usize) -> Vec<u8> {
     let mut state = 1_u64;
     let next = || {
@@ -133,9 +133,8 @@ pub fn noise(len: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(len).collect()
 }
 
-/// A bundle with the lock of an image `h.example/app:1` that has the layer `honest`, which is the
-/// file `layer.tgz` too, and with `lie` in its place, which has the same size: in frames and an
-/// index that fit it.
+/// Returns a bundle whose lock names the layer `honest` of the image `h.example/app:1`, also as the
+/// file `layer.tgz`, but whose frames and index contain `lie` instead, which has the same size.
 pub fn lying(honest: &[u8], lie: &[u8]) -> (Packed, Lock) {
     let (mut memory, mut lock) = sample();
     let layer = memory.put(honest, "application/vnd.oci.image.layer.v1.tar+gzip");
@@ -203,7 +202,7 @@ impl Packed {
     }
 
     /// Ends the file at `end` with a frame table of these rows, this index, these signatures, and a
-    /// footer. Unless it is a lie, what the index says of the table is made right.
+    /// footer. Corrects the description of the table in the index, unless it was forged.
     pub(super) fn seal(
         &self,
         mut contents: ContentsIndex,

@@ -58,9 +58,9 @@ impl EntryWriter<'_> {
         let mut frames = Vec::new();
         pipeline::ordered(
             self.depth,
-            |hand| {
+            |send| {
                 for entry_index in entry_indexes {
-                    if !self.make(entry_index, &buffers, hand)? {
+                    if !self.make(entry_index, &buffers, send)? {
                         break;
                     }
                 }
@@ -104,13 +104,13 @@ impl EntryWriter<'_> {
         )
     }
 
-    /// Passes the frames of one entry to `hand`, before they are encoded. Returns `false` once
-    /// `hand` does.
+    /// Passes the frames of one entry to `send`, before they are encoded. Returns `false` once
+    /// `send` does.
     fn make(
         &self,
         entry_index: usize,
         buffers: &FrameBuffers,
-        hand: &mut dyn FnMut(Unencoded) -> bool,
+        send: &mut dyn FnMut(Unencoded) -> bool,
     ) -> Result<bool, BundleError> {
         let entry = &self.plan.entries[entry_index];
         let size = entry.descriptor.size;
@@ -120,15 +120,15 @@ impl EntryWriter<'_> {
         // each frame is passed on when the next one is read, so the last one only after the digest
         // is verified
         let mut next = FrameBuilder::of(ContentForm::Stored, &header::encode(&entry.name, size));
-        let mut hand = |builder, is_last| {
-            hand(Unencoded {
+        let mut send = |builder, is_last| {
+            send(Unencoded {
                 entry_index,
                 is_last,
                 builder,
             })
         };
         for from in (0..size).step_by(CHUNK) {
-            if !hand(next, false) {
+            if !send(next, false) {
                 return Ok(false);
             }
             next = FrameBuilder::new(
@@ -148,10 +148,10 @@ impl EntryWriter<'_> {
         }
         let padding = header::padding(size);
         if padding == 0 {
-            return Ok(hand(next, true));
+            return Ok(send(next, true));
         }
         let zeros = FrameBuilder::of(ContentForm::Stored, &vec![0; padding]);
-        Ok(hand(next, false) && hand(zeros, true))
+        Ok(send(next, false) && send(zeros, true))
     }
 }
 

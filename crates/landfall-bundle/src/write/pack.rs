@@ -254,8 +254,8 @@ fn flushing<T>(
     thread::scope(|scope| {
         // one file may wait: a slow disk then slows the writer down instead of filling the page
         // cache
-        let (flush, wanted) = sync_channel::<Arc<File>>(1);
-        let flusher = scope.spawn(move || wanted.into_iter().try_for_each(|file| file.sync_data()));
+        let (flush, files) = sync_channel::<Arc<File>>(1);
+        let flusher = scope.spawn(move || files.into_iter().try_for_each(|file| file.sync_data()));
         let result = work(flush);
         let flushed = flusher
             .join()

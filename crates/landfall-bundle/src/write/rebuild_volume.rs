@@ -115,6 +115,7 @@ pub fn write_volume(
         let _ = fs::remove_file(&partial);
     }
     written?;
+    // all volumes are there now, so the bundle must open
     if out.is_none() {
         Bundle::open_at(like)?;
     }

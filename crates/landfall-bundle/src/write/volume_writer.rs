@@ -209,7 +209,7 @@ impl<'a> VolumeWriter<'a> {
         };
         volumes.units.push(room);
         let is_full = self.end - self.start + room > volumes.size;
-        // writing goes on as counting, so that the error can name a size that fits
+        // from here on it only counts, so that the error can name a size that fits
         volumes.counting |= room > volumes.size || is_full && volumes.starts.len() == MAX_VOLUMES;
         let takes = !volumes.counting;
         if is_full && takes {
@@ -290,6 +290,7 @@ fn volume_count(units: &[u64], size: u64) -> usize {
 /// The smallest size with which `units` fit into at most `most` volumes in this order.
 fn smallest(units: &[u64], most: usize) -> u64 {
     let (mut low, mut high) = (units.iter().copied().max().unwrap_or(0), units.iter().sum());
+    // a binary search, as larger volumes never increase their number
     while low < high {
         let middle = low + (high - low) / 2;
         if volume_count(units, middle) <= most {

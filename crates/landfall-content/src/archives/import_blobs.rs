@@ -36,7 +36,7 @@ pub fn import_blobs(
     store: &dyn LocalStore,
     progress: &dyn Progress,
 ) -> Result<ImportedBlobs, WriteError> {
-    let mut taken = ImportedBlobs::of(archive);
+    let mut imported = ImportedBlobs::of(archive);
     let mut uncompressed_layers = 0usize;
     // kept aside: an error of the store ends the pull, one of the archive does not
     let mut refused = None;
@@ -51,12 +51,12 @@ pub fn import_blobs(
                 store.mark_present(&blob);
                 progress.item(&blob.digest.to_string());
                 wanted.remove(&blob.digest);
-                taken.bytes += blob.size;
-                taken.digests.insert(blob.digest);
+                imported.bytes += blob.size;
+                imported.digests.insert(blob.digest);
             }
             // wrong bytes are skipped: upstream may still have the right ones
             Err(MemberError::Bytes(why)) => {
-                push_skipped(&mut taken.skipped, format!("{}: {why}", member.path));
+                push_skipped(&mut imported.skipped, format!("{}: {why}", member.path));
             }
             Err(MemberError::Read(error)) => return Err(error),
             Err(MemberError::Write(error)) => {
@@ -69,9 +69,9 @@ pub fn import_blobs(
     if let Some(error) = refused {
         return Err(error);
     }
-    // a damaged archive is no reason to fail: what it lacks is fetched upstream
+    // not an error: blobs that a damaged archive lacks are fetched upstream
     if let Err(error) = read {
-        taken
+        imported
             .skipped
             .push(format!("it cannot be read to its end: {error}"));
     }
@@ -81,12 +81,12 @@ pub fn import_blobs(
         } else {
             &format!("{uncompressed_layers} layers are")
         };
-        taken.skipped.push(format!(
+        imported.skipped.push(format!(
             "{layers_are} unpacked, as docker archives have them: no layer of the lock \
              has these bytes"
         ));
     }
-    Ok(taken)
+    Ok(imported)
 }
 
 /// The largest number of lines about members that could not be used.
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_comes_once_and_wrong_bytes_are_told_and_left() {
+    fn wanted_blobs_are_imported_once_and_wrong_bytes_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let from = dir.path().join("from");
         let (good, bad, half) = (blob(b"good"), blob(b"what it should be"), blob(b"resumed"));
@@ -233,25 +233,25 @@ mod tests {
             2,
             "one has another size"
         );
-        let taken = import_blobs(&archive, &mut wanted, &store, &SilentProgress).unwrap();
-        assert_eq!((taken.digests.len(), taken.bytes), (2, 11));
+        let imported = import_blobs(&archive, &mut wanted, &store, &SilentProgress).unwrap();
+        assert_eq!((imported.digests.len(), imported.bytes), (2, 11));
         assert_eq!(store.read(&half).unwrap(), b"resumed");
         assert_eq!(wanted.keys().collect::<Vec<_>>(), [&bad.digest]);
-        let told = taken.skipped.join("\n");
+        let message = imported.skipped.join("\n");
         assert!(
-            told.contains("received 18 bytes of")
-                && told.contains("expected 17")
-                && told.contains("1 layer is unpacked"),
-            "{told}"
+            message.contains("received 18 bytes of")
+                && message.contains("expected 17")
+                && message.contains("1 layer is unpacked"),
+            "{message}"
         );
         put(&bad, b"what it shoulD be");
-        let told = import_blobs(&archive, &mut wanted, &store, &SilentProgress)
+        let message = import_blobs(&archive, &mut wanted, &store, &SilentProgress)
             .unwrap()
             .skipped
             .join("\n");
         assert!(
-            told.contains("received wrong bytes") && store.stat(&bad.digest).unwrap().is_none(),
-            "{told}"
+            message.contains("received wrong bytes") && store.stat(&bad.digest).unwrap().is_none(),
+            "{message}"
         );
     }
 }

@@ -137,10 +137,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.zip");
         std::fs::write(&path, "PK").unwrap();
-        let told = SourceArchive::open(&path).unwrap_err().to_string();
+        let message = SourceArchive::open(&path).unwrap_err().to_string();
         assert!(
-            told.contains("a.zip is not an archive") && told.contains("unpack it into a folder"),
-            "{told}"
+            message.contains("a.zip is not an archive")
+                && message.contains("unpack it into a folder"),
+            "{message}"
         );
         assert!(
             SourceArchive::open(&dir.path().join("none"))

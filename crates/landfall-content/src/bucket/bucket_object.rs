@@ -41,7 +41,7 @@ impl BucketObject {
 pub enum PutCondition {
     /// No condition: an existing object is replaced.
     Always,
-    /// Only if there is no object with this key.
+    /// Only if no object has this key.
     IfAbsent,
     /// Only if the object still has this version.
     IfSame(ObjectVersion),

@@ -3,7 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
-    reason = "a test ends where something fails"
+    reason = "a failure ends the test"
 )]
 
 use super::objects::Bucket;
@@ -320,8 +320,8 @@ impl EmulatorState {
                 with_etag(StatusCode::OK, &etag)
             }
             (&Method::PUT, None) => {
-                let standing = self.objects.get(&key);
-                if !is_met(&head.headers, standing) {
+                let existing = self.objects.get(&key);
+                if !is_met(&head.headers, existing) {
                     return refusal(StatusCode::PRECONDITION_FAILED, "PreconditionFailed");
                 }
                 let etag = self.put(&key, body.clone(), "put");
@@ -355,13 +355,13 @@ impl EmulatorState {
             .and_then(|range| range.to_str().ok()?.strip_prefix("bytes="));
         let mut status = StatusCode::OK;
         let mut bytes = one.bytes.clone();
-        let mut shown = None;
+        let mut content_range = None;
         if let Some((begin, end)) = range.and_then(|range| range.split_once('-')) {
             let begin: usize = begin.parse().unwrap();
             let end = end
                 .parse::<usize>()
                 .map_or(bytes.len(), |end| bytes.len().min(end + 1));
-            shown = Some(format!("bytes {begin}-{}/{}", end - 1, bytes.len()));
+            content_range = Some(format!("bytes {begin}-{}/{}", end - 1, bytes.len()));
             status = StatusCode::PARTIAL_CONTENT;
             bytes = bytes.slice(begin..end);
         }
@@ -382,8 +382,8 @@ impl EmulatorState {
             "last-modified",
             httpdate::fmt_http_date(one.modified).parse().unwrap(),
         );
-        if let Some(shown) = shown {
-            headers.insert("content-range", shown.parse().unwrap());
+        if let Some(content_range) = content_range {
+            headers.insert("content-range", content_range.parse().unwrap());
         }
         answer
     }
@@ -439,11 +439,11 @@ fn with_etag(status: StatusCode, etag: &str) -> EmulatorResponse {
 }
 
 /// Whether the conditions in the headers of a request hold.
-fn is_met(headers: &HeaderMap, standing: Option<&StoredObject>) -> bool {
+fn is_met(headers: &HeaderMap, existing: Option<&StoredObject>) -> bool {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let generation =
         header("x-goog-if-generation-match").map(|wanted| wanted.parse::<u64>().unwrap());
-    header("if-none-match").is_none_or(|_| standing.is_none())
-        && header("if-match").is_none_or(|etag| standing.is_some_and(|one| one.etag == etag))
-        && generation.is_none_or(|wanted| standing.map_or(0, |one| one.generation) == wanted)
+    header("if-none-match").is_none_or(|_| existing.is_none())
+        && header("if-match").is_none_or(|etag| existing.is_some_and(|one| one.etag == etag))
+        && generation.is_none_or(|wanted| existing.map_or(0, |one| one.generation) == wanted)
 }

@@ -12,7 +12,7 @@ pub(super) fn request_error(location: &str, error: object_store::Error) -> HttpE
     // the crate offers neither status nor body of a response, only its message
     let text = error.to_string();
     let (code, message) = (element(&text, "Code"), element(&text, "Message"));
-    let said = match (code, message) {
+    let detail = match (code, message) {
         (Some(code), Some(message)) => format!("{code}: {message}"),
         (Some(code), None) => code.to_owned(),
         _ => status(&text)
@@ -50,12 +50,12 @@ pub(super) fn request_error(location: &str, error: object_store::Error) -> HttpE
         }
         _ => words,
     };
-    let said = if said.is_empty() {
+    let detail = if detail.is_empty() {
         String::new()
     } else {
-        format!(" ({said})")
+        format!(" ({detail})")
     };
-    HttpError::new(kind, format!("{words}{said}")).about(location)
+    HttpError::new(kind, format!("{words}{detail}")).about(location)
 }
 
 /// Returns the error of the transport if it is the cause.

@@ -48,7 +48,7 @@ impl AccountState {
             return None;
         }
         let turn = self.solo.clone().lock_owned().await;
-        // asked again: the request that held the lock may have proven the account
+        // checked again: the request that held the lock may have proven the account
         (!self.is_proven()).then_some(turn)
     }
 

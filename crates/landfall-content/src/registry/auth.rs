@@ -31,7 +31,7 @@ pub(super) struct Auth {
 
 /// The account that a request is sent with, and its state at this registry.
 pub(super) struct RequestAccount {
-    /// `None` while the registry has asked for no account, and if there is none.
+    /// `None` until the registry requires an account, and if none is configured.
     pub(super) account: Option<Credential>,
     pub(super) state: Arc<AccountState>,
 }
@@ -113,7 +113,7 @@ impl Auth {
         loop {
             let signer = self.request_account(scope).await;
             let turn = signer.state.turn().await;
-            // the request that went alone before may have been asked for an account
+            // the registry may have required an account for the request that went alone before
             if self.is_current(scope, &signer).await {
                 return (signer, turn);
             }
@@ -125,8 +125,8 @@ impl Auth {
         self.request_account(scope).await.account == signer.account
     }
 
-    /// Returns the `Authorization` header for a request, or `None` if the registry has asked for
-    /// none so far. Fails if the account was denied before, or no token is issued.
+    /// Returns the `Authorization` header for a request, or `None` if the registry has not required
+    /// one so far. Fails if the account was denied before, or no token is issued.
     pub(super) async fn authorization(
         &self,
         scope: &TokenScope,
@@ -231,7 +231,7 @@ impl Auth {
 
     /// Returns the error for a request that the registry denies.
     pub(super) async fn denied(&self, scope: &TokenScope, status: StatusCode) -> HttpError {
-        // asked again for the message: an unreadable credential is worth more than "no account"
+        // read again for the message: why a credential is unreadable helps more than "no account"
         let who = match self.account(scope).await {
             Ok(Some(account)) => format!("{account} may not do this"),
             Ok(None) => concat!(

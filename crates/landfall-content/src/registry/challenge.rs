@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn bearer_with_quoted_commas_after_another_scheme() {
+    fn a_bearer_challenge_with_quoted_commas_is_parsed_after_another_scheme() {
         let expected = Challenge::Bearer {
             realm: "https://auth.test/token".into(),
             service: Some("r".into()),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn basic_and_unknown_schemes() {
+    fn basic_is_recognized_and_unknown_schemes_are_not() {
         assert_eq!(of(&[r#"Basic realm="x, y""#]), Ok(Challenge::Basic));
         assert_eq!(
             of(&["NTLM, Negotiate abc=="]),

@@ -56,8 +56,8 @@ pub fn is_immutable_tag_error(kind: ErrorKind, codes: &[DistributionError]) -> b
 /// Whether a code or message contains one of the words.
 fn mention(codes: &[DistributionError], words: &[&str]) -> bool {
     codes.iter().any(|error| {
-        let said = format!("{} {}", error.code, error.message).to_ascii_lowercase();
-        words.iter().any(|word| said.contains(word))
+        let text = format!("{} {}", error.code, error.message).to_ascii_lowercase();
+        words.iter().any(|word| text.contains(word))
     })
 }
 
@@ -65,7 +65,7 @@ fn mention(codes: &[DistributionError], words: &[&str]) -> bool {
 mod tests {
     use super::*;
 
-    fn said(code: &str, message: &str) -> Vec<DistributionError> {
+    fn errors(code: &str, message: &str) -> Vec<DistributionError> {
         vec![DistributionError {
             code: code.into(),
             message: message.into(),
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn quota_errors_are_recognized() {
-        let quota = said(
+        let quota = errors(
             "DENIED",
             "Quota exceeded when processing the request of adding 1 MiB of storage resource",
         );
@@ -84,7 +84,7 @@ mod tests {
                 && is_quota_error(ErrorKind::Status(412), &quota)
         );
         assert!(is_quota_error(ErrorKind::Status(507), &[]));
-        let denied = said("DENIED", "may not write");
+        let denied = errors("DENIED", "may not write");
         assert!(
             !is_quota_error(ErrorKind::Denied, &denied)
                 && !is_quota_error(ErrorKind::Network, &quota)
@@ -93,11 +93,11 @@ mod tests {
 
     #[test]
     fn immutable_tag_errors_are_recognized() {
-        let ecr = said(
+        let ecr = errors(
             "TAG_INVALID",
             "The image tag '1' already exists and cannot be overwritten",
         );
-        let harbor = said(
+        let harbor = errors(
             "PRECONDITION",
             "Failed to process request due to 'x:1' configured as immutable.",
         );

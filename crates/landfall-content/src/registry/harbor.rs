@@ -18,7 +18,7 @@ pub struct ProjectQuota {
 }
 
 impl ProjectQuota {
-    /// Returns how much is free, or `None` if there is no limit.
+    /// Returns the number of free bytes, or `None` without a limit.
     pub fn free(&self) -> Option<u64> {
         self.hard.map(|hard| hard.saturating_sub(self.used))
     }

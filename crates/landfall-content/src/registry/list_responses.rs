@@ -22,7 +22,7 @@ pub enum ReferrersResponse {
     Listed(Vec<Descriptor>),
     /// The registry has no referrers API.
     NoApi,
-    /// There is no list, perhaps only for this repository or manifest.
+    /// The registry returns no list, perhaps only for this repository or manifest.
     NoList,
 }
 

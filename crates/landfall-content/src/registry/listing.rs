@@ -120,7 +120,7 @@ impl RegistrySession {
         subject: &Digest,
         push: bool,
     ) -> Result<ReferrersResponse, HttpError> {
-        let asking = async || {
+        let request_first = async || {
             let answer = self.list_referrers(repository, subject, push).await?;
             let shared = match &answer {
                 ReferrersResponse::Listed(_) => None,
@@ -130,9 +130,9 @@ impl RegistrySession {
         };
         match self
             .lists_referrers
-            // the first subject of a repository is asked alone; otherwise a registry without the
-            // API would get one request for each manifest
-            .get_or_init_with(repository.to_owned(), asking)
+            // the first subject of a repository is requested alone; otherwise a registry without
+            // the API would get one request for each manifest
+            .get_or_init_with(repository.to_owned(), request_first)
             .await?
         {
             (_, Some(answer)) | (Some(answer), None) => Ok(answer),
@@ -295,8 +295,8 @@ async fn no_list(response: HttpResponse) -> ReferrersResponse {
 
 /// Returns the URL of the next page (RFC 8288, `rel="next"`). Scheme, host and port of the request
 /// are kept, whatever a registry behind a proxy believes to have.
-fn next_page(asked: &Url, response: &HttpResponse) -> Option<Url> {
-    next_link(asked, response.header(LINK.as_str())?)
+fn next_page(request_url: &Url, response: &HttpResponse) -> Option<Url> {
+    next_link(request_url, response.header(LINK.as_str())?)
 }
 
 /// Whether the parameters of a link, up to the next link, contain `rel="next"`.
@@ -317,7 +317,7 @@ fn has_rel_next(parameters: &str) -> bool {
         })
 }
 
-fn next_link(asked: &Url, header: &str) -> Option<Url> {
+fn next_link(request_url: &Url, header: &str) -> Option<Url> {
     let links = header
         .split('<')
         .skip(1)
@@ -326,8 +326,8 @@ fn next_link(asked: &Url, header: &str) -> Option<Url> {
         .filter(|(_, parameters)| has_rel_next(parameters))
         .map(|(target, _)| target)
         .next()?;
-    let joined = asked.join(target).ok()?;
-    let mut next = asked.clone();
+    let joined = request_url.join(target).ok()?;
+    let mut next = request_url.clone();
     next.set_path(joined.path());
     next.set_query(joined.query());
     Some(next)
@@ -339,8 +339,8 @@ mod tests {
 
     #[test]
     fn the_next_page_is_requested_from_the_same_host() {
-        let asked = Url::parse("https://r.test:5000/v2/a/tags/list?n=2").unwrap();
-        let next = |header: &str| next_link(&asked, header).map(|url| url.to_string());
+        let request_url = Url::parse("https://r.test:5000/v2/a/tags/list?n=2").unwrap();
+        let next = |header: &str| next_link(&request_url, header).map(|url| url.to_string());
         let second = Some("https://r.test:5000/v2/a/tags/list?last=b&n=2".to_owned());
         assert_eq!(next(r#"</v2/a/tags/list?last=b&n=2>; rel="next""#), second);
         assert_eq!(next("<?last=b&n=2>;rel=next"), second);

@@ -48,7 +48,7 @@ impl RegistrySession {
         let is_registry = response.header("docker-distribution-api-version").is_some();
         // the body only explains the status, so an unreadable one is treated as empty
         let body = response.bytes(64 << 10).await.unwrap_or_default();
-        let (host, said) = (host_of(&url), describe(&body, content_type.as_deref()));
+        let (host, detail) = (host_of(&url), describe(&body, content_type.as_deref()));
         // registries name themselves in a header or send error objects; other web servers do
         // neither
         let strange = has_body && !is_registry && api_errors(&body).is_empty();
@@ -60,7 +60,7 @@ impl RegistrySession {
             429 => format!(": its rate limit is reached{SIGN_IN_HINT}, or run it again later"),
             _ => String::new(),
         };
-        let words = format!("{host} answered {status}{said}{advice}");
+        let words = format!("{host} answered {status}{detail}{advice}");
         Err(self
             .status_error(status, scope, words, api_errors(&body))
             .await

@@ -77,10 +77,10 @@ fn seconds(value: &Value) -> Option<u64> {
 }
 
 /// Returns the URL of a token realm, which may be relative to the URL of the request.
-pub(super) fn realm_url(asked: &Url, realm: &str) -> Result<Url, HttpError> {
-    asked.join(realm).map_err(|error| {
+pub(super) fn realm_url(request_url: &Url, realm: &str) -> Result<Url, HttpError> {
+    request_url.join(realm).map_err(|error| {
         HttpError::new(ErrorKind::Invalid, "its token realm is not a URL")
-            .at(asked)
+            .at(request_url)
             .caused_by(error)
     })
 }

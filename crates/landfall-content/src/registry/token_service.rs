@@ -204,7 +204,7 @@ impl Auth {
             response.discard().await;
             return Err(TokenFailure::Refused(status));
         }
-        let shown = redacted_url(realm);
+        let realm_name = redacted_url(realm);
         let body = response
             .bytes(self.transport.limits().document_bytes)
             .await?;
@@ -220,7 +220,7 @@ impl Auth {
             if by_refresh_token && is_invalid_grant(status, &body) {
                 return Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED));
             }
-            let words = format!("its token service {shown} answered {status}");
+            let words = format!("its token service {realm_name} answered {status}");
             let error = HttpError::new(ErrorKind::Status(status.as_u16()), words);
             return Err(error.at(realm).about(&*self.host).into());
         }
@@ -231,7 +231,7 @@ impl Auth {
             let what = format!("a token for {}", self.host);
             return Err(page_error(realm, None, &what, &body).into());
         }
-        let words = format!("its token service {shown} gave no token");
+        let words = format!("its token service {realm_name} gave no token");
         let error = HttpError::new(ErrorKind::Invalid, words);
         Err(error.at(realm).about(&*self.host).into())
     }

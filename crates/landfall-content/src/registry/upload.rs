@@ -33,7 +33,8 @@ impl RegistrySession {
                 let words = [("mount", digest.to_string()), ("from", self.full(from))];
                 begin.query_pairs_mut().extend_pairs(words);
             }
-            // the registry hashes while it receives, with SHA-256 unless it is told otherwise
+            // the registry hashes while it receives, with SHA-256 unless the request names another
+            // algorithm
             (Some(digest), None) if digest.algorithm() != Algorithm::Sha256 => {
                 begin
                     .query_pairs_mut()
@@ -111,7 +112,7 @@ impl RegistrySession {
         Ok(())
     }
 
-    /// Whether the registry has asked for no authentication so far.
+    /// Whether the registry has not required authentication so far.
     pub fn is_anonymous(&self) -> bool {
         self.auth.is_anonymous()
     }

@@ -12,7 +12,7 @@ pub(super) struct SelfMounts(AtomicU8);
 
 impl SelfMounts {
     const WORK: u8 = 1;
-    // also while the first caller finds out, so that nobody else tries
+    // also while the first caller tries, so that no other one tries, too
     const UNKNOWN_OR_NOT: u8 = 2;
 
     /// Whether such mounts are known to succeed.

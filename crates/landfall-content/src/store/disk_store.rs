@@ -241,8 +241,8 @@ impl DiskStore {
         self.0.dir.join(".landfall/partial").join(name)
     }
 
-    /// Returns the space that these blobs need and what is free. A blob that is partly written
-    /// needs less.
+    /// Returns the space that these blobs need and the free space. A partly written blob needs
+    /// less.
     ///
     /// # Errors
     /// If the file system cannot be queried.

@@ -119,8 +119,8 @@ impl ServedStore {
         }))
     }
 
-    /// Whether the pointer has changed since it was read. An object store is asked for the pointer
-    /// only if its etag differs.
+    /// Whether the pointer has changed since it was read. An object store sends the pointer only if
+    /// its etag differs.
     ///
     /// # Errors
     /// Like [`ServedStore::current`], or if the pointer was removed.

@@ -51,8 +51,8 @@ pub async fn head_file(sessions: &RegistrySessions, url: &str) -> Result<HttpRes
         .await
 }
 
-/// Returns the request with the account for its host, or why that cannot be read. This is no error
-/// yet, as most files need no account.
+/// Returns the request with the account for its host, or why the account cannot be read. This is
+/// not an error yet, as most files need no account.
 async fn request(
     sessions: &RegistrySessions,
     method: Method,

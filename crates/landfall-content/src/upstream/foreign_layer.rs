@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_read_from_the_layer_with_the_digest() {
+    fn urls_are_read_from_the_layer_with_that_digest() {
         let digest = Digest::sha256(b"x");
         let manifest = format!(
             r#"{{"layers":[{{"digest":"sha256:00","urls":["http://no"]}},{{"digest":"{digest}","urls":["http://a","http://b"]}}]}}"#

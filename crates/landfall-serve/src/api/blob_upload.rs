@@ -272,7 +272,7 @@ async fn collect_pieces(
             Err(_) if pieces.is_empty() => {
                 return (pieces, Some(Err("the body stalled".to_owned())));
             }
-            // the client pauses: what it has sent is written, so that it takes no memory
+            // the client pauses: its bytes are written, so that they take no memory
             Err(_) => return (pieces, None),
         }
     }

@@ -222,6 +222,7 @@ fn parse_manifest(
     let (manifest, media_type) = Manifest::parse(bytes, content_type)
         .map_err(|error| RequestError::bad_request("MANIFEST_INVALID", error.to_string()))?;
     if let Some(content_type) = content_type {
+        // clients may send a general type such as application/json, or parameters such as charset
         let (bare, _) = content_type.split_once(';').unwrap_or((content_type, ""));
         let bare = bare.trim();
         if media_type::is_manifest(bare) && bare != media_type {
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_is_what_it_says_it_is() {
+    fn a_manifest_must_match_its_declared_media_type() {
         let index = br#"{"schemaVersion":2,"manifests":[]}"#;
         assert_eq!(
             parse_manifest(index, None).unwrap().1,
@@ -323,10 +324,10 @@ mod tests {
                 .1,
             media_type::OCI_INDEX
         );
-        let said =
+        let typed =
             br#"{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}"#;
         assert_eq!(
-            parse_manifest(said, Some(media_type::DOCKER_LIST))
+            parse_manifest(typed, Some(media_type::DOCKER_LIST))
                 .unwrap_err()
                 .code,
             "MANIFEST_INVALID"

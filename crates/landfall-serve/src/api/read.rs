@@ -37,6 +37,7 @@ pub(crate) fn read(
     match route {
         Route::Version => Ok(ReadResult::Response(json_response(json!({}), None))),
         Route::Catalog => {
+            // a set, as a repository may be in a bundle and in the store, and pages need an order
             let mut names: BTreeSet<String> = state.bundles.repository_names().cloned().collect();
             if let Some(store) = &state.writable {
                 names.extend(store.repositories().map_err(RequestError::disk)?);
@@ -224,6 +225,7 @@ fn paginate(
     let mut next = url::form_urlencoded::Serializer::new(String::new());
     next.append_pair("n", &count.to_string())
         .append_pair("last", last);
+    // without it, the next page could be that of another repository
     if let Some(ns) = query_value(query, "ns") {
         next.append_pair("ns", &ns);
     }
@@ -245,19 +247,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_follow_on_each_other_to_the_end() {
+    fn pages_cover_all_names_in_order() {
         let names: BTreeSet<String> = ["a", "b", "c", "d", "e"].map(String::from).into();
         let mut seen = Vec::new();
-        let mut asked = "n=2&ns=quay.io".to_owned();
+        let mut query = "n=2&ns=quay.io".to_owned();
         loop {
-            let (shown, link) = paginate(names.clone(), "/v2/x/tags/list", Some(&asked)).unwrap();
-            seen.extend(shown);
+            let (page, link) = paginate(names.clone(), "/v2/x/tags/list", Some(&query)).unwrap();
+            seen.extend(page);
             let Some(link) = link else { break };
             assert!(
                 link.starts_with("</v2/x/tags/list?n=2&last=") && link.contains("&ns=quay.io>"),
                 "{link}"
             );
-            asked = link[link.find('?').unwrap() + 1..link.find('>').unwrap()].to_owned();
+            query = link[link.find('?').unwrap() + 1..link.find('>').unwrap()].to_owned();
         }
         assert_eq!(seen, ["a", "b", "c", "d", "e"]);
         let all = paginate(names.clone(), "/", None).unwrap();

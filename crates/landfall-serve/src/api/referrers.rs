@@ -173,6 +173,7 @@ fn referrer_sources<'a>(
             }
         }
     }
+    // inserted last, so that entries of bundles replace pushed ones
     for repository in state.bundles.repositories(name, ns) {
         let referrers = repository.referrers(subject, |descriptor| {
             match state.blobs.stat(&descriptor.digest)? {

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_read_as_the_rfc_says() {
+    fn ranges_are_parsed_as_the_rfc_says() {
         let cases = [
             ("bytes=0-0", RequestedRange::Part(0, 1)),
             ("bytes=2-4", RequestedRange::Part(2, 5)),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_tag_is_found_in_a_list() {
+    fn a_known_etag_is_found_in_a_list() {
         let matches = |value: &str| {
             matches_etag(
                 &HeaderMap::from_iter([(IF_NONE_MATCH, value.parse().unwrap())]),

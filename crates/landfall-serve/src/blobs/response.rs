@@ -115,8 +115,8 @@ fn unsatisfiable_range(headers: &HeaderMap, size: u64) -> RequestError {
     .with_header(CONTENT_RANGE, format!("bytes */{size}"))
 }
 
-/// Opens a range of a verified blob. A long range that lies in files as it is, on a connection that
-/// can send files, is sent by the system.
+/// Opens a range of a verified blob. A long range of content that is stored unencoded is sent by
+/// the system with `sendfile`, if the connection supports it.
 fn open_range(
     holder: &BlobHolder,
     digest: &Digest,

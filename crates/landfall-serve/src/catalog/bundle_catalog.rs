@@ -66,6 +66,7 @@ impl BundleCatalog {
     fn has_repository_of(&self, host: &str) -> bool {
         let prefix = repository_of_host(host, "");
         self.repositories
+            // the names are sorted, so the first one from the prefix on decides
             .range(prefix.clone()..)
             .next()
             .is_some_and(|(name, _)| name.starts_with(&prefix))
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_answers_to_its_destination_and_to_its_source() {
+    fn an_image_is_found_by_destination_and_by_source() {
         let nginx = image("docker.io/library/nginx:1.27", b"nginx");
         let local = image("localhost:5001/a/b:1", b"local");
         let pause = image("registry.k8s.io/pause:3.10", b"pause");
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn one_name_with_two_meanings_is_answered_with_both() {
+    fn an_ambiguous_name_is_an_error_with_both_images() {
         let (a, b) = (
             image("quay.io/x/app:1", b"a"),
             image("ghcr.io/x/app:1", b"b"),
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn the_later_bundle_counts_and_a_note_says_so() {
+    fn the_later_bundle_wins_and_a_note_reports_it() {
         let (old, new) = (
             image("quay.io/x/app:1", b"old"),
             image("quay.io/x/app:1", b"new"),

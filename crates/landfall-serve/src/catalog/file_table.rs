@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_part_what_one_path_holds() {
+    fn urls_with_one_path_are_distinguished_by_their_query() {
         let (a, b) = (
             file("https://h/get?v=1", b"a"),
             file("https://h/get?v=2", b"b"),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_to_what_they_name() {
+    fn links_resolve_to_their_targets() {
         let url = "https://h:8443/a%20b?x=1";
         assert_eq!(file_link(url).as_deref(), Some("/files/h:8443/a%20b?x=1"));
         let one = file(url, b"x");

@@ -1,5 +1,5 @@
-//! All open connections, and which of them closes when another one needs its place: one that is
-//! idle, or one whose client is stalled.
+//! All open connections. If the table is full, a new connection closes one that is idle or whose
+//! client is stalled.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// How long a client may be stalled before it loses its place to one that waits.
+/// How long a client may be stalled before its connection is closed for a waiting client.
 const STALL_GRACE: Duration = Duration::from_secs(2);
 
 /// All open connections, with their limits.
@@ -90,11 +90,11 @@ impl ConnectionTable {
         )
     }
 
-    /// Adds a connection. If the table is full, closes the one that needs its place least and waits
-    /// for it.
+    /// Adds a connection. If the table is full, closes an idle or stalled connection and waits for
+    /// it.
     pub(crate) async fn add(&self) -> Arc<TrackedConnection> {
         loop {
-            // registered before the check, so that a place freed in between is not missed
+            // registered before the check, so that a connection that closes in between is not missed
             let freed = self.freed.notified();
             if let Some(connection) = self.try_add() {
                 return connection;
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bytes_outside_of_a_request_keep_no_connection_young() {
+    async fn bytes_outside_of_a_request_do_not_count_as_activity() {
         let table = table(2);
         let (first, second) = (table.add().await, table.add().await);
         long_ago(&first, 9);
@@ -325,8 +325,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_connection_that_is_idle_for_longest_goes_first_and_then_the_one_that_stands_still_for_longest()
-     {
+    async fn the_longest_idle_connection_is_closed_first_and_then_the_longest_stalled_one() {
         let table = table(4);
         let (older, newer) = (table.add().await, table.add().await);
         let (reads, stalls) = (table.add().await, table.add().await);
@@ -342,7 +341,10 @@ mod tests {
         table.make_room();
         assert!(stalls.must_close() && !reads.must_close());
         table.make_room();
-        assert!(!reads.must_close(), "who reads stays, whoever waits");
+        assert!(
+            !reads.must_close(),
+            "a client that reads keeps its connection"
+        );
         table.remove(&older);
         assert_eq!(
             (table.count(), table.add().await.must_close(), table.count()),

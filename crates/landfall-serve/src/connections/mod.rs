@@ -1,8 +1,8 @@
 //! Connections and requests in flight, both of which are limited.
 //!
-//! A client that holds a connection or a place in flight without making progress loses it after a
-//! timeout (`--keep-alive`, `--stall`). If another client is waiting, it loses it at once: idle
-//! connections are closed first, then the response that its client has not read for longest.
+//! A connection or request whose client makes no progress is closed after a timeout (`--keep-alive`,
+//! `--stall`), and at once if another client is waiting: idle connections first, then the response
+//! that its client has not read for longest.
 
 mod connection_table;
 mod open_files;

@@ -40,7 +40,8 @@ impl RequestLimiter {
     /// are stalled. Returns `None` if that takes too long.
     pub(crate) async fn enter(&self, connections: &ConnectionTable) -> Option<RequestPermit> {
         let deadline = Instant::now() + PATIENCE;
-        // pinned outside of the loop, so that the place in the semaphore's queue is kept
+        // pinned outside of the loop, so that the request keeps its position in the semaphore's
+        // queue
         let permit = self.permits.clone().acquire_owned();
         tokio::pin!(permit);
         loop {

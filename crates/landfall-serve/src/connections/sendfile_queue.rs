@@ -59,7 +59,8 @@ impl SendfileQueue {
                     run.length -= now as u64;
                 }
                 Err(Errno::INTR) => {}
-                // what was sent counts; the rest is sent when the stream is writable again
+                // counts the bytes that were sent; the rest is sent when the stream is writable
+                // again
                 Err(Errno::AGAIN) if sent > 0 => break,
                 Err(error) => return Err(error.into()),
             }
@@ -115,7 +116,7 @@ mod tests {
         let mut got = [0; 5];
         peer.read_exact(&mut got).await.unwrap();
         assert_eq!(&got, b"cdehi");
-        assert!(pieces.send(&stream, 1).is_err(), "nothing stands for more");
+        assert!(pieces.send(&stream, 1).is_err(), "no more bytes are queued");
         pieces.placeholder(vec![run(8, 5)]);
         assert_eq!(pieces.send(&stream, 2).unwrap(), 2);
         let ended = pieces.send(&stream, 3).unwrap_err().kind();

@@ -97,7 +97,7 @@ impl AsyncWrite for TrackedStream {
 
 impl Drop for TrackedStream {
     fn drop(&mut self) {
-        // otherwise what the client has not read would stay in the system's buffers
+        // otherwise the bytes that the client has not read would stay in the system's buffers
         if self.connection.must_close() && self.connection.is_unread() {
             let _ = self.stream.set_zero_linger();
         }

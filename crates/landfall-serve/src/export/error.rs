@@ -60,7 +60,7 @@ pub enum ExportError {
     Link {
         /// The file that cannot be written.
         path: PathBuf,
-        /// The symbolic link in place of a folder.
+        /// The symbolic link where a folder is expected.
         link: PathBuf,
     },
 }

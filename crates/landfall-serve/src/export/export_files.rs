@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn files_stand_at_all_their_urls_and_a_second_run_leaves_them() {
+    fn files_are_written_for_all_their_urls_and_a_second_run_keeps_them() {
         let dir = tempfile::tempdir().unwrap();
         let run = |dry| export_files(&lock(), &memory(), dir.path(), dry, &SilentProgress).unwrap();
         assert_eq!(statuses(&run(true)), [ItemStatus::Skipped; 3]);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leaves_the_folder() {
+    fn nothing_is_written_outside_the_folder() {
         let one = |url: &str| Lock {
             version: 1,
             files: vec![file(url, b"front")],
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_an_archive_stand_beside_it_with_their_modes() {
+    fn members_of_an_archive_are_written_beside_it_with_their_modes() {
         let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(
             Vec::new(),
             flate2::Compression::fast(),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_damaged_is_said_and_the_rest_is_written() {
+    fn missing_and_damaged_files_are_reported_and_the_others_are_written() {
         let dir = tempfile::tempdir().unwrap();
         let mut blobs = memory_of(&[b"front"]);
         blobs

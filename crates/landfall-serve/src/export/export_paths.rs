@@ -25,12 +25,12 @@ pub(super) fn export_paths<'f>(
     files: impl Iterator<Item = UrlFile<'f>>,
 ) -> Result<Vec<ExportFile<'f>>, ExportError> {
     let mut exported = Vec::new();
-    let mut taken: BTreeMap<PathBuf, (String, &Digest)> = BTreeMap::new();
+    let mut owners: BTreeMap<PathBuf, (String, &Digest)> = BTreeMap::new();
     for file in files {
         let mut paths = Vec::new();
         for url in &file.urls {
             let path = path_of_url(url)?;
-            match taken.insert(path.clone(), (url.to_string(), file.digest)) {
+            match owners.insert(path.clone(), (url.to_string(), file.digest)) {
                 Some((first, digest)) if digest != file.digest => {
                     return Err(ExportError::Collision {
                         path: path.display().to_string(),

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn artifact_types_have_words() {
+    fn artifact_types_are_described() {
         for (kind, word) in [
             ("application/vnd.cncf.notary.signature", "signature"),
             ("application/spdx+json", "SBOM"),

@@ -39,7 +39,7 @@ pub(super) fn fetch_commands(item: &ItemListing, address: ReaderAddress<'_>) -> 
     }
 }
 
-/// Whether clients must be told to use plain http. Another registry's scheme is part of the
+/// Whether the command needs an option for plain http. Another registry's scheme is part of the
 /// clients' own configuration.
 fn needs_plain_http(item: &ItemListing, address: ReaderAddress<'_>) -> bool {
     item.registry.is_none() && !address.is_tls
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn each_tool_is_told_whether_to_speak_plain_http() {
+    fn commands_select_plain_http_for_each_tool() {
         let image = item(EntryKind::Image, "quay.io/a/b:v1", "a/b:v1");
         assert_eq!(
             of(&image, false)[1],
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_name_is_one_word_of_the_shell() {
+    fn a_hostile_name_is_quoted_as_one_shell_word() {
         let hostile = item(EntryKind::File, "https://h/$(reboot)';x?y=1", "f:1");
         for command in of(&hostile, false) {
             // a quote within quotes ends them, and begins them again

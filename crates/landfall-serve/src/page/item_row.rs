@@ -95,7 +95,7 @@ mod tests {
     use landfall_content::BlobChain;
     use landfall_model::Digest;
 
-    fn shown(name: &str) -> String {
+    fn rendered(name: &str) -> String {
         let mut item = ItemListing::new(
             EntryKind::File,
             name.into(),
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn names_cannot_become_markup() {
-        let out = shown("https://h/a?x='\"><script>&");
+        let out = rendered("https://h/a?x='\"><script>&");
         assert!(
             !out.contains("<script>") && !out.contains("<b>") && out.contains("incomplete"),
             "{out}"
@@ -127,8 +127,8 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_any_length_leaves_the_page_short() {
-        let out = shown(&format!("https://h/{}", "<".repeat(1 << 20)));
+    fn a_long_name_does_not_lengthen_the_page() {
+        let out = rendered(&format!("https://h/{}", "<".repeat(1 << 20)));
         assert!(
             out.len() < MAX_ROW && out.contains("too long"),
             "{} bytes",

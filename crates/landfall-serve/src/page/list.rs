@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_bundles_the_later_ones_item_is_shown_once() {
+    fn an_item_of_two_bundles_is_shown_once_from_the_later_one() {
         let bundles = [
             listing(
                 "old",
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn all_words_must_be_there_whatever_their_case() {
+    fn a_search_matches_all_words_in_any_case() {
         let one = item("https://dl.k8s.io/Kubelet", b"1");
         let has = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(ToString::to_string).collect();
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_bundle_names_what_it_lacks_and_no_name_is_markup() {
+    fn a_partial_bundle_lists_missing_items_and_escapes_names() {
         let mut partial = listing("<b>.tar.zst", vec![]);
         partial.missing = (0..=MAX_LISTED)
             .map(|at| format!("image <x>{at}"))

@@ -59,14 +59,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_asks_for_what_it_says() {
-        let asked = ListQuery {
+    fn a_link_parses_back_to_its_query() {
+        let query = ListQuery {
             words: "a&b \"c\"".into(),
             kind: Some("file".into()),
             from: 50,
         };
-        let link = asked.link(Some("file"), 50);
-        assert_eq!(ListQuery::parse(link.strip_prefix("/?")), asked);
+        let link = query.link(Some("file"), 50);
+        assert_eq!(ListQuery::parse(link.strip_prefix("/?")), query);
         assert_eq!(ListQuery::default().link(None, 0), "/");
         assert_eq!(
             ListQuery::parse(Some("from=-1&kind=")),

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_can_be_a_host_is_shown_as_one() {
+    fn only_a_valid_host_is_shown() {
         assert!(is_host("[::1]:5000") && !is_host("x\"y") && !is_host(""));
     }
 }

@@ -158,16 +158,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_password_is_compared_once_right_or_wrong_however_many_ask_at_once() {
+    async fn concurrent_checks_of_one_password_compute_its_hash_once() {
         let (passwords, queue) = (
             PasswordChecker::new().unwrap(),
             Arc::new(SignInQueue::new(4096)),
         );
         for (password, is_right, compared) in [("secret", true, 1), ("wrong", false, 2)] {
             for _ in 0..2 {
-                let asked = (0..50).map(|_| ask(&passwords, &queue, password));
+                let requests = (0..50).map(|_| ask(&passwords, &queue, password));
                 assert!(
-                    join_all(asked)
+                    join_all(requests)
                         .await
                         .iter()
                         .all(|found| *found == Ok(is_right))
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn wrong_passwords_neither_drive_out_the_right_one_nor_grow_without_bound() {
+    async fn wrong_passwords_do_not_evict_right_ones_and_are_bounded() {
         let (passwords, queue) = (
             PasswordChecker::new().unwrap(),
             Arc::new(SignInQueue::new(4096)),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_signed_in_does_not_wait_for_others_and_too_many_others_are_sent_away() {
+    async fn known_passwords_skip_the_queue_and_a_full_queue_refuses_others() {
         let (passwords, queue) = (
             PasswordChecker::new().unwrap(),
             Arc::new(SignInQueue::new(4096)),

@@ -44,6 +44,7 @@ impl SignInQueue {
         let max_waiting = (connections / 4).max(4);
         SignInQueue {
             max_waiting,
+            // one address must not fill the queue
             max_per_address: (max_waiting / 8).max(4),
             turns: Arc::new(Semaphore::new(AT_ONCE)),
             waiting: Mutex::default(),
@@ -60,6 +61,7 @@ impl SignInQueue {
         let address = network(address);
         let mut waiting = self.waiting();
         let all: usize = waiting.values().map(|queue| queue.count).sum();
+        // looked up without an insertion, as a refused address must not stay in the map
         let count = waiting.get(&address).map_or(0, |queue| queue.count);
         // refused at once: waiting longer than clients do would only occupy connections
         if all >= self.max_waiting || count >= self.max_per_address {
@@ -124,22 +126,22 @@ mod tests {
     use std::sync::mpsc::channel;
 
     #[tokio::test]
-    async fn addresses_take_turns_however_many_sign_ins_one_of_them_has() {
+    async fn addresses_take_turns_regardless_of_their_number_of_sign_ins() {
         let queue = Arc::new(SignInQueue::new(4096));
         let other: IpAddr = [10, 0, 0, 9].into();
         let held = (
             queue.turns.clone().acquire_owned().await,
             queue.turns.clone().acquire_owned().await,
         );
-        let (tell, told) = channel();
+        let (report, results) = channel();
         let tasks: Vec<_> = (0..20)
             .map(|_| IpAddr::from([10, 0, 0, 1]))
             .chain([other])
             .map(|address| {
-                let (sign_in, tell) = (queue.join(address).unwrap(), tell.clone());
+                let (sign_in, report) = (queue.join(address).unwrap(), report.clone());
                 tokio::spawn(async move {
                     let turn = sign_in.turn().await;
-                    tell.send(address).unwrap();
+                    report.send(address).unwrap();
                     drop(turn);
                 })
             })
@@ -150,7 +152,7 @@ mod tests {
         for task in tasks {
             task.await.unwrap();
         }
-        let order: Vec<IpAddr> = told.try_iter().collect();
+        let order: Vec<IpAddr> = results.try_iter().collect();
         let at = order.iter().position(|address| *address == other);
         assert!(at.is_some_and(|at| at < 3), "{at:?} of {}", order.len());
         assert_eq!((queue.count(), queue.waiting().len()), (0, 0));

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_right_password_of_a_known_user_counts() {
+    async fn only_the_right_password_of_a_known_user_is_accepted() {
         let hash = hash("secret");
         assert!(format!("anna:{hash}").starts_with(ANNA));
         let users = users(
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_does_not_sign_in_may_read_where_that_is_said_and_a_wrong_password_may_not() {
+    async fn anonymous_clients_may_read_if_allowed_and_wrong_passwords_are_refused() {
         let (pushers, readers) = (format!("anna:{}", hash("a")), format!("otto:{}", hash("o")));
         let files = [
             (&*pushers, AccessRight::Push),
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn other_kinds_of_hashes_are_refused_with_the_fix() {
+    fn other_hash_formats_are_refused_with_advice() {
         let of = |text: &str| users(&[(text, AccessRight::Push)], None);
         let message = of("anna:$apr1$x$y\n").err().unwrap().to_string();
         assert!(

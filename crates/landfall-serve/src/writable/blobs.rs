@@ -41,6 +41,7 @@ pub(crate) struct IncomingBlob {
 impl WritableBlobs {
     /// The blobs below `dir`, which may have `max` bytes.
     pub(super) fn open(dir: &Path, max: Option<u64>) -> io::Result<WritableBlobs> {
+        // counted from the files, as the folder has no record of its size
         let used = stored_blobs(dir)?
             .iter()
             .map(|(_, metadata)| metadata.len())
@@ -117,6 +118,7 @@ impl WritableBlobs {
     /// [`IncomingBlob::expect_algorithm`] may change it.
     pub(crate) fn begin(&self, algorithm: Algorithm) -> io::Result<IncomingBlob> {
         let file = tempfile::Builder::new()
+            // the name is the id of the upload, which must not be guessable
             .prefix("")
             .rand_bytes(24)
             .tempfile_in(self.incoming_folder())?;
@@ -247,6 +249,7 @@ fn stored_blobs(dir: &Path) -> io::Result<Vec<(Digest, Metadata)>> {
             let Ok(digest) = format!("{}:{name}", algorithm.as_str()).parse::<Digest>() else {
                 continue;
             };
+            // the file may have been removed since the folder was listed
             if let Some(metadata) = optional(fs::metadata(folder.join(name)))? {
                 blobs.push((digest, metadata));
             }
@@ -285,6 +288,7 @@ impl IncomingBlob {
 
     /// Appends bytes. If that fails, none of them count, and the upload can be resumed.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), WritableStoreError> {
+        // reserved before the write, so that parallel uploads together stay within the limit
         self.share.grow(bytes.len() as u64)?;
         if let Err(error) = self.file.write_all(bytes) {
             self.share.shrink(bytes.len() as u64);
@@ -337,6 +341,7 @@ impl VerifiedRead for WritableBlobs {
 
 impl FileRunRead for WritableBlobs {
     fn file_runs(&self, digest: &Digest, offset: u64) -> Result<Option<FileRuns>, ContentError> {
+        // a small blob has no checksums: it is compared in memory instead
         if self.stat(digest)?.is_none_or(|size| size <= FRAME as u64) {
             return Ok(None);
         }
@@ -385,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn only_content_with_the_digest_is_kept_whatever_the_algorithm() {
+    fn only_content_with_the_right_digest_is_kept_for_each_algorithm() {
         let dir = tempfile::tempdir().unwrap();
         let blobs = blobs(dir.path());
         for digest in [

@@ -120,6 +120,7 @@ impl CheckedReader {
     /// Whether the file has the digest and its frames have their checksums. Reads the file once.
     pub(super) fn verify(&self, digest: &Digest) -> io::Result<bool> {
         let mut hasher = Hasher::new(digest.algorithm());
+        // the checksums are compared as well, as later reads rely on them alone
         for frame in 0..self.file_stamp.size.div_ceil(FRAME as u64) {
             self.check_frame(frame, |piece| hasher.update(piece))?;
         }
@@ -146,6 +147,7 @@ impl CheckedReader {
         let mut at = start;
         let mut step = vec![0; STEP];
         while at < end {
+            // a file that was truncated meanwhile fails the comparison below
             let count = self.file.read_at(&mut step, at)?;
             if count == 0 {
                 break;
@@ -178,7 +180,7 @@ impl Read for CheckedReader {
         if self.at >= self.checked {
             self.check_next()?;
         }
-        // never beyond the compared frame, although the file goes on
+        // never beyond the compared frame, although the file has more bytes
         let want = self.checked.saturating_sub(self.at).min(out.len() as u64) as usize;
         let count = self.file.read_at(&mut out[..want], self.at)?;
         self.at += count as u64;
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_frame_is_never_handed_out() {
+    fn a_changed_frame_is_never_returned() {
         let mut bytes = vec![7u8; 2 * FRAME];
         let sums = sums(&bytes, FRAME);
         bytes[FRAME + 5] ^= 1;

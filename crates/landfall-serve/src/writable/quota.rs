@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_refused_and_what_is_not_kept_is_given_back() {
+    fn uploads_over_the_quota_are_refused_and_unused_bytes_are_released() {
         let quota = Arc::new(FolderQuota::new(10, Some(100)));
         let mut share = QuotaShare::new(quota.clone());
         share.grow(80).unwrap();

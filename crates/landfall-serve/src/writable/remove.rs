@@ -37,11 +37,13 @@ impl WritableStore {
     /// the manifest existed.
     pub(crate) fn delete_manifest(&self, name: &str, digest: &Digest) -> io::Result<bool> {
         let _removal = self.begin_removal();
+        // without the lock, as a repository may have many manifests
         let known = self.links(name, RepositoryLinks::new())?;
         let _exclusive = self.lock_blobs();
         if self.manifest(name, digest)?.is_none() {
             return Ok(false);
         }
+        // with the lock, only manifests that were pushed meanwhile are read
         let links = self.links(name, known)?;
         let mut tags: BTreeMap<Digest, Vec<String>> = BTreeMap::new();
         for tag in self.tags(name)?.unwrap_or_default() {
@@ -111,6 +113,7 @@ impl WritableStore {
         let links = self.all_links(known)?;
         let mut named = BTreeSet::new();
         for (manifest, links) in links.values().flatten() {
+            // manifests are stored as blobs, too
             named.insert(manifest);
             named.extend(&links.needs);
         }
@@ -124,6 +127,8 @@ impl WritableStore {
                 .modified()?
                 .elapsed()
                 .is_ok_and(|elapsed| elapsed >= age);
+            // protected if a client has learned within `age` that the blob is here: its push may
+            // rely on it
             if is_old && self.blobs.remove_unprotected(&digest, age)? {
                 result.removed.push(digest);
             } else {
@@ -243,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_goes_with_the_children_that_nothing_else_needs_and_the_sweep_takes_their_blobs() {
+    fn deleting_an_index_deletes_unreferenced_children_and_the_sweep_removes_their_blobs() {
         let dir = tempfile::tempdir().unwrap();
         let store = store(dir.path());
         let [a, b, c] = [b"a", b"b", b"c"].map(|layer| image(&store, "x", &[], layer));
@@ -288,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blob_that_a_manifest_names_is_not_deleted() {
+    fn a_blob_that_a_manifest_references_is_not_deleted() {
         let dir = tempfile::tempdir().unwrap();
         let store = store(dir.path());
         let image = image(&store, "x", &["v1"], b"layer");

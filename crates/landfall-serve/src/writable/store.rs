@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repositories_tags_and_manifests_are_found_again_by_the_next_process() {
+    fn repositories_tags_and_manifests_survive_a_restart() {
         let dir = tempfile::tempdir().unwrap();
         let descriptor = Descriptor {
             digest: Digest::sha256(b"{}"),

@@ -56,7 +56,7 @@ impl ExportReferrers {
                     bytes: Some(one.blob.size),
                     packages: 0,
                     status: ItemStatus::Done,
-                    reason: one.said,
+                    reason: one.format,
                 });
             }
         }

@@ -45,7 +45,7 @@ pub(super) async fn claim(
     gc_wait: Duration,
 ) -> Result<(), HttpError> {
     let key = keys::claim(lock.fingerprint, SystemTime::now());
-    // this order is what the protocol depends on: first the claim, then the markers
+    // the protocol depends on this order: first the claim, then the markers
     bucket.put(&key, lock.text, &PutCondition::Always).await?;
     // measured by the monotonic clock, as the clock of the system may be set meanwhile
     let claimed = Instant::now();

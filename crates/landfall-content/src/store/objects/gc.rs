@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn content_goes_in_two_steps_and_never_what_is_kept_claimed_or_written_since() {
+    async fn gc_removes_in_two_steps_and_spares_kept_claimed_and_new_content() {
         let bucket = Bucket::in_memory();
         store(&bucket, &["a", "bb", "ccc", "dddd"]).await;
         assert_eq!(
@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(sweep(&bucket, &["a"], 11, true).await.1.len(), 3);
         let (deleted, condemned) = sweep(&bucket, &["a"], 11, false).await;
         assert_eq!((deleted.len(), condemned.len()), (0, 3));
-        // the clock of the store in memory stands still: the lists were written now
+        // the clock of the store in memory does not move: the lists were written now
         let late = store(&bucket, &[]).await;
         assert!(
             has(&late, "a") && !has(&late, "bb"),
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn claims_keep_and_a_claim_that_is_no_lock_stops_the_sweep() {
+    async fn claims_protect_content_and_an_invalid_claim_stops_the_sweep() {
         let bucket = Bucket::in_memory();
         let at = store(&bucket, &["a", "bb"]).await;
         BlobStore::claim(&at, &Digest::sha256(b"lock"), "bb", BTreeSet::new()).unwrap();

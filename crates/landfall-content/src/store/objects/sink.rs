@@ -299,7 +299,7 @@ impl MultipartUpload {
         let is_gone = failed.cause == FailureCause::Sink;
         if is_wrong || is_gone {
             let own = self.uploaded.lock().await.own.clone();
-            // what cannot be aborted now is aborted by gc
+            // gc aborts the upload if this fails
             let _ = own.discard(self.store.bucket(), &self.blob).await;
         }
     }

@@ -70,7 +70,7 @@ impl OwnUploadRecord {
                 if found.is_some_and(|found| found.size == blob.size && Some(&found) != before) {
                     return Ok(None);
                 }
-                // neither a record nor the blob: nobody uploads it
+                // neither a record nor the blob: no process uploads it
                 if let Some(own) = begin(bucket, blob).await? {
                     return Ok(Some(own));
                 }
@@ -145,7 +145,7 @@ impl OwnUploadRecord {
     ) -> Result<(), HttpError> {
         let key = keys::upload(&blob.digest);
         if self.record.stored_version(bucket, &key).await?.is_some() {
-            // without the record first, nobody resumes an upload that is being aborted
+            // the record first: without it, no process resumes an upload that is being aborted
             bucket.delete(vec![key]).await?;
             bucket
                 .abort_parts(&keys::blob(&blob.digest), &self.record.upload)
