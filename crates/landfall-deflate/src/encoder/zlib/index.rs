@@ -24,7 +24,7 @@ const HEADS: usize = 1 << 16;
 /// The number of bytes of a gram.
 const GRAM: usize = 4;
 /// The number of bits of a gram's hash.
-const GRAM_BITS: u32 = 15;
+const GRAM_BITS: u32 = 16;
 const GRAM_HEADS: usize = 1 << GRAM_BITS;
 
 /// A position of a chain, and a rank: the number of positions that were on the chain before the
