@@ -68,7 +68,9 @@ impl StreamPrefix {
             zlib_header: header.try_into().ok(),
             longest_distance: distances.map(|(_, distance)| distance).max().unwrap_or(0) as u32,
             first_block_tokens: match self.blocks.as_slice() {
-                [first, second, ..] => Some(second.token_offset - first.token_offset),
+                [first, second, ..] if !second.is_flush() => {
+                    Some(second.token_offset - first.token_offset)
+                }
                 _ => None,
             }
             .filter(|tokens| *tokens > 0),

@@ -34,6 +34,6 @@ pub(crate) struct StreamHints {
     pub(crate) zlib_header: Option<[u8; 2]>,
     /// The longest distance of a match in the beginning of the stream.
     pub(crate) longest_distance: u32,
-    /// The number of tokens of the first block, if it is neither stored nor the last.
+    /// The number of tokens of the first block, unless it is stored, the last, or cut by a flush.
     pub(crate) first_block_tokens: Option<u64>,
 }

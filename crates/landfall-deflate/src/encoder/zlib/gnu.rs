@@ -37,6 +37,12 @@ impl GnuGzip {
 
     /// The encoders of this family that may have written a stream, the likeliest first.
     pub(crate) fn candidates(hints: &StreamHints) -> Vec<Self> {
+        let may_end = |tokens: u64| {
+            tokens.is_multiple_of(JUDGED_TOKENS as u64) || tokens == BLOCK_TOKENS as u64
+        };
+        if !hints.first_block_tokens.is_none_or(may_end) {
+            return Vec::new();
+        }
         let levels: &[u8] = match hints.gzip_extra_flags {
             Some(2) => &[9],
             Some(4) => &[1],

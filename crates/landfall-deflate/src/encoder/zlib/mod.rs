@@ -104,10 +104,10 @@ impl ZlibDeflate {
             (None, Some(4)) => &[1],
             (None, _) => &[6, 9, 1, 5, 4, 7, 8, 3, 2],
         };
-        let memory_levels: &[u8] = match hints.first_block_tokens.and_then(memory_level) {
-            Some(memory_level) => &[memory_level],
-            // the block was ended by a flush or by the end of the stream
-            None => &[8, 9],
+        let memory_levels = match hints.first_block_tokens {
+            Some(tokens) => memory_level(tokens).into_iter().collect(),
+            // a flush or the end of the stream ended the block
+            None => vec![8, 9],
         };
         let window_bits = match hints.zlib_header {
             Some([method, _]) => (method >> 4) + 8,
@@ -119,7 +119,7 @@ impl ZlibDeflate {
             .into_iter()
             .chain((window_bits < 15).then_some(window_bits));
         for window_bits in windows {
-            for &memory_level in memory_levels {
+            for &memory_level in &memory_levels {
                 candidates.extend(levels.iter().filter_map(|&level| {
                     Self::new(level, window_bits, memory_level, ZlibStrategy::Default)
                 }));

@@ -10,7 +10,7 @@
 //! empty stored blocks.
 
 use super::engine::Engine;
-use super::{ZlibDeflate, ZlibDialect, ZlibStrategy};
+use super::{ZlibDeflate, ZlibDialect, ZlibStrategy, block_tokens_of};
 use crate::bits::BitWriter;
 use crate::encoder::block::{write_fixed_header, write_stored};
 use crate::encoder::{Encoder, StreamHints};
@@ -65,6 +65,14 @@ impl Pigz {
 
     /// The encoders of this family that may have written a stream, the likeliest first.
     pub(crate) fn candidates(hints: &StreamHints) -> Vec<Self> {
+        // fewer tokens if the first block is highly compressible
+        let longest = block_tokens_of(8) as u64;
+        if hints
+            .first_block_tokens
+            .is_some_and(|tokens| tokens > longest)
+        {
+            return Vec::new();
+        }
         let levels: &[u8] = match hints.gzip_extra_flags {
             Some(2) => &[9],
             Some(4) => &[1],
