@@ -2,7 +2,7 @@
 
 use crate::format::content_form::ContentForm;
 use crate::format::stored::CHUNK;
-use crate::recipe::RecipeFile;
+use crate::recipe::make::RecipeFile;
 use landfall_content::{LockEntry, PartOrigin};
 use landfall_model::{Descriptor, Digest};
 use std::collections::{BTreeMap, BTreeSet};

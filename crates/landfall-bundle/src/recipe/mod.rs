@@ -13,14 +13,13 @@
 //! 5. `rebuild`: rebuilds a blob from its recipe and its bases;
 //! 6. [`RebuiltBlobs`]: content with all blobs that can be rebuilt from it.
 
-mod make;
+pub(crate) mod make;
 mod plain_file;
 mod plan;
 mod predecessors;
 mod rebuild;
 mod rebuilt_blobs;
 
-pub(crate) use make::RecipeFile;
 pub use plan::{OldContent, RecipeSummary, UnpatchedBlob, plan_recipes};
 pub use rebuilt_blobs::{BaseWriter, RebuildError, RebuiltBlobs};
 
