@@ -68,6 +68,7 @@ mod package_contents;
 mod package_identity;
 mod package_verbs;
 mod packages;
+mod patches;
 mod peers;
 mod platforms;
 mod private_targets;

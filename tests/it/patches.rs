@@ -1,0 +1,372 @@
+//! Patches: changed layers and files are carried as differences to older versions, and rebuilt bit
+//! by bit on the far side, from bundles, the store, or the registry that has the older versions.
+
+use crate::support::images::{noise, sha256};
+use crate::support::peers::{Server, docker_registry, file_server, landfall_serve, own_registry};
+use crate::support::{Images, Place, http, need};
+use serde_json::Value;
+use std::fs;
+use std::time::Duration;
+
+const RELEASES: [&str; 3] = ["1", "2", "3"];
+
+/// Three releases of an image and of a file, each locked as `N.lock`. The store `store` has all of
+/// them.
+struct Releases {
+    place: Place,
+    upstream: Server,
+    files: Server,
+}
+
+/// A program of some version: half of it does not compress, its addresses are higher than in the
+/// version before, and a function is new.
+fn program(version: u32) -> Vec<u8> {
+    let mut program = noise(7, 150_000);
+    program.extend(b"the text of a message, ".repeat(5000));
+    for at in (0..program.len() - 4).step_by(119) {
+        let address = u32::from_le_bytes(program[at..at + 4].try_into().unwrap());
+        program[at..at + 4].copy_from_slice(&address.wrapping_add(48 * version).to_le_bytes());
+    }
+    program.splice(70_000..70_000, noise(u64::from(version), 100));
+    program
+}
+
+fn tool(version: u32) -> Vec<u8> {
+    let mut tool = noise(8, 90_000);
+    tool[1000..1004].copy_from_slice(&version.to_le_bytes());
+    tool
+}
+
+impl Releases {
+    fn new() -> Releases {
+        let place = Place::new();
+        let (upstream, files) = (own_registry(), file_server(&place.path("www")));
+        let images = Images::new(place.path("layout"));
+        let base = images.layer(&[("etc/base", &noise(1, 40_000))]);
+        for (version, release) in (0..).zip(RELEASES) {
+            let layer = images.layer(&[
+                ("bin/app", &program(version)),
+                ("share/data", &noise(2, 30_000)),
+                ("share/version", release.as_bytes()),
+            ]);
+            let image = images.image("linux/amd64", &[base.clone(), layer]);
+            images.push(&upstream.address, "one/app", release, &image);
+            let path = format!("v{release}/tool");
+            place.write(format!("www/{path}"), tool(version));
+            let manifest = format!(
+                "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nimages:\n- {}/one/app:{release}\nfiles:\n- {{url: \"{}/{path}\", checksum: \"{}\"}}\n",
+                upstream.address,
+                files.url(),
+                sha256(&tool(version))
+            );
+            place.write(format!("{release}.yaml"), manifest);
+            let (manifest, lock) = (format!("{release}.yaml"), format!("{release}.lock"));
+            place.ok(&["lock", "-f", &manifest, "--lock", &lock, "--store", "store"]);
+            place.ok(&["pull", "--lock", &lock, "--store", "store"]);
+        }
+        Releases {
+            place,
+            upstream,
+            files,
+        }
+    }
+
+    fn pack(&self, release: &str, out: &str, more: &[&str]) -> Value {
+        let lock = format!("{release}.lock");
+        let args = ["pack", "--lock", &lock, "-o", out, "--store", "store"];
+        self.place.json(0, &[&args[..], more].concat())["bundle"].clone()
+    }
+
+    /// The full bundle of release 1, and those of 2 and 3 with patches since the one before.
+    fn chain(&self) -> [Value; 3] {
+        [
+            self.pack("1", "b1", &[]),
+            self.pack("2", "p2", &["--since", "b1", "--patches"]),
+            self.pack("3", "p3", &["--since", "p2", "--patches"]),
+        ]
+    }
+
+    fn push(&self, exit: i32, files: &[&str], to: &Server, more: &[&str]) -> Value {
+        let address = to.address.as_str();
+        let flags = ["--to", address, "--plain-http", address];
+        self.place
+            .json(exit, &[&["push"], files, &flags, more].concat())
+    }
+
+    fn layer(&self, release: &str) -> String {
+        let manifest = http::manifest(&self.upstream.address, "one/app", release).json();
+        manifest["layers"][1]["digest"].as_str().unwrap().to_owned()
+    }
+
+    /// Compares manifest and blobs of the image with upstream's.
+    #[track_caller]
+    fn assert_delivered(&self, to: &Server, release: &str) {
+        let upstream = http::manifest(&self.upstream.address, "one/app", release);
+        let found = http::manifest(&to.address, "one/app", release);
+        assert_eq!(
+            (found.status, &found.body),
+            (200, &upstream.body),
+            "{release}"
+        );
+        for blob in upstream.json()["layers"].as_array().unwrap() {
+            let digest = blob["digest"].as_str().unwrap();
+            let target = format!("/v2/one/app/blobs/{digest}");
+            let answer = http::request("GET", &to.address, &target, &[], b"");
+            assert_eq!(
+                (answer.status, sha256(&answer.body)),
+                (200, digest.to_owned())
+            );
+        }
+    }
+}
+
+fn message(report: &Value) -> &str {
+    report["error"]["message"].as_str().unwrap_or_default()
+}
+
+#[test]
+fn patches_are_small_and_what_they_rebuild_is_delivered_with_the_same_digests() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let releases = Releases::new();
+    let place = &releases.place;
+    let [full, second, third] = releases.chain();
+    for patched in [&second, &third] {
+        assert_eq!(patched["recipes"].as_array().unwrap().len(), 2, "{patched}");
+        let bytes = |bundle: &Value| bundle["bytes"].as_u64().unwrap();
+        assert!(bytes(patched) * 6 < bytes(&full), "{patched}");
+    }
+    // a delta without patches has the whole layer and the whole file
+    let delta = releases.pack("2", "d2", &["--since", "b1"]);
+    assert!(delta["bytes"].as_u64().unwrap() > 5 * second["bytes"].as_u64().unwrap());
+    assert_eq!(delta["recipes"].as_array().map_or(0, Vec::len), 0);
+
+    let alone = place.ok(&["verify", "p2"]);
+    assert!(
+        alone.contains("patched           2 blobs") && alone.contains("not rebuilt"),
+        "{alone}"
+    );
+    assert!(
+        alone.contains("needs base        bundle sha256:"),
+        "{alone}"
+    );
+    let proven = place.ok(&["verify", "p3", "p2", "b1"]);
+    assert!(proven.contains("all rebuilt"), "{proven}");
+    assert!(place.ok(&["ls", "p2"]).contains("patches of 2 blobs"));
+
+    for to in [own_registry(), docker_registry()] {
+        releases.push(0, &["p3", "p2", "b1"], &to, &[]);
+        releases.assert_delivered(&to, "3");
+    }
+}
+
+#[test]
+fn a_registry_that_has_the_older_version_is_base_enough() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let releases = Releases::new();
+    releases.chain();
+    let to = own_registry();
+    releases.push(0, &["b1"], &to, &[]);
+    // a dry run downloads nothing
+    let read_back = || {
+        let log = to.log();
+        log.lines()
+            .filter(|line| line.contains("\"GET ") && line.contains("/blobs/"))
+            .count()
+    };
+    let before = read_back();
+    releases.push(0, &["p2"], &to, &["--dry-run"]);
+    assert_eq!(read_back(), before);
+    // the patch of the file needs the file, which the registry has as an artifact
+    releases.push(0, &["p2"], &to, &[]);
+    releases.assert_delivered(&to, "2");
+    releases.push(0, &["p3"], &to, &[]);
+    releases.assert_delivered(&to, "3");
+    // and again: nothing is left to do
+    let again = releases.push(0, &["p3"], &to, &[]);
+    assert_eq!(again["totals"]["present"], 2, "{again}");
+}
+
+#[test]
+fn the_store_of_the_far_side_is_base_enough() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let releases = Releases::new();
+    let place = &releases.place;
+    releases.chain();
+    let to = own_registry();
+    place.ok(&["import", "b1", "--store", "far"]);
+    releases.push(0, &["p2", "--with-store"], &to, &["--store", "far"]);
+    releases.assert_delivered(&to, "2");
+}
+
+#[test]
+fn a_base_that_is_missing_is_named_before_anything_starts() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let releases = Releases::new();
+    let place = &releases.place;
+    let [full, ..] = releases.chain();
+    let to = own_registry();
+    let report = releases.push(4, &["p2"], &to, &[]);
+    let digest = full["digest"].as_str().unwrap();
+    for part in [&*releases.layer("2"), &releases.layer("1"), digest] {
+        assert!(report.to_string().contains(part), "{part}: {report:#}");
+    }
+    assert_eq!(to.requests("\"PUT "), 0, "{}", to.log());
+    let report = place.json(4, &["export", "images", "--bundle", "p2", "-o", "images"]);
+    assert!(
+        message(&report).contains(&*releases.layer("2")),
+        "{report:#}"
+    );
+    let report = place.json(4, &["verify", "p3", "b1"]);
+    assert!(
+        message(&report).contains(&*releases.layer("3")),
+        "{report:#}"
+    );
+    let report = place.json(4, &["serve", "p2", "--listen", "127.0.0.1:0"]);
+    assert!(
+        message(&report).contains(&*releases.layer("2")),
+        "{report:#}"
+    );
+}
+
+#[test]
+fn a_damaged_base_never_delivers_wrong_bytes() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let releases = Releases::new();
+    let place = &releases.place;
+    releases.chain();
+    let mut damaged = fs::read(place.path("b1")).unwrap();
+    let layer = fs::read(place.path(format!("layout/blobs/sha256/{}", &releases.layer("1")[7..])));
+    let content = &layer.unwrap()[20_000..20_064];
+    let at = damaged
+        .windows(64)
+        .position(|piece| piece == content)
+        .unwrap();
+    damaged[at] ^= 1;
+    place.write("damaged", damaged);
+    let to = own_registry();
+    let report = releases.push(3, &["p2", "damaged"], &to, &["--allow-partial"]);
+    assert!(report.to_string().contains("damaged"), "{report:#}");
+    assert_eq!(http::manifest(&to.address, "one/app", "2").status, 404);
+    place.json(4, &["verify", "p2", "damaged"]);
+    // with an intact copy beside it, the push succeeds
+    releases.push(0, &["p2", "damaged", "b1"], &to, &[]);
+    releases.assert_delivered(&to, "2");
+}
+
+#[test]
+fn patched_content_is_served_and_exported() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let releases = Releases::new();
+    let place = &releases.place;
+    releases.chain();
+    let server = landfall_serve(place, &["p3", "--base", "p2", "--base", "b1"]);
+    let digest = releases.layer("3");
+    let host = &releases.upstream.address;
+    let target = format!("/v2/one/app/blobs/{digest}?ns={host}");
+    for _ in 0..2 {
+        let answer = http::request("GET", &server.address, &target, &[], b"");
+        assert_eq!((answer.status, sha256(&answer.body)), (200, digest.clone()));
+    }
+    let ranged = http::request(
+        "GET",
+        &server.address,
+        &target,
+        &[("Range", "bytes=1000-1999")],
+        b"",
+    );
+    assert_eq!((ranged.status, ranged.body.len()), (206, 1000));
+    let path = format!("/files/{}/v3/tool", releases.files.address);
+    assert!(http::get(&server.address, &path).body == tool(2));
+    place.ok(&[
+        "export", "files", "--bundle", "p3", "--base", "p2", "--base", "b1", "-o", "out",
+    ]);
+    let exported = place.path(format!("out/{}/v3/tool", releases.files.address));
+    assert!(fs::read(exported).unwrap() == tool(2));
+}
+
+#[test]
+fn three_versions_in_one_bundle_need_little_more_than_one() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let releases = Releases::new();
+    let place = &releases.place;
+    place.ok(&[
+        "lock", "-f", "1.yaml", "-f", "2.yaml", "-f", "3.yaml", "--lock", "all.lock", "--store",
+        "store",
+    ]);
+    let args = ["pack", "--lock", "all.lock", "--store", "store", "-o"];
+    let plain = place.json(0, &[&args[..], &["plain"]].concat());
+    let patched = place.json(0, &[&args[..], &["patched", "--patches"]].concat());
+    let bytes = |report: &Value| report["bundle"]["bytes"].as_u64().unwrap();
+    assert!(bytes(&patched) * 2 < bytes(&plain), "{patched:#}");
+    assert!(place.ok(&["verify", "patched"]).contains("all rebuilt"));
+    let to = own_registry();
+    releases.push(0, &["patched"], &to, &[]);
+    for release in RELEASES {
+        releases.assert_delivered(&to, release);
+    }
+}
+
+#[test]
+fn the_same_inputs_give_the_same_bytes_and_a_kill_leaves_nothing_behind() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let releases = Releases::new();
+    let place = &releases.place;
+    releases.chain();
+    let expected = fs::read(place.path("p2")).unwrap();
+    for delay in [0, 20, 50, 90, 150, 250, 400] {
+        let mut child = place
+            .command()
+            .args([
+                "pack", "--lock", "2.lock", "-o", "again", "--store", "store",
+            ])
+            .args(["--since", "b1", "--patches", "--progress", "none"])
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(delay));
+        // it may have ended already
+        let _ = child.kill();
+        child.wait().unwrap();
+        if let Ok(written) = fs::read(place.path("again")) {
+            assert!(written == expected, "after {delay} ms");
+        }
+    }
+    releases.pack("2", "again", &["--since", "b1", "--patches"]);
+    assert!(fs::read(place.path("again")).unwrap() == expected);
+    let to = own_registry();
+    for delay in [0, 30, 80, 150, 300] {
+        let mut child = place
+            .command()
+            .args([
+                "push",
+                "p2",
+                "b1",
+                "--to",
+                &to.address,
+                "--plain-http",
+                &to.address,
+            ])
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(delay));
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+    releases.push(0, &["p2", "b1"], &to, &[]);
+    releases.assert_delivered(&to, "2");
+}
