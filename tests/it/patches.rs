@@ -52,14 +52,14 @@ impl Releases {
             let image = images.image("linux/amd64", &[base.clone(), layer]);
             images.push(&upstream.address, "one/app", release, &image);
             let path = format!("v{release}/tool");
-            place.write(format!("www/{path}"), tool(version));
+            place.write(&format!("www/{path}"), tool(version));
             let manifest = format!(
                 "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nimages:\n- {}/one/app:{release}\nfiles:\n- {{url: \"{}/{path}\", checksum: \"{}\"}}\n",
                 upstream.address,
                 files.url(),
                 sha256(&tool(version))
             );
-            place.write(format!("{release}.yaml"), manifest);
+            place.write(&format!("{release}.yaml"), manifest);
             let (manifest, lock) = (format!("{release}.yaml"), format!("{release}.lock"));
             place.ok(&["lock", "-f", &manifest, "--lock", &lock, "--store", "store"]);
             place.ok(&["pull", "--lock", &lock, "--store", "store"]);
