@@ -12,7 +12,7 @@ use landfall_content::registry::RegistrySession;
 use landfall_content::{EntryPart, OpenedPart, PartSource, run_concurrently};
 use landfall_http::HttpError;
 use landfall_item::lockfile::Lock;
-use landfall_model::{Descriptor, Digest, human_size};
+use landfall_model::{Descriptor, DestinationMap, Digest, human_size};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -32,6 +32,7 @@ pub struct Omitted {
 /// The deliveries that are still to be made.
 pub(super) struct PendingDeliveries<'a> {
     pub(super) lock: &'a Lock,
+    pub(super) mapping: &'a DestinationMap,
     pub(super) deliveries: &'a [Delivery],
     /// The positions of the pending deliveries in `deliveries`.
     pub(super) todo: &'a [usize],
@@ -46,6 +47,7 @@ pub(super) async fn locate_omitted(
 ) -> Option<Problem> {
     let PendingDeliveries {
         lock,
+        mapping,
         deliveries,
         todo,
     } = pending;
@@ -73,6 +75,7 @@ pub(super) async fn locate_omitted(
         uploader,
         &omitted.references,
         missing,
+        mapping,
         &destinations.collect(),
     )
     .await;

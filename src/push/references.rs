@@ -4,9 +4,9 @@
 use super::omitted_blob::OmittedBlob;
 use super::uploader::Uploader;
 use futures_util::StreamExt as _;
-use landfall_bundle::RebuiltBlobs;
+use landfall_bundle::{BlobReference, RebuiltBlobs};
 use landfall_content::registry::RegistrySession;
-use landfall_model::{Descriptor, Digest};
+use landfall_model::{Descriptor, DestinationMap, Digest};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The blobs that recipes use, each with the repositories that receipts name for it.
@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct References {
     /// Rebuilds blobs once it has the references. `None` if no bundle has recipes.
     pub(crate) rebuilt: Option<std::sync::Arc<RebuiltBlobs>>,
+    /// The references of all bundles.
+    pub(crate) named: Vec<BlobReference>,
     /// The repositories of the registry that have a reference, according to receipts.
     pub(crate) repositories: BTreeMap<Digest, BTreeSet<String>>,
 }
@@ -34,6 +36,7 @@ pub(super) async fn fetch_references<'a, 'b>(
     uploader: &Uploader,
     references: &References,
     missing: Vec<(&'a OmittedBlob<'b>, String)>,
+    mapping: &DestinationMap,
     repositories: &BTreeSet<String>,
 ) -> Vec<(&'a OmittedBlob<'b>, String)> {
     let Some(rebuilt) = &references.rebuilt else {
@@ -57,12 +60,18 @@ pub(super) async fn fetch_references<'a, 'b>(
         let mut failure = None;
         for base in needed {
             if !fetched.contains_key(&base.digest) {
+                let of_receipts = references.repositories.get(&base.digest);
                 let named = references
-                    .repositories
-                    .get(&base.digest)
+                    .named
+                    .iter()
+                    .filter(|one| one.blob.digest == base.digest);
+                let named: Vec<String> = named.flat_map(|one| one.repositories(mapping)).collect();
+                let candidates: Vec<&String> = of_receipts
                     .into_iter()
-                    .flatten();
-                let candidates: Vec<&String> = named.chain(repositories).collect();
+                    .flatten()
+                    .chain(&named)
+                    .chain(repositories)
+                    .collect();
                 let result = fetch(uploader, rebuilt, &base, &candidates).await;
                 fetched.insert(base.digest.clone(), result);
             }

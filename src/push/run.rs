@@ -81,6 +81,7 @@ pub(crate) async fn push(
         omitted,
         PendingDeliveries {
             lock,
+            mapping,
             deliveries: &deliveries,
             todo: &todo,
         },

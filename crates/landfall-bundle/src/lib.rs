@@ -36,6 +36,7 @@ mod write;
 pub use direct::{DirectBundle, DirectStart};
 pub use error::BundleError;
 pub use format::base_name::BaseName;
+pub use format::blob_recipe::{BlobRecipe, BlobReference};
 pub use format::contents::{PackOptions, Serial};
 pub use format::header as tar_header;
 pub use format::volume_size::VolumeSize;

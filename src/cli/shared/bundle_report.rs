@@ -104,7 +104,7 @@ pub(crate) fn bundle_member(
     json!({
         "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
         "bytes": written.bytes, "content_bytes": plan.content_bytes(), "partial": partial,
-        "bases": plan.bases, "omitted": plan.omitted,
+        "bases": plan.bases, "omitted": plan.omitted, "recipes": plan.recipes,
         "files": paths(&written.files), "beside": paths(&written.beside),
         "removed": paths(&written.removed),
         "signed": !keys.is_empty(),

@@ -3,7 +3,7 @@
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::{CliError, Context};
 use crate::push::{Omitted, Receipt, References};
-use landfall_bundle::{BaseName, Bundle, RebuiltBlobs, scratch_folder};
+use landfall_bundle::{BaseName, BlobReference, Bundle, RebuiltBlobs, scratch_folder};
 use landfall_content::LockEntry;
 use landfall_content::{BlobChain, BlobRead, ContentError, MissingBlob, missing_blobs};
 use landfall_model::report::{Progress, count_of};
@@ -142,7 +142,8 @@ impl BundleWithBases {
                 .collect()
         };
         let bundles = std::iter::once(&self.bundle).chain(&self.bases);
-        let references = bundles.flat_map(Bundle::references);
+        let references: Vec<BlobReference> =
+            bundles.flat_map(Bundle::references).cloned().collect();
         Ok(Omitted {
             blobs: with_repositories(
                 lacking
@@ -152,8 +153,12 @@ impl BundleWithBases {
             ),
             references: References {
                 rebuilt: self.rebuilt.clone(),
+                named: references.clone(),
                 repositories: with_repositories(
-                    references.map(|blob| blob.digest.clone()).collect(),
+                    references
+                        .iter()
+                        .map(|one| one.blob.digest.clone())
+                        .collect(),
                 ),
             },
             advice: advice(&self.bundle, &self.bases),

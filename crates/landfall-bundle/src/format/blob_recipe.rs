@@ -4,7 +4,7 @@
 //! an entry of the bundle: a [`RecipeHeader`], then five sections.
 
 use super::names::RECIPE_PREFIX;
-use landfall_model::{Descriptor, Digest};
+use landfall_model::{Descriptor, DestinationMap, Digest, ImageRef, is_repository};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
 
@@ -35,6 +35,41 @@ pub struct BlobRecipe {
     /// The blobs that the recipe uses, in its order: blobs of this bundle, other blobs that it has
     /// recipes for, or [references](super::contents::ContentsIndex::references).
     pub from: Vec<Digest>,
+}
+
+/// A blob that recipes use and that the bundle does not contain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BlobReference {
+    /// Digest, size and media type of the blob.
+    #[serde(flatten)]
+    pub blob: Descriptor,
+    /// The image or chart that was delivered with the blob: the registry has it in the repositories
+    /// of this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// For another item, the repository below the prefix of the destination.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+impl BlobReference {
+    /// The repositories that have the blob at the destination of `mapping`, if it was delivered
+    /// there.
+    pub fn repositories(&self, mapping: &DestinationMap) -> Vec<String> {
+        // a name from a foreign bundle that is not one finds nothing
+        let image = self
+            .image
+            .as_ref()
+            .and_then(|name| name.parse::<ImageRef>().ok());
+        let images = image.iter().flat_map(|name| mapping.destinations(name));
+        let path = self.path.as_ref().filter(|path| is_repository(path));
+        let others = path.map(|path| mapping.own_destination(path));
+        images
+            .chain(others)
+            .map(|destination| destination.repository)
+            .collect()
+    }
 }
 
 /// The name of the entry with this content.

@@ -27,7 +27,7 @@ pub(super) fn check_recipes(contents: &ContentsIndex) -> Result<(), String> {
         return Ok(());
     }
     if !recipes.is_sorted_by(|a, b| a.blob.digest < b.blob.digest)
-        || !references.is_sorted_by(|a, b| a.digest < b.digest)
+        || !references.is_sorted_by(|a, b| a.blob.digest < b.blob.digest)
     {
         return Err(
             "its list of recipes or references is not sorted, or names a blob twice".into(),
@@ -40,7 +40,7 @@ pub(super) fn check_recipes(contents: &ContentsIndex) -> Result<(), String> {
         .map(|entry| &entry.digest)
         .collect();
     let omitted: HashSet<&Digest> = omitted.iter().map(|blob| &blob.digest).collect();
-    let outside: HashSet<&Digest> = references.iter().map(|blob| &blob.digest).collect();
+    let outside: HashSet<&Digest> = references.iter().map(|one| &one.blob.digest).collect();
     let made: HashSet<&Digest> = recipes.iter().map(|recipe| &recipe.blob.digest).collect();
     for recipe in recipes {
         let digest = &recipe.blob.digest;
@@ -65,16 +65,22 @@ pub(super) fn check_recipes(contents: &ContentsIndex) -> Result<(), String> {
     }
     if let Some(both) = references
         .iter()
-        .find(|blob| inside.contains(&blob.digest) || made.contains(&blob.digest))
+        .find(|one| inside.contains(&one.blob.digest) || made.contains(&one.blob.digest))
     {
         return Err(format!(
             "it has {}, which it lists as a reference",
-            both.digest
+            both.blob.digest
         ));
     }
     let used: HashSet<&Digest> = recipes.iter().flat_map(|recipe| &recipe.from).collect();
-    if let Some(unused) = references.iter().find(|blob| !used.contains(&blob.digest)) {
-        return Err(format!("no recipe uses the reference {}", unused.digest));
+    if let Some(unused) = references
+        .iter()
+        .find(|one| !used.contains(&one.blob.digest))
+    {
+        return Err(format!(
+            "no recipe uses the reference {}",
+            unused.blob.digest
+        ));
     }
     check_order(contents)
 }

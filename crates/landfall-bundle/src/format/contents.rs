@@ -2,7 +2,7 @@
 //! of every frame.
 
 use super::base_name::BaseName;
-use super::blob_recipe::BlobRecipe;
+use super::blob_recipe::{BlobRecipe, BlobReference};
 use super::entry::TarEntry;
 use super::frame_table::FrameTable;
 use super::names::ItemName;
@@ -44,7 +44,7 @@ pub struct ContentsIndex {
     /// The blobs that recipes use and that the bundle does not contain, sorted by digest. Each base
     /// has all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub references: Vec<Descriptor>,
+    pub references: Vec<BlobReference>,
     /// The frame table, which is an entry of its own between `entries` and this index.
     pub frames: FrameTable,
     /// All other entries, in the order of the file.

@@ -27,7 +27,7 @@ impl DeltaBase {
         let outside = contents
             .omitted
             .iter()
-            .chain(&contents.references)
+            .chain(contents.references.iter().map(|one| &one.blob))
             .chain(rebuilt)
             .map(|blob| (blob.digest.clone(), Some(blob.size)));
         let lock = contents.locks[0].fingerprint.clone();

@@ -5,7 +5,7 @@ use super::delta_base::{self, DeltaBase};
 use super::planned_entry::{PlannedEntry, blob_entries, front_entry};
 use crate::error::BundleError;
 use crate::format::base_name::BaseName;
-use crate::format::blob_recipe::BlobRecipe;
+use crate::format::blob_recipe::{BlobRecipe, BlobReference};
 use crate::format::content_form::ContentForm;
 use crate::format::contents::{ContentsIndex, Serial};
 use crate::format::header;
@@ -33,7 +33,7 @@ pub struct PackPlan {
     /// The blobs that the bundle will have recipes for, sorted by digest.
     pub recipes: Vec<BlobRecipe>,
     /// The blobs that recipes use and that the bundle will not contain, sorted by digest.
-    pub references: Vec<Descriptor>,
+    pub references: Vec<BlobReference>,
     /// The fingerprint of the lock: SHA-256 of its text.
     pub fingerprint: Digest,
     /// The series and the number of the bundle, if it belongs to a series.

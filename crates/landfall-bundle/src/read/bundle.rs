@@ -42,7 +42,7 @@ use super::volume_reader::VolumeReader;
 use super::whole_blob_reader::WholeBlobReader;
 use crate::error::BundleError;
 use crate::format::base_name::BaseName;
-use crate::format::blob_recipe::BlobRecipe;
+use crate::format::blob_recipe::{BlobRecipe, BlobReference};
 use crate::format::content_form::ContentForm;
 use crate::format::contents::{ContentsIndex, Serial};
 use crate::format::damage::Damage;
@@ -163,7 +163,7 @@ impl Bundle {
     }
 
     /// The blobs that recipes of the bundle use and that it does not contain.
-    pub fn references(&self) -> &[Descriptor] {
+    pub fn references(&self) -> &[BlobReference] {
         &self.contents().references
     }
 

@@ -4,7 +4,7 @@ use super::make::{NoRecipe, PlainBlob, RecipeFile, make_recipe};
 use super::plain_file::{sniff, write_plain};
 use super::predecessors::{FamilyBlob, candidates, family_blobs};
 use crate::error::BundleError;
-use crate::format::blob_recipe::{BlobRecipe, entry_name};
+use crate::format::blob_recipe::{BlobRecipe, BlobReference, entry_name};
 use crate::format::content_form::ContentForm;
 use crate::format::names::RECIPE_TYPE;
 use crate::plan::delta_base::{self, DeltaBase};
@@ -83,9 +83,9 @@ pub fn plan_recipes(
     for entry in plan.included_entries(lock) {
         let found = delta_base::kept(&entry, blobs);
         kept.extend(found.map_err(|source| failed(&entry.name, source))?);
-        for blob in family_blobs(&entry) {
-            families.entry(blob.blob.digest.clone()).or_insert(blob);
-        }
+    }
+    for blob in lock.items().flat_map(family_blobs) {
+        families.entry(blob.blob.digest.clone()).or_insert(blob);
     }
     let mut planner = RecipePlanner {
         blobs,
@@ -143,7 +143,7 @@ pub fn plan_recipes(
         let outside: Vec<Descriptor> = plan
             .omitted
             .iter()
-            .chain(&plan.references)
+            .chain(plan.references.iter().map(|one| &one.blob))
             .cloned()
             .collect();
         plan.bases = delta_base::names(old.bases, &outside);
@@ -162,13 +162,13 @@ fn failed(item: &str, source: ContentError) -> BundleError {
 fn old_pool(old: &OldContent<'_>) -> Result<Vec<FamilyBlob>, BundleError> {
     let mut pool = Vec::new();
     let mut seen = HashSet::new();
-    for entry in old.locks.iter().flat_map(Lock::each_entry) {
-        for found in family_blobs(&entry) {
+    for item in old.locks.iter().flat_map(Lock::items) {
+        for found in family_blobs(item) {
             let is_new = seen.insert(found.blob.digest.clone());
             if is_new && found.blob.size >= MIN_BLOB && delta_base::all_have(old.bases, &found.blob)
             {
                 let size = old.blobs.stat(&found.blob.digest);
-                if size.map_err(|source| failed(&entry.name, source))? == Some(found.blob.size) {
+                if size.map_err(|source| failed(&item.name(), source))? == Some(found.blob.size) {
                     pool.push(found);
                 }
             }
@@ -192,7 +192,7 @@ struct RecipePlanner<'a> {
     named: HashSet<Digest>,
     /// The plain bytes of blobs that were compared lately.
     plain: HashMap<Digest, Arc<PlainBlob>>,
-    references: BTreeMap<Digest, Descriptor>,
+    references: BTreeMap<Digest, BlobReference>,
     summary: RecipeSummary,
 }
 
@@ -237,7 +237,7 @@ impl RecipePlanner<'_> {
                 self.summary.recipe_bytes += recipe.size();
                 let from: Vec<Digest> = bases.iter().map(|base| base.digest.clone()).collect();
                 for old in found.iter().filter(|old| from.contains(&old.blob.digest)) {
-                    self.refer(&old.blob);
+                    self.refer(old);
                 }
                 Ok(Some((recipe, from)))
             }
@@ -259,11 +259,16 @@ impl RecipePlanner<'_> {
     }
 
     /// Notes a base that the bundle does not contain.
-    fn refer(&mut self, base: &Descriptor) {
-        let is_inside =
-            self.named.contains(&base.digest) && !delta_base::all_have(self.old.bases, base);
+    fn refer(&mut self, base: &FamilyBlob) {
+        let is_inside = self.named.contains(&base.blob.digest)
+            && !delta_base::all_have(self.old.bases, &base.blob);
         if !is_inside {
-            self.references.insert(base.digest.clone(), base.clone());
+            let reference = BlobReference {
+                blob: base.blob.clone(),
+                image: base.image.clone(),
+                path: base.path.clone(),
+            };
+            self.references.insert(base.blob.digest.clone(), reference);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The blobs that a new blob probably resembles.
 
-use landfall_content::LockEntry;
+use landfall_item::LockedItem;
 use landfall_model::Descriptor;
 
 /// A blob of an item, which others are compared with by the family of the item.
@@ -12,11 +12,18 @@ pub(super) struct FamilyBlob {
     pub(super) family: String,
     /// The position of the blob among those of its item.
     pub(super) position: usize,
+    /// The name of the item, if it is an image or a chart.
+    pub(super) image: Option<String>,
+    /// The repository of another item below the prefix of a destination.
+    pub(super) path: Option<String>,
 }
 
-/// The blobs of an entry.
-pub(super) fn family_blobs(entry: &LockEntry) -> Vec<FamilyBlob> {
+/// The blobs of an item.
+pub(super) fn family_blobs(item: &dyn LockedItem) -> Vec<FamilyBlob> {
+    let entry = item.entry();
     let family = family(&entry.name);
+    let image = item.reference().map(ToString::to_string);
+    let path = image.is_none().then(|| item.own_repository());
     let stored = entry
         .parts
         .iter()
@@ -27,6 +34,8 @@ pub(super) fn family_blobs(entry: &LockEntry) -> Vec<FamilyBlob> {
             blob: part.descriptor.clone(),
             family: family.clone(),
             position,
+            image: image.clone(),
+            path: path.clone(),
         })
         .collect()
 }

@@ -129,7 +129,8 @@ impl RebuiltBlobs {
                 if !seen.insert(base.clone()) || self.stat(base)?.is_some() {
                     continue;
                 }
-                let reference = bundle.references().iter().find(|blob| blob.digest == *base);
+                let mut references = bundle.references().iter().map(|one| &one.blob);
+                let reference = references.find(|blob| blob.digest == *base);
                 match (
                     self.recipes.get(base).and_then(|known| known.first()),
                     reference,
