@@ -12,7 +12,7 @@ fn a_forged_index_is_refused() {
     let forgeries: [(&str, Forgery); 24] = [
         ("newer landfall", |c, _| c.version = 2),
         ("newer landfall", |c, _| {
-            c.requires = vec!["delta".into(), "recipe".into()]
+            c.requires = vec!["delta".into(), "unknown".into()]
         }),
         ("contradict each other", |c, _| {
             c.requires = vec!["delta".into()]
