@@ -8,6 +8,7 @@
 )]
 
 mod charts;
+mod deflate;
 mod documents;
 #[cfg(test)]
 mod mutation;
@@ -44,6 +45,16 @@ pub const TARGETS: &[Target] = &[
         name: "index",
         seeds: || vec![bundles::seeds()[2].clone()],
         run: bundles::index,
+    },
+    Target {
+        name: "deflate",
+        seeds: deflate::stream_seeds,
+        run: deflate::deflate,
+    },
+    Target {
+        name: "recipe",
+        seeds: deflate::recipe_seeds,
+        run: deflate::recipe,
     },
     Target {
         name: "yaml",

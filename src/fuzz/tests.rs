@@ -58,6 +58,8 @@ targets!(
     reader,
     footer,
     index,
+    deflate,
+    recipe,
     yaml,
     merge,
     lock,

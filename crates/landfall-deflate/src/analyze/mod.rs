@@ -10,3 +10,5 @@ mod prefix;
 mod replay;
 
 pub use pass::analyze;
+#[cfg(test)]
+pub(crate) use pass::predict;

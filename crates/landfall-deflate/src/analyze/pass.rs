@@ -44,6 +44,15 @@ pub fn analyze<R: Read>(
     }
 }
 
+/// The recipe of a stream in which the tokens of all members are predicted.
+#[cfg(test)]
+pub(crate) fn predict(stream: &[u8], limits: &AnalysisLimits) -> Result<Recipe, DeflateError> {
+    let mut predicted = (0..1000).collect();
+    let mut pass = AnalysisPass::new(stream, *limits, &mut predicted)?;
+    pass.read_members()?;
+    pass.finish()
+}
+
 /// How the current deflate stream is described.
 enum MemberStage {
     /// Its beginning is read.

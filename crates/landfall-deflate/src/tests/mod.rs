@@ -1,5 +1,6 @@
 //! Tests of both directions together.
 
+mod hostile;
 mod round_trips;
 
 use crate::encoder::EncoderSpec;
