@@ -2,12 +2,16 @@
 """Lists a landfall bundle, or writes a part of it to stdout. Written from docs/reference/bundle-format.md only.
 
     read-bundle.py BUNDLE              list entries
-    read-bundle.py BUNDLE DIGEST       write that blob
+    read-bundle.py BUNDLE DIGEST [BASE...]
+                                       write that blob; if it is a patch, the bases may be needed
     read-bundle.py BUNDLE index        write the contents index
     read-bundle.py BUNDLE signatures   write its signatures
     read-bundle.py BUNDLE check        verify the hash of every frame of every entry
 
 BUNDLE is the file, or the name of volumes BUNDLE.0001, BUNDLE.0002, … without the number.
+
+Patches of files are applied, and those of layers that zlib compressed: the other encoders are not
+in Python's standard library.
 
 Needs Python's standard library and the `zstd` command.
 """
@@ -17,6 +21,7 @@ import json
 import os
 import subprocess
 import sys
+import zlib
 
 CHUNK, BLOCK, FOOTER, ROW = 1 << 20, 128 << 10, 354, 40
 MAGIC = bytes.fromhex("5c2a4d18")
@@ -94,9 +99,46 @@ class Bundle:
         check(frames, footer["frames"], "the contents index")
         self.text = check(content("compressed", frames), self.digest, "the contents index")
         self.index = json.loads(self.text)
-        if set(self.index["requires"]) - {"delta"}:
+        if set(self.index["requires"]) - {"delta", "recipe"}:
             sys.exit(f"this script does not know {self.index['requires']}")
         self.pieces = {}
+
+    def get(self, digest):
+        """The blob with this digest: contained, or patched. None if it is not here."""
+        for entry in self.index["entries"]:
+            if entry["digest"] == digest and entry["name"].startswith("blobs/"):
+                pieces = []
+                self.blob(entry, pieces.append)
+                return b"".join(pieces)
+        for recipe in self.index.get("recipes", []):
+            if recipe["digest"] == digest:
+                return self.rebuild(recipe)
+        return None
+
+    def rebuild(self, recipe):
+        """Section 11: the blob that a recipe describes."""
+        pieces = []
+        entry = next(entry for entry in self.index["entries"] if entry["name"] == recipe["entry"])
+        self.blob(entry, pieces.append)
+        text = Numbers(b"".join(pieces))
+        if text.take(9) != b"LFRECIPE\1":
+            sys.exit(f"this script does not know the recipe of {recipe['digest']}")
+        coding, count = text.take(2)
+        codings = text.take(count)
+        plain, *lengths = [int.from_bytes(text.take(8), "little") for _ in range(6)]
+        stream, *sections = [text.take(length) for length in lengths]
+        bases = []
+        for digest, base_coding in zip(recipe["from"], codings):
+            base = next(filter(None, (bundle.get(digest) for bundle in bundles)), None)
+            if base is None:
+                sys.exit(f"{recipe['digest']} needs {digest}: name a bundle that has it")
+            bases.append(inflate(base) if base_coding else base)
+        data = apply(plain, [content("compressed", section) for section in sections], bases)
+        if coding:
+            data = compress(data, stream)
+        if recipe["digest"] != "sha256:" + hashlib.sha256(data).hexdigest():
+            sys.exit(f"{recipe['digest']} cannot be rebuilt")
+        return data
 
     def signatures(self):
         length, sha256 = self.signed
@@ -140,9 +182,97 @@ class Bundle:
             sys.exit(f"{entry['name']} does not have its digest")
 
 
-name = sys.argv[1]
-paths = [name] if os.path.exists(name) else sorted(glob.glob(glob.escape(name) + ".0[0-9][0-9][0-9]"))
-bundle = Bundle(Joined(paths))
+class Numbers:
+    """Reads numbers and bytes one after the other."""
+
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, length):
+        self.at += length
+        return self.data[self.at - length : self.at]
+
+    def number(self):
+        value, shift = 0, 0
+        while True:
+            (byte,) = self.take(1)
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    def signed(self):
+        value = self.number()
+        return value >> 1 ^ -(value & 1)
+
+    def rest(self):
+        return self.at < len(self.data)
+
+
+def apply(size, sections, bases):
+    """Section 11.3: the plain bytes that a patch describes."""
+    parts, gaps, words, literals = map(Numbers, sections)
+    out, ends = bytearray(), [0] * len(bases)
+    gap = gaps.number() if gaps.rest() else None
+    while parts.rest():
+        insert, length, base, moved = parts.number(), parts.number(), parts.number(), parts.signed()
+        out += literals.take(insert)
+        start = ends[base] + moved
+        ends[base] = start + length
+        part, at = bytearray(bases[base][start : start + length]), 0
+        while gap is not None and at + gap < length:
+            at += gap
+            width = min(4, length - at)
+            word = int.from_bytes(part[at : at + width], "little")
+            word += int.from_bytes(words.take(width), "little")
+            part[at : at + width] = (word % (1 << 8 * width)).to_bytes(width, "little")
+            at += width
+            gap = gaps.number() if gaps.rest() else None
+        if gap is not None:
+            gap -= length - at
+        out += part
+    return bytes(out + literals.take(size - len(out)))
+
+
+def inflate(data):
+    """The plain bytes of all members of a gzip stream."""
+    out = b""
+    while data[:2] == b"\x1f\x8b":
+        member = zlib.decompressobj(31)
+        out += member.decompress(data) + member.flush()
+        data = member.unused_data
+    return out
+
+
+def compress(plain, recipe):
+    """recipes.md: the gzip stream of one member that zlib compressed."""
+    text = Numbers(recipe)
+    version, framing = text.take(2)
+    total, size = text.number(), text.number()
+    members = Numbers(text.take(text.number()))
+    zeros, trailing = text.number(), text.take(text.number())
+    (flags,) = members.take(1)
+    header = b""
+    if flags & 1:
+        members.number()
+        header = members.take(members.number())
+    encoder = members.take(members.number()) if flags & 2 else b"\0"
+    if (version, framing, encoder[0], flags & ~3) != (1, 2, 3, 0):
+        sys.exit("this script can only run zlib")
+    level, bits, strategy = encoder[1], encoder[2], encoder[3]
+    run = zlib.compressobj(level, zlib.DEFLATED, -(bits >> 4), bits & 15, strategy)
+    body = run.compress(plain) + run.flush()
+    trailer = zlib.crc32(plain).to_bytes(4, "little") + (len(plain) % (1 << 32)).to_bytes(4, "little")
+    return header + body + trailer + bytes(zeros) + trailing
+
+
+def opened(name):
+    volumes = sorted(glob.glob(glob.escape(name) + ".0[0-9][0-9][0-9]"))
+    return Bundle(Joined([name] if os.path.exists(name) else volumes))
+
+
+bundles = [opened(name) for name in [sys.argv[1]] + sys.argv[3:]]
+bundle = bundles[0]
 index, out = bundle.index, sys.stdout.buffer
 wanted = sys.argv[2] if len(sys.argv) > 2 else None
 if wanted == "index":
@@ -154,15 +284,17 @@ elif wanted == "check":
         bundle.blob(entry, lambda data: None)
     print(f"{len(index['entries'])} entries are good")
 elif wanted:
-    found = [entry for entry in index["entries"] if entry["digest"] == wanted]
     left_out = any(other["digest"] == wanted for other in index.get("omitted", []))
-    bundle.blob(found[0], out.write) if found else sys.exit(f"{wanted} is {'left out' if left_out else 'not there'}")
+    found = next((data for data in (one.get(wanted) for one in bundles) if data is not None), None)
+    out.write(found) if found is not None else sys.exit(f"{wanted} is {'left out' if left_out else 'not there'}")
 else:
     print(f"bundle digest sha256:{bundle.digest}, packed by landfall {index['landfall']}")
     if "serial" in index:
         print(f"number {index['serial']} of {index['series']}")
     for entry in index["entries"]:
         print(f"{entry['size']:>12} {entry['form']:<10} {entry['name']}")
+    for recipe in index.get("recipes", []):
+        print(f"{recipe['size']:>12} {'patched':<10} {recipe['digest']}")
     for other in index.get("omitted", []):
         print(f"{other['size']:>12} {'left out':<10} {other['digest']}")
     for item in index["partial"]:

@@ -371,3 +371,42 @@ fn the_same_inputs_give_the_same_bytes_and_a_kill_leaves_nothing_behind() {
     releases.push(0, &["p2", "b1"], &to, &[]);
     releases.assert_delivered(&to, "2");
 }
+
+#[test]
+fn a_reader_written_from_the_documentation_applies_patches() {
+    if !need(&["gzip", "python3", "zstd"]) {
+        return;
+    }
+    let releases = Releases::new();
+    releases.chain();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/read-bundle.py");
+    let read = |args: &[&str]| {
+        let output = releases
+            .place
+            .clean("python3")
+            .arg(script)
+            .args(args)
+            .output()
+            .unwrap();
+        (
+            output.stdout,
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let (listed, _) = read(&["p3"]);
+    let listed = String::from_utf8(listed).unwrap();
+    assert!(
+        listed.contains(&format!("patched    {}", releases.layer("3"))),
+        "{listed}"
+    );
+    assert!(
+        String::from_utf8(read(&["p3", "check"]).0)
+            .unwrap()
+            .contains("are good")
+    );
+    // through both patches, from the first version
+    let (bytes, error) = read(&["p3", &sha256(&tool(2)), "p2", "b1"]);
+    assert!(bytes == tool(2), "{error}");
+    let (_, error) = read(&["p3", &sha256(&tool(2)), "p2"]);
+    assert!(error.contains("name a bundle that has it"), "{error}");
+}
