@@ -236,7 +236,8 @@ impl ChainEncoder {
         };
         // A longer match also agrees in the four bytes that end behind the best one.
         let mut last_bytes = load32(window, position + best.length - 3);
-        let mut offset = best.length - 3;
+        // (8 bits suffice, and spare the checks of bounds below)
+        let mut offset = (best.length - 3) as u8;
         'search: for _ in 0..self.rules.tries / LINKS {
             let mut candidate = 0;
             for _ in 0..LINKS {
@@ -247,7 +248,7 @@ impl ChainEncoder {
                     break 'search;
                 }
                 candidate = entry - 1;
-                if load32(window, candidate + offset) != last_bytes {
+                if load32(window, candidate + usize::from(offset)) != last_bytes {
                     continue;
                 }
                 let length = match_length(window, candidate, position, limit);
@@ -257,8 +258,8 @@ impl ChainEncoder {
                     if length >= nice {
                         break 'search;
                     }
-                    offset = (length - 3).min(MAX_LENGTH - 3);
-                    last_bytes = load32(window, position + offset);
+                    offset = (length - 3) as u8;
+                    last_bytes = load32(window, position + usize::from(offset));
                 }
             }
             // the links of the first position in reach are already those of this one

@@ -17,6 +17,11 @@
 //! a length that depends on the level. Levels 2 and 3 use the longest match at once; levels 4 to 9
 //! use it if the next position does not have a longer one. A block ends when it has 2^14 tokens.
 //!
+//! How the input is cut into calls matters in one case only: Go moves the window when it is given more
+//! bytes, so a call that ends less than 262 bytes before the window's end can move it one position
+//! earlier, which is out of reach for a match of the greatest distance. The encoder here moves it
+//! where Go does that is given all input at once, or in pieces that divide 32 KiB.
+//!
 //! Level 0 stores blocks of 65,535 bytes; level −2 writes such blocks as literals.
 
 mod blocks;

@@ -64,8 +64,9 @@ impl LazyEncoder {
             distance: 0,
         };
         // A longer match also agrees in the four bytes that end behind the best one.
-        let mut offset = best.length - 3;
-        let mut last_bytes = load32(window, position + offset);
+        // (8 bits suffice, and spare the checks of bounds below)
+        let mut offset = (best.length - 3) as u8;
+        let mut last_bytes = load32(window, position + usize::from(offset));
         'search: for _ in 0..self.search.tries / LINKS {
             let mut candidate = 0;
             for _ in 0..LINKS {
@@ -76,7 +77,7 @@ impl LazyEncoder {
                     break 'search;
                 }
                 candidate = entry - 1;
-                if load32(window, candidate + offset) != last_bytes {
+                if load32(window, candidate + usize::from(offset)) != last_bytes {
                     continue;
                 }
                 let found = LazyMatch {
@@ -88,8 +89,8 @@ impl LazyEncoder {
                     if found.length >= nice {
                         break 'search;
                     }
-                    offset = (found.length - 3).min(MAX_LENGTH - 3);
-                    last_bytes = load32(window, position + offset);
+                    offset = (found.length - 3) as u8;
+                    last_bytes = load32(window, position + usize::from(offset));
                 }
             }
             // the links of the first position in reach are already those of this one
