@@ -273,7 +273,7 @@ fn provenance_is_checked_with_the_key_that_the_manifest_names() {
     std::fs::remove_file(place.path("up/charts/app-1.0.0.tgz.prov")).unwrap();
     assert_eq!(
         told(&up.lock(1, &[]))
-            .matches("it has no provenance")
+            .matches("the chart has no provenance")
             .count(),
         2
     );

@@ -83,7 +83,10 @@ images:
         text.contains("\n  - quay.io/x/rendered:v2  # t/c (rendered):2\n"),
         "{text}"
     );
-    assert!(!text.contains("default") && !text.contains("{{"), "{text}");
+    assert!(
+        !text.contains("x/default") && !text.contains("{{"),
+        "{text}"
+    );
     assert_eq!(
         place.read("home/asked"),
         "template landfall t/c --include-crds --values mine.yaml\n"

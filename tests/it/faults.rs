@@ -185,7 +185,7 @@ fn wrong_bytes_are_detected_and_reported() {
     );
     let gzip = [
         "Content-Encoding: gzip",
-        "something on the way compresses it",
+        "a proxy or the server compresses it",
     ];
     refused(
         &rig,

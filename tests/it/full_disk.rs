@@ -48,7 +48,7 @@ fn a_store_on_a_full_disk() {
          head -c 900000 /dev/zero > small/filler) 2>/dev/null &\n\
          {pull}; echo \"exit $?\"; wait; rm small/filler\n\
          (cd small/store/blobs/sha256 && for f in *; do echo \"$f  $f\" | sha256sum -c --quiet || exit 1; done) || exit 1\n\
-         echo 'what is there is good'\n\
+         echo 'the written content is intact'\n\
          find small/store/blobs small/store/.landfall/partial -type f -printf 'stood %s %f\\n'\n\
          mount -o remount,size=16m small || exit 1\n\
          {pull}; echo \"again $?\"\n\

@@ -318,7 +318,7 @@ fn provenance_of_another_chart_of_the_same_signer_is_refused() {
     let report = up.lock(1, &[]);
     assert_eq!(
         told(&report)
-            .matches("an archive of another name than app-1.0.0.tgz")
+            .matches("an archive with another name than app-1.0.0.tgz")
             .count(),
         2,
         "{report}"

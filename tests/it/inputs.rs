@@ -101,7 +101,7 @@ fn a_plain_list_is_a_manifest() {
         ],
     );
     assert!(
-        exit == Some(2) && said.contains("a manifest names its own with `platforms:`"),
+        exit == Some(2) && said.contains("write `platforms:` in the manifest"),
         "{said}"
     );
     place.write(
@@ -243,7 +243,7 @@ fn all_errors_in_manifests_are_reported_at_once() {
         "{said}"
     );
     assert!(
-        said.contains("nothing here is named docker.io/library/c"),
+        said.contains("no item is named docker.io/library/c"),
         "{said}"
     );
 

@@ -429,7 +429,7 @@ fn the_wrong_scheme_port_or_server_is_detected() {
     );
     assert!(
         told.contains("Blocked by policy")
-            && told.contains("a proxy on the way or a sign-in answers"),
+            && told.contains("it is probably from a proxy, or a sign-in page"),
         "{told}"
     );
 }

@@ -108,6 +108,9 @@ fn squid_with_the_rendered_list_allows_exactly_the_listed_hosts() {
     assert_eq!(found("registry.test")["reach"], "reached", "{report:#}");
     assert_eq!(found("files.test")["reach"], "refused", "{report:#}");
     let reason = found("files.test")["reason"].as_str().unwrap();
-    assert!(reason.contains("have files.test:80 allowed"), "{reason}");
+    assert!(
+        reason.contains("ask its operator to allow files.test:80"),
+        "{reason}"
+    );
     assert_eq!(found("files.test")["via"], PROXY);
 }
