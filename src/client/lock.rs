@@ -155,7 +155,7 @@ impl Client {
             for archive in archives.iter() {
                 // an archive that cannot be read costs requests, not the lock
                 if let Err(error) = read_image_names(archive, &mut images, &store, &limits) {
-                    images.skipped.push(format!("not kept for pull: {error}"));
+                    images.skipped.push(format!("not stored for pull: {error}"));
                 }
             }
             images

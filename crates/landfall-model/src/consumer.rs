@@ -12,29 +12,29 @@ use std::fmt;
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Consumer {
-    /// Mirrors of containerd.
+    /// containerd with a `hosts.toml` for each mirrored registry.
     Containerd,
-    /// CRI-O with a registries.conf.
+    /// CRI-O, which mirrors by a registries.conf.
     Crio,
-    /// podman, skopeo and buildah with a registries.conf.
+    /// podman, skopeo and buildah, which mirror by a registries.conf.
     Podman,
     /// The docker daemon with `registry-mirrors`.
     Docker,
-    /// k3s with a registries.yaml.
+    /// k3s, which mirrors by its registries.yaml.
     K3s,
-    /// RKE2 with a registries.yaml.
+    /// RKE2, which mirrors by its registries.yaml.
     Rke2,
-    /// kubeadm with an `imageRepository`.
+    /// kubeadm, which takes its images from one `imageRepository`.
     Kubeadm,
-    /// kustomize with `images`.
+    /// kustomize, which renames images by its list `images`.
     Kustomize,
-    /// Policies of Kyverno.
+    /// Kyverno, whose policies rewrite the images of pods.
     Kyverno,
-    /// `OpenShift` with mirror sets.
+    /// `OpenShift`, which mirrors by its mirror sets.
     Openshift,
-    /// KKP with `overwriteRegistry`.
+    /// KKP, which replaces the host of its images by `overwriteRegistry`.
     Kubermatic,
-    /// `KubeOne` with `overwriteRegistry`.
+    /// `KubeOne`, which replaces the host of its images by `overwriteRegistry`.
     Kubeone,
     /// TKG with a custom image repository.
     Tkg,

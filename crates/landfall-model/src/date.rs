@@ -1,4 +1,4 @@
-//! The current date.
+//! The current date, the same for all machines.
 
 use jiff::civil::Date;
 

@@ -9,7 +9,7 @@ use url::Url;
 /// A registry with a path prefix: the value of `--to` and of `registry.address`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetRegistry {
-    /// `host[:port]`.
+    /// The host, lower case, as in `host[:port]`.
     pub registry: String,
     /// The path before every destination; may be empty.
     pub prefix: String,
@@ -77,9 +77,9 @@ impl fmt::Display for TargetRegistry {
 /// A repository at the target registry.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Destination {
-    /// `host[:port]`.
+    /// The host of the target registry, as in `host[:port]`.
     pub registry: String,
-    /// Repository path.
+    /// The repository there, with the prefix of the target.
     pub repository: String,
 }
 

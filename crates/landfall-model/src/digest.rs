@@ -11,9 +11,9 @@ use std::sync::Arc;
 /// Algorithms").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
-    /// SHA-256, 64 hex digits.
+    /// SHA-256, written as 64 hex digits.
     Sha256,
-    /// SHA-512, 128 hex digits.
+    /// SHA-512, written as 128 hex digits.
     Sha512,
 }
 
@@ -184,7 +184,7 @@ impl Hasher {
         })
     }
 
-    /// Feeds the next bytes.
+    /// Adds `bytes` to the content hashed so far.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
             HashState::Sha256(state) => state.update(bytes),

@@ -19,14 +19,14 @@ pub struct ChildManifest {
     pub attests: Option<Digest>,
 }
 
-/// A parsed manifest.
+/// A parsed OCI or Docker manifest, which is either an index or an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Manifest {
     /// An index: a list of manifests (rarely of blobs).
     Index(Vec<ChildManifest>),
     /// An image or an artifact.
     Image {
-        /// The config blob.
+        /// The config blob, which for an artifact is often the empty object.
         config: Descriptor,
         /// The layers, in order, with repetitions.
         layers: Vec<Descriptor>,

@@ -14,7 +14,7 @@ pub use oci_client::manifest::{
 
 /// Docker schema 1, signed. landfall knows it only to refuse it by name.
 pub const DOCKER_SCHEMA1_SIGNED: &str = "application/vnd.docker.distribution.manifest.v1+prettyjws";
-/// Docker schema 1, unsigned.
+/// Unsigned manifests of Docker schema 1, which landfall refuses.
 pub const DOCKER_SCHEMA1: &str = "application/vnd.docker.distribution.manifest.v1+json";
 /// The config `{}` of an artifact without a config (manifest.md, "Guidance for an Empty
 /// Descriptor").

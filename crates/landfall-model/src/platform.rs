@@ -12,7 +12,7 @@ pub struct Platform {
     pub os: String,
     /// `amd64`, `arm64`, … (a GOARCH value, or `unknown`).
     pub architecture: String,
-    /// `v7`, `v8`, …
+    /// The variant of the architecture, such as `v7` or `v8`.
     pub variant: Option<String>,
 }
 

@@ -137,8 +137,7 @@ impl FromStr for ImageRef {
         if !path.split('/').all(is_repository_component) {
             return Err(grammar(
                 "a repository has lower-case letters and digits, single separators . _ __ - \
-                 between \
-                 them, and / between its components",
+                 between them, and / between its components",
             ));
         }
         if tag.is_some_and(|tag| !is_tag(tag)) {
@@ -175,7 +174,8 @@ pub fn is_repository(text: &str) -> bool {
     text.len() <= MAX_REPOSITORY_LENGTH && text.split('/').all(is_repository_component)
 }
 
-/// Whether `host` is `label[.label…][:port]`.
+/// Whether `host` is `label[.label…][:port]`, where any number counts as a port, as in
+/// distribution/reference.
 fn is_host(host: &str) -> bool {
     let (name, port) = host.split_once(':').unwrap_or((host, "0"));
     name.split('.').all(is_host_label)

@@ -13,7 +13,6 @@ const REQUEST_BYTES: u64 = 1 << 20;
 /// One of several runners that share a lock. [`Shard::default`] is a single runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {
-    /// Counted from 1.
     number: usize,
     count: usize,
 }
@@ -50,7 +49,7 @@ impl Shard {
         self.number
     }
 
-    /// The number of shards.
+    /// The number of shards that share the lock.
     pub fn count(self) -> usize {
         self.count
     }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// Which newer versions `landfall update` may choose for an item.
 #[derive(Debug, Clone)]
 pub enum UpdatePolicy {
-    /// No update.
+    /// No update: the item keeps its version.
     Never,
     /// The new digest of the same tag.
     Digest,
@@ -17,7 +17,7 @@ pub enum UpdatePolicy {
     Patch,
     /// Versions with the same major number.
     Minor,
-    /// Versions in a range.
+    /// Versions in a range, such as `>=1.2 <2`.
     Range(TagVersionRange),
     /// Versions that match; their groups determine the order.
     Pattern(Regex),
@@ -30,8 +30,13 @@ pub enum PolicyError {
     #[error("`{0}` is not an update policy")]
     Unknown(String),
     /// It is not a regular expression.
-    #[error("`{0}` is not a regular expression: {1}")]
-    Pattern(String, String),
+    #[error("`{text}` is not a regular expression: {why}")]
+    Pattern {
+        /// The policy as it was written.
+        text: String,
+        /// The error of the parser, in one line.
+        why: String,
+    },
     /// It has no group by which versions could be ordered.
     #[error("the pattern `{0}` has no group to determine which version is newer")]
     NoGroup(String),
@@ -45,7 +50,7 @@ impl PolicyError {
                 "write patch, minor, digest, never, a range as in \"~1.9\" or \">=1.2 <2\", or a \
                  pattern that begins with ^"
             }
-            PolicyError::Pattern(..) | PolicyError::NoGroup(_) => {
+            PolicyError::Pattern { .. } | PolicyError::NoGroup(_) => {
                 r"write a pattern with a group for each number, as in '^v(\d+)\.(\d+)\.(\d+)$'"
             }
         }
@@ -83,8 +88,10 @@ impl FromStr for UpdatePolicy {
         }
         // the pattern must match the whole tag
         let whole = format!("^(?:{text})$");
-        let pattern = Regex::new(&whole)
-            .map_err(|error| PolicyError::Pattern(text.into(), last_line(&error.to_string())))?;
+        let pattern = Regex::new(&whole).map_err(|error| PolicyError::Pattern {
+            text: text.into(),
+            why: last_line(&error.to_string()),
+        })?;
         // group 0 is the whole match
         if pattern.captures_len() < 2 {
             return Err(PolicyError::NoGroup(text.into()));
@@ -415,7 +422,10 @@ mod tests {
             Err(NotOrdered::NoMatch(_))
         ));
         assert!(matches!(parse("sometimes"), Err(PolicyError::Unknown(_))));
-        assert!(matches!(parse(r"^v(\d+$"), Err(PolicyError::Pattern(..))));
+        assert!(matches!(
+            parse(r"^v(\d+$"),
+            Err(PolicyError::Pattern { .. })
+        ));
         assert!(matches!(parse(r"^v\d+$"), Err(PolicyError::NoGroup(_))));
     }
 }

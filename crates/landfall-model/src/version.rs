@@ -172,7 +172,7 @@ impl TagVersion {
         is_prerelease
     }
 
-    /// The original text.
+    /// The version as it was written.
     pub fn text(&self) -> &str {
         &self.text
     }

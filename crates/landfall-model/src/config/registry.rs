@@ -51,7 +51,7 @@ pub struct RegistrySite {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum PathDestinations {
-    /// A single path.
+    /// A single path, to which content is pushed and references point.
     One(String),
     /// Several paths: all are pushed, the first is written into references.
     Many(Vec<String>),
@@ -63,7 +63,7 @@ pub enum PathDestinations {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathEntry {
-    /// The destination paths.
+    /// The destination paths: all are pushed, the first is written into references.
     pub to: Vec<String>,
     /// The source of user name and password for these paths.
     #[serde(default)]

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Site {
-    /// Always `landfall/v1`.
+    /// The version of the format: always `landfall/v1`.
     pub api_version: SiteApiVersion,
-    /// Always `Site`.
+    /// The kind of the document: always `Site`.
     pub kind: SiteKind,
     /// The private registry, the default of `--to`.
     #[serde(default)]
@@ -76,7 +76,7 @@ pub enum SiteApiVersion {
 /// The `kind` of a site document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum SiteKind {
-    /// A site document.
+    /// The only kind of such a document.
     #[default]
     Site,
 }
@@ -87,7 +87,7 @@ pub enum SiteError {
     /// The file cannot be read.
     #[error("cannot read the site file {path}: {source}")]
     Open {
-        /// The site file.
+        /// The site file, as the user named it.
         path: PathBuf,
         /// The error of the system.
         source: std::io::Error,

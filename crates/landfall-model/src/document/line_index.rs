@@ -19,7 +19,7 @@ pub struct LineIndex<'t> {
 const BLOCK: usize = 1 << 10;
 
 impl<'t> LineIndex<'t> {
-    /// Indexes `text`.
+    /// Creates the index in one pass over `text`.
     pub fn new(text: impl Into<Cow<'t, str>>) -> LineIndex<'t> {
         let text = text.into();
         let starts = memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1);

@@ -29,7 +29,7 @@ enum OneOrMany {
     Many(Vec<String>),
 }
 
-/// A list of versions.
+/// Where the versions of a variable are listed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum VersionsFrom {
@@ -52,7 +52,7 @@ pub struct JsonVersions {
     pub path: String,
 }
 
-/// Versions of a chart.
+/// The versions of a chart in the index of its repository.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChartVersions {

@@ -1,4 +1,4 @@
-//! Suggestions for misspelt words.
+//! Suggestions for misspelt keys, names and flags.
 
 /// The word of `known` that is most similar to `word`; `None` if none is similar enough.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

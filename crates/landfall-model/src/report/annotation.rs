@@ -5,18 +5,18 @@ use super::escape::escape_lines;
 /// The severity of an annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnnotationLevel {
-    /// Something changed.
+    /// Something changed, and nobody has to act.
     Notice,
-    /// Something needs attention.
+    /// Something needs attention, but nothing failed.
     Warning,
-    /// Something failed.
+    /// Something failed: the command or one of its items.
     Error,
 }
 
 /// A message that a CI service shows, if possible at its position in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CiAnnotation {
-    /// The severity.
+    /// The severity, by which the CI service colours the message.
     pub level: AnnotationLevel,
     /// File, line and column, if the message belongs to a position in a file.
     pub place: Option<(String, usize, usize)>,

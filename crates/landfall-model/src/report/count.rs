@@ -22,7 +22,7 @@ pub fn count_of(count: usize, what: impl fmt::Display) -> String {
 pub struct EntryCount {
     /// The kind of the entries.
     pub kind: EntryKind,
-    /// The number of entries.
+    /// The number of entries of that kind.
     pub entries: usize,
     /// The number of packages in all of them; 0 if it is unknown, and for every kind but
     /// [`EntryKind::Package`].

@@ -38,7 +38,11 @@ pub fn escape_lines(text: &str) -> String {
 pub(super) fn is_hidden(c: char) -> bool {
     let has_no_width = matches!(
         c,
-        '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'
+        '\u{61c}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{feff}'
     );
     c.is_control() || has_no_width
 }

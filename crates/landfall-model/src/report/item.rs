@@ -8,17 +8,17 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryKind {
-    /// A container image.
+    /// A container image or another artifact of a registry.
     Image,
-    /// A plain file.
+    /// A plain file that was downloaded from a URL.
     File,
     /// A checksum or signature file of a plain file.
     Sidecar,
     /// A signature, attestation or other referrer.
     Referrer,
-    /// A Helm chart.
+    /// A Helm chart of a chart repository.
     Chart,
-    /// An operating-system package.
+    /// A set of operating-system packages.
     Package,
     /// A kind that only tests have.
     #[cfg(any(test, feature = "testkit"))]
@@ -46,7 +46,7 @@ impl fmt::Display for EntryKind {
 pub enum ItemStatus {
     /// The command transferred or changed it.
     Done,
-    /// It was present already.
+    /// It was present already, so nothing was transferred.
     Present,
     /// It was skipped on purpose: by a dry run, or because the manifest accepts its loss.
     Skipped,
@@ -76,7 +76,7 @@ pub struct ReportItem {
     pub kind: EntryKind,
     /// The name in the lock.
     pub name: String,
-    /// The digest, if known.
+    /// The digest, if the command knows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
     /// The size in bytes with all blobs and manifests, if known.
@@ -86,7 +86,7 @@ pub struct ReportItem {
     /// people counts packages; the JSON document counts items.
     #[serde(skip)]
     pub packages: usize,
-    /// The outcome.
+    /// The outcome of the command for the item.
     pub status: ItemStatus,
     /// The reason for the outcome, if there is something to explain.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -13,7 +13,7 @@ pub enum NoticeKind {
     Gone,
     /// The tag points to another digest now.
     Moved,
-    /// A newer version exists.
+    /// Upstream has a newer version of the item.
     Newer,
     /// The image was created longer ago than `--older-than` allows.
     Old,
@@ -22,11 +22,11 @@ pub enum NoticeKind {
 /// A notice about one item.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Notice {
-    /// What happened upstream.
+    /// What happened to the item upstream.
     pub kind: NoticeKind,
     /// The name of the item in the lock.
     pub name: String,
-    /// The message for people.
+    /// What happened, in a sentence for people.
     pub message: String,
     /// The locked digest, or the one that the manifest demands, if the tag moved.
     #[serde(skip_serializing_if = "Option::is_none")]

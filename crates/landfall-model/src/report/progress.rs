@@ -20,11 +20,11 @@ pub trait Progress: Send + Sync {
     fn tell(&self, _line: &str) {}
     /// Shows a line that people must see at once, such as a warning.
     fn note(&self, line: &str);
-    /// Ends the phase.
+    /// Ends the phase that [`Progress::begin`] began.
     fn end(&self);
 }
 
-/// Discards all progress.
+/// Discards all progress, for callers that show none.
 pub struct SilentProgress;
 
 impl Progress for SilentProgress {

@@ -5,13 +5,11 @@ use serde_json::{Map, Value, json};
 
 /// A member of the document: its name, its JSON type, which commands have it, and what it means.
 pub(super) struct Member {
-    /// Its name.
     pub name: &'static str,
     /// `string`, `integer`, `array` or `object`; several words where it may be several.
     pub kind: &'static str,
     /// The commands that may have it; empty means all.
     pub commands: &'static [&'static str],
-    /// What it means.
     pub meaning: &'static str,
 }
 

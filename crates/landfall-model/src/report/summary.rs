@@ -8,7 +8,7 @@ use std::fmt;
 /// The totals of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RunTotals {
-    /// The number of items.
+    /// The number of items in the report.
     pub items: usize,
     /// The number of items with [`ItemStatus::Done`].
     pub done: usize,
@@ -33,12 +33,12 @@ pub struct HostUse {
     pub host: String,
     /// The port that was connected to.
     pub port: u16,
-    /// `https` or `http`.
+    /// The scheme of the requests: `https` or `http`.
     pub scheme: String,
     /// The upstream host, if this host is a mirror.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
-    /// The proxy, without credentials.
+    /// The proxy of the requests, without its credentials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
     /// Body bytes received and sent.
@@ -104,7 +104,7 @@ pub struct ErrorInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunStatus {
-    /// Everything succeeded (exit 0).
+    /// Every item succeeded (exit 0).
     Done,
     /// Some items failed or are missing (exit 3).
     Partial,

@@ -180,9 +180,9 @@ impl OpenPgpKeys {
             }
             match check_signer(&key, signature, time) {
                 Ok(()) => _ = good.get_or_insert_with(|| fingerprint(key.certificate)),
-                Err(why @ OpenPgpError::Critical(..)) => return Err(why),
+                Err(why @ OpenPgpError::Critical { .. }) => return Err(why),
                 // gpgv ignores the signatures after an expired one
-                Err(why @ OpenPgpError::SignatureExpired(..)) => {
+                Err(why @ OpenPgpError::SignatureExpired { .. }) => {
                     refused.get_or_insert(why);
                     break;
                 }

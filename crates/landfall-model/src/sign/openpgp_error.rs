@@ -51,27 +51,52 @@ pub enum OpenPgpError {
     #[error("its signature by {0} is not for a file or a text")]
     Kind(String),
     /// The signature has a critical part with an unknown meaning.
-    #[error("its signature by {0} has a critical part that is not supported: {1}")]
-    Critical(String, String),
-    /// The signature has expired.
-    #[error("its signature by {0} expired on {1}")]
-    SignatureExpired(String, Timestamp),
-    /// The key was revoked.
+    #[error("its signature by {key} has a critical part that is not supported: {part}")]
+    Critical {
+        /// The fingerprint of the key.
+        key: String,
+        /// The type of the part.
+        part: String,
+    },
+    /// The signature has expired, whatever its key.
+    #[error("its signature by {key} expired on {end}")]
+    SignatureExpired {
+        /// The fingerprint of the key.
+        key: String,
+        /// When the signature expired.
+        end: Timestamp,
+    },
+    /// The key was revoked by its owner.
     #[error("the key {0} that signed it is revoked")]
     Revoked(String),
-    /// The key has expired.
+    /// The key has expired, or the key of which it is a subkey.
     #[error(
-        "the key {0} that signed it expired on {1}; get the key with its new expiry date from its \
-         owner"
+        "the key {key} that signed it expired on {end}; get the key with its new expiry date from \
+         its owner"
     )]
-    Expired(String, Timestamp),
+    Expired {
+        /// The fingerprint of the key.
+        key: String,
+        /// When the key expired.
+        end: Timestamp,
+    },
     /// The key is not for signatures of content, or is not bound to its primary key.
-    #[error("the key {0} that signed it is not a signing key: {1}")]
-    NotForSigning(String, &'static str),
+    #[error("the key {key} that signed it is not a signing key: {why}")]
+    NotForSigning {
+        /// The fingerprint of the key.
+        key: String,
+        /// The rule that the key violates.
+        why: &'static str,
+    },
     /// The times of the key, the signature and this machine contradict each other.
     #[error(
-        "the key {0} was created on {1}, after its signature or in the future; check the clock of \
-         this machine"
+        "the key {key} was created on {created}, after its signature or in the future; check the \
+         clock of this machine"
     )]
-    TooEarly(String, Timestamp),
+    TooEarly {
+        /// The fingerprint of the key.
+        key: String,
+        /// When the key was created, by its own statement.
+        created: Timestamp,
+    },
 }

@@ -82,24 +82,27 @@ impl<'k> SigningKey<'k> {
 
     /// Fails unless the key may sign content at `now`, in seconds since 1970.
     pub(super) fn check(&self, now: u64) -> Result<(), OpenPgpError> {
-        let name = fingerprint(self.certificate);
+        let key = fingerprint(self.certificate);
         let primary = primary_status(self.certificate, now);
         let subkey = self
             .subkey
             .map(|subkey| subkey_status(&self.certificate.primary_key, subkey, now));
         let not_for_signing = subkey.as_ref().unwrap_or(&primary).not_for_signing;
         if let Some(why) = primary.not_known.or(not_for_signing) {
-            return Err(OpenPgpError::NotForSigning(name, why));
+            return Err(OpenPgpError::NotForSigning { key, why });
         }
         if primary.revoked || subkey.as_ref().is_some_and(|subkey| subkey.revoked) {
-            return Err(OpenPgpError::Revoked(name));
+            return Err(OpenPgpError::Revoked(key));
         }
         match [primary.expires, subkey.and_then(|subkey| subkey.expires)]
             .into_iter()
             .flatten()
             .min()
         {
-            Some(end) if end <= now => Err(OpenPgpError::Expired(name, time_of(end))),
+            Some(end) if end <= now => Err(OpenPgpError::Expired {
+                key,
+                end: time_of(end),
+            }),
             _ => Ok(()),
         }
     }
@@ -116,13 +119,13 @@ impl<'k> SigningKey<'k> {
 
 /// Refuses a signature that proves nothing about any content: a weak one, or one of another type.
 pub(super) fn check_form(key: &SigningKey<'_>, signature: &Signature) -> Result<(), OpenPgpError> {
-    let name = || fingerprint(key.certificate);
+    let name = fingerprint(key.certificate);
     match (signature.hash_alg(), signature.typ()) {
         (None | Some(HashAlgorithm::Md5 | HashAlgorithm::Sha1 | HashAlgorithm::Ripemd160), _) => {
-            Err(OpenPgpError::Weak(name()))
+            Err(OpenPgpError::Weak(name))
         }
         (_, Some(SignatureType::Binary | SignatureType::Text)) => Ok(()),
-        _ => Err(OpenPgpError::Kind(name())),
+        _ => Err(OpenPgpError::Kind(name)),
     }
 }
 
@@ -132,9 +135,9 @@ pub(super) fn check_signer(
     signature: &Signature,
     time: SignatureTime,
 ) -> Result<(), OpenPgpError> {
-    let name = || fingerprint(key.certificate);
+    let name = fingerprint(key.certificate);
     if let Some(part) = unsupported_critical(signature) {
-        return Err(OpenPgpError::Critical(name(), part));
+        return Err(OpenPgpError::Critical { key: name, part });
     }
     let current = u64::try_from(Timestamp::now().as_second()).unwrap_or_default();
     let made = signature
@@ -144,13 +147,19 @@ pub(super) fn check_signer(
         SignatureTime::Now => current,
         SignatureTime::Made => made,
     };
-    // the clock of this machine counts only for `Now`: on the far side of an air gap it may be wrong
+    // the clock of this machine counts only for `Now`: behind an air gap it may be wrong
     if key.created() > made || time == SignatureTime::Now && key.created() > current {
-        return Err(OpenPgpError::TooEarly(name(), time_of(key.created())));
+        return Err(OpenPgpError::TooEarly {
+            key: name,
+            created: time_of(key.created()),
+        });
     }
     key.check(now)?;
     match expiry_of(signature) {
-        Some(end) if end <= now => Err(OpenPgpError::SignatureExpired(name(), time_of(end))),
+        Some(end) if end <= now => Err(OpenPgpError::SignatureExpired {
+            key: name,
+            end: time_of(end),
+        }),
         _ => Ok(()),
     }
 }

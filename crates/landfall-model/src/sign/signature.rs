@@ -1,4 +1,4 @@
-//! Signatures of OpenSSH (PROTOCOL.sshsig).
+//! Signatures in the format of OpenSSH, as PROTOCOL.sshsig defines it: parsing and verification.
 
 use super::public_key::{PublicKey, Unverifiable};
 use super::signature_error::SignatureError;
@@ -57,7 +57,6 @@ fn signed_data(namespace: &str, hash: SignatureHash, hashed: &[u8]) -> Vec<u8> {
     [MAGIC, &strings(&fields)].concat()
 }
 
-/// Hashes all of `content`.
 fn hash_content<D: Digest>(mut hash: D, content: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut piece = vec![0; 64 << 10];
     loop {

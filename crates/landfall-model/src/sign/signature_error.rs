@@ -11,7 +11,7 @@ pub enum SignatureError {
     /// The key file cannot be read.
     #[error("cannot read the key {path}: {source}")]
     Read {
-        /// The key file.
+        /// The key file, as the user named it.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -25,7 +25,7 @@ pub enum SignatureError {
     /// The private key has the format that OpenSSH wrote before 2018.
     #[error("{path} is a private key in a legacy format; `ssh-keygen -p -f {path}` converts it")]
     OldKey {
-        /// The key file.
+        /// The file of the private key.
         path: PathBuf,
     },
     /// The private key needs a passphrase, and no agent holds it.
@@ -34,7 +34,7 @@ pub enum SignatureError {
          with `ssh-add {path}` and run this again"
     )]
     Encrypted {
-        /// The key file.
+        /// The file of the private key.
         path: PathBuf,
     },
     /// landfall signs with this type of private key only through an agent, and no agent holds it.
@@ -43,7 +43,7 @@ pub enum SignatureError {
          add the key to the agent with `ssh-add {path}` and run this again, or use an ed25519 key"
     )]
     AgentOnly {
-        /// The key file.
+        /// The file of the private key.
         path: PathBuf,
     },
     /// There is only a public key, and no agent.
@@ -74,7 +74,7 @@ pub enum SignatureError {
     /// The signature that was made is not valid.
     #[error("signing with {key} failed: the signature is not valid; use another key")]
     Failed {
-        /// The signing key.
+        /// The key that made the signature.
         key: PublicKey,
     },
     /// The text is not a signature.
@@ -85,7 +85,7 @@ pub enum SignatureError {
     Namespace {
         /// The namespace of the signature.
         found: String,
-        /// The required namespace.
+        /// The namespace that landfall requires.
         wanted: String,
     },
     /// landfall does not support the algorithm of the signature.
@@ -101,7 +101,7 @@ pub enum SignatureError {
     /// The key is too short.
     #[error("{key} has fewer than 2048 bits, which is too weak")]
     Weak {
-        /// The signing key.
+        /// The key that made the signature.
         key: PublicKey,
     },
     /// The signature does not match the content.
@@ -116,7 +116,7 @@ pub enum SignatureError {
     /// The signature is valid, but its key may not sign.
     #[error("{key} signed it, but {file} does not allow that: {why}")]
     NotAllowed {
-        /// The signing key.
+        /// The key that made the signature.
         key: PublicKey,
         /// The file of allowed signers.
         file: String,

@@ -8,7 +8,6 @@ use base64::engine::general_purpose::STANDARD;
 pub(super) struct SshReader<'a>(pub &'a [u8]);
 
 impl<'a> SshReader<'a> {
-    /// The next `count` bytes.
     pub(super) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -84,7 +83,6 @@ pub(super) fn dearmor(label: &str, text: &str) -> Option<Vec<u8>> {
     base64(&inside.split_ascii_whitespace().collect::<String>())
 }
 
-/// Decodes base64.
 pub(super) fn base64(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }

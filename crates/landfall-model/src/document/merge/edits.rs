@@ -12,7 +12,6 @@ pub(super) struct TextEdits<'t> {
 }
 
 impl<'t> TextEdits<'t> {
-    /// No edits of `text`.
     pub(super) fn new(text: &'t str) -> TextEdits<'t> {
         TextEdits {
             text,

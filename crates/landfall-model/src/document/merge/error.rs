@@ -22,7 +22,8 @@ pub enum MergeError {
     /// Content would be removed: one line for each value, with its dotted path and the reason.
     #[error(
         "content of it would be removed:\n{}\n\
-         help: keep a copy and add --replace; with --diff nothing is written, and the change is shown",
+         help: keep a copy and add --replace; with --diff nothing is written, and the change is \
+         shown",
         .0.join("\n")
     )]
     Lost(Vec<String>),

@@ -52,8 +52,8 @@ pub struct YamlScalar<'a> {
 pub struct YamlSequence<'a> {
     /// The items in the order of the text.
     pub items: Vec<YamlNode<'a>>,
-    /// Its bytes in the text, brackets included. In block notation, from its first dash on or, if the
-    /// dashes are in the column of its key, from the first item on.
+    /// Its bytes in the text, brackets included. In block notation, from its first dash on or, if
+    /// the dashes are in the column of its key, from the first item on.
     pub span: Range<usize>,
     /// Whether it is written in brackets.
     pub flow: bool,

@@ -12,7 +12,7 @@ pub(super) struct BlobUsage<'a> {
 
 struct BlobUsers {
     size: u64,
-    /// Indexes of the items.
+    /// The items that use the blob, as indexes into the contents of the page.
     items: Vec<usize>,
 }
 

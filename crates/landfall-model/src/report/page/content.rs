@@ -9,7 +9,7 @@ pub struct ReportPage {
     pub command: String,
     /// The name of the bundle if the page is about a bundle instead of a command.
     pub bundle: Option<String>,
-    /// How the run ended.
+    /// How the run ended, as in `status` of the JSON document.
     pub status: RunStatus,
     /// The error that ended the run.
     pub error: Option<ErrorInfo>,
@@ -51,13 +51,13 @@ pub struct ItemContent {
 /// A package of a package set.
 #[derive(Debug, Clone)]
 pub struct PackageRow {
-    /// The package name.
+    /// The name, without version and architecture.
     pub name: String,
-    /// The package version.
+    /// The version, as its repository writes it.
     pub version: String,
-    /// The package architecture.
+    /// The architecture, in the words of the distribution.
     pub arch: String,
-    /// The size in bytes.
+    /// The size of the package file in bytes.
     pub size: u64,
 }
 
@@ -70,6 +70,6 @@ pub struct RunPhase {
     pub items: u64,
     /// The number of bytes that the phase expected; 0 if unknown.
     pub bytes: u64,
-    /// The duration in seconds.
+    /// How long the phase took, in seconds.
     pub seconds: f64,
 }

@@ -1,4 +1,4 @@
-//! The whole page.
+//! Puts a report page together from its template, sections, style and script.
 
 use super::blob_usage::BlobUsage;
 use super::content::ReportPage;
