@@ -10,6 +10,8 @@ pub(crate) mod chains;
 pub(crate) mod go;
 pub(crate) mod huffman;
 pub(crate) mod klauspost;
+#[cfg(test)]
+mod properties;
 mod replay;
 mod spec;
 pub(crate) mod symbols;
