@@ -74,6 +74,7 @@ impl StreamPrefix {
                 _ => None,
             }
             .filter(|tokens| *tokens > 0),
+            has_flushes: !self.flushes.is_empty(),
         }
     }
 }

@@ -36,4 +36,6 @@ pub(crate) struct StreamHints {
     pub(crate) longest_distance: u32,
     /// The number of tokens of the first block, unless it is stored, the last, or cut by a flush.
     pub(crate) first_block_tokens: Option<u64>,
+    /// Whether the beginning of the stream has flushes.
+    pub(crate) has_flushes: bool,
 }

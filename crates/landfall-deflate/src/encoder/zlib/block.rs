@@ -18,6 +18,10 @@ use crate::encoder::huffman::{MAX_BITS, MAX_HEADER_BITS};
 use crate::encoder::symbols::{
     DISTANCE_SYMBOLS, END_OF_BLOCK, LITERAL_SYMBOLS, SymbolCounts, Token,
 };
+use std::sync::LazyLock;
+
+/// Computed once, as low memory levels have many small blocks.
+static FIXED_CODES: LazyLock<BlockCodes> = LazyLock::new(BlockCodes::fixed);
 
 /// Which blocks may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +44,7 @@ pub(super) fn write_block(
 ) {
     let mut counts = SymbolCounts::of_tokens(tokens);
     counts.literals[END_OF_BLOCK] = 1;
-    let fixed = BlockCodes::fixed();
-    let fixed_size = 3 + coded_size(&fixed, &counts);
+    let fixed_size = 3 + coded_size(&FIXED_CODES, &counts);
     let (dynamic, header) = dynamic_codes(&counts);
     let dynamic_size = header.size() + coded_size(&dynamic, &counts);
 
@@ -57,10 +60,10 @@ pub(super) fn write_block(
     }
     let codes = if is_fixed {
         write_fixed_header(last, out);
-        fixed
+        &*FIXED_CODES
     } else {
         header.write(last, out);
-        dynamic
+        &dynamic
     };
     codes.write_tokens(tokens, out);
     codes.write_end(out);

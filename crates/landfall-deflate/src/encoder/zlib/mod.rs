@@ -9,6 +9,9 @@
 //! A zlib block is full at a number of tokens that follows from the memory level m: 2^(m + 6) - 1,
 //! which is 16,383 by default. The hash has m + 7 bits.
 //!
+//! A flush ends the block and writes an empty stored block; a full flush also forgets all earlier
+//! input, and the window begins anew.
+//!
 //! zlib decides without knowing how its input is cut into calls, with one exception: the window
 //! moves at the first call at which it could. The encoder here moves it when zlib does that is
 //! given all input at once, or in pieces that divide 32 KiB. Others differ only if a piece ends
@@ -68,6 +71,8 @@ pub(crate) struct ZlibDeflate {
     /// 1 to 9.
     memory_level: u8,
     strategy: ZlibStrategy,
+    /// Whether a flush is a full flush, which forgets all earlier input.
+    full_flush: bool,
 }
 
 impl ZlibDeflate {
@@ -86,7 +91,16 @@ impl ZlibDeflate {
             window_bits,
             memory_level,
             strategy,
+            full_flush: false,
         })
+    }
+
+    /// The same encoder, with full flushes.
+    pub(crate) fn with_full_flush(self) -> Self {
+        Self {
+            full_flush: true,
+            ..self
+        }
     }
 
     /// The encoders of this family that may have written a stream, the likeliest first. Strategies
@@ -120,16 +134,21 @@ impl ZlibDeflate {
             .chain((window_bits < 15).then_some(window_bits));
         for window_bits in windows {
             for &memory_level in &memory_levels {
-                candidates.extend(levels.iter().filter_map(|&level| {
-                    Self::new(level, window_bits, memory_level, ZlibStrategy::Default)
-                }));
+                for &level in levels {
+                    let spec = Self::new(level, window_bits, memory_level, ZlibStrategy::Default);
+                    candidates.extend(spec);
+                    candidates.extend(
+                        spec.filter(|_| hints.has_flushes)
+                            .map(Self::with_full_flush),
+                    );
+                }
             }
         }
         candidates
     }
 
     pub(crate) fn to_bytes(self) -> [u8; 3] {
-        let strategy = self.strategy as u8;
+        let strategy = self.strategy as u8 | u8::from(self.full_flush) << 7;
         [
             self.level,
             self.window_bits << 4 | self.memory_level,
@@ -141,8 +160,10 @@ impl ZlibDeflate {
         let &[level, sizes, strategy] = bytes else {
             return None;
         };
-        let strategy = *ZlibStrategy::ALL.get(usize::from(strategy))?;
-        Self::new(level, sizes >> 4, sizes & 15, strategy)
+        let full_flush = strategy >> 7 == 1;
+        let strategy = *ZlibStrategy::ALL.get(usize::from(strategy & 0x7f))?;
+        let spec = Self::new(level, sizes >> 4, sizes & 15, strategy)?;
+        Some(Self { full_flush, ..spec })
     }
 
     pub(crate) fn start(self) -> Box<dyn Encoder> {
@@ -160,6 +181,7 @@ impl ZlibDeflate {
         }
         let dialect = ZlibDialect {
             block_tokens: block_tokens_of(self.memory_level),
+            full_flush: self.full_flush,
         };
         Engine::new(dialect, effort, self.window_bits, self.memory_level + 7)
     }
@@ -173,6 +195,9 @@ impl fmt::Display for ZlibDeflate {
         }
         if self.memory_level != 8 {
             write!(f, ", memory level {}", self.memory_level)?;
+        }
+        if self.full_flush {
+            write!(f, ", full flushes")?;
         }
         let strategy = match self.strategy {
             ZlibStrategy::Default => return Ok(()),
@@ -205,6 +230,7 @@ fn window_bits(longest_distance: u32) -> u8 {
 #[derive(Debug)]
 struct ZlibDialect {
     block_tokens: usize,
+    full_flush: bool,
 }
 
 impl Dialect for ZlibDialect {
@@ -214,6 +240,10 @@ impl Dialect for ZlibDialect {
     fn ends_block(&mut self, tokens: &Tokens, _plain_size: usize) -> bool {
         tokens.len() == self.block_tokens
     }
+
+    fn forgets_at_flush(&self) -> bool {
+        self.full_flush
+    }
 }
 
 impl<D: Dialect> Encoder for Engine<D> {
@@ -222,7 +252,7 @@ impl<D: Dialect> Encoder for Engine<D> {
     }
 
     fn flush(&mut self, out: &mut BitWriter) {
-        self.sync(out);
+        Engine::flush(self, out);
     }
 
     fn finish(&mut self, out: &mut BitWriter) {
@@ -236,7 +266,11 @@ mod tests {
     use crate::encoder::vectors;
 
     fn parse(parameters: &str) -> ZlibDeflate {
-        let numbers: Vec<u8> = parameters
+        let (numbers, is_full) = match parameters.strip_suffix(" full") {
+            Some(numbers) => (numbers, true),
+            None => (parameters, false),
+        };
+        let numbers: Vec<u8> = numbers
             .split(' ')
             .map(|number| number.parse().unwrap())
             .collect();
@@ -244,7 +278,12 @@ mod tests {
             panic!("not four numbers: {parameters}");
         };
         let strategy = ZlibStrategy::ALL[usize::from(strategy)];
-        ZlibDeflate::new(level, window_bits, memory_level, strategy).unwrap()
+        let spec = ZlibDeflate::new(level, window_bits, memory_level, strategy).unwrap();
+        if is_full {
+            spec.with_full_flush()
+        } else {
+            spec
+        }
     }
 
     #[test]
@@ -258,7 +297,9 @@ mod tests {
         for strategy in ZlibStrategy::ALL {
             for (level, window_bits, memory_level) in [(1, 9, 1), (6, 15, 8), (9, 15, 9)] {
                 let spec = ZlibDeflate::new(level, window_bits, memory_level, strategy).unwrap();
-                assert_eq!(ZlibDeflate::from_bytes(&spec.to_bytes()), Some(spec));
+                for spec in [spec, spec.with_full_flush()] {
+                    assert_eq!(ZlibDeflate::from_bytes(&spec.to_bytes()), Some(spec));
+                }
             }
         }
         for bytes in [

@@ -202,7 +202,7 @@ impl Encoder for PigzEncoder {
     }
 
     fn flush(&mut self, out: &mut BitWriter) {
-        self.engine.sync(out);
+        self.engine.flush(out);
     }
 
     fn finish(&mut self, out: &mut BitWriter) {

@@ -35,6 +35,11 @@ pub(super) trait Dialect {
     /// Whether the block ends after its latest token. `plain_size` is the number of bytes between
     /// the beginning of the block and the position that the search has reached.
     fn ends_block(&mut self, tokens: &Tokens, plain_size: usize) -> bool;
+
+    /// Whether matches do not reach back over a flush.
+    fn forgets_at_flush(&self) -> bool {
+        false
+    }
 }
 
 /// How far input is available.
@@ -113,9 +118,12 @@ impl<D: Dialect> Engine<D> {
     }
 
     /// Ends the block and writes an empty stored block.
-    pub(super) fn sync(&mut self, out: &mut BitWriter) {
+    pub(super) fn flush(&mut self, out: &mut BitWriter) {
         self.end_block(out);
         write_stored(&[], false, out);
+        if self.dialect.forgets_at_flush() {
+            self.restart(&[]);
+        }
     }
 
     /// Writes the last block, and pads to a whole byte.
