@@ -53,6 +53,16 @@ pub(super) fn estimated_literal_bits(counts: &[u32], total: usize) -> u64 {
     (sum + 0.99) as u64
 }
 
+/// The estimated size in bits of `added` literals that occur once among `total`.
+pub(super) fn estimated_rare_bits(added: usize, total: usize) -> u64 {
+    let each = bits(1, 1.0 / total as f32, BitBounds::AtLeastOne);
+    let mut sum = 0.0_f32;
+    for _ in 0..added {
+        sum += each;
+    }
+    (sum + 0.99) as u64
+}
+
 /// The estimated size in bits of a block with `tokens` tokens that have these counts. The end of the
 /// block costs 15 bits, whatever its count. Where it `is_bounded`, each symbol has 1 to 15 bits.
 pub(super) fn estimated_bits(counts: &SymbolCounts, tokens: usize, is_bounded: bool) -> u64 {

@@ -224,6 +224,7 @@ mod tests {
     }
 
     releases! {
+        streams_are_those_of_1_10_10: "1.10.10", V1_10;
         streams_are_those_of_1_11_13: "1.11.13", V1_11;
         streams_are_those_of_1_13_6: "1.13.6", V1_12;
         streams_are_those_of_1_14_4: "1.14.4", V1_14;

@@ -7,9 +7,6 @@ use crate::bits::BitWriter;
 use crate::encoder::Encoder;
 use crate::encoder::block::MAX_STORED;
 
-/// The number of bytes of a block of literals.
-const LITERAL_BLOCK: usize = 32 << 10;
-
 /// The encoder of levels 0 and −2.
 #[derive(Debug)]
 pub(super) struct KlauspostPlainEncoder {
@@ -27,7 +24,7 @@ impl KlauspostPlainEncoder {
 
     /// Level −2: codes the literals where this saves space.
     pub(super) fn literals(rules: KlauspostRules) -> Self {
-        Self::new(rules, LITERAL_BLOCK, false)
+        Self::new(rules, rules.literal_block, false)
     }
 
     fn new(rules: KlauspostRules, block_size: usize, is_stored: bool) -> Self {
@@ -35,7 +32,7 @@ impl KlauspostPlainEncoder {
             block: Vec::with_capacity(block_size),
             block_size,
             is_stored,
-            blocks: KlauspostBlockWriter::new(rules, if rules.guesses_literals { 8 } else { 10 }),
+            blocks: KlauspostBlockWriter::new(rules, rules.literal_penalty_shift),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What differs between the generations of the encoder.
 
+use crate::encoder::block::MAX_STORED;
 use crate::encoder::huffman::TieOrder;
 use std::fmt;
 
@@ -33,11 +34,13 @@ pub(crate) enum KlauspostGeneration {
     V1_12 = 11,
     /// 1.11, at levels up to 6.
     V1_11 = 12,
+    /// 1.10, at levels up to 6.
+    V1_10 = 13,
 }
 
 impl KlauspostGeneration {
     /// The generations of `klauspost/compress`, those first that the most programs have.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::V1_15_15,
         Self::V1_18_2,
         Self::V1_20_4,
@@ -47,6 +50,7 @@ impl KlauspostGeneration {
         Self::V1_14,
         Self::V1_12,
         Self::V1_11,
+        Self::V1_10,
         Self::V1_18_0,
         Self::V1_18_1,
         Self::V1_15_10,
@@ -71,6 +75,26 @@ impl KlauspostGeneration {
             trims_headers: !is_before(Self::V1_18_1),
             fills_codes: is_before(Self::V1_14),
             guesses_literals: is_before(Self::V1_12),
+            guesses_filled_literals: is_before(Self::V1_11),
+            penalty_shift: if is_before(Self::V1_11) {
+                6
+            } else if is_before(Self::V1_14) {
+                8
+            } else {
+                7
+            },
+            literal_penalty_shift: if is_before(Self::V1_11) {
+                4
+            } else if is_before(Self::V1_12) {
+                8
+            } else {
+                10
+            },
+            literal_block: if is_before(Self::V1_11) {
+                MAX_STORED
+            } else {
+                32 << 10
+            },
             history_blocks: if is_before(Self::V1_12) { 10 } else { 5 },
             mixes_up_distance: !is_before(Self::V1_18_0),
             splits_evenly: !is_before(Self::V1_15_0),
@@ -128,6 +152,7 @@ impl fmt::Display for KlauspostGeneration {
             Self::V1_14 => "1.14",
             Self::V1_12 => "1.12",
             Self::V1_11 => "1.11",
+            Self::V1_10 => "1.10",
         })
     }
 }
@@ -150,6 +175,15 @@ pub(crate) struct KlauspostRules {
     pub(crate) fills_codes: bool,
     /// Whether the size of literals is estimated without building their code.
     pub(crate) guesses_literals: bool,
+    /// Whether the symbols that are added to the codes of literals are left out of this estimate at
+    /// first.
+    pub(crate) guesses_filled_literals: bool,
+    /// Levels 1 to 6: the estimate of a new block is raised by this power of two of it.
+    pub(crate) penalty_shift: u32,
+    /// Level −2: the same.
+    pub(crate) literal_penalty_shift: u32,
+    /// Level −2: the number of bytes of a block.
+    pub(crate) literal_block: usize,
     /// Levels 1 to 6: the history has this many times 65,535 bytes before it is moved.
     pub(crate) history_blocks: usize,
     /// Level 4: whether the length of the alternative match is measured at a wrong place.
@@ -177,6 +211,11 @@ impl KlauspostRules {
             self.flushes_keep_history = newest.flushes_keep_history;
             self.splits_evenly = newest.splits_evenly;
             self.history_blocks = newest.history_blocks;
+            self.penalty_shift = newest.penalty_shift;
+        }
+        if level != -2 {
+            self.literal_penalty_shift = newest.literal_penalty_shift;
+            self.literal_block = newest.literal_block;
         }
         if level < 1 {
             self.trims_headers = newest.trims_headers;
@@ -185,6 +224,7 @@ impl KlauspostRules {
             self.ties = newest.ties;
             self.fills_codes = newest.fills_codes;
             self.guesses_literals = newest.guesses_literals;
+            self.guesses_filled_literals = newest.guesses_filled_literals;
         }
         if !(1..=3).contains(&level) {
             self.hashes = newest.hashes;

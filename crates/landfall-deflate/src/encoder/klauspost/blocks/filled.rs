@@ -4,7 +4,9 @@ use super::KlauspostBlockWriter;
 use crate::bits::BitWriter;
 use crate::encoder::block::{DynamicHeader, MAX_STORED, stored_size};
 use crate::encoder::huffman::MAX_BITS;
-use crate::encoder::klauspost::estimate::{estimated_bits, estimated_literal_bits};
+use crate::encoder::klauspost::estimate::{
+    estimated_bits, estimated_literal_bits, estimated_rare_bits,
+};
 use crate::encoder::symbols::{
     DISTANCE_SYMBOLS, END_OF_BLOCK, LITERAL_SYMBOLS, SymbolCounts, Token,
 };
@@ -82,9 +84,13 @@ impl KlauspostBlockWriter {
         let mut counts = SymbolCounts::of_literals(plain);
         let literals = &counts.literals[..END_OF_BLOCK];
         let unused = literals.iter().filter(|count| **count == 0).count();
-        let total = plain.len() + if is_flush { 0 } else { unused };
-        let mut own_size = estimated_literal_bits(literals, total);
-        own_size += plain.len() as u64 / 32;
+        let added = if is_flush { 0 } else { unused };
+        let is_filled_later = self.rules.guesses_filled_literals;
+        let mut own_size = if is_filled_later {
+            estimated_literal_bits(literals, plain.len()) + 15
+        } else {
+            estimated_literal_bits(literals, plain.len() + added) + plain.len() as u64 / 32
+        };
         own_size += match self.open_header {
             0 => super::EXPECTED_HEADER,
             size => size,
@@ -93,7 +99,14 @@ impl KlauspostBlockWriter {
         if stored_size(plain.len()) < own_size {
             return self.write_stored(plain, out);
         }
-        if self.open_header > 0 && own_size < self.codes.literals.size(literals) {
+        if is_filled_later {
+            own_size += estimated_rare_bits(added, plain.len());
+            if !is_flush {
+                fill(&mut counts.literals[..END_OF_BLOCK]);
+            }
+        }
+        let reused_size = self.codes.literals.size(&counts.literals[..END_OF_BLOCK]);
+        if self.open_header > 0 && own_size < reused_size {
             self.close(out);
         }
         if self.open_header == 0 {

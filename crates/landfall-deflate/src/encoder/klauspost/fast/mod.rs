@@ -57,7 +57,7 @@ impl FastEncoder {
             base: MAX_DISTANCE as u32 + 1,
             search,
             tokens: Vec::with_capacity(BLOCK),
-            blocks: KlauspostBlockWriter::new(rules, if rules.fills_codes { 8 } else { 7 }),
+            blocks: KlauspostBlockWriter::new(rules, rules.penalty_shift),
         }
     }
 
