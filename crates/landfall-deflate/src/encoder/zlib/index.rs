@@ -15,8 +15,9 @@
 //! Within that, candidates are met in the same order, nearest first, and the result is the same.
 
 use super::chains::follow_chain;
-use super::engine::FARTHEST_OF_SHORTEST;
-use super::window::{EXTENT, Match, Search, ThreeByteHash, WindowBytes, lowest_match};
+use super::window::{
+    EXTENT, FARTHEST_OF_SHORTEST, Match, Search, ThreeByteHash, WindowBytes, lowest_match,
+};
 use crate::encoder::bytes::boxed_array;
 use crate::encoder::symbols::MIN_LENGTH;
 

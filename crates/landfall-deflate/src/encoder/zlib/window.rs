@@ -17,6 +17,9 @@ const MARGIN: usize = 512 + 8;
 /// Bytes that are wanted ahead while more input may follow: the longest match and a hash after it.
 pub(super) const WANTED_AHEAD: usize = MAX_LENGTH + MIN_LENGTH + 1;
 
+/// With lazy matching, matches of three bytes that are farther than this are dropped.
+pub(super) const FARTHEST_OF_SHORTEST: usize = 4096;
+
 /// How thoroughly a search follows a chain.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Search {

@@ -23,8 +23,6 @@ use crate::encoder::symbols::{MIN_LENGTH, Token};
 
 /// The length that stands for "no match".
 const NO_MATCH: usize = MIN_LENGTH - 1;
-/// The lazy search drops matches of three bytes that are farther than this.
-pub(super) const FARTHEST_OF_SHORTEST: usize = 4096;
 
 /// What differs between zlib and GNU gzip.
 pub(super) trait Dialect {

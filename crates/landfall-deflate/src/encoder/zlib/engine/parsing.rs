@@ -1,10 +1,10 @@
 //! The cutting of input into tokens.
 
-use super::{Dialect, Engine, FARTHEST_OF_SHORTEST, InputEnd, NO_MATCH};
+use super::{Dialect, Engine, InputEnd, NO_MATCH};
 use crate::bits::BitWriter;
 use crate::encoder::symbols::{MAX_LENGTH, MIN_LENGTH, Token};
 use crate::encoder::zlib::effort::Parsing;
-use crate::encoder::zlib::window::{Match, Search, WANTED_AHEAD};
+use crate::encoder::zlib::window::{FARTHEST_OF_SHORTEST, Match, Search, WANTED_AHEAD};
 
 impl<D: Dialect> Engine<D> {
     /// Cuts `input` and what is left of earlier input, as far as `end` allows.
