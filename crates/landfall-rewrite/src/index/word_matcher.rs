@@ -7,7 +7,7 @@ use landfall_model::alias_hosts;
 use std::collections::BTreeSet;
 
 /// Words of texts whose references may not be visible in their bytes: encoded content and escapes.
-const HIDING: [&str; 11] = [
+const HIDING: [&str; 12] = [
     "b64",
     "base64",
     "secret",
@@ -19,6 +19,7 @@ const HIDING: [&str; 11] = [
     "user_data",
     "customdata",
     "\\u",
+    "\\x",
 ];
 
 /// Finds the words in a text.
@@ -63,4 +64,23 @@ impl WordMatcher {
 fn first(name: &str) -> &str {
     let name = name.strip_prefix("docker.io/").unwrap_or(name);
     name.split('/').next().unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_whose_words_may_be_hidden_by_escapes_are_read() {
+        let names = ["docker.io/nginx".to_owned()];
+        let matcher = WordMatcher::new(names.iter(), std::iter::empty());
+        for text in [
+            "image: nginx:1",
+            r#"image: "ngin\x78:1""#,
+            r#"image: "ngin\u0078:1""#,
+        ] {
+            assert!(matcher.is_in(text), "{text}");
+        }
+        assert!(!matcher.is_in("image: redis:7"));
+    }
 }

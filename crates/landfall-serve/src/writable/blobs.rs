@@ -160,6 +160,10 @@ impl WritableBlobs {
                 expected: digest.clone(),
             });
         }
+        // after a failed write that could not be undone, the file has bytes that were not hashed
+        if file.as_file().metadata()?.len() != size {
+            return Err(io::Error::other("a failed write could not be undone").into());
+        }
         let path = self.path(digest);
         // a damaged blob is replaced
         if path.is_file() && matches!(self.verify(digest), Ok(true)) {
