@@ -12,7 +12,7 @@ use landfall_content::registry::RegistrySession;
 use landfall_content::{EntryPart, OpenedPart, PartSource, run_concurrently};
 use landfall_http::HttpError;
 use landfall_item::lockfile::Lock;
-use landfall_model::{Descriptor, DestinationMap, Digest, human_size};
+use landfall_model::{Descriptor, DestinationMap, Digest, human_size, sum_sizes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -166,10 +166,7 @@ fn problem(
     omitted: &Omitted,
     host: &str,
 ) -> Problem {
-    // the sum of the sizes in a foreign lock may overflow
-    let size: u64 = missing
-        .iter()
-        .fold(0, |sum, (wanted, _)| sum.saturating_add(wanted.blob.size));
+    let size = sum_sizes(missing.iter().map(|(wanted, _)| wanted.blob.size));
     let mut message = format!(
         "{} ({}) that the bundle omits are neither here nor at {host}",
         match missing.len() {

@@ -91,6 +91,6 @@ impl LockEntry {
             .iter()
             .map(|part| (&part.descriptor.digest, part.descriptor.size))
             .collect();
-        unique.values().sum()
+        landfall_model::sum_sizes(unique.into_values())
     }
 }

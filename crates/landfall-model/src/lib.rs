@@ -72,6 +72,6 @@ pub use referrer::{
 pub use shard::Shard;
 pub use shard::ShardError;
 pub use shard::{assign_shards, transfer_cost};
-pub use size::{human_size, parse_size};
+pub use size::{human_size, parse_size, sum_sizes};
 pub use update_policy::{PackageVersion, PolicyError, UpdatePolicy};
 pub use version::TagVersion;

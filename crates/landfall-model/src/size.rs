@@ -41,6 +41,12 @@ pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     }
 }
 
+/// Adds sizes in bytes. The sum of sizes from a foreign lock may exceed 64 bits; then it is
+/// `u64::MAX`.
+pub fn sum_sizes(sizes: impl IntoIterator<Item = u64>) -> u64 {
+    sizes.into_iter().fold(0, u64::saturating_add)
+}
+
 /// Formats a number of bytes for people: `812 B`, `1.2 kB`, `83.4 MB`, `60.1 GB`.
 pub fn human_size(bytes: u64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];

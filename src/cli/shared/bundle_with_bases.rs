@@ -7,7 +7,7 @@ use landfall_bundle::{BaseName, BlobReference, Bundle, RebuiltBlobs, scratch_fol
 use landfall_content::LockEntry;
 use landfall_content::{BlobChain, BlobRead, ContentError, MissingBlob, missing_blobs};
 use landfall_model::report::{Progress, count_of};
-use landfall_model::{Digest, human_size};
+use landfall_model::{Digest, human_size, sum_sizes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ impl BundleWithBases {
         if recipes.is_empty() || is_alone {
             return Ok(());
         }
-        let bytes = recipes.iter().map(|recipe| recipe.blob.size).sum();
+        let bytes = sum_sizes(recipes.iter().map(|recipe| recipe.blob.size));
         progress.begin("rebuild", recipes.len() as u64, bytes);
         let result = recipes.iter().try_for_each(|recipe| {
             let blob = &recipe.blob;
@@ -190,9 +190,7 @@ pub(crate) fn missing_content(
     lacking: &[MissingBlob],
     given: &[Bundle],
 ) -> CliError {
-    let size = lacking
-        .iter()
-        .fold(0u64, |sum, lacking| sum.saturating_add(lacking.blob.size));
+    let size = sum_sizes(lacking.iter().map(|lacking| lacking.blob.size));
     let lines: Vec<String> = lacking
         .iter()
         .map(|MissingBlob { blob, items }| {
@@ -247,10 +245,7 @@ pub(crate) fn base_lines(bundle: &Bundle) -> String {
 /// How much a bundle carries as patches: `3 blobs (12 MB) in 800 kB`.
 pub(crate) fn patched_size(bundle: &Bundle) -> String {
     let contents = bundle.contents();
-    let blobs = contents
-        .recipes
-        .iter()
-        .fold(0u64, |sum, recipe| sum.saturating_add(recipe.blob.size));
+    let blobs = sum_sizes(contents.recipes.iter().map(|recipe| recipe.blob.size));
     let names: BTreeSet<&str> = contents
         .recipes
         .iter()
@@ -260,7 +255,7 @@ pub(crate) fn patched_size(bundle: &Bundle) -> String {
         .entries
         .iter()
         .filter(|entry| names.contains(&*entry.name));
-    let patches = entries.fold(0u64, |sum, entry| sum.saturating_add(entry.size));
+    let patches = sum_sizes(entries.map(|entry| entry.size));
     format!(
         "{} ({}) in {}",
         count_of(contents.recipes.len(), "blob"),
@@ -271,10 +266,7 @@ pub(crate) fn patched_size(bundle: &Bundle) -> String {
 
 /// How much a delta omits: `3 blobs (12 MB)`.
 pub(crate) fn omitted_size(bundle: &Bundle) -> String {
-    let size = bundle
-        .omitted()
-        .iter()
-        .fold(0u64, |sum, blob| sum.saturating_add(blob.size));
+    let size = sum_sizes(bundle.omitted().iter().map(|blob| blob.size));
     format!(
         "{} ({})",
         count_of(bundle.omitted().len(), "blob"),

@@ -20,7 +20,7 @@ use landfall_bundle::Bundle;
 use landfall_content::LockEntry;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{EntryKind, Markdown, count_of, markdown_code, markdown_text};
-use landfall_model::{Digest, human_size};
+use landfall_model::{Digest, human_size, sum_sizes};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -196,7 +196,7 @@ impl LockComparison {
             NewContent {
                 blobs,
                 bytes,
-                all_bytes: unique(entries).values().sum(),
+                all_bytes: sum_sizes(unique(entries).into_values()),
             }
         });
         let sides = [old, new].map(|side| (side.word(), side.fingerprint().clone()));

@@ -5,7 +5,7 @@ use landfall_content::{BlobRead, LockEntry};
 use landfall_item::item_kinds;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{EntryCount, EntryKind, ReportItem, markdown_code, one_line};
-use landfall_model::{Digest, human_size};
+use landfall_model::{Digest, human_size, sum_sizes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
@@ -29,7 +29,7 @@ pub(crate) fn unique_bytes(entries: &[LockEntry]) -> u64 {
     let unique: BTreeMap<_, _> = parts
         .map(|part| (&part.descriptor.digest, part.descriptor.size))
         .collect();
-    unique.values().sum()
+    sum_sizes(unique.into_values())
 }
 
 /// One line per item: kind, short digest, size, name.

@@ -19,8 +19,8 @@ use clap::Args;
 use landfall_bundle::{PackOptions, VolumeSize};
 use landfall_content::bucket::Bucket;
 use landfall_content::store::DiskStore;
-use landfall_model::human_size;
 use landfall_model::report::{RunReport, count_of, markdown_code};
+use landfall_model::{human_size, sum_sizes};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -224,7 +224,7 @@ impl RefreshCommand {
             text += &format!("  signed by         {key}\n");
         }
         if !self.since.is_empty() {
-            let omitted = plan.omitted.iter().map(|blob| blob.size).sum();
+            let omitted = sum_sizes(plan.omitted.iter().map(|blob| blob.size));
             text += &format!("  left out          {}\n", human_size(omitted));
         }
         text += &patch_lines(patched.as_ref());

@@ -23,7 +23,7 @@ use landfall_content::store::DiskStore;
 use landfall_content::{BlobRead, BlobStore, EntryPart, LockEntry, present_blobs, unique_blobs};
 use landfall_model::report::{ItemStatus, RunReport, TransferSide, count_of};
 use landfall_model::sign::PublicKey;
-use landfall_model::{Descriptor, human_size, today};
+use landfall_model::{Descriptor, human_size, sum_sizes, today};
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -294,7 +294,7 @@ impl PackCommand {
                 "  left out          nothing: no layer or file is in all bases of --since\n".into()
             }
             (false, count) => {
-                let bytes = plan.omitted.iter().map(|blob| blob.size).sum();
+                let bytes = sum_sizes(plan.omitted.iter().map(|blob| blob.size));
                 let bases: Vec<String> = plan.bases.iter().map(ToString::to_string).collect();
                 format!(
                     "  left out          {} ({})\n  needs             {}\n",
