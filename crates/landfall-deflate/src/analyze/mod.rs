@@ -3,7 +3,8 @@
 //! The beginning of each deflate stream is kept until its encoder is chosen: all known encoders
 //! compress its plain bytes, and those whose output differs are dropped. The others go on until the
 //! end, or until they differ too. If none is left, the tokens are predicted; if that is noticed
-//! late, the file is read a second time.
+//! late, the file is read again. Of a file with several members, encoders of earlier members are
+//! tried first.
 
 mod pass;
 mod prefix;

@@ -8,21 +8,23 @@ use crate::framing::{FramingReader, PlainChecksum, read_trailing};
 use crate::inflate::{InflatedPiece, Inflater};
 use crate::prediction::{PredictionSpec, TokenWriter};
 use crate::recipe_format::{FlushList, RebuildMethod, Recipe, RecipeBuilder, StreamMember};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io::{self, Read};
 
 /// After this many plain bytes, only the most likely encoders go on.
 const AMBIGUOUS_BYTES: u64 = 8 << 20;
 /// How many encoders go on then.
 const MOST_REPLAYS: usize = 2;
+/// How often the file is read at most.
+const MOST_PASSES: u32 = 4;
 /// The size of a recipe up to which it is not compared with the size of the stream read so far.
 const EXEMPT_BYTES: u64 = 64 << 10;
 
 /// Takes a gzip, zlib or raw deflate stream apart and returns the recipe that rebuilds it from its
 /// plain bytes, which [`PlainReader`](crate::PlainReader) reads.
 ///
-/// `open` opens the stream at its beginning. It is called a second time if an encoder that wrote the
-/// beginning exactly did not write all of it.
+/// `open` opens the stream at its beginning. It is called again, up to three times, if an encoder that
+/// wrote the beginning exactly did not write all of it.
 ///
 /// # Errors
 /// If the stream cannot be read or is not valid, and if the limits are exceeded. A stream with a
@@ -32,26 +34,41 @@ pub fn analyze<R: Read>(
     mut open: impl FnMut() -> io::Result<R>,
     limits: &AnalysisLimits,
 ) -> Result<Recipe, DeflateError> {
-    // the numbers of members whose tokens are to be predicted
-    let mut predicted = HashSet::new();
-    loop {
-        let known = predicted.len();
-        let mut pass = AnalysisPass::new(open()?, *limits, &mut predicted)?;
+    let mut plans = MemberPlans::new();
+    for number in 1..=MOST_PASSES {
+        let mut pass = AnalysisPass::new(open()?, *limits, &mut plans)?;
+        pass.is_last_pass = number == MOST_PASSES;
         pass.read_members()?;
-        if pass.predicted.len() == known {
+        if !pass.is_repeated {
             return pass.finish();
         }
     }
+    // the last pass does not need another
+    Err(DeflateError::RecipeTooLarge)
 }
 
 /// The recipe of a stream in which the tokens of all members are predicted.
 #[cfg(test)]
 pub(crate) fn predict(stream: &[u8], limits: &AnalysisLimits) -> Result<Recipe, DeflateError> {
-    let mut predicted = (0..1000).collect();
-    let mut pass = AnalysisPass::new(stream, *limits, &mut predicted)?;
+    let mut plans = (0..1000)
+        .map(|number| (number, MemberPlan::Predict))
+        .collect();
+    let mut pass = AnalysisPass::new(stream, *limits, &mut plans)?;
     pass.read_members()?;
     pass.finish()
 }
+
+/// What earlier passes found out about a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MemberPlan {
+    /// The encoders of earlier members did not write all of it: others are tried, too.
+    TryAll,
+    /// No encoder wrote all of it: its tokens are predicted.
+    Predict,
+}
+
+/// The plans of members, by number. Others are tried with the encoders of earlier members first.
+type MemberPlans = HashMap<u64, MemberPlan>;
 
 /// How the current deflate stream is described.
 enum MemberStage {
@@ -70,7 +87,11 @@ struct AnalysisPass<'a, R> {
     input: BitReader<R>,
     framing: FramingReader,
     limits: AnalysisLimits,
-    predicted: &'a mut HashSet<u64>,
+    plans: &'a mut MemberPlans,
+    /// Whether the file is not read again, so that no encoder may get lost.
+    is_last_pass: bool,
+    /// Whether all encoders were tried for the current member.
+    were_all_tried: bool,
     inflater: Inflater,
     candidates: EncoderCandidates,
     tokens: TokenWriter,
@@ -84,7 +105,7 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
     fn new(
         source: R,
         limits: AnalysisLimits,
-        predicted: &'a mut HashSet<u64>,
+        plans: &'a mut MemberPlans,
     ) -> Result<Self, DeflateError> {
         let mut input = BitReader::new(source);
         let framing = FramingReader::detect(&mut input)?;
@@ -92,7 +113,9 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
             input,
             framing,
             limits,
-            predicted,
+            plans,
+            is_last_pass: false,
+            were_all_tried: false,
             inflater: Inflater::new(),
             candidates: EncoderCandidates::default(),
             tokens: TokenWriter::new(),
@@ -104,10 +127,16 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
 
     fn read_members(&mut self) -> Result<(), DeflateError> {
         for number in 0.. {
-            if let Some(member) = self.read_member(self.predicted.contains(&number))? {
+            let plan = self.plans.get(&number).copied();
+            if let Some(member) = self.read_member(plan)? {
                 self.recipe.add(member);
             } else {
-                self.predicted.insert(number);
+                let next = if self.were_all_tried {
+                    MemberPlan::Predict
+                } else {
+                    MemberPlan::TryAll
+                };
+                self.plans.insert(number, next);
                 self.is_repeated = true;
             }
             self.input.set_mark();
@@ -132,8 +161,11 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
         Ok(recipe)
     }
 
-    /// Reads one member. Returns `None` if the next pass has to predict its tokens.
-    fn read_member(&mut self, is_predicted: bool) -> Result<Option<StreamMember>, DeflateError> {
+    /// Reads one member. Returns `None` if the next pass has to read it again.
+    fn read_member(
+        &mut self,
+        plan: Option<MemberPlan>,
+    ) -> Result<Option<StreamMember>, DeflateError> {
         let mut header = Vec::new();
         self.framing.read_header(&mut self.input, &mut header)?;
         self.inflater.restart();
@@ -151,7 +183,7 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
             self.plain_size += piece.plain.len() as u64;
             let positions = flush_positions(&piece);
             positions.iter().for_each(|position| flushes.add(*position));
-            self.advance(&mut stage, &positions, &header, is_predicted)?;
+            self.advance(&mut stage, &positions, &header, plan)?;
             self.check_sizes(&flushes)?;
         }
         let read = self.framing.read_trailer(&mut self.input)?;
@@ -190,7 +222,7 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
         stage: &mut MemberStage,
         flushes: &[u64],
         header: &[u8],
-        is_predicted: bool,
+        plan: Option<MemberPlan>,
     ) -> Result<(), DeflateError> {
         let piece = self.inflater.piece();
         let compressed = self.input.since_mark();
@@ -198,7 +230,7 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
             MemberStage::Prefix(prefix) => {
                 prefix.extend(&piece, compressed, flushes);
                 if prefix.is_complete() {
-                    *stage = self.choose(std::mem::take(prefix), header, is_predicted)?;
+                    *stage = self.choose(std::mem::take(prefix), header, plan)?;
                     let records = matches!(stage, MemberStage::Predict(_));
                     self.inflater.record_tokens(records);
                 }
@@ -231,14 +263,20 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
         &mut self,
         prefix: Box<StreamPrefix>,
         header: &[u8],
-        is_predicted: bool,
+        plan: Option<MemberPlan>,
     ) -> Result<MemberStage, DeflateError> {
+        // in the last pass, only an encoder that wrote the whole stream cannot get lost
+        let is_predicted =
+            plan == Some(MemberPlan::Predict) || self.is_last_pass && !prefix.is_last;
+        self.were_all_tried = true;
         if !is_predicted {
-            let replays = self.candidates.matching(&prefix, header);
-            if !replays.is_empty() {
+            let tries_all = plan == Some(MemberPlan::TryAll);
+            let found = self.candidates.matching(&prefix, header, tries_all);
+            self.were_all_tried = found.were_all_tried;
+            if !found.replays.is_empty() {
                 let mut expected = prefix.expected;
-                expected.forget(&replays);
-                return Ok(MemberStage::Replay(replays, expected));
+                expected.forget(&found.replays);
+                return Ok(MemberStage::Replay(found.replays, expected));
             }
         }
         if self.is_repeated {

@@ -89,25 +89,26 @@ pub(super) struct EncoderCandidates {
 }
 
 impl EncoderCandidates {
-    /// The encoders that write the prefix; at most one if the prefix is the whole stream.
-    pub(super) fn matching(&mut self, prefix: &StreamPrefix, header: &[u8]) -> Vec<EncoderReplay> {
-        let mut specs = self.known.clone();
-        if self.misses < MOST_MISSES {
-            let all = EncoderSpec::candidates(&prefix.hints(header));
-            specs.extend(all.into_iter().filter(|spec| !self.known.contains(spec)));
-        }
-        let piece = prefix.plain_piece();
+    /// The encoders that write the prefix; at most one if the prefix is the whole stream. If some of
+    /// those that wrote earlier streams write it, others are tried only if `tries_all` is set.
+    pub(super) fn matching(
+        &mut self,
+        prefix: &StreamPrefix,
+        header: &[u8],
+        tries_all: bool,
+    ) -> CandidateMatches {
         let mut replays = Vec::new();
-        for spec in specs {
-            let mut replay = EncoderReplay::new(spec);
-            if replay.matches(&piece, &prefix.expected) {
-                replays.push(replay);
-                if prefix.is_last {
-                    break;
-                }
-            }
+        add_matching(prefix, &self.known, &mut replays);
+        let is_enough = !replays.is_empty() && (prefix.is_last || !tries_all);
+        if !is_enough && self.misses < MOST_MISSES {
+            let mut others = EncoderSpec::candidates(&prefix.hints(header));
+            others.retain(|spec| !self.known.contains(spec));
+            add_matching(prefix, &others, &mut replays);
         }
-        replays
+        CandidateMatches {
+            replays,
+            were_all_tried: !is_enough,
+        }
     }
 
     /// Notes which encoder wrote a stream, if any.
@@ -119,5 +120,26 @@ impl EncoderCandidates {
         self.misses = 0;
         self.known.retain(|known| *known != spec);
         self.known.insert(0, spec);
+    }
+}
+
+/// The encoders that write a prefix.
+pub(super) struct CandidateMatches {
+    pub(super) replays: Vec<EncoderReplay>,
+    /// Whether all encoders were tried that can have written the stream.
+    pub(super) were_all_tried: bool,
+}
+
+/// Adds those of `specs` that write the prefix; at most one if the prefix is the whole stream.
+fn add_matching(prefix: &StreamPrefix, specs: &[EncoderSpec], replays: &mut Vec<EncoderReplay>) {
+    let piece = prefix.plain_piece();
+    for spec in specs {
+        let mut replay = EncoderReplay::new(*spec);
+        if replay.matches(&piece, &prefix.expected) {
+            replays.push(replay);
+            if prefix.is_last {
+                return;
+            }
+        }
     }
 }
