@@ -32,6 +32,17 @@ fn plain() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+fn all_specs() -> Vec<EncoderSpec> {
+    let mut specs = EncoderSpec::candidates(&StreamHints::default());
+    // programs that write gzip only, and full flushes
+    specs.extend(EncoderSpec::candidates(&StreamHints {
+        gzip_extra_flags: Some(0),
+        has_flushes: true,
+        ..StreamHints::default()
+    }));
+    specs
+}
+
 fn encode(spec: EncoderSpec, pieces: &[&[u8]], flushes: bool) -> Vec<u8> {
     let mut encoder = spec.start();
     let mut out = BitWriter::default();
@@ -60,7 +71,7 @@ proptest! {
         number in any::<prop::sample::Index>(),
         piece_size in 1_usize..100_000,
     ) {
-        let spec = *number.get(&EncoderSpec::candidates(&StreamHints::default()));
+        let spec = *number.get(&all_specs());
         let whole = encode(spec, &[&plain], false);
         prop_assert_eq!(decode(&whole), &plain[..], "{}", spec);
         let pieces: Vec<&[u8]> = plain.chunks(piece_size).collect();

@@ -47,7 +47,7 @@ pub(crate) enum ZlibStrategy {
     HuffmanOnly,
     /// Matches of distance 1 only.
     RunLength,
-    /// No dynamic blocks.
+    /// No dynamic blocks, with the choice of stored blocks that zlib has from 1.2.13.
     Fixed,
 }
 
