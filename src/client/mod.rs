@@ -22,7 +22,7 @@ pub(crate) use bundle_upload::BundleUpload;
 pub use error::ClientError;
 pub use handle::Client;
 #[cfg(feature = "cli")]
-pub(crate) use patches::DeliveredContent;
+pub(crate) use patches::DeliveredBundles;
 pub use pull::{BundleOptions, PulledBundle};
 #[cfg(feature = "cli")]
 pub(crate) use refresh::{RefreshBase, RefreshRequest, Refreshed, RefreshedBundle, missing_items};

@@ -15,12 +15,12 @@ const KEPT_BYTES: u64 = 4 << 30;
 /// What the receiver of a bundle has, as far as it is at hand: the locks that were delivered, and
 /// bundles with their content.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct DeliveredContent {
+pub(crate) struct DeliveredBundles {
     pub(crate) locks: Vec<Lock>,
     pub(crate) bundles: Vec<Bundle>,
 }
 
-impl DeliveredContent {
+impl DeliveredBundles {
     /// Replaces blobs of `plan` by recipes that use blobs of the bundle itself and of `bases`. The
     /// bytes of the latter are read from the bundles and from `store`.
     pub(crate) fn patch(

@@ -2,7 +2,7 @@
 //! in the manifests, the lock and the store, so it can be stopped and run again at any time.
 
 use super::failing_items::mark_failing;
-use super::{BundleUpload, Client, ClientError, DeliveredContent, PreviousLock};
+use super::{BundleUpload, Client, ClientError, DeliveredBundles, PreviousLock};
 use crate::lock::{Locked, add_changelogs};
 use crate::update::{UpdateOutcome, UpdateRequest};
 use landfall_bundle::{
@@ -36,7 +36,7 @@ pub(crate) struct RefreshRequest<'a> {
     pub(crate) object: Option<(Bucket, String)>,
     pub(crate) bases: Vec<RefreshBase>,
     /// What the receiver has, if changed content is carried as patches of it.
-    pub(crate) patch_since: Option<DeliveredContent>,
+    pub(crate) patch_since: Option<DeliveredBundles>,
     pub(crate) pack: PackOptions,
     pub(crate) volume_size: Option<VolumeSize>,
     pub(crate) signer: Option<Arc<Signer>>,

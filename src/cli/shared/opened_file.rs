@@ -2,7 +2,7 @@
 
 use crate::cli::shared::remote_bundle::remote;
 use crate::cli::shared::{CliError, Context, input_file, open_bundle};
-use crate::client::DeliveredContent;
+use crate::client::DeliveredBundles;
 use crate::push::Receipt;
 use landfall_bundle::{Bundle, DeltaBase, is_split};
 use landfall_item::lockfile::Lock;
@@ -61,7 +61,7 @@ impl OpenedFile {
 
     /// Adds what the owner of this file has to `delivered`. A receipt lists blobs without the items
     /// that need them, so it adds nothing.
-    pub(crate) fn add_to(&self, delivered: &mut DeliveredContent) -> Result<(), CliError> {
+    pub(crate) fn add_to(&self, delivered: &mut DeliveredBundles) -> Result<(), CliError> {
         match self {
             OpenedFile::Bundle(bundle) => {
                 delivered.locks.push(bundle.available_lock()?);

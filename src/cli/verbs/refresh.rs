@@ -13,7 +13,7 @@ use crate::cli::shared::store_location::StoreLocation;
 use crate::cli::shared::summary::{good_of_all, lost_count};
 use crate::cli::shared::update_report::{self, UpdateFlags, counted};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
-use crate::client::{DeliveredContent, RefreshBase, RefreshRequest, Refreshed, RefreshedBundle};
+use crate::client::{DeliveredBundles, RefreshBase, RefreshRequest, Refreshed, RefreshedBundle};
 use crate::update::UpdateOutcome;
 use clap::Args;
 use landfall_bundle::{PackOptions, VolumeSize};
@@ -123,9 +123,9 @@ impl RefreshCommand {
         Ok(object)
     }
 
-    fn bases(&self, context: &Context) -> Result<(Vec<RefreshBase>, DeliveredContent), CliError> {
+    fn bases(&self, context: &Context) -> Result<(Vec<RefreshBase>, DeliveredBundles), CliError> {
         let mut bases = Vec::new();
-        let mut delivered = DeliveredContent::default();
+        let mut delivered = DeliveredBundles::default();
         for path in &self.since {
             let opened = OpenedFile::open(context, path)?;
             if self.patches {

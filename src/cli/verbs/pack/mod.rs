@@ -15,7 +15,7 @@ use crate::cli::shared::output_file::result_stdout;
 use crate::cli::shared::patch_lines::patch_lines;
 use crate::cli::shared::remote_bundle::object;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
-use crate::client::{BundleUpload, DeliveredContent};
+use crate::client::{BundleUpload, DeliveredBundles};
 use clap::{Args, Command};
 use landfall_bundle::{self as bundle, PackOptions, PackPlan, Packaging, PackedBundle, VolumeSize};
 use landfall_content::bucket::Bucket;
@@ -108,7 +108,7 @@ impl PackCommand {
         let store = context.store()?;
         let lock = self.lock()?.load(context)?;
         let out = self.out.clone().unwrap_or_else(|| BUNDLE.into());
-        let mut delivered = DeliveredContent::default();
+        let mut delivered = DeliveredBundles::default();
         let mut bases = Vec::new();
         for path in &self.since {
             let opened = OpenedFile::open(context, path)?;
