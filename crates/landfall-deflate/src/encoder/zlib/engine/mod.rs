@@ -8,7 +8,7 @@
 //! lazy search. All positions of a match enter the dictionary, without lazy matching only if the
 //! match is short.
 
-mod input;
+mod filling;
 mod parsing;
 
 use super::block::write_block;
