@@ -1,5 +1,6 @@
 //! Tests of both directions together.
 
+mod frozen;
 mod hostile;
 mod round_trips;
 
