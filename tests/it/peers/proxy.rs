@@ -389,7 +389,7 @@ fn a_proxy_that_intercepts_tls_is_named_and_can_be_trusted() {
         "{reason}"
     );
     assert!(
-        reason.contains("under proxy: `ca: FILE.pem` (beside http, https and noProxy"),
+        reason.contains("under proxy: `ca: FILE.pem` (together with http, https and noProxy"),
         "{reason}"
     );
     assert_eq!(proxy.heads().len(), 1, "a certificate is not tried again");

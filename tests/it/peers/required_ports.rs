@@ -32,7 +32,9 @@ fn ports_of_a_role_are_probed_without_the_proxy() {
     );
     let [verdict, says, fix] = steps(&report, "port").remove(0);
     assert!(
-        verdict == "no" && says.contains("nodes.invalid:6443") && says.contains("does not resolve"),
+        verdict == "no"
+            && says.contains("nodes.invalid:6443")
+            && says.contains("cannot be resolved"),
         "{says}"
     );
     assert!(
@@ -53,7 +55,7 @@ fn ports_of_a_role_are_probed_without_the_proxy() {
     );
     let [verdict, says, fix] = step(&report, "port");
     assert!(
-        verdict == "no" && says.contains("does not resolve") && fix.contains("DNS"),
+        verdict == "no" && says.contains("cannot be resolved") && fix.contains("DNS"),
         "{says} {fix}"
     );
     assert_eq!(

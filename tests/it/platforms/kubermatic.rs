@@ -305,7 +305,7 @@ fn files_that_are_not_profiles_are_refused() {
         ),
         (
             &["kubermatic", "--osp", "up.yaml"],
-            "its metadata.name is none",
+            "its metadata.name is not a valid name",
         ),
         (
             &["kubermatic", "--osp", "osp.yaml", "--osp", "osp.yaml"],

@@ -211,7 +211,7 @@ fn damage_found_during_a_push_stops_the_rest() {
         later["reason"]
             .as_str()
             .unwrap()
-            .contains("--allow-partial pushes intact items"),
+            .contains("--allow-partial sends what is intact"),
         "{report}"
     );
     // an upload in progress may stop before its tag

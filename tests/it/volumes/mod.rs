@@ -213,7 +213,7 @@ fn all_missing_or_damaged_volumes_are_named() {
     let said = site.refused(&["verify", "V"]);
     assert!(
         said.contains(&format!(
-            "{} and what follows do not belong to it",
+            "{} and later volumes do not belong to it",
             called(last + 1)
         )),
         "{said}"

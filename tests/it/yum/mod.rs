@@ -519,7 +519,7 @@ fn module_streams_are_handled_as_by_dnf() {
             "app-2",
             "app-2 is offered by app-2-1.noarch of the module stream app:2".into(),
         ),
-        ("'@app:2'", "the stream of a module".into()),
+        ("'@app:2'", "a group or a module stream".into()),
     ] {
         up.wants(&format!("install: [{word}], base: none"));
         let output = place
