@@ -214,3 +214,34 @@ fn the_reader_written_from_the_documentation_reads_frozen_bundles() {
         2
     );
 }
+
+/// The digest of a layer that zlib compressed, and that of a file, both in `recipe.tar.zst`.
+const REBUILT: [&str; 2] = [
+    "sha256:009c4493a6aee0c63be91526120998153b549db8e1e8bbea714feccbc5cab4f3",
+    "sha256:fe118edc95f5ca2e70079b06f0f31cbac45100387c00881c036b5441b39e1906",
+];
+
+/// They were packed when recipes were added, from streams of the real encoders.
+#[test]
+fn recipes_stay_readable() {
+    let site = Site::small();
+    let (bundle, base) = (frozen("recipe.tar.zst"), frozen("recipe-base.tar.zst"));
+    let output = site.run(&["verify", &bundle, &base, "--output", "json"]);
+    assert_eq!(code(&output), 0, "{}", shown(&output));
+    let found = &report(&output)["bundle"];
+    assert_eq!(
+        found["digest"],
+        "sha256:f5ad3a93d1e4f1779e1f4ea776a977571b0796486e4c01f25005e5d3bb3652fa"
+    );
+    assert_eq!(found["recipes"].as_array().unwrap().len(), 8);
+    assert_eq!(code(&site.run(&["verify", &bundle])), 0);
+    if !need(&["python3", "zstd"]) {
+        return;
+    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/read-bundle.py");
+    for digest in REBUILT {
+        let mut command = Command::new("python3");
+        let bytes = run(command.args([script, &bundle, digest, &base]));
+        assert_eq!(crate::support::images::sha256(&bytes), digest);
+    }
+}
