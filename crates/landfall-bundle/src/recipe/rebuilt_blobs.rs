@@ -28,6 +28,7 @@ pub struct RebuiltBlobs {
     folder: PathBuf,
     /// The most bytes of rebuilt blobs that are kept. A blob that is being read stays readable.
     limit: u64,
+    choice: Mutex<RecipeChoice>,
     cache: Mutex<RebuiltCache>,
     turns: Turns,
 }
@@ -36,6 +37,14 @@ pub struct RebuiltBlobs {
 struct KnownRecipe {
     bundle: Bundle,
     recipe: BlobRecipe,
+}
+
+/// The recipe that each blob is rebuilt with, by its number among those for the blob.
+#[derive(Default)]
+struct RecipeChoice {
+    recipes: HashMap<Digest, usize>,
+    /// Whether nothing was added since the recipes were chosen.
+    is_complete: bool,
 }
 
 /// The rebuilt blobs, the oldest first.
@@ -82,6 +91,7 @@ impl RebuiltBlobs {
             added: Mutex::default(),
             folder,
             limit,
+            choice: Mutex::default(),
             cache: Mutex::default(),
             turns: Turns::new(AT_ONCE),
         }
@@ -173,35 +183,49 @@ impl RebuiltBlobs {
         }
     }
 
-    /// A recipe for the blob whose bases can all be read. `above` are the blobs that need this one.
-    fn usable(
-        &self,
-        digest: &Digest,
-        above: &mut HashSet<Digest>,
-    ) -> Result<Option<&KnownRecipe>, ContentError> {
+    /// The recipe that rebuilds a blob; `None` if its bases cannot all be had.
+    fn chosen(&self, digest: &Digest) -> Result<Option<&KnownRecipe>, ContentError> {
         let Some(recipes) = self.recipes.get(digest) else {
             return Ok(None);
         };
-        // recipes of different bundles may need each other, although those of one bundle do not
-        if !above.insert(digest.clone()) {
-            return Ok(None);
+        let mut choice = locked(&self.choice);
+        if !choice.is_complete {
+            self.choose(&mut choice.recipes)?;
+            choice.is_complete = true;
         }
-        let mut found = None;
-        for known in recipes {
-            let mut is_usable = true;
-            for base in &known.recipe.from {
-                is_usable = self.stat_plain(base)?.is_some() || self.usable(base, above)?.is_some();
-                if !is_usable {
-                    break;
+        Ok(choice.recipes.get(digest).map(|number| &recipes[*number]))
+    }
+
+    /// Chooses a recipe for each blob whose bases can be had: from content, or by a recipe that was
+    /// chosen before. So what is rebuilt never waits for itself, also if recipes of different
+    /// bundles need each other, and earlier choices stay valid when bases are added.
+    fn choose(&self, chosen: &mut HashMap<Digest, usize>) -> Result<(), ContentError> {
+        let mut present: HashMap<&Digest, bool> = HashMap::new();
+        let all = self.recipes.values().flatten();
+        for base in all.flat_map(|known| &known.recipe.from) {
+            if !present.contains_key(base) {
+                present.insert(base, self.stat_plain(base)?.is_some());
+            }
+        }
+        // a recipe of one bundle uses only a few others in a row, so there are few rounds
+        loop {
+            let before = chosen.len();
+            for (digest, recipes) in &self.recipes {
+                if chosen.contains_key(digest) {
+                    continue;
+                }
+                let can_be_had = |base: &Digest| present[base] || chosen.contains_key(base);
+                let usable = recipes
+                    .iter()
+                    .position(|known| known.recipe.from.iter().all(can_be_had));
+                if let Some(number) = usable {
+                    chosen.insert(digest.clone(), number);
                 }
             }
-            if is_usable {
-                found = Some(known);
-                break;
+            if chosen.len() == before {
+                return Ok(());
             }
         }
-        above.remove(digest);
-        Ok(found)
     }
 
     fn rebuilt(&self, digest: &Digest) -> Result<Arc<TemporaryFile>, ContentError> {
@@ -212,7 +236,7 @@ impl RebuiltBlobs {
             return Ok(Arc::clone(file));
         }
         let known = self
-            .usable(digest, &mut HashSet::new())?
+            .chosen(digest)?
             .ok_or_else(|| ContentError::missing(digest))?;
         let file = self
             .rebuild(known)
@@ -263,7 +287,7 @@ impl BlobRead for RebuiltBlobs {
         if let Some(size) = self.stat_plain(digest)? {
             return Ok(Some(size));
         }
-        let known = self.usable(digest, &mut HashSet::new())?;
+        let known = self.chosen(digest)?;
         Ok(known.map(|known| known.recipe.blob.size))
     }
 
@@ -341,8 +365,14 @@ impl BaseWriter<'_> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         added.insert(self.blob.digest, file);
+        drop(added);
+        locked(&self.blobs.choice).is_complete = false;
         Ok(())
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Limits how many threads do something at the same time.

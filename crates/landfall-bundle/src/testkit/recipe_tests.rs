@@ -403,3 +403,68 @@ fn a_recipe_with_any_byte_changed_is_an_error() {
         packed.replace(place, |content| content[at] ^= 0x41);
     }
 }
+
+#[test]
+fn many_recipes_that_use_each_other_take_no_time() {
+    let Versions {
+        memory, old, new, ..
+    } = versions();
+    let (packed, _) = pack(&memory, &new, &[&old]);
+    let digest = |level: u64, number: u64| -> Digest {
+        format!("sha256:{:064x}", level * 8 + number)
+            .parse()
+            .unwrap()
+    };
+    packed.reseal(|index, _| {
+        let first = index.recipes.remove(0);
+        for level in 0..15 {
+            for number in 0..8 {
+                let from = match level {
+                    0 => first.from.clone(),
+                    _ => (0..8).map(|below| digest(level - 1, below)).collect(),
+                };
+                let blob = Descriptor {
+                    digest: digest(level, number),
+                    ..first.blob.clone()
+                };
+                index.recipes.push(BlobRecipe {
+                    blob,
+                    from,
+                    ..first.clone()
+                });
+            }
+        }
+    });
+    let bundle = Bundle::open(&packed.path).unwrap();
+    let alone = rebuilt(
+        vec![Arc::new(bundle.clone())],
+        std::slice::from_ref(&bundle),
+    );
+    assert_eq!(alone.stat(&digest(14, 7)).unwrap(), None);
+    assert_eq!(alone.missing(&bundle).unwrap().len(), 120);
+    let memory: Arc<dyn BlobRead> = memory;
+    let blobs = rebuilt(vec![memory], std::slice::from_ref(&bundle));
+    assert!(blobs.stat(&digest(14, 7)).unwrap().is_some());
+}
+
+#[test]
+fn recipes_of_two_bundles_that_need_each_other_do_not_wait_for_themselves() {
+    let Versions {
+        memory,
+        old,
+        new,
+        old_layer,
+        new_layer,
+    } = versions();
+    let forward = Bundle::open(&pack(&memory, &new, &[&old]).0.path).unwrap();
+    let backward = Bundle::open(&pack(&memory, &old, &[&new]).0.path).unwrap();
+    let both = [forward.clone(), backward.clone()];
+    let neither = rebuilt(vec![Arc::new(forward), Arc::new(backward)], &both);
+    assert_eq!(neither.stat(&new_layer.digest).unwrap(), None);
+    assert_eq!(neither.stat(&old_layer.digest).unwrap(), None);
+    for (known, other) in [(&old_layer, &new_layer), (&new_layer, &old_layer)] {
+        let blobs = rebuilt(vec![memory_without(&memory, other)], &both);
+        assert_eq!(read(&blobs, other).unwrap(), memory.blobs[&other.digest]);
+        assert!(blobs.stat(&known.digest).unwrap().is_some());
+    }
+}
