@@ -62,7 +62,8 @@ impl ExportInput<'_> {
         let mut left = Vec::new();
         for item in self.lock.items() {
             let name = item.name().into_owned();
-            if !images.contains(&name) && !(has_files && files.contains(&&name)) {
+            let is_known = images.contains(&name) || (has_files && files.contains(&&name));
+            if !is_known {
                 left.push(format!("{} {name}", item.kind()));
             }
         }
