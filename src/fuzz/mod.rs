@@ -14,6 +14,7 @@ mod documents;
 mod mutation;
 mod network;
 mod packages;
+mod patch;
 #[cfg(test)]
 mod tests;
 
@@ -55,6 +56,11 @@ pub const TARGETS: &[Target] = &[
         name: "recipe",
         seeds: deflate::recipe_seeds,
         run: deflate::recipe,
+    },
+    Target {
+        name: "patch",
+        seeds: patch::seeds,
+        run: patch::patch,
     },
     Target {
         name: "yaml",

@@ -60,6 +60,7 @@ targets!(
     index,
     deflate,
     recipe,
+    patch,
     yaml,
     merge,
     lock,
