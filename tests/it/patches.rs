@@ -191,6 +191,36 @@ fn a_registry_that_has_the_older_version_is_base_enough() {
 }
 
 #[test]
+fn a_lost_volume_of_a_bundle_with_patches_is_not_packed_again() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let releases = Releases::new();
+    let place = &releases.place;
+    releases.chain();
+    let split = ["--since", "b1", "--patches", "--volume-size", "8k"];
+    releases.pack("2", "split", &split);
+    let report = place.json(
+        4,
+        &[
+            "pack",
+            "--like",
+            "split.0001",
+            "--only-volume",
+            "1",
+            "-o",
+            "again",
+            "--store",
+            "store",
+        ],
+    );
+    assert!(
+        message(&report).contains("the bundle has patches"),
+        "{report:#}"
+    );
+}
+
+#[test]
 fn the_store_of_the_far_side_is_base_enough() {
     if !need(&["gzip"]) {
         return;

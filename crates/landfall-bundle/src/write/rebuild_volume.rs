@@ -52,6 +52,12 @@ pub fn write_volume(
     };
     let (bundle, part) = open_without(like, number, &cannot)?;
     let packed = bundle.contents();
+    // a recipe follows from the bases too, which may be gone
+    if !packed.recipes.is_empty() {
+        return Err(cannot(
+            "the bundle has patches; pack it again with --since and --patches",
+        ));
+    }
     let lock = match bundle.lock() {
         Ok(lock) => lock,
         Err(_) => lock().map_err(|source| BundleError::VolumeLock {
