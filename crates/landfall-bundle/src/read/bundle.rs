@@ -54,7 +54,7 @@ use landfall_content::{
 };
 use landfall_item::lockfile::{Lock, UnresolvedItem};
 use landfall_model::{Descriptor, Digest, Limits};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -288,31 +288,20 @@ impl Bundle {
 }
 
 impl Bundle {
-    /// The size of a recipe in bytes; 0 if the bundle does not have it.
-    pub(crate) fn recipe_size(&self, recipe: &BlobRecipe) -> u64 {
-        self.recipe_place(recipe)
-            .map_or(0, |place| self.0.entry(place).size)
+    /// The recipes, each with the index of its entry.
+    pub(crate) fn recipes(&self) -> impl Iterator<Item = (usize, &BlobRecipe)> {
+        let entries = self.contents().entries.iter().enumerate();
+        let indexes: HashMap<&str, usize> = entries
+            .map(|(index, entry)| (entry.name.as_str(), index))
+            .collect();
+        let recipes = self.contents().recipes.iter();
+        // opening the bundle has checked that each has its entry
+        recipes.filter_map(move |recipe| Some((*indexes.get(recipe.entry.as_str())?, recipe)))
     }
 
-    /// Opens a recipe at `offset`.
-    pub(crate) fn open_recipe(
-        &self,
-        recipe: &BlobRecipe,
-        offset: u64,
-    ) -> io::Result<Box<dyn Read + Send>> {
-        let place = self.recipe_place(recipe).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Box::new(BundleEntryReader::new(
-            Arc::clone(&self.0),
-            place,
-            offset,
-        )))
-    }
-
-    fn recipe_place(&self, recipe: &BlobRecipe) -> Option<usize> {
-        self.contents()
-            .entries
-            .iter()
-            .position(|entry| entry.name == recipe.entry)
+    /// Opens the content of an entry at `offset`.
+    pub(crate) fn open_entry(&self, index: usize, offset: u64) -> Box<dyn Read + Send> {
+        Box::new(BundleEntryReader::new(Arc::clone(&self.0), index, offset))
     }
 }
 

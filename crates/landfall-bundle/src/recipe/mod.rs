@@ -21,7 +21,7 @@ mod rebuild;
 mod rebuilt_blobs;
 
 pub use plan::{OldContent, RecipeSummary, UnpatchedBlob, plan_recipes};
-pub use rebuilt_blobs::{BaseWriter, RebuildError, RebuiltBlobs};
+pub use rebuilt_blobs::{BaseWriter, RebuiltBlobs};
 
 use std::path::{Path, PathBuf};
 

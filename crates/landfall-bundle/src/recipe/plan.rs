@@ -82,7 +82,7 @@ pub fn plan_recipes(
     let mut families: HashMap<Digest, FamilyBlob> = HashMap::new();
     for entry in plan.included_entries(lock) {
         let found = delta_base::kept(&entry, blobs);
-        kept.extend(found.map_err(|source| failed(&entry.name, source))?);
+        kept.extend(found.map_err(BundleError::content(&entry.name))?);
     }
     for blob in lock.items().flat_map(family_blobs) {
         families.entry(blob.blob.digest.clone()).or_insert(blob);
@@ -151,13 +151,6 @@ pub fn plan_recipes(
     Ok(planner.summary)
 }
 
-fn failed(item: &str, source: ContentError) -> BundleError {
-    BundleError::Content {
-        item: item.to_owned(),
-        source,
-    }
-}
-
 /// The blobs of the old locks whose bytes are at hand and that every base has.
 fn old_pool(old: &OldContent<'_>) -> Result<Vec<FamilyBlob>, BundleError> {
     let mut pool = Vec::new();
@@ -168,7 +161,7 @@ fn old_pool(old: &OldContent<'_>) -> Result<Vec<FamilyBlob>, BundleError> {
             if is_new && found.blob.size >= MIN_BLOB && delta_base::all_have(old.bases, &found.blob)
             {
                 let size = old.blobs.stat(&found.blob.digest);
-                if size.map_err(|source| failed(&item.name(), source))? == Some(found.blob.size) {
+                if size.map_err(BundleError::content(&item.name()))? == Some(found.blob.size) {
                     pool.push(found);
                 }
             }
@@ -203,7 +196,7 @@ impl RecipePlanner<'_> {
         new: &FamilyBlob,
         item: &str,
     ) -> Result<Option<(RecipeFile, Vec<Digest>)>, BundleError> {
-        let failed = |source| failed(item, source);
+        let failed = BundleError::content(item);
         let gone = |old: &FamilyBlob| !self.named.contains(&old.blob.digest);
         let found: Vec<FamilyBlob> = candidates(new, &self.pool, gone, MAX_CANDIDATES)
             .into_iter()

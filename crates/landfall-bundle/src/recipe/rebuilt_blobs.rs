@@ -36,6 +36,8 @@ pub struct RebuiltBlobs {
 /// A recipe and the bundle that it is in.
 struct KnownRecipe {
     bundle: Bundle,
+    /// The index of the entry with the recipe.
+    entry_index: usize,
     recipe: BlobRecipe,
 }
 
@@ -54,15 +56,6 @@ struct RebuiltCache {
     kept: Vec<(Digest, u64)>,
 }
 
-/// Why a blob cannot be rebuilt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RebuildError {
-    /// The blob.
-    pub blob: Descriptor,
-    /// The blobs that its recipe needs and that are nowhere.
-    pub missing: Vec<Digest>,
-}
-
 impl RebuiltBlobs {
     /// `content`, with the recipes of `bundles`. Temporary files are written to `folder`: the plain
     /// bytes of bases, and rebuilt blobs, of which at most `limit` bytes are kept.
@@ -74,9 +67,10 @@ impl RebuiltBlobs {
     ) -> RebuiltBlobs {
         let mut recipes: HashMap<Digest, Vec<KnownRecipe>> = HashMap::new();
         for bundle in bundles {
-            for recipe in &bundle.contents().recipes {
+            for (entry_index, recipe) in bundle.recipes() {
                 let known = KnownRecipe {
                     bundle: bundle.clone(),
+                    entry_index,
                     recipe: recipe.clone(),
                 };
                 recipes
@@ -97,31 +91,6 @@ impl RebuiltBlobs {
         }
     }
 
-    /// The blobs of `bundle` that cannot be rebuilt, since blobs that their recipes need are
-    /// missing.
-    ///
-    /// # Errors
-    /// When content cannot be examined.
-    pub fn missing(&self, bundle: &Bundle) -> Result<Vec<RebuildError>, ContentError> {
-        let mut errors = Vec::new();
-        for BlobRecipe { blob, from, .. } in &bundle.contents().recipes {
-            if self.stat(&blob.digest)?.is_some() {
-                continue;
-            }
-            let mut missing = Vec::new();
-            for base in from {
-                if self.stat(base)?.is_none() {
-                    missing.push(base.clone());
-                }
-            }
-            errors.push(RebuildError {
-                blob: blob.clone(),
-                missing,
-            });
-        }
-        Ok(errors)
-    }
-
     /// The blobs that must be added before this one can be rebuilt; `None` if there is no recipe for
     /// it.
     ///
@@ -134,7 +103,7 @@ impl RebuiltBlobs {
         let mut missing = Vec::new();
         let mut pending = vec![known];
         let mut seen = HashSet::new();
-        while let Some(KnownRecipe { bundle, recipe }) = pending.pop() {
+        while let Some(KnownRecipe { bundle, recipe, .. }) = pending.pop() {
             for base in &recipe.from {
                 if !seen.insert(base.clone()) || self.stat(base)?.is_some() {
                     continue;
@@ -171,8 +140,7 @@ impl RebuiltBlobs {
 
     /// A blob that was added.
     fn added(&self, digest: &Digest) -> Option<Arc<TemporaryFile>> {
-        let added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
-        added.get(digest).cloned()
+        locked(&self.added).get(digest).cloned()
     }
 
     /// The size of a blob that needs no recipe.
@@ -229,9 +197,9 @@ impl RebuiltBlobs {
     }
 
     fn rebuilt(&self, digest: &Digest) -> Result<Arc<TemporaryFile>, ContentError> {
-        let slot = Arc::clone(self.cache().slots.entry(digest.clone()).or_default());
-        // whoever needs the same blob waits here
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = Arc::clone(locked(&self.cache).slots.entry(digest.clone()).or_default());
+        // other readers of the same blob wait here
+        let mut slot = locked(&slot);
         if let Some(file) = &*slot {
             return Ok(Arc::clone(file));
         }
@@ -249,9 +217,13 @@ impl RebuiltBlobs {
     }
 
     fn rebuild(&self, known: &KnownRecipe) -> io::Result<TemporaryFile> {
-        let KnownRecipe { bundle, recipe } = known;
-        let size = bundle.recipe_size(recipe);
-        let open = |offset| bundle.open_recipe(recipe, offset);
+        let KnownRecipe {
+            bundle,
+            entry_index,
+            recipe,
+        } = known;
+        let size = bundle.contents().entries[*entry_index].size;
+        let open = |offset| Ok(bundle.open_entry(*entry_index, offset));
         let header = RecipeHeader::read(&mut open(0)?, size, recipe.from.len())?;
         let mut bases: Vec<Arc<PlainFile>> = Vec::new();
         for (base, coding) in recipe.from.iter().zip(&header.bases) {
@@ -267,7 +239,7 @@ impl RebuiltBlobs {
 
     /// Forgets the blobs that were rebuilt first, until the limit is kept.
     fn keep(&self, digest: &Digest, size: u64) {
-        let mut cache = self.cache();
+        let mut cache = locked(&self.cache);
         cache.kept.push((digest.clone(), size));
         let mut total: u64 = cache.kept.iter().map(|(_, size)| size).sum();
         while total > self.limit && cache.kept.len() > 1 {
@@ -275,10 +247,6 @@ impl RebuiltBlobs {
             cache.slots.remove(&oldest);
             total -= size;
         }
-    }
-
-    fn cache(&self) -> MutexGuard<'_, RebuiltCache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -359,13 +327,7 @@ impl BaseWriter<'_> {
             ));
         }
         let file = Arc::new(self.out.finish()?);
-        let mut added = self
-            .blobs
-            .added
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        added.insert(self.blob.digest, file);
-        drop(added);
+        locked(&self.blobs.added).insert(self.blob.digest, file);
         locked(&self.blobs.choice).is_complete = false;
         Ok(())
     }
@@ -392,10 +354,9 @@ impl Turns {
     }
 
     fn take(&self) -> Turn<'_> {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let mut free = self
             .freed
-            .wait_while(free, |free| *free == 0)
+            .wait_while(locked(&self.free), |free| *free == 0)
             .unwrap_or_else(PoisonError::into_inner);
         *free -= 1;
         Turn(self)
@@ -404,7 +365,7 @@ impl Turns {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *locked(&self.0.free) += 1;
         self.0.freed.notify_one();
     }
 }

@@ -1,19 +1,11 @@
 //! Tokens of a deflate stream and the symbols that stand for them (RFC 1951, section 3.2.5).
 
-/// The shortest match that deflate can express.
-pub(crate) const MIN_LENGTH: usize = 3;
-/// The longest match that deflate can express.
-pub(crate) const MAX_LENGTH: usize = 258;
-/// The longest distance that deflate can express.
-pub(crate) const MAX_DISTANCE: usize = 1 << 15;
-/// The symbol that ends a block.
-pub(crate) const END_OF_BLOCK: usize = 256;
-/// The number of symbols for literals, the end of a block and lengths.
-pub(crate) const LITERAL_SYMBOLS: usize = 286;
-/// The number of symbols for distances.
-pub(crate) const DISTANCE_SYMBOLS: usize = 30;
+use crate::symbols::FIRST_LENGTH_SYMBOL;
+pub(crate) use crate::symbols::{
+    DISTANCE_SYMBOLS, END_OF_BLOCK, LITERAL_SYMBOLS, LONGEST_MATCH as MAX_LENGTH,
+    SHORTEST_MATCH as MIN_LENGTH, WINDOW as MAX_DISTANCE,
+};
 
-const FIRST_LENGTH_SYMBOL: usize = 257;
 const MATCH: u32 = 1 << 31;
 
 /// A literal byte or a match, in 32 bits.

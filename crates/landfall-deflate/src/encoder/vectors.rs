@@ -7,7 +7,7 @@ use crate::bits::BitWriter;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
-/// After each so many bytes and at their end, inputs whose names end in `flushed` are flushed.
+/// Inputs whose names end in `flushed` are flushed each time this number of bytes was written, and at their end.
 const FLUSH_EVERY: usize = 10_007;
 /// The input `most` of a table stands for all inputs of fewer bytes, one after the other.
 const SMALL: usize = 600_000;

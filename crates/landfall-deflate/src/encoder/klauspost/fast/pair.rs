@@ -35,7 +35,7 @@ impl<const BYTES: u32> Level3<BYTES> {
     const INSIDE_STEP: usize = if BYTES == 5 { 6 } else { 5 };
     /// No match begins in the last bytes of a block.
     const MARGIN: usize = if BYTES == 5 { MARGIN } else { 7 };
-    /// So many bytes have to follow an entry.
+    /// The number of bytes that must follow an entry.
     const LOAD: usize = if BYTES == 5 { 8 } else { 4 };
 
     fn new() -> Self {

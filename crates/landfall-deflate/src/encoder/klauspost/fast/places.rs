@@ -175,7 +175,7 @@ impl TokenOutput<'_> {
         found
     }
 
-    /// Where the search goes on behind a match, if it would have tried `next` without it. That
+    /// The position at which the search continues after a match, if it would have tried `next` without it. That
     /// place has been entered, so that a search does not begin there.
     #[inline]
     pub(super) fn next_place(&self, next: usize) -> usize {

@@ -7,7 +7,7 @@ use crate::encoder::bytes::boxed_table;
 use crate::encoder::klauspost::rules::{HashWidth, KlauspostRules};
 use crate::encoder::symbols::MAX_DISTANCE;
 
-/// The steps between positions that are tried grow by one for each so many bytes without a match.
+/// The number of bytes without a match after which the step between tried positions grows by one.
 const SKIP_SHIFT: u32 = 5;
 /// Every second position is tried.
 const STEP: usize = 2;

@@ -13,7 +13,7 @@ use crate::encoder::chains::{ChainHash, ChainWindow, Chains, WINDOW, new_window}
 use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH, Token};
 use effort::{LazyMatch, LazySearchRules, MIN_MATCH, NO_MATCH};
 
-/// A match is only looked for if so many bytes follow, unless the stream is flushed.
+/// The number of bytes that must follow before a match is searched, unless the stream is flushed.
 const LOOKAHEAD: usize = MIN_MATCH + MAX_LENGTH;
 /// The number of tokens of a block.
 const BLOCK_TOKENS: usize = 1 << 15;
