@@ -1,85 +1,96 @@
 //! The pages of `docs/` that are compiled into the program, so that `landfall help` shows them
 //! without a network.
 
-/// Declares the pages: the name of each, and its Markdown file.
-macro_rules! pages {
-    ($($word:literal: $file:literal),* $(,)?) => {
-        /// Every page, sorted by name.
-        const PAGES: &[(&str, &str)] = &[$(($word, include_str!(concat!("../../../docs/", $file)))),*];
-    };
-}
+use flate2::read::GzDecoder;
+use std::io::Read;
+use std::path::Path;
 
-pages! {
-    "apt": "how-to/platforms/apt.md",
-    "architecture": "explanation/architecture.md",
-    "archives": "how-to/archives.md",
-    "audit": "how-to/audit.md",
-    "bundle-format": "reference/bundle-format.md",
-    "capi": "how-to/platforms/capi.md",
-    "catalogue": "how-to/catalogue.md",
-    "charts": "how-to/charts.md",
-    "ci": "how-to/ci.md",
-    "coming-from": "how-to/coming-from.md",
-    "command-line": "reference/command-line.md",
-    "concepts": "explanation/concepts.md",
-    "containerd": "how-to/platforms/containerd.md",
-    "crio": "how-to/platforms/crio.md",
-    "deltas": "how-to/deltas.md",
-    "development": "how-to/development.md",
-    "docker": "how-to/platforms/docker.md",
-    "doctor": "how-to/doctor.md",
-    "egress": "how-to/egress.md",
-    "formats": "reference/formats.md",
-    "getting-started": "tutorials/getting-started.md",
-    "giantswarm": "how-to/platforms/giantswarm.md",
-    "helm": "how-to/helm.md",
-    "install": "how-to/install.md",
-    "k3s": "how-to/platforms/k3s.md",
-    "kubeadm": "how-to/platforms/kubeadm.md",
-    "kubeone": "how-to/platforms/kubeone.md",
-    "kubermatic": "how-to/platforms/kubermatic.md",
-    "kubernetes": "how-to/platforms/kubernetes.md",
-    "kustomize": "how-to/platforms/kustomize.md",
-    "kyverno": "how-to/platforms/kyverno.md",
-    "load-images": "how-to/load-images.md",
-    "lock": "reference/lock.md",
-    "manifest": "reference/manifest.md",
-    "nodes": "how-to/nodes.md",
-    "object-store": "how-to/object-store.md",
-    "openshift": "how-to/platforms/openshift.md",
-    "package-sources": "reference/package-sources.md",
-    "packages": "how-to/packages.md",
-    "performance": "explanation/performance.md",
-    "platform-serve": "how-to/platforms/serve.md",
-    "platforms": "how-to/platforms.md",
-    "podman": "how-to/platforms/podman.md",
-    "proxies": "how-to/proxies.md",
-    "push": "how-to/push.md",
-    "recipes": "reference/recipes.md",
-    "remote": "how-to/remote.md",
-    "report": "reference/report.md",
-    "rewrite": "how-to/rewrite.md",
-    "sbom": "how-to/sbom.md",
-    "scale": "how-to/scale.md",
-    "serve": "how-to/serve.md",
-    "signing": "how-to/signing.md",
-    "site": "reference/site.md",
-    "store": "reference/store.md",
-    "systemd": "how-to/platforms/systemd.md",
-    "threat-model": "explanation/threat-model.md",
-    "tkg": "how-to/platforms/tkg.md",
-    "update": "how-to/update.md",
-    "yum": "how-to/platforms/yum.md",
-}
+/// The name of each page, sorted, and its file below `docs/`.
+const PAGES: &[(&str, &str)] = &[
+    ("apt", "how-to/platforms/apt.md"),
+    ("architecture", "explanation/architecture.md"),
+    ("archives", "how-to/archives.md"),
+    ("audit", "how-to/audit.md"),
+    ("bundle-format", "reference/bundle-format.md"),
+    ("capi", "how-to/platforms/capi.md"),
+    ("catalogue", "how-to/catalogue.md"),
+    ("charts", "how-to/charts.md"),
+    ("ci", "how-to/ci.md"),
+    ("coming-from", "how-to/coming-from.md"),
+    ("command-line", "reference/command-line.md"),
+    ("concepts", "explanation/concepts.md"),
+    ("containerd", "how-to/platforms/containerd.md"),
+    ("crio", "how-to/platforms/crio.md"),
+    ("deltas", "how-to/deltas.md"),
+    ("development", "how-to/development.md"),
+    ("docker", "how-to/platforms/docker.md"),
+    ("doctor", "how-to/doctor.md"),
+    ("egress", "how-to/egress.md"),
+    ("formats", "reference/formats.md"),
+    ("getting-started", "tutorials/getting-started.md"),
+    ("giantswarm", "how-to/platforms/giantswarm.md"),
+    ("helm", "how-to/helm.md"),
+    ("install", "how-to/install.md"),
+    ("k3s", "how-to/platforms/k3s.md"),
+    ("kubeadm", "how-to/platforms/kubeadm.md"),
+    ("kubeone", "how-to/platforms/kubeone.md"),
+    ("kubermatic", "how-to/platforms/kubermatic.md"),
+    ("kubernetes", "how-to/platforms/kubernetes.md"),
+    ("kustomize", "how-to/platforms/kustomize.md"),
+    ("kyverno", "how-to/platforms/kyverno.md"),
+    ("load-images", "how-to/load-images.md"),
+    ("lock", "reference/lock.md"),
+    ("manifest", "reference/manifest.md"),
+    ("nodes", "how-to/nodes.md"),
+    ("object-store", "how-to/object-store.md"),
+    ("openshift", "how-to/platforms/openshift.md"),
+    ("package-sources", "reference/package-sources.md"),
+    ("packages", "how-to/packages.md"),
+    ("performance", "explanation/performance.md"),
+    ("platform-serve", "how-to/platforms/serve.md"),
+    ("platforms", "how-to/platforms.md"),
+    ("podman", "how-to/platforms/podman.md"),
+    ("proxies", "how-to/proxies.md"),
+    ("push", "how-to/push.md"),
+    ("recipes", "reference/recipes.md"),
+    ("remote", "how-to/remote.md"),
+    ("report", "reference/report.md"),
+    ("rewrite", "how-to/rewrite.md"),
+    ("sbom", "how-to/sbom.md"),
+    ("scale", "how-to/scale.md"),
+    ("serve", "how-to/serve.md"),
+    ("signing", "how-to/signing.md"),
+    ("site", "reference/site.md"),
+    ("store", "reference/store.md"),
+    ("systemd", "how-to/platforms/systemd.md"),
+    ("threat-model", "explanation/threat-model.md"),
+    ("tkg", "how-to/platforms/tkg.md"),
+    ("update", "how-to/update.md"),
+    ("yum", "how-to/platforms/yum.md"),
+];
+
+/// All pages, compressed by the build script.
+const ARCHIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/pages.tar.gz"));
 
 /// The page with this name, which may also be given as a path below `docs/`.
-pub(crate) fn page(word: &str) -> Option<&'static str> {
+pub(crate) fn page(word: &str) -> Option<String> {
     let word = word.trim_start_matches("docs/").trim_end_matches(".md");
     let word = word.rsplit('/').next().unwrap_or(word);
-    PAGES
-        .iter()
-        .find(|(name, _)| *name == word)
-        .map(|(_, text)| *text)
+    let (_, path) = PAGES.iter().find(|(name, _)| *name == word)?;
+    archived_page(&Path::new("docs").join(path))
+}
+
+/// The text of a file of the archive. It is part of the program, so it can always be read.
+fn archived_page(path: &Path) -> Option<String> {
+    let mut archive = tar::Archive::new(GzDecoder::new(ARCHIVE));
+    let mut page = archive
+        .entries()
+        .ok()?
+        .filter_map(Result::ok)
+        .find(|entry| entry.path().is_ok_and(|name| name == path))?;
+    let mut text = String::new();
+    page.read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 /// The names of all pages, in lines of at most `width` columns.
@@ -100,7 +111,6 @@ pub(crate) fn listing(width: usize) -> String {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
-    use std::path::Path;
 
     #[test]
     fn every_page_is_included() {
@@ -119,7 +129,7 @@ mod tests {
                 }
             }
         }
-        let included: BTreeSet<String> = PAGES.iter().map(|(_, text)| (*text).to_owned()).collect();
+        let included: BTreeSet<String> = PAGES.iter().filter_map(|(word, _)| page(word)).collect();
         assert!(
             included == files,
             "pages! lists {} of {} pages",

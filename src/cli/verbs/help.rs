@@ -37,7 +37,7 @@ impl HelpCommand {
                 verb.render_long_help(),
                 self.words.concat()
             ))),
-            (_, Some(page)) => Ok(show(page)),
+            (_, Some(page)) => Ok(show(&page)),
             _ => Err(CliError::usage(format!(
                 "there is no verb and no page '{}'; `landfall help` lists both",
                 self.words.join(" ")

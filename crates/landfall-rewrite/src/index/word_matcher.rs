@@ -6,8 +6,9 @@ use aho_corasick::AhoCorasick;
 use landfall_model::alias_hosts;
 use std::collections::BTreeSet;
 
-/// Words of texts whose references may not be visible in their bytes: encoded content and escapes.
-const HIDING: [&str; 12] = [
+/// Words of texts whose references may not be visible in their bytes: encoded content, and escapes
+/// of the characters that references have (ASCII from `-` to `z`).
+const HIDING: [&str; 17] = [
     "b64",
     "base64",
     "secret",
@@ -18,8 +19,13 @@ const HIDING: [&str; 12] = [
     "userdata",
     "user_data",
     "customdata",
-    "\\u",
-    "\\x",
+    "\\u00",
+    "\\x2",
+    "\\x3",
+    "\\x4",
+    "\\x5",
+    "\\x6",
+    "\\x7",
 ];
 
 /// Finds the words in a text.
@@ -78,9 +84,12 @@ mod tests {
             "image: nginx:1",
             r#"image: "ngin\x78:1""#,
             r#"image: "ngin\u0078:1""#,
+            r#"image: "ngin\U00000078:1""#,
         ] {
             assert!(matcher.is_in(text), "{text}");
         }
-        assert!(!matcher.is_in("image: redis:7"));
+        for text in ["image: redis:7", r"color: \x1b[1m", r"C:\Users\xavier", r"\u2026"] {
+            assert!(!matcher.is_in(text), "{text}");
+        }
     }
 }

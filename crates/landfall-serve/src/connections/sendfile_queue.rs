@@ -11,11 +11,13 @@ use landfall_content::FileRun;
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpStream;
 
-/// The placeholder bytes. They are recognized by their address and never read.
-static PLACEHOLDER: [u8; SendfileQueue::MAX_PIECE] = [0; SendfileQueue::MAX_PIECE];
+/// The placeholder bytes. They are recognized by their address and never read. A constant array
+/// would be a megabyte of the program's file; memory that is never touched costs nothing.
+static PLACEHOLDER: LazyLock<Box<[u8]>> =
+    LazyLock::new(|| vec![0; SendfileQueue::MAX_PIECE].into_boxed_slice());
 
 /// The runs of files that a connection must send, in order.
 #[derive(Clone, Default)]
