@@ -12,15 +12,15 @@
 //! text at a registry with [`rewrite`](fn@rewrite). The features `cli` (the program) and `serve`
 //! (the server) are on by default; without them neither clap nor axum is built.
 //!
-//! Inside, the folders follow the data's way; `docs/explanation/architecture.md` says what each
-//! holds and which may import which.
+//! Inside, the folders follow the data flow; `docs/explanation/architecture.md` explains their
+//! content and the allowed imports.
 
 #![cfg_attr(
     not(feature = "cli"),
     allow(
         dead_code,
         unused_imports,
-        reason = "some of it is for the command line alone"
+        reason = "some items are only for the command line"
     )
 )]
 #![cfg_attr(
@@ -29,7 +29,7 @@
 )]
 
 #[cfg(not(target_pointer_width = "64"))]
-compile_error!("landfall takes sizes of blobs for sizes in memory: it needs a target of 64 bits");
+compile_error!("landfall needs a 64-bit target, because it stores the sizes of blobs as usize");
 
 #[cfg(feature = "cli")]
 mod cli;
@@ -70,7 +70,7 @@ pub use lock::Locked;
 pub use pull::PullError;
 pub use push::{Omitted, PushError, PushOptions, Pushed};
 
-/// What landfall's own tests and fuzz targets reach into. It may change with any release.
+/// Internals for landfall's own tests and fuzz targets. It may change with any release.
 #[doc(hidden)]
 pub mod internals {
     #[cfg(all(any(test, fuzzing), feature = "cli", feature = "serve"))]

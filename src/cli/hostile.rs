@@ -1,5 +1,5 @@
 //! A bundle with the approved lock and other frames: every verb that reads content refuses it, and
-//! nothing of it comes out.
+//! outputs none of it.
 
 use super::testing::run;
 use crate::cli::shared::Exit;

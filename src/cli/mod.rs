@@ -207,10 +207,10 @@ mod tests {
         for flag in ["--to", "--registry"] {
             let refused =
                 Cli::try_parse_from(["landfall", "audit", "x", flag, "joe:hunter2@r:5000"]);
-            let told = without_passwords(refused.err().unwrap()).to_string();
+            let message = without_passwords(refused.err().unwrap()).to_string();
             assert!(
-                told.contains("***@r:5000") && !told.contains("hunter2"),
-                "{told}"
+                message.contains("***@r:5000") && !message.contains("hunter2"),
+                "{message}"
             );
         }
     }

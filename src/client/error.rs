@@ -33,9 +33,9 @@ pub enum ClientError {
     /// A manifest or the lock cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     WriteDocument {
-        /// The file.
+        /// The file that could not be written.
         path: PathBuf,
-        /// The error of the operating system, or that somebody edited the file meanwhile.
+        /// The error of the operating system, or the fact that the file was edited meanwhile.
         source: ReplaceError,
     },
     /// The store cannot be read or written.

@@ -36,7 +36,7 @@ impl Client {
                     .map(|chart| chart.name.repository_url()),
             );
         let locked = lock(manifest, old, pins, &resolver).await;
-        // what was learned about repositories saves requests in the next run, also if items failed
+        // facts about repositories save requests in the next run, also if items failed
         resolver.remember();
         locked
     }

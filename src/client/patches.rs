@@ -12,8 +12,8 @@ use std::sync::Arc;
 /// The most bytes of rebuilt blobs that are kept while a bundle is packed.
 const KEPT_BYTES: u64 = 4 << 30;
 
-/// What the receiver of a bundle has, as far as it is at hand: the locks that were delivered, and
-/// bundles with their content.
+/// The content that the receiver of a bundle has, as far as it is known here: the delivered locks,
+/// and bundles with their content.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeliveredBundles {
     pub(crate) locks: Vec<Lock>,

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-/// Options of [`Client::pull_bundle`].
+/// The options of [`Client::pull_bundle`].
 #[derive(Default)]
 pub struct BundleOptions {
     /// A store whose content is copied instead of downloaded.
@@ -32,7 +32,7 @@ pub struct BundleOptions {
     pub rehash: bool,
 }
 
-/// The result of [`Client::pull_bundle`].
+/// The outcome of [`Client::pull_bundle`].
 pub struct PulledBundle {
     /// One report item for each entry of the lock, and for each item that the lock could not
     /// resolve.
@@ -256,8 +256,8 @@ impl Client {
         if items.iter().any(is_lost) {
             return Ok((items, None));
         }
-        // Package signatures are checked in the complete bundle, before it gets its name: nobody
-        // must find a bundle with a package whose signature is wrong.
+        // Package signatures are checked in the complete bundle, before it gets its name, so that
+        // no published bundle has a package with a wrong signature.
         let whole = blocking(move || bundle.complete()).await?;
         if !lock.packages.is_empty() {
             check_packages(lock, Arc::new(whole.open()?), &mut items).await;

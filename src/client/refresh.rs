@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The request of [`Client::refresh`].
+/// The arguments of [`Client::refresh`].
 pub(crate) struct RefreshRequest<'a> {
     pub(crate) update: UpdateRequest<'a>,
     /// The path of the lock.
@@ -235,7 +235,7 @@ fn is_delivered(request: &RefreshRequest<'_>, lock: &Lock) -> bool {
     let Some(bundle) = existing_bundle(request) else {
         return false;
     };
-    // A delta against other bases lacks other content, though it has the same lock.
+    // A delta with other bases omits other content, although it has the same lock.
     let existing: BTreeSet<&Digest> = bundle.bases().iter().map(base_lock).collect();
     let requested: BTreeSet<&Digest> = base_locks.flatten().collect();
     bundle.fingerprint() == &wanted && bundle.partial().is_empty() && existing == requested
@@ -282,7 +282,7 @@ fn merge_item(items: &mut Vec<ReportItem>, later: ReportItem) {
     match known {
         None => items.push(later),
         Some(item) if matches!(item.status, ItemStatus::Failed | ItemStatus::Missing) => {}
-        // `present` in the store says less than that the item was locked in this run
+        // the status of this run's lock is more informative than `present` in the store
         Some(item) if later.status == ItemStatus::Present => {
             item.bytes = later.bytes.or(item.bytes)
         }

@@ -1,4 +1,4 @@
-//! Writes manifests and the lock, unless somebody edited them meanwhile.
+//! Writes manifests and the lock, unless they were edited meanwhile.
 
 use super::{Client, ClientError};
 use crate::lock::Locked;
@@ -13,8 +13,8 @@ use std::path::Path;
 /// The lock file as it was before anything was resolved.
 pub(crate) struct PreviousLock {
     pub(crate) lock: Lock,
-    /// The digest of the file. If the file has another digest when the new lock is written,
-    /// somebody edited it, and it is left unchanged.
+    /// The digest of the file. If the file has another digest when the new lock is written, it was
+    /// edited, and is left unchanged.
     file: Digest,
 }
 
@@ -29,8 +29,8 @@ impl PreviousLock {
 }
 
 impl Client {
-    /// Writes the manifests and lists that an update changes, each whole or not at all. A file that
-    /// was edited since the update read it is an error.
+    /// Writes the manifests and lists that an update changes, each atomically. A file that was
+    /// edited since the update read it is an error.
     pub(crate) fn write_manifests(&self, updated: &UpdateOutcome) -> Result<(), ClientError> {
         for (path, text) in &updated.edited {
             let is_read = |now: &[u8]| updated.before.get(path) == Some(&Digest::sha256(now));

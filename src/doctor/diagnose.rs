@@ -31,7 +31,7 @@ pub(crate) async fn diagnose(
         CheckTarget::Url(url) => check.url(url).await,
         CheckTarget::Registry(host, repository) => {
             check.registry(host, repository).await;
-            // A failed step would be the cause of the next failures too.
+            // The next steps would fail for the same reason.
             if !check.steps.has_failed() {
                 real.check(sessions, host, &mut check.steps).await;
             }

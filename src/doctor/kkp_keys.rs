@@ -87,14 +87,14 @@ mod tests {
                     spec:\n  datacenters:\n    eu-1:\n      \
                     node: {pauseImage: p, http_proxy: x, hyperkube_image: y}\n";
         let found = lint_seeds("seed.yaml", text).unwrap().unwrap();
-        let told: Vec<_> = found
+        let lines: Vec<_> = found
             .checks
             .iter()
             .map(|step| format!("{}; {}", step.says, step.fix.as_deref().unwrap_or("")))
             .collect();
         let at = "spec.datacenters.eu-1.node";
         assert_eq!(
-            told,
+            lines,
             [
                 format!(
                     "{at}.http_proxy is a key of KKP 2.12, which current releases ignore; \

@@ -1,5 +1,5 @@
-//! Checks the names of a site: each must resolve, wildcards by a made-up label, and be covered by
-//! the certificate that is presented there.
+//! Checks the names of a site: each must resolve, wildcards with an invented label, and be covered
+//! by the certificate that is presented there.
 
 use super::CheckStatus;
 use super::steps::{Diagnosis, DiagnosisSteps};

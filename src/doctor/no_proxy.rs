@@ -90,7 +90,7 @@ pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
 
 /// The form of an entry of NO_PROXY.
 enum NoProxyEntryForm {
-    /// By the rules of Go it matches nothing: the reason, and what to write.
+    /// By the rules of Go the entry matches nothing: the reason, and what to write instead.
     Dead(String, Option<String>),
     All,
     Address(IpAddr),
@@ -98,9 +98,9 @@ enum NoProxyEntryForm {
     /// A host with a port; `true` for an address.
     Port(bool),
     Name,
-    /// `.name`
+    /// `.name`: the names below it.
     Below,
-    /// `*.name`
+    /// `*.name`: the names below it, with a wildcard.
     Star,
 }
 
@@ -287,11 +287,11 @@ mod tests {
                     .all(|(_, verdict, _)| *verdict == CheckStatus::Note),
                 "{list}: {found:?}"
             );
-            let said: Vec<&str> = found
+            let printed: Vec<&str> = found
                 .iter()
                 .map(|(_, _, clients)| clients.as_str())
                 .collect();
-            assert_eq!(said.join("; "), clients, "{list}");
+            assert_eq!(printed.join("; "), clients, "{list}");
         }
     }
 

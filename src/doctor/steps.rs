@@ -26,7 +26,7 @@ pub(crate) struct DiagnosisStep {
     /// The fix, if something is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
-    /// Further data, for programs.
+    /// Details of the step, for the JSON report.
     #[serde(flatten)]
     pub facts: Map<String, Value>,
 }

@@ -4,8 +4,8 @@ use super::host::{EgressHost, HostChange};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
-/// Returns the hosts that only one of the two lists has, each with its change. Hosts are the same
-/// if name and port are: another reason or scheme is no change for a firewall.
+/// Returns the hosts that only one of the two lists has, each with its change. Hosts with the same
+/// name and port are equal: another reason or scheme does not change a firewall.
 pub(crate) fn diff(old: Vec<EgressHost>, new: Vec<EgressHost>) -> Vec<EgressHost> {
     let old_addresses: BTreeSet<_> = old.iter().map(host_and_port).collect();
     let new_addresses: BTreeSet<_> = new.iter().map(host_and_port).collect();

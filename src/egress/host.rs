@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 pub(crate) struct EgressHost {
     /// A DNS name or address. The host of an endpoint may begin with `*.`, for all names below.
     pub host: EgressPattern,
-    /// The TCP port.
+    /// The TCP port of the host.
     pub port: u16,
     /// `https`, `http`, or `tcp` if only the port is known.
     pub scheme: String,

@@ -17,7 +17,7 @@ use url::Url;
 /// The hosts that a lock needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Egress {
-    /// The hosts, sorted.
+    /// All hosts that the lock needs, sorted.
     pub hosts: Vec<EgressHost>,
     /// Hosts that are not known yet, and how they become known.
     pub notes: Vec<String>,

@@ -20,7 +20,7 @@ use url::Url;
 #[derive(Debug, Default)]
 pub(crate) struct Probed {
     failures: BTreeMap<(EgressPattern, u16), (Reachability, String)>,
-    /// Notes about hosts that refused. The hosts that they would name are not known yet.
+    /// Notes about hosts that refused. The hosts that their responses would name are not known yet.
     pub notes: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) async fn probe(
                     source.name
                 ));
             }
-            // A text that is no host was not contacted, and no list has it.
+            // A text that is not a host was not contacted, and no list contains it.
             let Ok(host) = EgressPattern::exact(&host) else {
                 continue;
             };

@@ -10,7 +10,7 @@ const LIMITS: AnalysisLimits = AnalysisLimits {
     recipe_percent: 10_000,
 };
 
-/// Words and runs, so that there are matches.
+/// Repeated words and runs, so that streams contain matches.
 fn plain() -> Vec<u8> {
     let words = [
         "layer ",
@@ -52,7 +52,7 @@ pub(super) fn stream_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Takes a stream apart: what has a recipe is rebuilt as it was.
+/// Analyzes a stream: if it has a recipe, rebuilding must give the same bytes.
 pub(super) fn deflate(bytes: &[u8]) {
     let mut plain = Vec::new();
     let read = PlainReader::new(bytes).take(LIMITS.plain_bytes + 1);

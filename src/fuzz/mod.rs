@@ -30,7 +30,7 @@ pub struct Target {
     pub run: fn(&[u8]),
 }
 
-/// All targets.
+/// All fuzz targets, each with its seeds.
 pub const TARGETS: &[Target] = &[
     Target {
         name: "reader",

@@ -150,7 +150,7 @@ pub(super) fn openpgp_seeds() -> Vec<Vec<u8>> {
 }
 
 /// Reads the bytes as keys, as a signature and as signed text. A key that signed none of it must
-/// not verify it, whatever the bytes are.
+/// not verify it, for any bytes.
 pub(super) fn openpgp(bytes: &[u8]) {
     let _ = OpenPgpKeys::parse(bytes);
     let keys = OpenPgpKeys::parse(&file("other.asc")).unwrap();

@@ -16,7 +16,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Display;
 
-/// The result of locking.
+/// The outcome of locking: the lock, and what to report.
 #[derive(Debug)]
 pub struct Locked {
     /// The new lock.
@@ -179,7 +179,7 @@ impl LockRun<'_> {
             outcome => outcome,
         };
         match outcome {
-            // with `Recall` there is no old lock of the user's, only what an earlier run found
+            // with `Recall` there is no old lock of the user, only the result of an earlier run
             ResolveOutcome::Failed(Some(_), error) if self.pins == PinPolicy::Recall => {
                 ResolveOutcome::Failed(None, error)
             }
@@ -245,7 +245,7 @@ impl LockRun<'_> {
         } = conflict;
         self.resolver.progress().note(&format!(
             "the {field} of {name} is {first} in one chart and {second} in another: the first \
-             counts"
+             is used"
         ));
     }
 }
@@ -341,8 +341,8 @@ impl<'a> SortedResults<'a> {
                         // a network failure must not turn into an accepted loss
                         let rule = match accepted {
                             Some(_) => {
-                                "; `missing:` accepts the loss of what upstream says it does not \
-                                 have, and of nothing else"
+                                "; `missing:` applies only to items that upstream reports as not \
+                                 found"
                             }
                             None => "",
                         };

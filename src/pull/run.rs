@@ -194,7 +194,7 @@ impl Pending {
             .flat_map(|shard_entry| &shard_entry.entry.parts)
             .filter(|part| !part.is_stored())
         {
-            // removes a damaged copy, which `put` would take as present
+            // removes a damaged copy, which `put` would consider present
             if rehash {
                 into.has_blob(&part.descriptor, true)?;
             }

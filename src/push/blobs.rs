@@ -53,7 +53,7 @@ impl Uploader {
             let before = locations.len();
             locations.retain(|location| *location.repository != *repository);
             if locations.is_empty() && before > 0 {
-                // its first upload has used up its share of the total
+                // its first upload has already added its bytes to the total
                 self.progress.more(part.descriptor.size);
             }
         }

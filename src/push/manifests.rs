@@ -65,7 +65,7 @@ impl Uploader {
         bytes: Bytes,
     ) -> Result<bool, TransferError> {
         // docker-registry answers DIGEST_INVALID if one manifest is written to two repositories or
-        // tags at the same time. So a turn is taken for its digest, whatever the repository.
+        // tags at the same time. So writes of one digest take turns, in all repositories.
         let content = Digest::sha256(&bytes).to_string();
         let turn = self.manifest_turn("", &content);
         let put = {
@@ -104,7 +104,7 @@ impl Uploader {
 
     /// Puts the top manifest of an entry at the tag, or by digest if there is none. If the registry
     /// refuses an index with missing children, the trimmed index is put instead. Returns the digest
-    /// of what was put.
+    /// of the manifest that was put.
     pub(super) async fn put_top(
         &self,
         entry: &LockEntry,

@@ -1,5 +1,5 @@
-//! Lists what a registry lacks of a lock, by one HEAD for each manifest and tag at each
-//! destination, and for each blob if requested.
+//! Lists the content of a lock that a registry lacks, with one HEAD request for each manifest and
+//! tag at each destination, and for each blob if requested.
 
 use super::error::PushError;
 use super::plan::{Delivery, deliveries};
@@ -25,7 +25,7 @@ pub(crate) struct MissingPart {
     pub why: String,
 }
 
-/// The result of [`missing`].
+/// The parts that [`missing`] found to be missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct MissingParts {
     /// The number of destinations that were looked up.

@@ -14,7 +14,7 @@ pub struct PushOptions {
     /// Otherwise a tag at the right digest counts as complete, and the receipt omits blobs that
     /// were not looked up.
     pub recheck: bool,
-    /// Look up what the registry has, and send nothing.
+    /// Look up the content of the registry, and upload nothing.
     pub dry_run: bool,
     /// Create missing Harbor projects.
     pub create_projects: bool,

@@ -20,7 +20,7 @@ pub struct Pushed {
     pub trimmed: Vec<Replaced>,
     /// The message of the error if the registry's list of locks could not be updated.
     pub unlisted: Option<String>,
-    /// The maximum number of bytes that were to be uploaded.
+    /// The maximum number of bytes to upload, determined before the push.
     pub needed_bytes: u64,
     /// The receipt: what the registry has after the push.
     pub receipt: Receipt,
@@ -31,7 +31,7 @@ pub struct Pushed {
 pub struct Replaced {
     /// The name of the item in the lock.
     pub name: String,
-    /// The digest of the lock.
+    /// The digest in the lock.
     pub from: Digest,
     /// The digest of the trimmed index.
     pub to: Digest,
@@ -44,6 +44,6 @@ pub struct Moved {
     pub at: String,
     /// The digest that it pointed to.
     pub from: Digest,
-    /// The digest of the lock.
+    /// The digest in the lock.
     pub to: Digest,
 }

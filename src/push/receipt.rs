@@ -21,7 +21,7 @@ pub struct Receipt {
     /// The serial number of the last bundle of each series that was accepted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub series: BTreeMap<String, u64>,
-    /// What `push --prune` removed.
+    /// The manifests that `push --prune` deleted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pruned: Vec<PrunedManifest>,
 }

@@ -293,7 +293,7 @@ impl<'a> PushRun<'a> {
     ) -> Vec<usize> {
         let invalid = |side, message: &str| TransferError::new(side, ErrorKind::Invalid, message);
         for problem in &problems {
-            // blobs that a delta omits and nobody has are a problem of the bundle
+            // blobs that a delta omits and no source has are a problem of the bundle
             let side = if problem.kind == ProblemKind::Content {
                 TransferSide::Source
             } else {

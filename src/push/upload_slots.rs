@@ -153,7 +153,7 @@ fn dispatch(queue: &Arc<UploadQueue>) {
                 return;
             };
             let Some(waiting) = state.next(priority, queue) else {
-                // nobody waits, or the hosts of all who wait have reached their limit
+                // no upload waits, or the hosts of all waiting uploads have reached their limit
                 state.free.push(priority);
                 return;
             };
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cancelled_upload_is_skipped_and_every_slot_comes_back() {
+    async fn a_cancelled_upload_is_skipped_and_every_slot_is_released() {
         let slots = UploadSlots::new(2);
         let (first, second) = (slots.acquire(1, &HERE).await, slots.acquire(1, &HERE).await);
         let mut waiting: Vec<_> = [3, 9, 3, 5]

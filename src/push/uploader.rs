@@ -157,7 +157,7 @@ impl Uploader {
     pub(super) fn take_blob_locations(&self) -> BTreeMap<Digest, String> {
         let mut sure = BTreeMap::new();
         for (digest, locations) in locked(&self.locations).drain() {
-            // all deliveries have ended, so nobody holds the lock
+            // all deliveries have ended, so the lock is free
             let Ok(locations) = locations.try_lock() else {
                 continue;
             };

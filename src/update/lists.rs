@@ -10,7 +10,7 @@ use landfall_model::report::EntryKind;
 
 impl UpdateRun<'_> {
     /// Replaces each list whose source has other content. A new list that makes the manifests
-    /// invalid is not taken.
+    /// invalid is rejected.
     pub(super) async fn replace_lists(&mut self) -> Result<(), LoadManifestError> {
         if !self.has_lists {
             return Ok(());
@@ -33,8 +33,8 @@ impl UpdateRun<'_> {
             if old == text {
                 continue;
             }
-            // The manifests are loaded with the new list before it is taken, so a list that cannot
-            // be parsed, or contradicts a manifest, leaves the old one in place.
+            // The manifests are loaded with the new list before it is accepted, so a list that
+            // cannot be parsed, or contradicts a manifest, does not replace the old one.
             let mut edited = self.outcome.edited.clone();
             edited.insert(source.path, text.clone());
             match self.load(&edited) {

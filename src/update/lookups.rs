@@ -47,8 +47,8 @@ pub(super) fn requested_items(manifest: &MergedManifest) -> Vec<RequestedItem> {
         .collect()
 }
 
-/// The sets of packages whose request differs between `before` and `after`. Their packages are
-/// chosen anew, and only the solver can tell whether that is possible.
+/// The sets of packages whose request differs between `before` and `after`. Their packages must be
+/// selected again, and only the solver can determine whether that is possible.
 pub(super) fn changed_package_sets(
     before: &MergedManifest,
     after: &MergedManifest,

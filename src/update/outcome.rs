@@ -77,7 +77,7 @@ pub(crate) struct UpdateOutcome {
     /// One report item for each look-up that failed.
     pub(crate) failed: Vec<ReportItem>,
     /// The digest of each manifest and list when the update read it. A file that differs when the
-    /// results are written was edited by somebody else, and is left unchanged.
+    /// results are written was edited meanwhile, and is left unchanged.
     pub(crate) before: BTreeMap<PathBuf, Digest>,
     /// The new texts of the files that change.
     pub(crate) edited: FileOverrides,

@@ -49,7 +49,7 @@ pub(crate) async fn update(
 }
 
 /// The digest of a file on disk. A file that cannot be read counts as empty; the manifest loader
-/// has read it a moment ago, so this happens only if somebody removes it meanwhile.
+/// has read it a moment ago, so this happens only if it is removed meanwhile.
 fn digest_of(path: &Path) -> Digest {
     Digest::sha256(&std::fs::read(path).unwrap_or_default())
 }

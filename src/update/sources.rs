@@ -97,7 +97,7 @@ pub(super) fn written_like(current: &str, version: &str) -> String {
         (false, Some(bare)) if begins_with_digit(current) && begins_with_digit(bare) => {
             bare.to_owned()
         }
-        // for other forms, such as `go1.2`, a `v` says nothing
+        // for other forms, such as `go1.2`, a `v` has no such meaning
         _ => version.to_owned(),
     }
 }

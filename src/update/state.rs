@@ -19,7 +19,7 @@ pub(crate) struct UpdateRequest<'a> {
     pub(crate) paths: &'a [PathBuf],
     /// The platforms of plain lists.
     pub(crate) platforms: &'a [Platform],
-    /// The current lock.
+    /// The lock before the update, if there is one.
     pub(crate) old: Option<&'a Lock>,
     /// Only items and versions with these names may move. Empty for all.
     pub(crate) only: &'a [NamePattern],

@@ -59,7 +59,7 @@ impl UpdateRun<'_> {
                 }
                 moves.push(moved);
             }
-            // What could not move alone may move with the others that could not, now that some
+            // Versions that could not move separately may move together, now that others have
             // moved. If none moved, this would be the attempt that failed above.
             if stuck.len() < entry.len() && self.move_together(&stuck).await {
                 moves.retain(|moved| !stuck.iter().any(|(slot, _)| slot.at == moved.at));
@@ -166,7 +166,7 @@ impl UpdateRun<'_> {
             if tried == limit {
                 let left = candidates.len() - tried;
                 let why =
-                    format!("not tried, as the {limit} newest cannot be taken ({left} are left)");
+                    format!("not tried, as the {limit} newest cannot be used ({left} remain)");
                 moved.held.push(HeldVersion {
                     version: candidate.version.clone(),
                     why,

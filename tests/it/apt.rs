@@ -2,7 +2,7 @@
 //! and from there to apt.
 
 use crate::support::apt::{Apt, AptUpstream, Deb, deb, files};
-use crate::support::charts::{Signer, told};
+use crate::support::charts::{Signer, failure_reasons};
 use crate::support::http::request;
 use crate::support::peers::own_registry;
 use crate::support::{landfall_serve, run};
@@ -281,7 +281,7 @@ fn refused(up: &AptUpstream, what: &str, spoil: impl FnOnce(&std::path::Path)) -
     copy(&kept, &root);
     let lock = fs::read_to_string(up.place.path("hostile.lock")).unwrap_or_default();
     assert!(!lock.contains("packages:"), "{what}: {lock}");
-    told(&report)
+    failure_reasons(&report)
 }
 
 #[test]
@@ -414,7 +414,7 @@ fn hostile_repositories_are_refused_and_leave_nothing_in_the_store() {
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&path, bytes).unwrap();
     let pulled = up.place.json(1, &["pull"]);
-    let why = told(&pulled);
+    let why = failure_reasons(&pulled);
     assert!(
         why.contains("/pool/stable/tool_3_amd64.deb: source: ")
             && why.contains("`landfall lock --refresh`"),
@@ -562,7 +562,7 @@ fn doctor_simulates_the_installation_on_a_node() {
             ("libapp2", "1.1", "Multi-Arch: same\n"),
         ]),
     );
-    let told = place.json(
+    let printed = place.json(
         0,
         &[
             "doctor",
@@ -573,7 +573,7 @@ fn doctor_simulates_the_installation_on_a_node() {
             "landfall.lock",
         ],
     );
-    let names: Vec<&str> = told["items"]
+    let names: Vec<&str> = printed["items"]
         .as_array()
         .unwrap()
         .iter()
@@ -581,16 +581,16 @@ fn doctor_simulates_the_installation_on_a_node() {
         .collect();
     assert!(
         names.contains(&"libapp2 1:1.2+b1") && names.contains(&"app 1.0-1"),
-        "{told}"
+        "{printed}"
     );
     assert!(
         !names.iter().any(|name| name.starts_with("tool ")),
-        "{told}"
+        "{printed}"
     );
     assert_eq!(
-        told["replaced"],
+        printed["replaced"],
         serde_json::json!(["libapp2 1.1 → 1:1.2+b1"]),
-        "{told}"
+        "{printed}"
     );
     // a node on which apt selects a package that is not mirrored, since it has another provider
     place.write(
@@ -626,7 +626,7 @@ fn doctor_simulates_the_installation_on_a_node() {
     );
     place.ok(&["pull", "--lock", "small.lock"]);
     place.write("bare", status(&[("base-files", "12", "")]));
-    let told = place.json(
+    let printed = place.json(
         4,
         &[
             "doctor",
@@ -637,17 +637,17 @@ fn doctor_simulates_the_installation_on_a_node() {
             "small.lock",
         ],
     );
-    let missing: Vec<&str> = told["items"]
+    let missing: Vec<&str> = printed["items"]
         .as_array()
         .unwrap()
         .iter()
         .filter(|item| item["status"] == "missing")
         .map(|item| item["name"].as_str().unwrap())
         .collect();
-    assert_eq!(missing.len(), 4, "{told}");
+    assert_eq!(missing.len(), 4, "{printed}");
     assert!(
         missing.contains(&"libapp2 1:1.2+b1") && missing.contains(&"tool 3"),
-        "{told}"
+        "{printed}"
     );
 }
 
@@ -682,14 +682,14 @@ fn a_package_is_not_mistaken_for_one_of_another_architecture() {
     assert_eq!(up.locked(), ["app 1", "game 1", "libx 1"]);
     place.ok(&["pull"]);
     place.write("bare", status("dpkg", "amd64") + "\n");
-    let told = place.json(4, &["doctor", "packages", "--status", "bare"]);
-    let missing = told["items"]
+    let printed = place.json(4, &["doctor", "packages", "--status", "bare"]);
+    let missing = printed["items"]
         .as_array()
         .unwrap()
         .iter()
         .filter(|item| item["status"] == "missing");
     let missing: Vec<&str> = missing.map(|item| item["name"].as_str().unwrap()).collect();
-    assert_eq!(missing, ["libx:i386 1"], "{told}");
+    assert_eq!(missing, ["libx:i386 1"], "{printed}");
 }
 
 /// The index targets that apt-file, command-not-found and appstream configure.
@@ -778,8 +778,8 @@ fn optional_indexes_are_locked_by_the_names_of_apt_targets() {
     up.lock(0, &[]);
     assert_eq!(indexes(), "i18n/Translation-en.xz");
     let server = offered("b1");
-    let (is_good, _, told) = update("apt-without", &source(&server.address));
-    assert!(!is_good && told.contains("404"), "{told}");
+    let (is_good, _, printed) = update("apt-without", &source(&server.address));
+    assert!(!is_good && printed.contains("404"), "{printed}");
     // the rendered sources prevent the requests
     let rendered = |out: &str, server: &str| {
         let url = format!("url=http://{server}/apt");
@@ -802,10 +802,10 @@ fn optional_indexes_are_locked_by_the_names_of_apt_targets() {
             .filter(|line| !line.starts_with("Signed-By: "));
         lines.map(|line| format!("{line}\n")).collect::<String>() + &key
     };
-    let (is_good, lists, told) = update("apt-rendered", &rendered("r1", &server.address));
+    let (is_good, lists, printed) = update("apt-rendered", &rendered("r1", &server.address));
     assert!(
         is_good && lists.contains("Packages") && !lists.contains("Contents"),
-        "{lists} {told}"
+        "{lists} {printed}"
     );
 
     // requested indexes are mirrored, and a lock without them is outdated
@@ -825,8 +825,8 @@ fn optional_indexes_are_locked_by_the_names_of_apt_targets() {
         sources[1]
     );
     for (at, source) in sources.iter().enumerate() {
-        let (is_good, lists, told) = update(&format!("apt-with-{at}"), source);
-        assert!(is_good, "{told}");
+        let (is_good, lists, printed) = update(&format!("apt-with-{at}"), source);
+        assert!(is_good, "{printed}");
         for name in [
             "Contents-amd64",
             "Translation-de",
@@ -838,15 +838,15 @@ fn optional_indexes_are_locked_by_the_names_of_apt_targets() {
     }
 
     wants(", targets: [dep11]");
-    let told = up.lock(2, &[]).to_string();
+    let printed = up.lock(2, &[]).to_string();
     assert!(
-        told.contains("`dep11` is not a target of apt") && told.contains("Contents-deb"),
-        "{told}"
+        printed.contains("`dep11` is not a target of apt") && printed.contains("Contents-deb"),
+        "{printed}"
     );
     wants(", targets: [CNF], index: trimmed");
-    let told = up.lock(2, &[]).to_string();
+    let printed = up.lock(2, &[]).to_string();
     assert!(
-        told.contains("contains only packages and descriptions"),
-        "{told}"
+        printed.contains("contains only packages and descriptions"),
+        "{printed}"
     );
 }

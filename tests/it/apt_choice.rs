@@ -67,7 +67,7 @@ fn earlier_requests_decide_between_alternatives_of_later_ones() {
         "bare",
         "Package: dpkg\nStatus: install ok installed\nVersion: 1\nArchitecture: amd64\n\n",
     );
-    let told = place.json(
+    let printed = place.json(
         0,
         &[
             "doctor",
@@ -79,9 +79,9 @@ fn earlier_requests_decide_between_alternatives_of_later_ones() {
         ],
     );
     assert_eq!(
-        told["items"].as_array().unwrap().len(),
+        printed["items"].as_array().unwrap().len(),
         lxc_first.len(),
-        "{told}"
+        "{printed}"
     );
 
     // entries with one name in several files request in the order of the files
@@ -217,9 +217,9 @@ fn a_flat_repository_has_the_name_of_apt_sources() {
         assert!(!up.place.read("landfall.lock").contains("./"), "{suite}");
     }
     wants("/flat", ".");
-    let told = up.lock(2, &[]).to_string();
+    let printed = up.lock(2, &[]).to_string();
     assert!(
-        told.contains("`.` is not a suite") && told.contains("`/` for the URL itself"),
-        "{told}"
+        printed.contains("`.` is not a suite") && printed.contains("`/` for the URL itself"),
+        "{printed}"
     );
 }

@@ -1,7 +1,7 @@
 //! apt metadata that its repository replaces: before a pull, and while it is read.
 
 use crate::support::apt::{AptUpstream, deb};
-use crate::support::charts::told;
+use crate::support::charts::failure_reasons;
 use crate::support::run;
 use crate::support::test_proxy::{ProxyAction, TestProxy};
 use std::process::Command;
@@ -43,7 +43,7 @@ fn replaced_metadata_is_read_from_the_store_that_locked_it() {
     // only the release is signed again
     up.suite("stable", "Date: Sun, 15 Nov 2026 00:00:00 UTC\n");
     let refused = place.json(1, &["pull", "--store", "other"]);
-    let why = told(&refused);
+    let why = failure_reasons(&refused);
     assert!(
         why.contains("/dists/stable/InRelease: source: ")
             && why.contains("pull with the store that locked it (`--store DIR`, or a copy of it)")
@@ -127,7 +127,7 @@ fn replaced_metadata_is_fetched_from_the_snapshot() {
     );
     // content that neither has is reported for both
     run(Command::new("rm").arg(place.path("up/kept/pool/stable/app_1_amd64.deb")));
-    let why = told(&place.json(1, &["pull", "--store", "third"]));
+    let why = failure_reasons(&place.json(1, &["pull", "--store", "third"]));
     assert!(
         why.contains("/r/pool/stable/app_1_amd64.deb: source: "),
         "{why}"
@@ -191,7 +191,10 @@ fn a_mirror_that_changes_during_a_read_is_read_again() {
     // a permanently inconsistent mirror is not read forever
     let middle = first(&["/InRelease"], 100);
     let (report, _) = lock(&middle, 1, "stays");
-    assert!(told(&report).contains("Packages.xz: "), "{report}");
+    assert!(
+        failure_reasons(&report).contains("Packages.xz: "),
+        "{report}"
+    );
     assert_eq!(middle.count("GET", "/InRelease"), 2);
     // a detached signature that appears after the release
     std::fs::remove_file(place.path("up/r/dists/stable/InRelease")).unwrap();
@@ -216,7 +219,8 @@ fn a_mirror_that_changes_during_a_read_is_read_again() {
     std::fs::remove_file(place.path("up/r/dists/stable/Release.gpg")).unwrap();
     let (report, _) = lock(&first(&["/Release"], 0), 1, "unsigned");
     assert!(
-        told(&report).contains("it is not signed: it has a Release, but neither InRelease nor"),
+        failure_reasons(&report)
+            .contains("it is not signed: it has a Release, but neither InRelease nor"),
         "{report}"
     );
 }
@@ -248,7 +252,7 @@ fn a_failing_entry_keeps_its_pin_although_its_manifest_text_changed() {
         entry("b", "key.asc", "tool")
     );
     place.write("m.yaml", changed);
-    let why = told(&up.lock(3, &[]));
+    let why = failure_reasons(&up.lock(3, &[]));
     assert!(
         why.contains(
             "no source has gone; the lock has it for an earlier text of its entry; the old pin is \

@@ -58,7 +58,7 @@ pub fn place() -> Place {
 
 /// `position reference why` of every finding with this word, without the file name if it is
 /// `f.yaml`.
-fn told(report: &Value, list: &str) -> Vec<String> {
+fn finding_lines(report: &Value, list: &str) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let line = |one: &Value| {
         let file = text(&one["file"]);
@@ -90,7 +90,7 @@ fn audit(exit: i32, text: &str) -> Value {
 }
 
 fn missing(text: &str) -> Vec<String> {
-    told(&audit(4, text), "missing")
+    finding_lines(&audit(4, text), "missing")
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn documents_inside_documents() {
         ]
     );
     assert_eq!(
-        told(&report, "missing")[0],
+        finding_lines(&report, "missing")[0],
         "5:14 quay.io/x/a:1 | not in the lock"
     );
     // to any depth that is honest
@@ -163,7 +163,10 @@ fn documents_inside_documents() {
                 .collect::<String>()
         )
     });
-    assert_eq!(told(&audit(0, &deep), "missing"), Vec::<String>::new());
+    assert_eq!(
+        finding_lines(&audit(0, &deep), "missing"),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
@@ -173,7 +176,7 @@ fn literals_in_template_calls() {
     let report = audit(4, text);
     let new = "not in the lock";
     assert_eq!(
-        told(&report, "missing"),
+        finding_lines(&report, "missing"),
         [
             format!("1:19 quay.io/x/a:1 | {new}"),
             format!("2:14 quay.io/x/b:1 | {new}"),
@@ -181,10 +184,10 @@ fn literals_in_template_calls() {
         ]
     );
     assert_eq!(
-        told(&report, "held"),
+        finding_lines(&report, "held"),
         ["6:19 docker.io/library/nginx:1.27 | docker.io/library/nginx:1.27"]
     );
-    assert_eq!(told(&report, "undecided").len(), 1, "{report}");
+    assert_eq!(finding_lines(&report, "undecided").len(), 1, "{report}");
 }
 
 #[test]
@@ -212,7 +215,7 @@ data:
     docker pull quay.io/x/script:1
 ";
     let report = audit(4, text);
-    let missing = told(&report, "missing");
+    let missing = finding_lines(&report, "missing");
     let new = "not in the lock";
     assert_eq!(
         missing,
@@ -229,7 +232,7 @@ data:
             format!("17:24 reg.test/x/pause:3.8 | {new}"),
         ]
     );
-    let undecided = told(&report, "undecided");
+    let undecided = finding_lines(&report, "undecided");
     assert!(
         undecided[0].starts_with("13:14 {{ .y }} |"),
         "{undecided:?}"
@@ -295,7 +298,10 @@ words: [nginx, redis, 'a:b', quay.io/a/b]
 ";
     let report = audit(0, quiet);
     assert_eq!(
-        (told(&report, "missing"), told(&report, "undecided")),
+        (
+            finding_lines(&report, "missing"),
+            finding_lines(&report, "undecided")
+        ),
         (vec![], vec![])
     );
 }
@@ -310,7 +316,7 @@ fn destination_names_are_mapped_back() {
         digest(IMAGES[1])
     );
     let report = audit(4, &text);
-    let held = told(&report, "held");
+    let held = finding_lines(&report, "held");
     let items: Vec<&str> = held
         .iter()
         .map(|line| line.split(" | ").nth(1).unwrap())
@@ -335,13 +341,13 @@ fn missing_references_and_placeholders_are_distinguished() {
          - image: ${REGISTRY}/x:1\n- image: '{{ .Values.image }}'\n- image: Not An Image\nx: {image: word}\n",
     );
     assert_eq!(
-        told(&report, "missing"),
+        finding_lines(&report, "missing"),
         [
             "3:10 quay.io/gone/b:v1 | the manifest accepts until 2020-01-31 that it is missing: removed",
             "4:10 quay.io/gone/c:v1 | the lock could not resolve it: 404",
         ]
     );
-    let undecided = told(&report, "undecided");
+    let undecided = finding_lines(&report, "undecided");
     assert_eq!(undecided.len(), 5, "{undecided:?}");
     assert_eq!(
         undecided[0],
@@ -368,9 +374,9 @@ script: |
 ";
     let report = audit(4, text);
     let kubelet = "https://dl.k8s.io/release/v1.33.4/bin/linux/amd64/kubelet";
-    assert_eq!(told(&report, "held").len(), 3);
+    assert_eq!(finding_lines(&report, "held").len(), 3);
     assert_eq!(
-        told(&report, "missing"),
+        finding_lines(&report, "missing"),
         [
             format!(
                 "4:11 https://dl.k8s.io/release/v1.34.0/bin/linux/amd64/kubelet | the lock has {kubelet}"
@@ -381,7 +387,7 @@ script: |
     );
     assert_eq!(report["missing"][1]["url"], "https://example.com/tool");
     let head = "5:11 https://dl.k8s.io/release/ | the rest of this URL is a placeholder; 1 locked URLs have this beginning";
-    assert_eq!(told(&report, "undecided"), [head]);
+    assert_eq!(finding_lines(&report, "undecided"), [head]);
 }
 
 #[test]
@@ -407,7 +413,7 @@ fn dockerfiles_compose_templates_and_lists() {
     );
     let report = place.json(4, &["audit", "t", "images.txt"]);
     assert_eq!(
-        told(&report, "missing"),
+        finding_lines(&report, "missing"),
         [
             "t/Dockerfile:5:13 quay.io/x/tools:1 | not in the lock",
             "t/Dockerfile:6:28 quay.io/x/mount:1 | not in the lock",
@@ -417,8 +423,8 @@ fn dockerfiles_compose_templates_and_lists() {
             "images.txt:3:1 quay.io/x/list:1 | not in the lock",
         ]
     );
-    assert_eq!(told(&report, "undecided").len(), 2);
-    assert_eq!(told(&report, "held").len(), 2);
+    assert_eq!(finding_lines(&report, "undecided").len(), 2);
+    assert_eq!(finding_lines(&report, "held").len(), 2);
 }
 
 /// The output of `landfall ARGS` for `input` on stdin.
@@ -538,7 +544,7 @@ fn charts_are_read_as_charts() {
         "image:\n  repository: quay.io/prometheus/node-exporter\n  tag: v0\n",
     );
     let report = place.json(0, &["audit", "c"]);
-    let held = told(&report, "held");
+    let held = finding_lines(&report, "held");
     assert_eq!(
         held,
         [
@@ -605,10 +611,10 @@ fn missing_references_can_be_locked_and_are_then_held() {
         &[&["audit", "d.yaml", "--lock", "more.lock"][..], &site].concat(),
     );
     assert_eq!(
-        told(&report, "held"),
+        finding_lines(&report, "held"),
         ["d.yaml:2:10 quay.test/q/app:v1 | quay.test/q/app:v1"]
     );
-    assert_eq!(told(&report, "missing").len(), 1);
+    assert_eq!(finding_lines(&report, "missing").len(), 1);
 
     // the registry is asked too: at first it has nothing, then all, then a tag that moved and a
     // lost child

@@ -15,7 +15,7 @@ fn sources(place: &Place, path: &str) -> String {
     )
 }
 
-fn said(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
 }
 
@@ -55,8 +55,11 @@ fn apt_installs_the_pinned_version_and_sees_only_mirrored_packages() {
     // without the preferences, apt selects the newest version of the index, which is not mirrored
     let plain = Apt::new(place, "plain", &written, "");
     run(&mut plain.get(place, &["update"]));
-    let told = said(&get(&plain, &install));
-    assert!(told.contains("app_2.0") || told.contains("404"), "{told}");
+    let message = printed(&get(&plain, &install));
+    assert!(
+        message.contains("app_2.0") || message.contains("404"),
+        "{message}"
+    );
 
     let preferences = "etc/apt/preferences.d/landfall.pref";
     let prefer = |apt: &Apt, from: &str| {
@@ -74,8 +77,8 @@ fn apt_installs_the_pinned_version_and_sees_only_mirrored_packages() {
         ["app 1:1.0+b1~x", "lib 1"]
     );
     run(&mut apt.get(place, &install));
-    let told = said(&get(&apt, &["install", "--simulate", "other"]));
-    assert!(told.contains("no installation candidate"), "{told}");
+    let message = printed(&get(&apt, &["install", "--simulate", "other"]));
+    assert!(message.contains("no installation candidate"), "{message}");
 
     // a newer installed version is kept, and an older one is upgraded to the mirrored version
     let status = |version: &str| {
@@ -184,13 +187,13 @@ fn dnf_installs_the_pinned_version_and_sees_only_mirrored_packages() {
         &["app"],
     );
     assert!(
-        !without.status.success() && said(&without).contains("404"),
+        !without.status.success() && printed(&without).contains("404"),
         "{}",
-        said(&without)
+        printed(&without)
     );
 
     let with = ask("carried", &text, &["app"]);
-    assert!(with.status.success(), "{}", said(&with));
+    assert!(with.status.success(), "{}", printed(&with));
     assert_eq!(
         fs::read_to_string(place.path("carried/root/usr/share/app/app")).unwrap(),
         "app 1\n"
@@ -201,8 +204,8 @@ fn dnf_installs_the_pinned_version_and_sees_only_mirrored_packages() {
     );
     let other = ask("other", &text, &["other"]);
     assert!(
-        !other.status.success() && !said(&other).contains("404"),
+        !other.status.success() && !printed(&other).contains("404"),
         "{}",
-        said(&other)
+        printed(&other)
     );
 }

@@ -209,15 +209,15 @@ fn the_documented_commands_work_for_every_shipped_manifest() {
         let commands = documented(&system, &down.address);
         assert!((6..10).contains(&commands.len()), "{commands:?}");
         let (init, rest) = commands.split_first().unwrap();
-        let told = place.ok(&init.iter().map(String::as_str).collect::<Vec<_>>());
+        let printed = place.ok(&init.iter().map(String::as_str).collect::<Vec<_>>());
         assert!(
-            told.ends_with(&format!("next: landfall lock -f {name}\n")),
-            "{told}"
+            printed.ends_with(&format!("next: landfall lock -f {name}\n")),
+            "{printed}"
         );
         for edit in system["edit"].as_array().unwrap() {
             assert!(
-                told.contains(&format!("edit {}\n", edit.as_str().unwrap())),
-                "{told}"
+                printed.contains(&format!("edit {}\n", edit.as_str().unwrap())),
+                "{printed}"
             );
         }
         for file in manifests(&system, &place.path(name)) {
@@ -253,13 +253,13 @@ fn the_documented_commands_work_for_every_shipped_manifest() {
                 command.join(" ")
             );
             if matches!(&*command[0], "lock" | "pull" | "push") {
-                let told: Value = serde_json::from_str(&out).unwrap();
+                let printed: Value = serde_json::from_str(&out).unwrap();
                 let items = wanted.requests.images.len()
                     + wanted.requests.files.len()
                     + wanted.requests.charts.len()
                     + wanted.requests.packages.len();
                 // content that `lock` downloaded is there when `pull` begins
-                let count = |status: &str| told["totals"][status].as_u64().unwrap();
+                let count = |status: &str| printed["totals"][status].as_u64().unwrap();
                 let good = count("done") + count("present");
                 assert_eq!(good, items as u64, "{name}: {}", command[0]);
             }
@@ -271,7 +271,7 @@ fn the_documented_commands_work_for_every_shipped_manifest() {
 
         let site = format!("{name}/site.yaml");
         let egress = place.json(0, &["egress", "--site", &site]);
-        let told: BTreeSet<&str> = egress["egress"]["hosts"]
+        let printed: BTreeSet<&str> = egress["egress"]["hosts"]
             .as_array()
             .unwrap()
             .iter()
@@ -279,12 +279,12 @@ fn the_documented_commands_work_for_every_shipped_manifest() {
             .collect();
         for endpoint in &wanted.endpoints {
             assert!(
-                told.contains(endpoint.host.as_str()),
-                "{name}: {} of {told:?}",
+                printed.contains(endpoint.host.as_str()),
+                "{name}: {} of {printed:?}",
                 endpoint.host
             );
         }
-        assert!(told.len() >= hosts(&wanted).len(), "{name}: {told:?}");
+        assert!(printed.len() >= hosts(&wanted).len(), "{name}: {printed:?}");
     }
 }
 
@@ -535,10 +535,10 @@ fn init_writes_the_address_and_keeps_existing_files() {
         .args(["init", "--from", "k3s", "-o", "k"])
         .assert()
         .code(2);
-    let told = String::from_utf8_lossy(&again.get_output().stderr).into_owned();
+    let printed = String::from_utf8_lossy(&again.get_output().stderr).into_owned();
     assert!(
-        told.contains("k/site.yaml already exists") && !place.path("k/k3s.yaml").exists(),
-        "{told}"
+        printed.contains("k/site.yaml already exists") && !place.path("k/k3s.yaml").exists(),
+        "{printed}"
     );
     let shown = place.ok(&["init", "--from", "rke2", "-o", "r", "--dry-run"]);
     assert!(shown.contains("--- r/rke2.yaml\n") && !place.path("r").exists());

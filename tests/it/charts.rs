@@ -1,7 +1,7 @@
 //! Charts: from registries and HTTP repositories to a lock, a bundle, a registry and a repository
 //! again.
 
-use crate::support::charts::{Chart, HELM_CONFIG, Signer, Upstream, told};
+use crate::support::charts::{Chart, HELM_CONFIG, Signer, Upstream, failure_reasons};
 use crate::support::http::{ACCEPT, request};
 use crate::support::peers::own_registry;
 use crate::support::{landfall_serve, need};
@@ -184,18 +184,18 @@ fn a_hostile_repository_is_refused_and_a_changed_archive_is_reported() {
         up.repository(std::slice::from_ref(&app));
         index(from, to);
         let report = up.lock(1, &[]);
-        assert!(told(&report).contains(why), "{to}: {report}");
+        assert!(failure_reasons(&report).contains(why), "{to}: {report}");
     }
     // an archive that differs from the index, and one that claims another version
     up.repository(std::slice::from_ref(&app));
     let other = Chart::new("app", "9.9.9", "", &[]);
     up.place.write("up/charts/app-1.0.0.tgz", &other.archive);
-    assert!(told(&up.lock(1, &[])).contains("names another digest"));
+    assert!(failure_reasons(&up.lock(1, &[])).contains("names another digest"));
     up.repository(&[Chart {
         version: "1.0.0".into(),
         ..other.clone()
     }]);
-    assert!(told(&up.lock(1, &[])).contains("says that it is app 9.9.9"));
+    assert!(failure_reasons(&up.lock(1, &[])).contains("says that it is app 9.9.9"));
 
     up.repository(std::slice::from_ref(&app));
     up.lock(0, &[]);
@@ -236,7 +236,7 @@ fn provenance_is_checked_with_the_key_that_the_manifest_names() {
     demand("keys/other.gpg");
     let report = up.lock(1, &[]);
     assert_eq!(
-        told(&report)
+        failure_reasons(&report)
             .matches("another key made it, or the text was changed")
             .count(),
         2,
@@ -251,7 +251,7 @@ fn provenance_is_checked_with_the_key_that_the_manifest_names() {
 
     // a key that is required later causes a request
     demand("keys/other.gpg");
-    assert!(told(&up.lock(1, &[])).contains("another key made it"));
+    assert!(failure_reasons(&up.lock(1, &[])).contains("another key made it"));
 
     std::fs::remove_file(place.path("landfall.lock")).unwrap();
     demand("keys/maker.asc");
@@ -262,7 +262,9 @@ fn provenance_is_checked_with_the_key_that_the_manifest_names() {
     publish(&changed);
     let report = up.lock(1, &[]);
     assert_eq!(
-        told(&report).matches("signed for another archive").count(),
+        failure_reasons(&report)
+            .matches("signed for another archive")
+            .count(),
         2,
         "{report}"
     );
@@ -272,7 +274,7 @@ fn provenance_is_checked_with_the_key_that_the_manifest_names() {
     });
     std::fs::remove_file(place.path("up/charts/app-1.0.0.tgz.prov")).unwrap();
     assert_eq!(
-        told(&up.lock(1, &[]))
+        failure_reasons(&up.lock(1, &[]))
             .matches("the chart has no provenance")
             .count(),
         2
@@ -337,7 +339,7 @@ fn dependencies_that_the_archive_lacks_are_locked_too() {
     );
     let report = up.lock(1, &[]);
     assert!(
-        told(&report).contains("its dependency gone 1.x of '@mine'"),
+        failure_reasons(&report).contains("its dependency gone 1.x of '@mine'"),
         "{report}"
     );
 }
@@ -357,7 +359,7 @@ fn images_of_a_chart_are_locked_with_their_origin() {
     ] {
         up.image(repository, tag);
     }
-    let said = format!(
+    let printed = format!(
         "annotations:\n  artifacthub.io/images: |\n    - name: said\n      image: {registry}/x/said:v1\n"
     );
     let dependencies = "dependencies:\n- {name: sub, version: 1.0.0, condition: sub.enabled}\n- {name: off, version: 1.0.0, condition: off.enabled}\n";
@@ -392,7 +394,7 @@ fn images_of_a_chart_are_locked_with_their_origin() {
     up.repository(&[Chart::new(
         "app",
         "1.0.0",
-        &format!("{said}{dependencies}"),
+        &format!("{printed}{dependencies}"),
         &files,
     )]);
     let mine = format!("extra: {{image: {{repository: \"{registry}/x/on\", tag: \"6\"}}}}\n");

@@ -1,6 +1,6 @@
 //! Charts from unusual sources and with accounts, and charts in the verbs for all kinds of items.
 
-use crate::support::charts::{Chart, Upstream, repository, told};
+use crate::support::charts::{Chart, Upstream, failure_reasons, repository};
 use crate::support::http::request;
 use crate::support::landfall_serve;
 use crate::support::peers::own_registry;
@@ -120,7 +120,7 @@ fn credentials_of_a_chart_repository_are_sent_to_no_other_host() {
         {"repo": format!("http://{at}/far"), "name": "more", "version": "2.0.0"}]);
     up.manifest(&charts, "");
     let refused = up.lock(1, &["--plain-http", at]);
-    assert!(told(&refused).contains("401"), "{refused}");
+    assert!(failure_reasons(&refused).contains("401"), "{refused}");
     up.lock(1, &["--site", "secure.yaml"]);
     let before = guarded.requests();
     assert!(
@@ -212,8 +212,11 @@ fn diff_reports_a_newer_chart_and_gc_removes_the_old_one() {
         changes.iter().all(|change| change["kind"] == "chart"),
         "{report}"
     );
-    let told = place.ok(&["diff", "old.lock", "new.lock"]);
-    assert!(told.contains("1.0.0") && told.contains("1.1.0"), "{told}");
+    let printed = place.ok(&["diff", "old.lock", "new.lock"]);
+    assert!(
+        printed.contains("1.0.0") && printed.contains("1.1.0"),
+        "{printed}"
+    );
     assert!(report.to_string().contains(&name(&new)), "{report}");
 
     let swept = place.json(0, &["gc", "--lock", "new.lock"]);

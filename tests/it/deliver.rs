@@ -18,7 +18,6 @@ pub(crate) struct Stored {
     place: Place,
     upstream: Server,
     images: Images,
-    /// The images' descriptors.
     list: Vec<Value>,
 }
 
@@ -338,7 +337,7 @@ fn a_quota_refusal_is_final_for_its_project() {
             .contains("has no room for more"),
         "{report:#}"
     );
-    // uploads in progress fail by themselves; no request is sent after that
+    // uploads in progress fail too; no request is sent afterwards
     let refused = items
         .iter()
         .filter(|item| item["reason"].as_str().is_some_and(|r| r.contains("403")));
@@ -386,16 +385,16 @@ fn a_refused_or_cut_upload_continues_in_chunks() {
         ]);
         run.args(["--plain-http", &middle.address]);
         let output = run.output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{told}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{printed}");
         let why = if cut {
             "has twice cut off, at the same position,"
         } else {
             "refuses (413)"
         };
         assert!(
-            told.contains(why) && told.contains("in chunks of 16 MiB"),
-            "{told}"
+            printed.contains(why) && printed.contains("in chunks of 16 MiB"),
+            "{printed}"
         );
         for (at, repository) in ["big/app", "big/other"].into_iter().enumerate() {
             assert_eq!(
@@ -413,7 +412,7 @@ fn a_refused_or_cut_upload_continues_in_chunks() {
         assert_eq!(
             (middle.count("PATCH", ""), large),
             (5, if cut { 2 } else { 1 }),
-            "{told}"
+            "{printed}"
         );
     }
 }

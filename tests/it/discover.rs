@@ -60,7 +60,7 @@ images:
         "{refused}"
     );
 
-    // a stand-in: no helm is needed to build and test landfall
+    // a stand-in, so that building and testing landfall needs no helm
     let helm = place.write("bin/helm", "#!/bin/sh\necho \"$*\" >> \"$HOME/asked\"\nprintf 'containers:\\n- image: quay.io/x/rendered:v2\\n'\n");
     std::fs::set_permissions(&helm, std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:/usr/bin:/bin", place.path("bin").display());
@@ -77,8 +77,8 @@ images:
             String::from_utf8(output.stderr).unwrap(),
         )
     };
-    let (code, text, told) = run(&["discover", "t", "-f", "mine.yaml"]);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, text, printed) = run(&["discover", "t", "-f", "mine.yaml"]);
+    assert_eq!(code, Some(0), "{printed}");
     assert!(
         text.contains("\n  - quay.io/x/rendered:v2  # t/c (rendered):2\n"),
         "{text}"
@@ -99,13 +99,13 @@ images:
         "bin/helm",
         "#!/bin/sh\necho 'Error: no repository' >&2\nexit 1\n",
     );
-    let (code, text, told) = run(&["discover", "t", "--name", "mine"]);
+    let (code, text, printed) = run(&["discover", "t", "--name", "mine"]);
     assert_eq!((code, text.as_str()), (Some(3), statically));
     assert!(
-        told.contains(
+        printed.contains(
             "helm cannot render it, so its default values were read: Error: no repository"
         ),
-        "{told}"
+        "{printed}"
     );
 }
 

@@ -184,7 +184,7 @@ fn hosts_are_predicted_then_observed_by_lock_and_then_by_pull() {
     assert!(!up.place.read("store/.landfall/egress").contains("hush"));
     assert!(
         !up.place.read("landfall.lock").contains(&realm),
-        "a lock names no realm"
+        "a lock does not name token realms"
     );
 }
 
@@ -267,7 +267,7 @@ fn a_probe_follows_redirects_and_continues_after_refusals() {
     assert_eq!(
         found(&report, &up.files.address).1,
         "reached",
-        "a refusal ends one host alone"
+        "a refusal ends the requests to one host"
     );
     let notes = report["egress"]["notes"].to_string();
     assert!(
@@ -317,17 +317,17 @@ fn squid_accepts_the_rules_for_hosts_of_every_kind() {
         .args(["-k", "parse", "-f", "squid.conf"])
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&run.stderr);
-    assert!(run.status.success(), "{told}\n{rules}");
+    let printed = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{printed}\n{rules}");
     for word in ["FATAL", "ERROR", "WARNING"] {
-        assert!(!told.contains(word), "{told}\n{rules}");
+        assert!(!printed.contains(word), "{printed}\n{rules}");
     }
-    let read = told
+    let read = printed
         .lines()
         .filter(|line| line.contains("Processing: "))
         .count();
     let written = rules.lines().filter(|line| !line.starts_with('#')).count();
-    assert_eq!(read, written + 4, "{told}\n{rules}");
+    assert_eq!(read, written + 4, "{printed}\n{rules}");
 }
 
 /// A file host that is an endpoint of some machines keeps their roles, in addition to that of

@@ -378,7 +378,7 @@ fn the_table_of_exit_codes_holds_for_each_verb() {
 fn a_refusal_to_pack_is_distinguished_from_a_partial_bundle() {
     let rig = Rig::new();
     rig.set_faults([Fault::always(RequestKind::Manifest, FaultKind::Status(404)).at("team/tool")]);
-    let said = |args: &str| {
+    let printed = |args: &str| {
         let output = rig
             .place
             .landfall()
@@ -387,20 +387,20 @@ fn a_refusal_to_pack_is_distinguished_from_a_partial_bundle() {
             .code(3)
             .get_output()
             .clone();
-        let said =
+        let printed =
             [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-        said.concat()
+        printed.concat()
     };
-    said(&format!(
+    printed(&format!(
         "pull --store s-part --plain-http {}",
         rig.up.address
     ));
-    let refused = said("pack -o b --store s-part");
+    let refused = printed("pack -o b --store s-part");
     assert!(
         refused.starts_with("landfall: refused: 1 item would be missing from the bundle"),
         "{refused}"
     );
-    let packed = said("pack -o b --store s-part --allow-partial");
+    let packed = printed("pack -o b --store s-part --allow-partial");
     assert!(
         packed.starts_with("packed ") && packed.contains("the bundle is partial"),
         "{packed}"

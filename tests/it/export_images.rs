@@ -250,12 +250,12 @@ fn an_export_for_one_platform_has_only_its_part_of_every_image() {
         text("all.tar").contains("unknown") && !text("one.tar").contains("unknown"),
         "the attestation"
     );
-    let said = site.refused(2, &["-o", "no.tar", "--platform", "linux/riscv64"]);
+    let printed = site.refused(2, &["-o", "no.tar", "--platform", "linux/riscv64"]);
     for part in [
         "team/app:v1: it has no linux/riscv64, only linux/amd64, linux/arm64",
         "team/tool:v1",
     ] {
-        assert!(said.contains(part), "{said}");
+        assert!(printed.contains(part), "{printed}");
     }
     assert!(!site.place.path("no.tar").exists());
 }
@@ -266,15 +266,15 @@ fn a_docker_archive_has_one_platform_and_refuses_unsupported_content() {
         return;
     }
     let site = Site::new();
-    let said = site.refused(2, &["-o", "no.tar", "--format", "docker"]);
+    let printed = site.refused(2, &["-o", "no.tar", "--format", "docker"]);
     for part in [
         "choose it with --platform",
         "--format oci",
         "team/app:v1: linux/amd64, linux/arm64",
     ] {
-        assert!(said.contains(part), "{said}");
+        assert!(printed.contains(part), "{printed}");
     }
-    assert!(!said.contains("plain"), "{said}");
+    assert!(!printed.contains("plain"), "{printed}");
     site.export(
         0,
         &[
@@ -327,21 +327,21 @@ fn a_docker_archive_has_one_platform_and_refuses_unsupported_content() {
         "- {ref: REG/team/plain:v1, platforms: [linux/amd64]}\n- {ref: REG/team/zstd:v1, platforms: [linux/amd64]}\n\
          - REG/team/artifact:v1\n",
     );
-    let said = site.refused(2, &["-o", "no.tar", "--format", "docker"]);
+    let printed = site.refused(2, &["-o", "no.tar", "--format", "docker"]);
     for part in [
         "team/zstd:v1: ",
         OCI_ZSTD,
         "team/artifact:v1: it is not a container image",
         "--format oci",
     ] {
-        assert!(said.contains(part), "{said}");
+        assert!(printed.contains(part), "{printed}");
     }
-    assert!(!said.contains("plain"), "{said}");
+    assert!(!printed.contains("plain"), "{printed}");
     site.export(0, &["-o", "oci.tar", "--platform", "linux/amd64"]);
-    let said = site.refused(2, &["-o", "no.tar", "--platform", "linux/arm64"]);
+    let printed = site.refused(2, &["-o", "no.tar", "--platform", "linux/arm64"]);
     assert!(
-        said.contains("team/plain:v1: it has no linux/arm64, only linux/amd64"),
-        "{said}"
+        printed.contains("team/plain:v1: it has no linux/arm64, only linux/amd64"),
+        "{printed}"
     );
     assert!(!site.place.path("no.tar").exists());
 }
@@ -395,16 +395,16 @@ fn an_archive_has_the_same_bytes_from_every_source() {
     fs::write(site.place.path("landfall.lock"), lock).unwrap();
     site.place
         .ok(&["pack", "-o", "delta", "--since", "base", "--store", "store"]);
-    let said = site.refused(4, &["delta", "-o", "delta.tar"]);
-    assert!(said.contains("is a delta"), "{said}");
+    let printed = site.refused(4, &["delta", "-o", "delta.tar"]);
+    assert!(printed.contains("is a delta"), "{printed}");
     site.export(0, &["delta", "--base", "base", "-o", "delta.tar"]);
     site.export(0, &["-o", "store.tar"]);
     assert_eq!(
         site.place.read_bytes("delta.tar"),
         site.place.read_bytes("store.tar")
     );
-    let said = site.refused(2, &["-o", "-"]);
-    assert!(said.contains("--report FILE"), "{said}");
+    let printed = site.refused(2, &["-o", "-"]);
+    assert!(printed.contains("--report FILE"), "{printed}");
 }
 
 #[test]
@@ -423,8 +423,8 @@ fn an_archive_is_written_completely_or_not_at_all() {
         ("/dev/null", "a device"),
         ("no/where.tar", "No such file"),
     ] {
-        let said = site.refused(1, &["-o", out]);
-        assert!(said.contains(why) && said.contains(out), "{said}");
+        let printed = site.refused(1, &["-o", out]);
+        assert!(printed.contains(why) && printed.contains(out), "{printed}");
     }
     assert!(
         site.refused(2, &["-o", "images.tar.zst"])
@@ -446,10 +446,10 @@ fn an_archive_is_written_completely_or_not_at_all() {
     let content = fs::read(&layer).unwrap();
     fs::remove_file(&layer).unwrap();
     let report = site.export(1, &["-o", "old.tar"]);
-    let said = report["error"]["message"].as_str().unwrap();
+    let printed = report["error"]["message"].as_str().unwrap();
     assert!(
-        said.contains("nothing was written") && said.contains("is missing"),
-        "{said}"
+        printed.contains("nothing was written") && printed.contains("is missing"),
+        "{printed}"
     );
     let missing: Vec<_> = report["items"]
         .as_array()
@@ -464,8 +464,8 @@ fn an_archive_is_written_completely_or_not_at_all() {
         3 - missing.len()
     );
     fs::write(&layer, noise(1, content.len())).unwrap();
-    let said = site.refused(1, &["-o", "old.tar"]);
-    assert!(said.contains("damaged"), "{said}");
+    let printed = site.refused(1, &["-o", "old.tar"]);
+    assert!(printed.contains("damaged"), "{printed}");
     assert_eq!(site.place.read("old.tar"), "old");
     for name in ["dry.tar", "old.tar.partial", "dry.tar.partial"] {
         assert!(!site.place.path(name).exists(), "{name}");

@@ -207,7 +207,7 @@ fn html_pages_instead_of_content_are_reported_as_such() {
     let page = FaultKind::Page("Access denied by policy 7");
     for on in [RequestKind::Blob, RequestKind::Manifest, RequestKind::File] {
         let words = [
-            "an HTML page, titled 'Access denied by policy 7', came instead of",
+            "an HTML page, titled 'Access denied by policy 7', was sent instead of",
             &rig.up.address,
         ];
         refused(
@@ -241,7 +241,7 @@ fn html_pages_instead_of_content_are_reported_as_such() {
     ] {
         rig.down.set_faults([Fault::always(on, page.clone())]);
         rig.up.set_faults([]);
-        let said = match rig.push("first") {
+        let printed = match rig.push("first") {
             Ok(pushed) => pushed
                 .items
                 .iter()
@@ -250,7 +250,7 @@ fn html_pages_instead_of_content_are_reported_as_such() {
                 .join("\n"),
             Err(error) => error.to_string(),
         };
-        assert!(said.contains("an HTML page"), "{on:?}: {said}");
+        assert!(printed.contains("an HTML page"), "{on:?}: {printed}");
     }
     rig.down.set_faults([]);
     assert!(done(&rig.push("first").unwrap().items));
@@ -313,7 +313,7 @@ fn requests_to_busy_hosts_are_retried() {
     let items = rig.pull("often");
     assert!(done(&items) && rig.up.met() == 24, "{}", reason(&items));
     rig.limits.lost_after = lost_after;
-    // a permanently busy host fails when no request may wait any longer
+    // a permanently busy host fails when no request may wait longer
     rig.limits.max_wait_secs = 0;
     rig.set_faults([Fault::always(
         RequestKind::Blob,
@@ -321,7 +321,7 @@ fn requests_to_busy_hosts_are_retried() {
     )]);
     let why = reason(&rig.pull("never"));
     for word in [
-        "given up for this run: it has put off every request (429",
+        "skipped for the rest of this run: it postponed every request (429",
         "--max-wait 0 s",
         "run it again later",
     ] {
@@ -335,7 +335,7 @@ fn requests_to_busy_hosts_are_retried() {
     )]);
     let why = reason(&rig.pull("later"));
     for word in [
-        "asks to come back in 1 h",
+        "asks to retry in 1 h",
         "longer than --max-wait 30 s",
         "run it again after",
         "GMT",
@@ -393,7 +393,7 @@ fn an_exhausted_pull_quota_stops_only_the_requests_that_it_counts() {
     for item in failed {
         let why = item.reason.as_deref().unwrap();
         for word in [
-            "come back in 6 h",
+            "asks to retry in 6 h",
             "0 of 100 pulls left in 6 h, counted for 192.0.2.7",
             "run it again after",
         ] {
@@ -665,7 +665,7 @@ fn a_tag_that_moves_between_requests_is_pinned_consistently() {
             "{image:?}"
         );
     }
-    // a lock pulls what it names, wherever the tag is now
+    // a lock pulls the locked digest, even if the tag has moved
     assert!(done(&rig.pull("pinned")));
     rig.assert_same("pinned", "pinned");
 }

@@ -300,7 +300,7 @@ fn a_source_that_breaks_off_during_an_upload_is_resumed() {
 fn mirror_sends_no_more_requests_upstream_than_pull() {
     let later = |later| Fault::always(RequestKind::Blob, FaultKind::Busy(429, later));
     for (name, fault) in [
-        ("come back in an hour", later(RetryAfter::Seconds(3600))),
+        ("retry in an hour", later(RetryAfter::Seconds(3600))),
         ("come back, and no word of when", later(RetryAfter::Unsaid)),
         (
             "500",
@@ -320,7 +320,7 @@ fn mirror_sends_no_more_requests_upstream_than_pull() {
         ),
     ] {
         let mut rig = Rig::new();
-        // one at a time: requests in flight do not learn what another one was told
+        // one at a time: requests in flight do not know the response to another one
         rig.limits.jobs = 1;
         let asked = |run: &dyn Fn(&Rig) -> Vec<ReportItem>| {
             rig.set_faults([fault.clone()]);

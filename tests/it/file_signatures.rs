@@ -62,8 +62,8 @@ impl Signed {
     }
 }
 
-fn reason(told: &Value) -> &str {
-    told["items"][0]["reason"].as_str().unwrap_or_default()
+fn reason(report: &Value) -> &str {
+    report["items"][0]["reason"].as_str().unwrap_or_default()
 }
 
 #[test]
@@ -99,8 +99,11 @@ fn signatures_of_a_file_are_mirrored_and_verified_before_locking() {
         "key.pub",
         "RWTmpZQh8Jv9vCGwHqwxxW0+xyY0c1gIi8vVdM9u8ZB2RzIY+4lFpdhb\n",
     );
-    let told = signed.lock(1, &format!("{asked}, key: key.pub"));
-    assert!(reason(&told).contains("signature is not valid"), "{told}");
+    let report = signed.lock(1, &format!("{asked}, key: key.pub"));
+    assert!(
+        reason(&report).contains("signature is not valid"),
+        "{report}"
+    );
 
     signed.place.write("www/tool", "Test");
     signed.place.write("key.pub", KEY);
@@ -109,10 +112,10 @@ fn signatures_of_a_file_are_mirrored_and_verified_before_locking() {
         .path("landfall.lock")
         .exists()
         .then(|| std::fs::remove_file(signed.place.path("landfall.lock")));
-    let told = signed.lock(1, &format!("{asked}, key: key.pub"));
+    let report = signed.lock(1, &format!("{asked}, key: key.pub"));
     assert!(
-        reason(&told).contains("E7620F1842B4E81F did not make it"),
-        "{told}"
+        reason(&report).contains("E7620F1842B4E81F did not make it"),
+        "{report}"
     );
 }
 
@@ -157,14 +160,15 @@ fn openssh_signs_a_file_or_its_checksum_file() {
     ] {
         let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
         let exit = if key == "theirs.pub" { 1 } else { 2 };
-        let told = signed.lock(exit, &format!("{sums}, key: {key}"));
-        assert!(told.to_string().contains(why), "{key}: {told}");
+        let report = signed.lock(exit, &format!("{sums}, key: {key}"));
+        assert!(report.to_string().contains(why), "{key}: {report}");
     }
-    let told = signed.lock(2, "key: ours.pub");
+    let report = signed.lock(2, "key: ours.pub");
     assert!(
-        told.to_string()
+        report
+            .to_string()
             .contains("a key needs a signature that it can verify"),
-        "{told}"
+        "{report}"
     );
 }
 
@@ -212,7 +216,7 @@ fn gpg_signs_a_file_armored_or_not() {
         for form in ["asc", "gpg"] {
             let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
             let key = format!("{key}@example.test.{form}");
-            let told = signed.lock(
+            let report = signed.lock(
                 exit,
                 &format!("signatures: [\"${{url}}.{ending}\"], key: {key}"),
             );
@@ -221,7 +225,7 @@ fn gpg_signs_a_file_armored_or_not() {
             assert_eq!(
                 lock.contains("signedBy: "),
                 exit == 0,
-                "{ending} {key}: {told}"
+                "{ending} {key}: {report}"
             );
         }
     }
@@ -234,7 +238,7 @@ fn gpg_signs_a_file_armored_or_not() {
 }
 
 #[test]
-fn members_of_an_archive_are_exported_beside_it() {
+fn members_of_an_archive_are_exported_next_to_it() {
     if !need(&["tar", "gzip"]) {
         return;
     }

@@ -1,5 +1,5 @@
-//! Texts of servers, indexes and archives begin no line of the output, are no command to a CI
-//! system, and move no cursor.
+//! Texts of servers, indexes and archives cannot begin a line of the output, contain a command to a
+//! CI system, or move the cursor.
 
 use crate::support::images::{gzip, tarball};
 use crate::support::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
@@ -54,23 +54,26 @@ fn assert_tame(
             String::from_utf8_lossy(&run.stdout),
             String::from_utf8_lossy(&run.stderr),
         );
-        let told = format!("{out}{err}");
-        assert_ne!(run.status.code(), Some(0), "{told}");
-        assert!(told.contains("stop-commands"), "its text is shown: {told}");
-        for text in [&*told, &place.read("report.html")] {
+        let printed = format!("{out}{err}");
+        assert_ne!(run.status.code(), Some(0), "{printed}");
+        assert!(
+            printed.contains("stop-commands"),
+            "its text is shown: {printed}"
+        );
+        for text in [&*printed, &place.read("report.html")] {
             let hidden = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
             assert!(!text.contains(hidden), "{mode}: {text:?}");
         }
-        for line in told.lines().map(str::trim_start) {
+        for line in printed.lines().map(str::trim_start) {
             let is_own =
                 line.starts_with("::error title=") && out.contains(line) && mode == "github";
             assert!(
                 !line.starts_with("::") || is_own,
-                "{mode}: {line:?} of {told}"
+                "{mode}: {line:?} of {printed}"
             );
             assert!(
                 !line.starts_with("done:") && !line.starts_with("end"),
-                "{mode}: {line:?} of {told}"
+                "{mode}: {line:?} of {printed}"
             );
             assert!(
                 mode == "github" && line.starts_with("::") || !line.contains("##["),

@@ -23,10 +23,10 @@ fn on_small_disk(rig: &Rig, kib: usize, script: &str) -> Option<String> {
         .args(["-m", "sh", "-c", &script])
         .env("LANDFALL", env!("CARGO_BIN_EXE_landfall"));
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    Some(said)
+    assert!(output.status.success(), "{printed}");
+    Some(printed)
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_store_on_a_full_disk() {
          {pull}; echo \"again $?\"\n\
          cp -r small/store stores/grown"
     );
-    let Some(said) = on_small_disk(&rig, 1200, &script) else {
+    let Some(printed) = on_small_disk(&rig, 1200, &script) else {
         return;
     };
     for words in [
@@ -63,17 +63,23 @@ fn a_store_on_a_full_disk() {
         "the written content is intact",
         "again 0",
     ] {
-        assert!(said.contains(words), "{words}:\n{said}");
+        assert!(printed.contains(words), "{words}:\n{printed}");
     }
-    assert!(said.contains("exit 3") || said.contains("exit 1"), "{said}");
-    assert_eq!(
-        said.matches("No space left on device").count(),
-        1,
-        "one cause is one message: {said}"
+    assert!(
+        printed.contains("exit 3") || printed.contains("exit 1"),
+        "{printed}"
     );
-    rig.assert_same("grown", &said);
+    assert_eq!(
+        printed.matches("No space left on device").count(),
+        1,
+        "one cause is one message: {printed}"
+    );
+    rig.assert_same("grown", &printed);
     // existing content is not requested again, and partial content only for the rest
-    for line in said.lines().filter_map(|line| line.strip_prefix("stood ")) {
+    for line in printed
+        .lines()
+        .filter_map(|line| line.strip_prefix("stood "))
+    {
         let (size, name) = line.split_once(' ').unwrap();
         let (size, hex): (usize, _) = (size.parse().unwrap(), name.trim_start_matches("sha256-"));
         let seen = rig.up.seen();
@@ -114,12 +120,15 @@ fn a_store_without_room_is_refused_before_the_first_byte() {
         "$LANDFALL pull --store small/store --plain-http {} --progress none; echo \"exit $?\"",
         rig.up.address
     );
-    let Some(said) = on_small_disk(&rig, 500, &script) else {
+    let Some(printed) = on_small_disk(&rig, 500, &script) else {
         return;
     };
     let words = "destination: store: it needs at most 805 kB in small/store, which has 492 kB free; make room there, or \
                  name another store with --store DIR";
-    assert!(said.contains(words) && said.contains("exit 1"), "{said}");
+    assert!(
+        printed.contains(words) && printed.contains("exit 1"),
+        "{printed}"
+    );
     assert_eq!(rig.up.seen().len(), asked, "{}", rig.up.shown());
 }
 
@@ -135,12 +144,16 @@ fn a_bundle_on_a_full_disk() {
          find small/store/blobs small/store/.landfall/partial -type f -printf 'stood %s %f\\n'\n\
          mount -o remount,size=16m small || exit 1\n\
          $LANDFALL pack --store stores/first -o small/b --level 1 --progress none && $LANDFALL verify small/b";
-    let Some(said) = on_small_disk(&rig, 300, script) else {
+    let Some(printed) = on_small_disk(&rig, 300, script) else {
         return;
     };
-    assert!(said.contains("exit 1\nb\nan older bundle\n"), "{said}");
     assert!(
-        said.contains("make room or write it elsewhere") && said.contains(&rig.bundle.to_string()),
-        "{said}"
+        printed.contains("exit 1\nb\nan older bundle\n"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("make room or write it elsewhere")
+            && printed.contains(&rig.bundle.to_string()),
+        "{printed}"
     );
 }

@@ -113,7 +113,7 @@ fn gc_removes_content_that_no_lock_needs() {
 }
 
 #[test]
-fn a_store_in_use_is_left_alone() {
+fn a_store_in_use_is_left_unchanged() {
     if !need(&["gzip"]) {
         return;
     }
@@ -196,7 +196,7 @@ fn gc_keeps_the_content_of_the_last_bundles() {
         &[&bundles[..], &["--keep-last", "1", "--lock", "one.lock"]].concat(),
     );
     assert!(digests(&named).is_empty(), "{named:#}");
-    // with numbers, those decide, separately for each series
+    // if bundles have numbers, the numbers decide, separately for each series
     for (name, number) in [("one", "9"), ("two", "8")] {
         let lock = format!("{name}.lock");
         let pack = [
@@ -248,8 +248,11 @@ fn gc_keeps_content_that_another_process_uses() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let met = place.json(1, &[&["gc", "--lock", "empty.lock"], &store[..]].concat());
-    let said = met["error"]["message"].as_str().unwrap();
-    assert!(said.contains("another process uses the store"), "{met:#}");
+    let printed = met["error"]["message"].as_str().unwrap();
+    assert!(
+        printed.contains("another process uses the store"),
+        "{met:#}"
+    );
     pace(None);
     assert!(pulling.wait().unwrap().success());
 }

@@ -8,16 +8,16 @@ use std::collections::BTreeSet;
 const MANIFEST: &str = "apiVersion: landfall/v1\nkind: Manifest\n";
 
 /// The output of landfall, which must end by itself: an abort has no exit code.
-fn said(place: &Place, args: &[&str]) -> String {
+fn printed(place: &Place, args: &[&str]) -> String {
     let run = place.command().args(args).output().unwrap();
-    let said = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
+    let printed = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
     assert!(
         run.status.code().is_some(),
-        "landfall {}: {}\n{said}",
+        "landfall {}: {}\n{printed}",
         args.join(" "),
         run.status
     );
-    said
+    printed
 }
 
 #[test]
@@ -39,14 +39,14 @@ fn many_indexes_take_no_more_memory_than_one() {
         format!("{MANIFEST}endpoints: [{{host: h.example, port: 443, why: x}}]\n"),
     );
     place.limit_memory(1024);
-    let said = said(&place, &["lock", "-f", "m.yaml", "--from", "a.tar.zst"]);
+    let printed = printed(&place, &["lock", "-f", "m.yaml", "--from", "a.tar.zst"]);
     assert!(
-        said.contains("the archive has more than 8388608 bytes of index.json"),
-        "{said}"
+        printed.contains("the archive has more than 8388608 bytes of index.json"),
+        "{printed}"
     );
     assert!(
-        said.contains("further members that cannot be used are not listed"),
-        "{said}"
+        printed.contains("further members that cannot be used are not listed"),
+        "{printed}"
     );
 }
 
@@ -116,12 +116,16 @@ fn a_pipe_or_device_instead_of_a_file_is_refused() {
         &["serve", "pipe", "--listen", "127.0.0.1:0"],
         &["push", "pipe", "--to", "127.0.0.1:1"],
     ] {
-        let said = said(&place, args);
-        assert!(said.contains("pipe"), "landfall {}: {said}", args.join(" "));
+        let printed = printed(&place, args);
+        assert!(
+            printed.contains("pipe"),
+            "landfall {}: {printed}",
+            args.join(" ")
+        );
     }
-    let said = said(&place, &["lock", "-f", "/dev/zero"]);
+    let printed = printed(&place, &["lock", "-f", "/dev/zero"]);
     assert!(
-        said.contains("it is a device, not a regular file"),
-        "{said}"
+        printed.contains("it is a device, not a regular file"),
+        "{printed}"
     );
 }

@@ -1,7 +1,7 @@
 //! Hostile charts and YAML: small inputs that expand to large ones, and unexpected references in
 //! charts.
 
-use crate::support::charts::{Chart, Signer, Upstream, repository, told};
+use crate::support::charts::{Chart, Signer, Upstream, failure_reasons, repository};
 use crate::support::http::request;
 use crate::support::images::{gzip, tarball};
 use crate::support::peers::file_server;
@@ -23,29 +23,29 @@ fn squared() -> String {
 }
 
 /// The output of landfall, which must end by itself: an abort has no exit code.
-fn said(place: &Place, args: &[&str]) -> String {
+fn printed(place: &Place, args: &[&str]) -> String {
     let run = place
         .command()
         .args(args)
         .args(["--progress", "none"])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
+    let printed = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
     assert!(
         run.status.code().is_some(),
-        "landfall {}: {}\n{said}",
+        "landfall {}: {}\n{printed}",
         args.join(" "),
         run.status
     );
-    said
+    printed
 }
 
 /// Asserts that landfall refuses this because of its aliases.
 fn is_refused(place: &Place, args: &[&str]) {
-    let said = said(place, args);
+    let printed = printed(place, args);
     assert!(
-        said.contains("with what its aliases repeat it has more than"),
-        "landfall {}\n{said}",
+        printed.contains("including the values that its aliases repeat, it has more than"),
+        "landfall {}\n{printed}",
         args.join(" ")
     );
 }
@@ -120,7 +120,9 @@ fn a_bundle_with_a_hostile_chart_is_served_without_the_chart() {
     place.limit_memory(ENOUGH);
     let report = up.lock(3, &[]);
     assert!(
-        told(&report).contains("its Chart.yaml cannot be read: with what its aliases repeat"),
+        failure_reasons(&report).contains(
+            "its Chart.yaml cannot be read: including the values that its aliases repeat"
+        ),
         "{report}"
     );
 
@@ -155,7 +157,10 @@ fn a_bundle_with_a_hostile_chart_is_served_without_the_chart() {
         bomb.archive
     );
     let report = place.json(3, &["export", "charts", "--bundle", "b", "-o", "out"]);
-    assert!(told(&report).contains("not in the index"), "{report}");
+    assert!(
+        failure_reasons(&report).contains("not in the index"),
+        "{report}"
+    );
 }
 
 /// The archive of a chart with these archives in `charts/`.
@@ -203,7 +208,7 @@ fn charts_in_a_chart_share_one_budget() {
     place.limit_memory(ENOUGH);
     let large = "it unpacks to more than 67108864 bytes";
     let report = up.lock(1, &[]);
-    assert!(told(&report).contains(large), "{report}");
+    assert!(failure_reasons(&report).contains(large), "{report}");
     for args in [
         &["discover", "app.tgz"][..],
         &["audit", "app.tgz", "--lock", "landfall.lock.empty"],
@@ -227,8 +232,12 @@ fn charts_in_a_chart_share_one_budget() {
             "r.example:5000",
         ],
     ] {
-        let said = said(place, args);
-        assert!(said.contains(large), "landfall {}: {said}", args.join(" "));
+        let printed = printed(place, args);
+        assert!(
+            printed.contains(large),
+            "landfall {}: {printed}",
+            args.join(" ")
+        );
     }
 }
 
@@ -253,10 +262,10 @@ fn a_chart_under_many_aliases_is_counted_each_time() {
     let app = Chart::new("app", "1.0.0", &format!("dependencies:\n{aliases}"), &files);
     place.write("app.tgz", &app.archive);
     place.limit_memory(ENOUGH);
-    let told = said(&place, &["discover", "app.tgz"]);
+    let message = printed(&place, &["discover", "app.tgz"]);
     assert!(
-        told.contains("it unpacks to more than 67108864 bytes"),
-        "{told}"
+        message.contains("it unpacks to more than 67108864 bytes"),
+        "{message}"
     );
     // charts without content, 600 times 6
     let empty = [files[0], files[1]];
@@ -264,8 +273,8 @@ fn a_chart_under_many_aliases_is_counted_each_time() {
         "many.tgz",
         Chart::new("app", "1.0.0", &format!("dependencies:\n{aliases}"), &empty).archive,
     );
-    let told = said(&place, &["discover", "many.tgz"]);
-    assert!(told.contains("more than 1000 subcharts"), "{told}");
+    let message = printed(&place, &["discover", "many.tgz"]);
+    assert!(message.contains("more than 1000 subcharts"), "{message}");
 }
 
 #[test]
@@ -296,7 +305,7 @@ fn provenance_of_another_chart_of_the_same_signer_is_refused() {
     demand("1.0.0");
     let report = up.lock(1, &[]);
     assert_eq!(
-        told(&report)
+        failure_reasons(&report)
             .matches("signed for another chart: other 1.0.0")
             .count(),
         2,
@@ -317,7 +326,7 @@ fn provenance_of_another_chart_of_the_same_signer_is_refused() {
     renamed.push(&up.images, registry, "charts/app");
     let report = up.lock(1, &[]);
     assert_eq!(
-        told(&report)
+        failure_reasons(&report)
             .matches("an archive with another name than app-1.0.0.tgz")
             .count(),
         2,
@@ -359,15 +368,15 @@ fn a_chain_of_dependencies_ends_and_each_unsigned_chart_is_reported() {
         .args(["lock", "-f", "m.yaml"])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert_eq!(run.status.code(), Some(3), "{said}");
+    let printed = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert_eq!(run.status.code(), Some(3), "{printed}");
     let unsigned = |at: usize| {
         let [signed, name] = [0, at].map(|at| format!("helm+{}/c{at}:1.0.0", up.repo()));
         format!("{name} is not verified: the signature of {signed} does not cover its dependencies")
     };
     assert!(
-        (1..=8).all(|at| said.contains(&unsigned(at))) && !said.contains(&unsigned(9)),
-        "{said}"
+        (1..=8).all(|at| printed.contains(&unsigned(at))) && !printed.contains(&unsigned(9)),
+        "{printed}"
     );
     let lock = up.place.read("landfall.lock");
     assert!(
@@ -401,7 +410,10 @@ fn a_chain_of_dependencies_ends_and_each_unsigned_chart_is_reported() {
         "",
     );
     let report = up.lock(1, &[]);
-    assert!(told(&report).contains("more than 300 charts"), "{report}");
+    assert!(
+        failure_reasons(&report).contains("more than 300 charts"),
+        "{report}"
+    );
 }
 
 #[test]
@@ -520,7 +532,7 @@ fn a_document_of_a_chart_is_read_up_to_the_size_limit_of_helm() {
         &["discover", "app.tgz"][..],
         &["rewrite", "app.tgz", "--to", "r.example:5000", "-o", "out"],
     ] {
-        let said = said(&place, args);
-        assert!(said.contains("5242880 bytes"), "{said}");
+        let printed = printed(&place, args);
+        assert!(printed.contains("5242880 bytes"), "{printed}");
     }
 }

@@ -10,7 +10,7 @@ fn a_list_becomes_a_manifest_and_the_rest_is_reported() {
     let place = Place::new();
     place.write("a.txt", "# RKE2\nquay.io/x/app:v1\nnginx:1.27\n");
     place.write("b.txt", "quay.io/x/app:v1\nquay.io/x/more:v2\n");
-    let told = place.ok(&[
+    let printed = place.ok(&[
         "import",
         "images-txt",
         "a.txt",
@@ -21,8 +21,8 @@ fn a_list_becomes_a_manifest_and_the_rest_is_reported() {
         "both",
     ]);
     assert!(
-        told.contains("wrote out/manifest.yaml with 3 entries"),
-        "{told}"
+        printed.contains("wrote out/manifest.yaml with 3 entries"),
+        "{printed}"
     );
     let manifest = place.read("out/manifest.yaml");
     for words in [
@@ -32,7 +32,7 @@ fn a_list_becomes_a_manifest_and_the_rest_is_reported() {
     ] {
         assert!(manifest.contains(words), "{manifest}");
     }
-    // nothing is replaced
+    // no existing file is replaced
     place
         .landfall()
         .args(["import", "images-txt", "a.txt", "-o", "out"])
@@ -81,11 +81,11 @@ fn a_list_becomes_a_manifest_and_the_rest_is_reported() {
             .assert()
             .code(exit);
         let output = assert.get_output();
-        let told =
+        let printed =
             String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned();
         assert!(
-            told.contains(words) && !place.path("none").exists(),
-            "{format}: {told}"
+            printed.contains(words) && !place.path("none").exists(),
+            "{format}: {printed}"
         );
     }
 }
@@ -246,7 +246,7 @@ fn the_table_of_sources_has_the_known_licences() {
         });
         rows.collect()
     };
-    // without a store, none is created, and no cell is missing
+    // no store is created, and every cell of the table has a value
     assert_eq!(
         licences(&place.ok(&["export", "sources", "--store", "none"])),
         ["licence", "", "", ""]

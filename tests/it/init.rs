@@ -8,7 +8,7 @@ const PODS: &str = "spec:\n  nodeSelector: {kubernetes.io/arch: arm64}\n  contai
                     - image: quay.io/x/moves:latest\n";
 
 /// The output of landfall if it ends with this code.
-fn said(place: &Place, exit: i32, args: &[&str]) -> String {
+fn printed(place: &Place, exit: i32, args: &[&str]) -> String {
     let output = place
         .landfall()
         .args(args)
@@ -79,7 +79,7 @@ fn init_writes_a_manifest_and_a_site_that_are_valid() {
             &["\nplatforms: [linux/amd64]  #"],
         ),
     ] {
-        let told = said(
+        let message = printed(
             &place,
             0,
             &[
@@ -90,12 +90,12 @@ fn init_writes_a_manifest_and_a_site_that_are_valid() {
             .concat(),
         );
         let next = format!("next: landfall lock -f {folder}/manifest.yaml\n");
-        assert!(told.ends_with(&next), "{folder}: {told}");
+        assert!(message.ends_with(&next), "{folder}: {message}");
         assert!(
-            told.contains(&format!(
+            message.contains(&format!(
                 "wrote {folder}/manifest.yaml and {folder}/site.yaml"
             )),
-            "{told}"
+            "{message}"
         );
         let manifest = place.read(&format!("{folder}/manifest.yaml"));
         for words in words {
@@ -108,11 +108,11 @@ fn init_writes_a_manifest_and_a_site_that_are_valid() {
         };
         assert!(manifest.contains(platforms), "{folder}: {manifest}");
         loads(&place, &format!("{folder}/manifest.yaml"));
-        // and the site is one
+        // and the site is valid
         let site = format!("{folder}/site.yaml");
         place.write("app.yaml", "image: quay.io/x/app:v1\n");
         place.write("l.lock", "version: 1\n...\n");
-        let audit = said(
+        let audit = printed(
             &place,
             4,
             &["audit", "app.yaml", "--lock", "l.lock", "--site", &site],
@@ -120,7 +120,7 @@ fn init_writes_a_manifest_and_a_site_that_are_valid() {
         assert!(audit.contains("1 missing"), "{audit}");
     }
     // a separate folder, where no such file exists
-    said(&place, 0, &["init"]);
+    printed(&place, 0, &["init"]);
     assert!(
         place.read("manifest.yaml").contains("kind: Manifest")
             && place.read("site.yaml").contains("# registry:")
@@ -131,12 +131,12 @@ fn init_writes_a_manifest_and_a_site_that_are_valid() {
 fn init_keeps_existing_files_and_writes_all_or_nothing() {
     let place = Place::new();
     place.write("mine/site.yaml", "mine");
-    let told = said(&place, 2, &["init", "-o", "mine"]);
+    let message = printed(&place, 2, &["init", "-o", "mine"]);
     assert!(
-        told.contains(
+        message.contains(
             "mine/site.yaml already exists and was left unchanged\nhelp: name another folder with -o DIR"
         ),
-        "{told}"
+        "{message}"
     );
     assert!(place.read("mine/site.yaml") == "mine" && !place.path("mine/manifest.yaml").exists());
     let is_new = || !place.path("new").exists();
@@ -163,16 +163,16 @@ fn init_keeps_existing_files_and_writes_all_or_nothing() {
             "names no image with a version, so nothing was written",
         ),
     ] {
-        let told = said(&place, exit, &["init", from, "-o", "new"]);
-        assert!(told.contains(words) && is_new(), "{from}: {told}");
+        let message = printed(&place, exit, &["init", from, "-o", "new"]);
+        assert!(message.contains(words) && is_new(), "{from}: {message}");
     }
-    let shown = said(&place, 0, &["init", "-o", "new", "--dry-run"]);
+    let shown = printed(&place, 0, &["init", "-o", "new", "--dry-run"]);
     assert!(
         shown.contains("kind: Manifest") && shown.contains("kind: Site") && is_new(),
         "{shown}"
     );
     place.write("file", "");
-    assert!(said(&place, 1, &["init", "-o", "file/below"]).contains("cannot write file/below"));
+    assert!(printed(&place, 1, &["init", "-o", "file/below"]).contains("cannot write file/below"));
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn discover_drafts_platforms() {
     place.write("a.yaml", PODS);
     place.write("b.yaml", PODS.replace("arm64", "amd64"));
     place.write("c.yaml", "image: quay.io/x/app:v1\n");
-    let draft = |args: &[&str]| said(&place, 0, &[&["discover"], args].concat());
+    let draft = |args: &[&str]| printed(&place, 0, &[&["discover"], args].concat());
     let both = draft(&["a.yaml", "b.yaml"]);
     assert!(
         both.contains(

@@ -75,20 +75,20 @@ fn a_plain_list_is_a_manifest() {
     assert_eq!(place.read("kkp.lock"), lock);
     let cut = format!("{found}\n");
     place.write("kkp.log", &cut);
-    let (exit, said) = run(
+    let (exit, printed) = run(
         &place,
         &[
             "lock", "-f", "kkp.log", "--store", "s", "--lock", "cut.lock",
         ],
     );
-    assert_eq!(exit, Some(2), "{said}");
+    assert_eq!(exit, Some(2), "{printed}");
     assert!(
-        said.contains("kkp.log:1:") && said.contains("the log ends without"),
-        "{said}"
+        printed.contains("kkp.log:1:") && printed.contains("the log ends without"),
+        "{printed}"
     );
     assert!(!place.path("cut.lock").exists());
 
-    let (exit, said) = run(
+    let (exit, printed) = run(
         &place,
         &[
             "lock",
@@ -101,15 +101,18 @@ fn a_plain_list_is_a_manifest() {
         ],
     );
     assert!(
-        exit == Some(2) && said.contains("write `platforms:` in the manifest"),
-        "{said}"
+        exit == Some(2) && printed.contains("write `platforms:` in the manifest"),
+        "{printed}"
     );
     place.write(
         "typo.txt",
         format!("{list}quay.io/a/b:v 1\nquay.io/a/c:v1\n"),
     );
-    let (exit, said) = run(&place, &["lock", "-f", "typo.txt", "--store", "s"]);
-    assert!(exit == Some(2) && said.contains("typo.txt:3:1"), "{said}");
+    let (exit, printed) = run(&place, &["lock", "-f", "typo.txt", "--store", "s"]);
+    assert!(
+        exit == Some(2) && printed.contains("typo.txt:3:1"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -201,9 +204,9 @@ fn a_file_of_the_wrong_kind_is_named() {
             "write it again with `landfall lock`",
         ),
     ] {
-        let (exit, said) = run(&place, args);
-        assert_eq!(exit, Some(2), "{args:?}: {said}");
-        assert!(said.contains(says), "{args:?}: {said}");
+        let (exit, printed) = run(&place, args);
+        assert_eq!(exit, Some(2), "{args:?}: {printed}");
+        assert!(printed.contains(says), "{args:?}: {printed}");
     }
 }
 
@@ -219,8 +222,8 @@ fn all_errors_in_manifests_are_reported_at_once() {
         "n.yaml",
         "apiVersion: landfall/v1\nkind: Manifest\nimages: [a b]\n",
     );
-    let (exit, said) = run(&place, &["lock", "-f", "m.yaml", "n.yaml"]);
-    assert_eq!(exit, Some(2), "{said}");
+    let (exit, printed) = run(&place, &["lock", "-f", "m.yaml", "n.yaml"]);
+    assert_eq!(exit, Some(2), "{printed}");
     for at in [
         "m.yaml:3:13",
         "m.yaml:5:3",
@@ -229,22 +232,22 @@ fn all_errors_in_manifests_are_reported_at_once() {
         "m.yaml:11:",
         "n.yaml:3:10",
     ] {
-        assert!(said.contains(at), "{at}: {said}");
+        assert!(printed.contains(at), "{at}: {printed}");
     }
     // contradictions between entries, which are checked after each entry is valid
     place.write(
         "m.yaml",
         "apiVersion: landfall/v1\nkind: Manifest\nimages: [a:1, b:1, a:1, b:1]\nexclude: [c]\n",
     );
-    let (_, said) = run(&place, &["lock", "-f", "m.yaml"]);
+    let (_, printed) = run(&place, &["lock", "-f", "m.yaml"]);
     assert_eq!(
-        said.matches("is listed twice in this file").count(),
+        printed.matches("is listed twice in this file").count(),
         2,
-        "{said}"
+        "{printed}"
     );
     assert!(
-        said.contains("no item is named docker.io/library/c"),
-        "{said}"
+        printed.contains("no item is named docker.io/library/c"),
+        "{printed}"
     );
 
     let many: String = (0..30).map(|n| format!("- BAD{n}\n")).collect();
@@ -252,29 +255,31 @@ fn all_errors_in_manifests_are_reported_at_once() {
         "m.yaml",
         format!("apiVersion: landfall/v1\nkind: Manifest\nimages:\n{many}"),
     );
-    let (_, said) = run(&place, &["lock", "-f", "m.yaml"]);
+    let (_, printed) = run(&place, &["lock", "-f", "m.yaml"]);
     assert!(
-        said.contains("BAD19") && !said.contains("BAD20") && said.contains("and 10 more errors"),
-        "{said}"
+        printed.contains("BAD19")
+            && !printed.contains("BAD20")
+            && printed.contains("and 10 more errors"),
+        "{printed}"
     );
 
     place.write(
         "m.yaml",
         "apiVersion: landfall/v1\nkind: Manifest\nplatforms: [linux/amd64]\nvars: {a: b}\n",
     );
-    let (exit, said) = run(&place, &["lock", "-f", "m.yaml"]);
+    let (exit, printed) = run(&place, &["lock", "-f", "m.yaml"]);
     assert!(
-        exit == Some(2) && said.contains("this manifest contains no items"),
-        "{said}"
+        exit == Some(2) && printed.contains("this manifest contains no items"),
+        "{printed}"
     );
     place.write(
         "m.yaml",
         "apiVersion: landfall/v1\nkind: Manifest\nplatforms: linux/amd64\nimages: [a:1]\n",
     );
-    let (exit, said) = run(&place, &["lock", "-f", "m.yaml"]);
+    let (exit, printed) = run(&place, &["lock", "-f", "m.yaml"]);
     assert!(
-        exit == Some(2) && said.contains("= help: write `[linux/amd64]`"),
-        "{said}"
+        exit == Some(2) && printed.contains("= help: write `[linux/amd64]`"),
+        "{printed}"
     );
 }
 
@@ -325,15 +330,15 @@ fn a_missing_certificate_is_named_with_its_key_and_the_site() {
     ] {
         site(&text);
         for args in verbs {
-            let (exit, told) = run(&place, args);
-            assert_eq!(exit, Some(2), "{told}");
+            let (exit, message) = run(&place, args);
+            assert_eq!(exit, Some(2), "{message}");
             assert!(
-                told.contains(key) && told.contains("cannot read"),
-                "{args:?}: {told}"
+                message.contains(key) && message.contains("cannot read"),
+                "{args:?}: {message}"
             );
             assert!(
-                told.contains("none.") && told.contains("No such file"),
-                "{told}"
+                message.contains("none.") && message.contains("No such file"),
+                "{message}"
             );
         }
     }
@@ -351,8 +356,8 @@ fn an_endpoint_may_be_an_ipv6_address_in_brackets() {
         run(&place, &["lock", "-f", "m.yaml", "--store", "s"])
     };
     let locked = ["::1", "[::1]", "[FD00::5]"].map(|host| {
-        let (exit, told) = lock(host);
-        assert_eq!(exit, Some(0), "{told}");
+        let (exit, message) = lock(host);
+        assert_eq!(exit, Some(0), "{message}");
         place.read("landfall.lock")
     });
     assert_eq!(locked[0], locked[1]);
@@ -362,10 +367,10 @@ fn an_endpoint_may_be_an_ipv6_address_in_brackets() {
         locked[2]
     );
     for host in ["[10.0.0.1]", "[x]", "[::1"] {
-        let (exit, told) = lock(host);
+        let (exit, message) = lock(host);
         assert!(
-            exit == Some(2) && told.contains("is neither a host name nor an address"),
-            "{told}"
+            exit == Some(2) && message.contains("is neither a host name nor an address"),
+            "{message}"
         );
     }
 }
@@ -379,8 +384,8 @@ fn an_unknown_key_does_not_hide_other_errors() {
         "apiVersion: landfall/v1\nkind: Manifest\nimagse: [a]\nimages:\n- Quay.io/A:1\n- {ref: \"quay.io/a/b:1\", digets: x}\n\
          - quay.io/a/c\nfiles:\n- url: ftp://x/y\n  zzz: 1\nendpoints:\n- {host: a.test, port: nine, why: w}\n- {host: \"a b\", port: 9, why: w}\n",
     );
-    let (exit, said) = run(&place, &["lock", "-f", "m.yaml", "--store", "s"]);
-    assert_eq!(exit, Some(2), "{said}");
+    let (exit, printed) = run(&place, &["lock", "-f", "m.yaml", "--store", "s"]);
+    assert_eq!(exit, Some(2), "{printed}");
     for fault in [
         "m.yaml:3:1: error: unknown key `imagse`",
         "m.yaml:6:26: error: unknown key `digets`",
@@ -391,7 +396,7 @@ fn an_unknown_key_does_not_hide_other_errors() {
         "m.yaml:9:8: error",
         "m.yaml:13:10: error: `a b` is neither a host name",
     ] {
-        assert!(said.contains(fault), "{fault}: {said}");
+        assert!(printed.contains(fault), "{fault}: {printed}");
     }
-    assert_eq!(said.matches(": error: ").count(), 8, "{said}");
+    assert_eq!(printed.matches(": error: ").count(), 8, "{printed}");
 }

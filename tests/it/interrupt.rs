@@ -48,8 +48,8 @@ fn a_command_that_is_interrupted_while_hashing_ends_with_130() {
         let (pid, blob) = (guard.pid(), blob.canonicalize().unwrap());
         guard.wait_until("it hashes", || reads(pid, &blob));
         guard.signal("INT");
-        let said = guard.log();
-        assert_eq!(guard.wait(), Some(130), "{verb:?}: {said}");
+        let printed = guard.log();
+        assert_eq!(guard.wait(), Some(130), "{verb:?}: {printed}");
     }
     fs::remove_file(&blob).unwrap();
     rig.place

@@ -61,9 +61,9 @@ fn finish(mut command: Command, what: &str) {
         .stderr(Stdio::piped())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{what}: {said}");
+    assert!(output.status.success(), "{what}: {printed}");
 }
 
 /// The content of a store by digest: complete, or the number of bytes.

@@ -203,7 +203,7 @@ fn unresolved_items_are_recorded_with_exit_3() {
         lock.contains("unresolved:") && lock.contains("upstream does not have it"),
         "{lock}"
     );
-    // and everything made from it says so too
+    // and all files that are made from it say so too
     site.place.json(3, &["pull", "--store", "store"]);
     site.place.json(3, &["pack", "--store", "store", "-o", "b"]);
     assert!(
@@ -427,9 +427,9 @@ fn a_concurrent_edit_of_the_lock_is_not_overwritten() {
         });
         let report = place.json(1, &["lock", "-f", "m.yaml", "--store", "store"]);
         edits.join().unwrap();
-        let told = report["error"]["message"].as_str().unwrap();
+        let printed = report["error"]["message"].as_str().unwrap();
         assert!(
-            told.contains("it was changed after it was read"),
+            printed.contains("it was changed after it was read"),
             "{report:#}"
         );
         assert_eq!(place.read("landfall.lock"), "version: 1\n# by hand\n");
@@ -489,7 +489,7 @@ fn files_with_checksums_in_every_form() {
             && text.contains("none.tgz: answered 404"),
         "{text}"
     );
-    // the wrong checksum is detected during the download, and nothing of the file is kept
+    // the wrong checksum is detected during the download, and no part of the file is kept
     let report = place.json(3, &["pull", "--store", "store"]);
     let failed: Vec<&Value> = report["items"]
         .as_array()

@@ -261,7 +261,7 @@ fn schemas_are_closed_and_name_the_required_keys() {
 }
 
 #[test]
-fn variables_that_are_set_to_nothing_count_as_unset() {
+fn empty_variables_count_as_unset() {
     let run = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_landfall"));
         command

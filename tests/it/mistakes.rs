@@ -7,7 +7,7 @@ use std::io::Read;
 use std::net::TcpListener;
 
 /// The stderr and stdout of landfall if it ends with this code.
-fn said(rig: &Rig, exit: i32, line: &str) -> String {
+fn printed(rig: &Rig, exit: i32, line: &str) -> String {
     let words = line
         .replace("UP", &rig.up.address)
         .replace("DOWN", &rig.down.address);
@@ -17,10 +17,10 @@ fn said(rig: &Rig, exit: i32, line: &str) -> String {
         .args(["--progress", "none", "--store", "stores/first"])
         .output();
     let output = output.unwrap();
-    let said = [output.stderr, output.stdout].concat();
-    let said = String::from_utf8_lossy(&said).into_owned();
-    assert_eq!(output.status.code(), Some(exit), "{line}\n{said}");
-    said
+    let printed = [output.stderr, output.stdout].concat();
+    let printed = String::from_utf8_lossy(&printed).into_owned();
+    assert_eq!(output.status.code(), Some(exit), "{line}\n{printed}");
+    printed
 }
 
 #[test]
@@ -135,11 +135,11 @@ fn each_mistake_has_its_exit_code_and_a_fix() {
         ("serve", 2, &["no lock was published in the store"]),
     ];
     for (line, exit, words) in table {
-        let said = said(&rig, *exit, line);
+        let printed = printed(&rig, *exit, line);
         for word in *words {
-            assert!(said.contains(word), "{line}: {word}:\n{said}");
+            assert!(printed.contains(word), "{line}: {word}:\n{printed}");
         }
-        assert!(!said.contains("--idle'"), "{line}:\n{said}");
+        assert!(!printed.contains("--idle'"), "{line}:\n{printed}");
     }
     let seen = || format!("{}\n{}", rig.up.shown(), rig.down.shown());
     assert_eq!(
@@ -182,8 +182,8 @@ fn a_bundle_can_be_an_argument_or_a_flag() {
         ),
     ] {
         assert_eq!(
-            said(&rig, 0, by_place),
-            said(&rig, 0, by_flag),
+            printed(&rig, 0, by_place),
+            printed(&rig, 0, by_flag),
             "{by_place}"
         );
     }
@@ -199,10 +199,10 @@ fn every_dry_run_reports_the_needed_and_the_free_space() {
         "pack --dry-run -o new",
         "export files --dry-run -o out",
     ] {
-        let said = said(&rig, 0, line);
+        let printed = printed(&rig, 0, line);
         assert!(
-            said.contains("needs at most") && said.contains(" free"),
-            "{line}: {said}"
+            printed.contains("needs at most") && printed.contains(" free"),
+            "{line}: {printed}"
         );
         let args: Vec<&str> = line.split(' ').chain(["--store", "stores/first"]).collect();
         let report = rig.place.json(0, &args);
@@ -216,7 +216,7 @@ fn every_dry_run_reports_the_needed_and_the_free_space() {
         "mirror --lock landfall.lock --dry-run --to DOWN --plain-http UP --plain-http DOWN",
     ] {
         assert!(
-            said(&rig, 0, line).contains("needs at most     10"),
+            printed(&rig, 0, line).contains("needs at most     10"),
             "{line}"
         );
     }
@@ -231,10 +231,10 @@ fn every_dry_run_reports_the_needed_and_the_free_space() {
         .args(pull.split(' '))
         .assert()
         .success();
-    let told = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+    let message = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
     assert!(
-        told.starts_with("needs at most 1") && told.contains("in stores/new, which has "),
-        "{told}"
+        message.starts_with("needs at most 1") && message.contains("in stores/new, which has "),
+        "{message}"
     );
 }
 
@@ -268,7 +268,7 @@ fn counts_are_clear_and_a_moved_tag_stops_only_its_image() {
             .remove(&("team/tool".to_owned(), "v1".to_owned()));
         other
     });
-    let said = said(&rig, 3, "push first.bundle --to DOWN --plain-http DOWN");
+    let printed = printed(&rig, 3, "push first.bundle --to DOWN --plain-http DOWN");
     for words in [
         "failed   image",
         "team/app:v1 already points to",
@@ -276,14 +276,14 @@ fn counts_are_clear_and_a_moved_tag_stops_only_its_image() {
         "1 of 2 images, 1 file",
         ", 1 failed: 1 new, 1 there, ",
     ] {
-        assert!(said.contains(words), "{words}: {said}");
+        assert!(printed.contains(words), "{words}: {printed}");
     }
     rig.down.content(|content| {
         content
             .tags
             .remove(&("team/tool".to_owned(), "v1".to_owned()))
     });
-    let all = self::said(
+    let all = self::printed(
         &rig,
         3,
         "push first.bundle --to DOWN --plain-http DOWN --all-or-nothing",
@@ -315,23 +315,23 @@ fn an_impossible_check_is_not_reported_as_drift() {
         .replace(&rig.up.address, "127.0.0.1:9");
     rig.place.write("gone.yaml", gone);
     rig.place.write("gone.lock", lock);
-    let said = said(
+    let printed = printed(
         &rig,
         1,
         "lock --check -f gone.yaml --lock gone.lock --plain-http 127.0.0.1:9",
     );
     assert!(
-        !said.contains("nothing changed")
-            || said.contains("nothing changed, as far as upstream could be reached"),
-        "{said}"
+        !printed.contains("nothing changed")
+            || printed.contains("nothing changed, as far as upstream could be reached"),
+        "{printed}"
     );
     assert!(
-        said.contains("0 of 2 images, 0 of 1 file") && said.contains(", 3 failed"),
-        "{said}"
+        printed.contains("0 of 2 images, 0 of 1 file") && printed.contains(", 3 failed"),
+        "{printed}"
     );
     assert!(
-        said.contains("nothing listens at 127.0.0.1:9: is the port right"),
-        "{said}"
+        printed.contains("nothing listens at 127.0.0.1:9: is the port right"),
+        "{printed}"
     );
 }
 
@@ -354,58 +354,58 @@ fn the_wrong_scheme_port_or_server_is_detected() {
     let rig = Rig::new();
     rig.set_faults([]);
     let push =
-        |exit, to: &str, flags: &str| said(&rig, exit, format!("push --to {to} {flags}").trim());
+        |exit, to: &str, flags: &str| printed(&rig, exit, format!("push --to {to} {flags}").trim());
     let plain = |host: &str| format!("--plain-http {host}");
     // http to a TLS port: TLS servers send an alert or a response in plain text
     let alert = raw(b"\x15\x03\x01\x00\x02\x02\x46");
-    let told = push(1, &alert, &plain(&alert));
+    let message = push(1, &alert, &plain(&alert));
     assert!(
-        told.contains(&format!("if {alert} speaks TLS, leave out --plain-http")),
-        "{told}"
+        message.contains(&format!("if {alert} speaks TLS, leave out --plain-http")),
+        "{message}"
     );
     let go =
         raw(b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n");
-    let told = push(1, &go, &plain(&go));
+    let message = push(1, &go, &plain(&go));
     assert!(
-        told.contains(&format!(
+        message.contains(&format!(
             "if it speaks TLS at this port, leave out --plain-http {go}"
         )),
-        "{told}"
+        "{message}"
     );
     // TLS to an http port
     let registry = own_registry();
     let by_name = registry
         .address
         .replace("127.0.0.1", "localhost.localdomain");
-    let told = push(1, &by_name, "");
-    let settled = told.contains("use --plain-http localhost.localdomain")
-        || told.contains("its name cannot be resolved");
-    assert!(settled, "{told}");
+    let message = push(1, &by_name, "");
+    let settled = message.contains("use --plain-http localhost.localdomain")
+        || message.contains("its name cannot be resolved");
+    assert!(settled, "{message}");
     // nothing listens
-    let told = push(1, "127.0.0.1:9", &plain("127.0.0.1:9"));
+    let message = push(1, "127.0.0.1:9", &plain("127.0.0.1:9"));
     assert!(
-        told.contains(
+        message.contains(
             "nothing listens at 127.0.0.1:9: is the port right, and does the server run?"
         ),
-        "{told}"
+        "{message}"
     );
     assert!(push(1, "127.0.0.1:9", "").contains("nothing listens at 127.0.0.1:9"));
     // a server that is not a registry
     let other = TestProxy::new("", |_| ProxyAction::status(501));
-    let told = push(1, &other.address, &plain(&other.address));
+    let message = push(1, &other.address, &plain(&other.address));
     assert!(
-        told.contains(&other.address) && told.contains("501"),
-        "{told}"
+        message.contains(&other.address) && message.contains("501"),
+        "{message}"
     );
     let other = TestProxy::new("", |asked| {
         ProxyAction::status(if asked.method == "HEAD" { 404 } else { 501 })
     });
-    let told = push(1, &other.address, &plain(&other.address));
+    let message = push(1, &other.address, &plain(&other.address));
     let words = format!(
         "this is not a registry: is {} the right host and port?",
         other.address
     );
-    assert!(told.contains(&words), "{told}");
+    assert!(message.contains(&words), "{message}");
     // a proxy that answers instead of it
     let page = TestProxy::new("", |_| {
         let page = "<html><head><title>Blocked by policy</title></head></html>";
@@ -422,15 +422,15 @@ fn the_wrong_scheme_port_or_server_is_detected() {
             page.address
         ),
     );
-    let told = said(
+    let message = printed(
         &rig,
         1,
         &format!("lock -f far.yaml --lock far.lock {}", plain(&page.address)),
     );
     assert!(
-        told.contains("Blocked by policy")
-            && told.contains("it is probably from a proxy, or a sign-in page"),
-        "{told}"
+        message.contains("Blocked by policy")
+            && message.contains("it is probably from a proxy, or a sign-in page"),
+        "{message}"
     );
 }
 
@@ -451,16 +451,16 @@ fn a_rate_limit_is_reported_as_such() {
         "site.yaml",
         format!("apiVersion: landfall/v1\nkind: Site\nupstreams:\n  docker.io: {{mirror: \"http://{host}\"}}\n  quay.io: {{mirror: \"http://{host}/quay\"}}\n"),
     );
-    let told = said(&rig, 1, "lock -f hub.yaml --lock hub.lock --site site.yaml");
+    let message = printed(&rig, 1, "lock -f hub.yaml --lock hub.lock --site site.yaml");
     for words in [
         &format!(
-            "{host}, the mirror of docker.io: its rate limit is reached (429): it asks to come back in 2 h"
+            "{host}, the mirror of docker.io: its rate limit is reached (429): it asks to retry in 2 h"
         ),
         &format!("{host}, the mirror of quay.io: its rate limit is reached (429)"),
         "run it again after",
         "an account has a higher limit: sign in",
     ] {
-        assert!(told.contains(words), "{words}: {told}");
+        assert!(message.contains(words), "{words}: {message}");
     }
 }
 
@@ -480,34 +480,34 @@ fn the_password_of_the_private_registry_is_needed_only_by_verbs_that_use_it() {
         "site.yaml",
         format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{far}\", plainHTTP: true, credentials: {{usernameEnv: FAR_USER, passwordEnv: FAR_PASSWORD}}}}\n"),
     );
-    said(
+    printed(
         &rig,
         0,
         "lock -f m.yaml --lock new.lock --site site.yaml --plain-http UP",
     );
-    said(
+    printed(
         &rig,
         0,
         "pull --lock new.lock --site site.yaml --plain-http UP",
     );
-    said(&rig, 0, "pack --lock new.lock -o new --site site.yaml");
+    printed(&rig, 0, "pack --lock new.lock -o new --site site.yaml");
     assert_eq!(locked.requests().len(), 0);
-    let told = said(&rig, 2, "push new --site site.yaml");
+    let message = printed(&rig, 2, "push new --site site.yaml");
     assert!(
-        told.contains(
+        message.contains(
             "registry.credentials of the site: the environment variable FAR_USER is not set"
         ),
-        "{told}"
+        "{message}"
     );
 }
 
 #[test]
 fn help_groups_the_verbs_in_the_order_in_which_a_newcomer_needs_them() {
     let rig = crate::support::Place::new();
-    let said =
+    let printed =
         |word: &str| String::from_utf8(crate::support::run(rig.command().arg(word))).unwrap();
-    let help = said("help");
-    assert_eq!(help, said("--help"));
+    let help = printed("help");
+    assert_eq!(help, printed("--help"));
     let at = |words: &str| {
         help.find(words)
             .unwrap_or_else(|| panic!("{words}: {help}"))

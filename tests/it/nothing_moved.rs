@@ -355,7 +355,7 @@ fn a_failing_or_removed_repository_does_not_affect_others() {
         failed.len() == 1 && failed[0].ends_with("/team/a:v0"),
         "{report:#}"
     );
-    // it is not asked about the others if no manifest names it
+    // the repositories are not queried if no manifest names them
     delivery.lock(&[], &["--refresh"]);
     let names = FIVE[1..]
         .iter()

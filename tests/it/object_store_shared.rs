@@ -66,7 +66,7 @@ fn a_pull_waits_for_a_gc_that_deletes_its_blobs_and_uploads_them_again() {
         all.len()
     );
     age(store, 10);
-    // its first deletion after the announcement takes long
+    // its first deletion after the marker is delayed
     let is_marked = Arc::new(AtomicBool::new(false));
     let marked = is_marked.clone();
     store.reset();
@@ -189,7 +189,7 @@ fn an_object_of_the_wrong_size_is_replaced() {
             let pull = [pull, &["--store", STORE]].concat();
             rig.place.json(0, &pull);
             assert_sound(store);
-            // and according to the lists, it exists
+            // a further pull finds the object in the lists
             let again = case.pull(0);
             assert_eq!(
                 (&again["totals"]["done"], &again["totals"]["present"]),

@@ -34,7 +34,7 @@ impl Outputs {
     }
 
     /// The stderr of landfall if it ends with this code.
-    fn said(&self, code: i32, args: &[&str]) -> String {
+    fn printed(&self, code: i32, args: &[&str]) -> String {
         let output = self
             .0
             .place
@@ -52,8 +52,8 @@ impl Outputs {
             .args(["-c", &script])
             .env("LANDFALL", env!("CARGO_BIN_EXE_landfall"));
         let output = command.env("UP", &self.0.up.address).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{said}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{printed}");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -86,16 +86,16 @@ fn only_a_regular_file_is_replaced() {
         ),
     ];
     for (args, word) in cases {
-        let said = site.said(1, args);
+        let printed = site.printed(1, args);
         assert!(
-            said.contains("only a plain file is replaced") && said.contains(word),
-            "{args:?}: {said}"
+            printed.contains("only a plain file is replaced") && printed.contains(word),
+            "{args:?}: {printed}"
         );
     }
-    let said = site.said(2, &["pack", "-o", "X", "--include-self=bin/tool"]);
+    let printed = site.printed(2, &["pack", "-o", "X", "--include-self=bin/tool"]);
     assert!(
-        said.contains("tool: it is a pipe, and only a plain file is replaced"),
-        "{said}"
+        printed.contains("tool: it is a pipe, and only a plain file is replaced"),
+        "{printed}"
     );
     for pipe in ["pipe", "V.0001", "W.sha256sums", "tool"] {
         assert!(
@@ -142,7 +142,7 @@ fn a_lock_that_is_a_symbolic_link_stays_one() {
     let lock = ["lock", "-f", "m.yaml", "--lock", "l.lock"];
     fs::copy(site.path("landfall.lock"), site.path("locks/real.lock")).unwrap();
     site.sh("sed -i 's/team\\/tool:v1/team\\/tool:v0/' locks/real.lock; chmod 640 locks/real.lock");
-    site.said(0, &lock);
+    site.printed(0, &lock);
     assert!(site.path("l.lock").is_symlink());
     assert_eq!(
         site.0.place.read("locks/real.lock"),
@@ -168,13 +168,13 @@ fn one_name_has_one_bundle() {
         ["pack", "-o", "B"],
         ["pack", "-o", "B", "--volume-size", "60000"],
     );
-    site.said(0, &file);
+    site.printed(0, &file);
     assert_eq!(names(), ["B", "B.0131"]);
     fs::remove_file(site.path("B.0131")).unwrap();
     let whole = site.0.place.json(0, &site.args(&["verify", "B"]))["bundle"]["digest"].clone();
     // a file next to volumes would be read instead of them
-    let said = site.said(0, &volumes);
-    assert!(!said.contains("there is a file B too"), "{said}");
+    let printed = site.printed(0, &volumes);
+    assert!(!printed.contains("there is a file B too"), "{printed}");
     assert_eq!(names(), ["B.0001", "B.0002", "B.0003", "B.sha256sums"]);
     assert_eq!(
         site.0.place.json(0, &site.args(&["verify", "B"]))["bundle"]["digest"],
@@ -182,13 +182,13 @@ fn one_name_has_one_bundle() {
     );
     // volumes next to a file would be read by their own names
     for again in [&file[..], &["pull", "--bundle", "B"]] {
-        site.said(0, again);
+        site.printed(0, again);
         assert_eq!(names(), ["B"], "{again:?}");
         assert_eq!(
             site.0.place.json(0, &site.args(&["verify", "B"]))["bundle"]["digest"],
             whole
         );
-        site.said(0, &volumes);
+        site.printed(0, &volumes);
     }
 }
 

@@ -136,10 +136,10 @@ fn packages_of_yum_are_counted_and_listed_one_by_one() {
         ["yum:nodes"]
     );
     assert_eq!(depends_on(&document, &json!("yum:nodes")), ["app", "lib++"]);
-    let told = place.ok(&["sbom", "b", "-o", "b.cdx.json"]);
+    let printed = place.ok(&["sbom", "b", "-o", "b.cdx.json"]);
     assert!(
-        told.contains("3 components; no image has an SBOM of its own"),
-        "{told}"
+        printed.contains("3 components; no image has an SBOM of its own"),
+        "{printed}"
     );
 
     let page = place.ok(&["report", "b"]);

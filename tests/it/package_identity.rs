@@ -1,7 +1,7 @@
 //! Packages and releases that a repository offers under a wrong name, version or suite.
 
 use crate::support::apt::{AptUpstream, deb};
-use crate::support::charts::told;
+use crate::support::charts::failure_reasons;
 use crate::support::rpm_repository;
 use crate::support::run;
 use crate::support::yum::YumUpstream;
@@ -54,9 +54,9 @@ fn a_signed_rpm_is_refused_under_another_name_version_or_architecture() {
         up.wants(&format!("install: [{install}], base: none"));
         up.lock(0, &["--refresh"]);
         let wanted = format!("its index offers it as {index}, but the file is {file}");
-        let why = told(&place.json(1, &["pull"]));
+        let why = failure_reasons(&place.json(1, &["pull"]));
         assert!(why.contains(&wanted), "{why}");
-        let why = told(&place.json(3, &["pack", "-o", "b"]));
+        let why = failure_reasons(&place.json(3, &["pack", "-o", "b"]));
         assert!(why.contains(&wanted), "{why}");
     }
     rpm_repository::write_primary(&place.path("up/r"), &primary);
@@ -101,10 +101,10 @@ fn a_deb_is_refused_under_another_name_version_or_architecture() {
         up.release("dists/stable", head);
         up.wants("stable", install, ", base: none");
         up.lock(0, &["--refresh"]);
-        let why = told(&place.json(1, &["pull"]));
+        let why = failure_reasons(&place.json(1, &["pull"]));
         let wanted = format!("its index offers it as {offered}, but the file is app 1:1.2-3 amd64");
         assert!(why.contains(&wanted), "{why}");
-        let why = told(&place.json(3, &["pack", "-o", "b"]));
+        let why = failure_reasons(&place.json(3, &["pack", "-o", "b"]));
         assert!(why.contains(&wanted), "{why}");
     }
     up.index(folder, "Packages", index.as_bytes());
@@ -135,7 +135,7 @@ fn the_release_of_another_suite_is_refused() {
     run(Command::new("sh")
         .current_dir(&dists)
         .args(["-c", "rm -r bookworm; cp -a trixie bookworm"]));
-    let why = told(&up.lock(1, &["--refresh"]));
+    let why = failure_reasons(&up.lock(1, &["--refresh"]));
     assert!(
         why.contains("InRelease is the release of trixie or trixie, not of bookworm"),
         "{why}"
@@ -147,7 +147,7 @@ fn the_release_of_another_suite_is_refused() {
     assert_eq!(place.read("landfall.lock"), lock, "the earlier pin stays");
     // without InRelease too
     std::fs::remove_file(dists.join("bookworm/InRelease")).unwrap();
-    let why = told(&up.lock(1, &["--refresh"]));
+    let why = failure_reasons(&up.lock(1, &["--refresh"]));
     assert!(
         why.contains("dists/bookworm/Release is the release of trixie"),
         "{why}"
@@ -155,10 +155,10 @@ fn the_release_of_another_suite_is_refused() {
 
     // a mirror with its own name declares which release it has
     up.wants("mirrored", "app", ", base: none");
-    assert!(told(&up.lock(1, &[])).contains("not of mirrored"));
+    assert!(failure_reasons(&up.lock(1, &[])).contains("not of mirrored"));
     up.wants("mirrored", "app", ", base: none, codename: trixie");
     up.lock(0, &[]);
     assert_eq!(up.locked(), ["app 2"]);
     up.wants("mirrored", "app", ", base: none, codename: bookworm");
-    assert!(told(&up.lock(1, &["--refresh"])).contains("not of bookworm"));
+    assert!(failure_reasons(&up.lock(1, &["--refresh"])).contains("not of bookworm"));
 }

@@ -30,7 +30,7 @@ fn packages(report: &Value) -> Vec<String> {
         .unwrap()
         .iter()
         .filter_map(|change| change["packages"].as_array());
-    let told = all.flatten().map(|one| {
+    let lines = all.flatten().map(|one| {
         let text = |key: &str| one[key].as_str().unwrap_or("-").to_owned();
         format!(
             "{} {} {} {}",
@@ -40,7 +40,7 @@ fn packages(report: &Value) -> Vec<String> {
             text("to")
         )
     });
-    told.collect()
+    lines.collect()
 }
 
 #[test]
@@ -100,9 +100,9 @@ fn update_moves_apt_pins_and_diff_and_audit_list_packages() {
         "libfoo 1.1-1 s",
     ];
     assert_eq!(moved(&report), expected, "{report:#}");
-    let told = report["updates"].to_string();
+    let updates = report["updates"].to_string();
     for why in ["needs nowhere", "needs nowhere-else"] {
-        assert!(told.contains(why), "{why}: {report:#}");
+        assert!(updates.contains(why), "{why}: {report:#}");
     }
     assert_eq!(
         moved(&update(4, &["--check", "--only", "containerd"])),
@@ -142,11 +142,13 @@ fn update_moves_apt_pins_and_diff_and_audit_list_packages() {
     );
     let down = packages(&place.json(0, &["diff", "landfall.lock", "old.lock"]));
     assert_eq!(down[0], "down containerd 1:1.7.25-1 1:1.7.24-1");
-    let told = place.ok(&["diff", "old.lock", "landfall.lock"]);
+    let printed = place.ok(&["diff", "old.lock", "landfall.lock"]);
     assert!(
-        told.contains("\n  up       jq 1.6-1 -> 1.7-1 amd64  ")
-            && told.contains("  removed  old-lib 1-1 amd64\n"),
-        "{told}"
+        printed.contains(
+            "
+  up       jq 1.6-1 -> 1.7-1 amd64  "
+        ) && printed.contains("  removed  old-lib 1-1 amd64\n"),
+        "{printed}"
     );
     let markdown = place.ok(&["diff", "old.lock", "landfall.lock", "--output", "markdown"]);
     assert!(
@@ -184,8 +186,8 @@ fn update_moves_apt_pins_and_diff_and_audit_list_packages() {
             .unwrap()
             .iter()
             .filter(|one| one["manager"].is_string());
-        let told = |one: &Value| format!("{} {}", one["line"], one["reference"].as_str().unwrap());
-        found.map(told).collect::<Vec<_>>().join(", ")
+        let line = |one: &Value| format!("{} {}", one["line"], one["reference"].as_str().unwrap());
+        found.map(line).collect::<Vec<_>>().join(", ")
     };
     assert_eq!(
         names("held"),
@@ -214,10 +216,10 @@ fn update_moves_apt_pins_and_diff_and_audit_list_packages() {
         .args(["--missing", "more.yaml"])
         .output()
         .unwrap();
-    let told = String::from_utf8(output.stdout).unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
     assert!(
-        told.contains("t/setup.sh:4:16: missing apt foo=1.0-1: apt:nodes has 1.1-1\n"),
-        "{told}"
+        printed.contains("t/setup.sh:4:16: missing apt foo=1.0-1: apt:nodes has 1.1-1\n"),
+        "{printed}"
     );
     assert!(
         place
@@ -226,7 +228,7 @@ fn update_moves_apt_pins_and_diff_and_audit_list_packages() {
         "{}",
         place.read("more.yaml")
     );
-    // a lock without packages says nothing about them
+    // a lock without packages does not mention them
     place.write("empty.lock", "version: 1\nimages: []\n...\n");
     assert_eq!(
         place.json(0, &["audit", "t", "--lock", "empty.lock"])["missing"],
@@ -415,11 +417,11 @@ fn diff_shows_changelogs_of_available_apt_packages() {
         "nothing is at hand"
     );
     place.json(0, &["pull"]);
-    let told = [
+    let expected = [
         "foo: * CVE-2024-1: \u{1b}[31mfixed; * <more>",
         "libfoo: * CVE-2024-1: \u{1b}[31mfixed; * <more>",
     ];
-    assert_eq!(changelogs(&diff("old.lock", "landfall.lock")), told);
+    assert_eq!(changelogs(&diff("old.lock", "landfall.lock")), expected);
     assert!(
         changelogs(&diff("landfall.lock", "old.lock")).is_empty(),
         "older versions bring no news"
@@ -440,7 +442,7 @@ fn diff_shows_changelogs_of_available_apt_packages() {
         changelogs(&diff("old.lock", "landfall.lock")).is_empty(),
         "the store is gone"
     );
-    assert_eq!(changelogs(&diff("old.lock", "bundle")), told);
+    assert_eq!(changelogs(&diff("old.lock", "bundle")), expected);
 }
 
 #[test]
@@ -482,9 +484,9 @@ fn diff_shows_changelogs_of_available_yum_packages() {
         .args(["diff", "old.lock", "landfall.lock"])
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&ran.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert!(
-        ran.status.success() && told.contains("the changelog of foo 1.1-1 cannot be read: "),
-        "{told}"
+        ran.status.success() && printed.contains("the changelog of foo 1.1-1 cannot be read: "),
+        "{printed}"
     );
 }

@@ -125,7 +125,7 @@ fn message(report: &Value) -> &str {
 }
 
 #[test]
-fn patches_are_small_and_what_they_rebuild_is_delivered_with_the_same_digests() {
+fn patches_are_small_and_rebuilt_blobs_are_delivered_with_their_digests() {
     if !need(&["gzip"]) {
         return;
     }
@@ -185,7 +185,7 @@ fn a_registry_that_has_the_older_version_is_base_enough() {
     releases.assert_delivered(&to, "2");
     releases.push(0, &["p3"], &to, &[]);
     releases.assert_delivered(&to, "3");
-    // and again: nothing is left to do
+    // a second push transfers nothing
     let again = releases.push(0, &["p3"], &to, &[]);
     assert_eq!(again["totals"]["present"], 2, "{again}");
 }
@@ -289,7 +289,7 @@ fn a_damaged_base_never_delivers_wrong_bytes() {
     assert!(report.to_string().contains("frame table"), "{report:#}");
     assert_eq!(http::manifest(&to.address, "one/app", "2").status, 404);
     place.json(4, &["verify", "p2", "damaged"]);
-    // with an intact copy beside it, the push succeeds
+    // with an intact copy as well, the push succeeds
     releases.push(0, &["p2", "damaged", "b1"], &to, &[]);
     releases.assert_delivered(&to, "2");
 }
@@ -352,7 +352,7 @@ fn three_versions_in_one_bundle_need_little_more_than_one() {
 }
 
 #[test]
-fn the_same_inputs_give_the_same_bytes_and_a_kill_leaves_nothing_behind() {
+fn the_same_inputs_give_the_same_bytes_and_a_kill_leaves_no_files() {
     if !need(&["gzip"]) {
         return;
     }

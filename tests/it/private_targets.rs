@@ -65,13 +65,13 @@ impl World {
     /// The message of the refusal, with the host that referred to the address and the key of the
     /// site. Asserts that the private server got no request.
     fn assert_refused(&self, report: &Value) {
-        let told = report.to_string();
+        let json = report.to_string();
         assert!(
-            told.contains("public.test:80, a public host, leads to"),
+            json.contains("public.test:80, a public host, leads to"),
             "{report:#}"
         );
         assert!(
-            told.contains("add `privateTargets: [\\\"127.0.0.1\\\"]` to the site"),
+            json.contains("add `privateTargets: [\\\"127.0.0.1\\\"]` to the site"),
             "{report:#}"
         );
         assert_eq!(self.inside.requests().len(), 0, "{report:#}");
@@ -98,17 +98,17 @@ fn a_redirect_of_a_public_host_to_a_private_address_is_refused_unless_the_site_a
     for path in ["address", "name", "around"] {
         world.manifest(&format!("files: [{{url: \"http://public.test/{path}\"}}]"));
         let report = world.lock(1, &[]);
-        let told = report.to_string();
+        let json = report.to_string();
         let host = if path == "around" {
             "other.test:80"
         } else {
             "public.test:80"
         };
         assert!(
-            told.contains(&format!("{host}, a public host, leads to")),
+            json.contains(&format!("{host}, a public host, leads to")),
             "{report:#}"
         );
-        assert!(told.contains("`privateTargets:"), "{report:#}");
+        assert!(json.contains("`privateTargets:"), "{report:#}");
         assert_eq!(world.inside.requests().len(), 0, "{report:#}");
     }
     world.allow("10.0.0.0/8, 127.0.0.0/9, \"::1\"");
@@ -232,7 +232,7 @@ fn urls_of_foreign_layers_at_private_addresses_are_refused() {
     let pull = ["pull", "--store", "store", "--plain-http", "public.test"];
     let report = world.place.json(1, &pull);
     world.assert_refused(&report);
-    // the same bytes, if the site allows it
+    // if the site allows the target, the bytes are the same
     world.allow("127.0.0.1");
     world
         .place
@@ -357,18 +357,19 @@ fn package_mirrors_at_private_addresses_are_refused() {
             "none",
         ]);
         let run = command.output().unwrap();
-        let told = String::from_utf8_lossy(&run.stderr).into_owned();
-        assert_eq!(run.status.code(), Some(exit), "{told}");
-        told
+        let printed = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert_eq!(run.status.code(), Some(exit), "{printed}");
+        printed
     };
     let key = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/packages/key.asc");
     std::fs::copy(key, world.place.path("key.asc")).unwrap();
-    let told = run(1);
+    let printed = run(1);
     assert!(
-        told.contains("a mirror is not used") && told.contains("public.test:80, a public host"),
-        "{told}"
+        printed.contains("a mirror is not used")
+            && printed.contains("public.test:80, a public host"),
+        "{printed}"
     );
-    assert_eq!(world.inside.requests().len(), 0, "{told}");
+    assert_eq!(world.inside.requests().len(), 0, "{printed}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! `push --prune`: what it lists and deletes at a real registry, and what it never touches.
+//! `push --prune`: the content that it lists and deletes at a real registry, and the content that
+//! it keeps.
 
 use crate::support::images::noise;
 use crate::support::peers::{Server, docker_registry_without_deletion, own_registry};
@@ -279,10 +280,10 @@ fn only_named_repositories_are_pruned_and_unlistable_ones_are_skipped() {
     }
     let far = Far::new(docker_registry());
     let unnamed = far.push(2, &["--prune"]);
-    let said = unnamed["error"]["message"].as_str().unwrap();
+    let printed = unnamed["error"]["message"].as_str().unwrap();
     assert!(
-        said.contains("--repository NAME") && said.contains("\n  app\n"),
-        "{said}"
+        printed.contains("--repository NAME") && printed.contains("\n  app\n"),
+        "{printed}"
     );
     far.place.write("names", "# ours\nnobody/knows\napp\n");
     let report = far.push(3, &["--prune", "--delete", "--repository", "@names"]);
@@ -310,10 +311,10 @@ fn a_registry_that_cannot_delete_gets_a_hint() {
     let far = Far::new(docker_registry_without_deletion());
     assert_eq!(gone(&far.push(0, &PRUNE)).len(), 3);
     let refused = far.push(3, &[&PRUNE[..], &["--delete"]].concat());
-    let said = refused["error"]["message"].as_str().unwrap();
+    let printed = refused["error"]["message"].as_str().unwrap();
     assert!(
-        said.contains("storage.delete.enabled") && said.starts_with("delivered, but "),
-        "{said}"
+        printed.contains("storage.delete.enabled") && printed.starts_with("delivered, but "),
+        "{printed}"
     );
     assert_eq!(far.status("app", "v1"), 200);
 }

@@ -174,7 +174,7 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
             "{tags}"
         );
     }
-    // if the store does not say what is published, tags fail, and content by digest is served
+    // if the pointer of the store is missing, tags fail, and content by digest is served
     assert_eq!(get(&server.address, "/readyz").status, 200);
     store.judge(|asked| asked.key.ends_with("/current").then_some(Fault::Skewed));
     let unknown = manifest(&server.address, &repository, "v1");
@@ -194,7 +194,7 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
     assert_eq!(manifest(&server.address, &repository, new).status, 200);
     store.reset();
     assert_eq!(tag(&server.address, &repository), *new);
-    // a wrong object is never sent completely
+    // an object with wrong bytes is never sent completely
     let file = store.file(&format!("air/gap/blobs/{}", digest.replace(':', "/")));
     let mut bytes = std::fs::read(&file).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
@@ -241,12 +241,12 @@ fn a_store_on_disk_can_be_published_and_missing_items_are_reported() {
         ],
     );
     assert_eq!(swept["removed"].as_array().unwrap().len(), 0, "{swept}");
-    // it reports that it will stop, and answers meanwhile
+    // the server reports that it will stop, and still answers
     let kill = |signal: &str| {
-        let told = std::process::Command::new("kill")
+        let kill = std::process::Command::new("kill")
             .args([signal, &server.pid().to_string()])
             .status();
-        assert!(told.unwrap().success());
+        assert!(kill.unwrap().success());
     };
     kill("-TERM");
     while get(&server.address, "/readyz").status == 200 {}

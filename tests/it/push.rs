@@ -228,16 +228,16 @@ fn detected_plain_http_is_reported_with_the_line_for_the_site() {
     }
     let (place, _upstream, _images) = packed("images: [one.test/app:v1]\n");
     let registry = own_registry();
-    let told = |args: &[&str]| {
+    let stderr_of = |args: &[&str]| {
         let run = place
             .command()
             .args(args)
             .args(["--progress", "none"])
             .output()
             .unwrap();
-        let told = String::from_utf8_lossy(&run.stderr).into_owned();
-        assert_eq!(run.status.code(), Some(0), "{told}");
-        told
+        let printed = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert_eq!(run.status.code(), Some(0), "{printed}");
+        printed
     };
     let note = format!(
         "note: {} uses plain http, as probing found",
@@ -253,14 +253,14 @@ fn detected_plain_http_is_reported_with_the_line_for_the_site() {
         &registry.address,
     ];
     for args in [&["push", "b", "--to", &registry.address][..], &mirror] {
-        let said = told(args);
-        assert_eq!(said.matches(&note).count(), 1, "{said}");
+        let printed = stderr_of(args);
+        assert_eq!(printed.matches(&note).count(), 1, "{printed}");
         assert!(
-            said.contains("add `plainHTTP: true` under registry in the site"),
-            "{said}"
+            printed.contains("add `plainHTTP: true` under registry in the site"),
+            "{printed}"
         );
     }
-    let said = told(&[
+    let printed = stderr_of(&[
         "push",
         "b",
         "--to",
@@ -268,11 +268,11 @@ fn detected_plain_http_is_reported_with_the_line_for_the_site() {
         "--plain-http",
         &registry.address,
     ]);
-    assert!(!said.contains("plain http"), "{said}");
+    assert!(!printed.contains("plain http"), "{printed}");
     let site = format!(
         "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{}\", plainHTTP: true}}\n",
         registry.address
     );
     place.write("site.yaml", site);
-    assert!(!told(&["push", "b", "--site", "site.yaml"]).contains("plain http"));
+    assert!(!stderr_of(&["push", "b", "--site", "site.yaml"]).contains("plain http"));
 }

@@ -416,13 +416,13 @@ fn a_failed_referrers_lookup_is_not_an_empty_list() {
         b"",
     );
     assert!(reason(&signed.lock(1, &[])).contains("500"));
-    // nobody answers
+    // no server answers
     front.answer("/app/tags/list?n=1000", 0, "", b"");
     let why = reason(&signed.lock(1, &[]));
     assert!(why.contains("signatures and other referrers"), "{why}");
     assert!(!signed.place.path("landfall.lock").exists());
 
-    // left out on request
+    // omitted on request
     signed.manifest(&format!(
         "images: [{{ref: \"{}/app:v1\", referrers: false}}]\n",
         front.address
@@ -467,12 +467,12 @@ fn a_403_for_a_cosign_tag_means_no_signature_and_is_noted_once() {
         .args(["lock", "-f", "m.yaml", "--store", "store"])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    assert_eq!(said.matches(" 403 ").count(), 1, "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{printed}");
+    assert_eq!(printed.matches(" 403 ").count(), 1, "{printed}");
     assert!(
-        said.contains("assumes that it has none") && said.contains("/app"),
-        "{said}"
+        printed.contains("assumes that it has none") && printed.contains("/app"),
+        "{printed}"
     );
     let found = referrers_of(&signed.place.read("landfall.lock"));
     assert!(
@@ -735,7 +735,7 @@ fn a_lock_of_an_older_release_is_readable() {
     };
     assert_eq!(rewrite("old.lock"), "image: 172.20.0.2:5000/app:v1\n");
     assert_eq!(rewrite("new.lock"), rewrite("old.lock"));
-    // the next lock looks up what the old one lacks, and moves nothing
+    // the next lock looks up the referrers that the old one lacks, and keeps all digests
     signed.lock(0, &[]);
     assert_eq!(signed.place.read("landfall.lock"), new);
 }

@@ -50,13 +50,13 @@ fn a_bundle_is_packed_into_an_object_and_every_verb_reads_it_by_ranges() {
     // verbs that need only the index read the end and a little before it
     let least = |args: &[&str]| {
         store.reset();
-        let told = place.json(0, args);
+        let report = place.json(0, args);
         let (bytes, requests) = read_of(&store);
         assert!(
             bytes <= LITTLE && requests <= 4,
             "{args:?}: {bytes} bytes by {requests} requests"
         );
-        told
+        report
     };
     assert_eq!(
         least(&["ls", BUNDLE])["bundle"]["digest"],
@@ -247,7 +247,7 @@ fn a_signed_remote_bundle_behaves_like_a_file() {
         &["export", "images", "BUNDLE", "-o", "images.tar"],
         &["export", "files", "BUNDLE", "-o", "files"],
     ] {
-        let told = ["b.tar.zst", BUNDLE].map(|bundle| {
+        let exports = ["b.tar.zst", BUNDLE].map(|bundle| {
             let args: Vec<&str> = args
                 .iter()
                 .map(|arg| if *arg == "BUNDLE" { bundle } else { arg })
@@ -259,7 +259,7 @@ fn a_signed_remote_bundle_behaves_like_a_file() {
                 fs::read(place.path("images.tar")).ok(),
             )
         });
-        assert_eq!(told[0].0, told[1].0, "{args:?}");
-        assert!(told[0].1 == told[1].1, "{args:?}: another archive");
+        assert_eq!(exports[0].0, exports[1].0, "{args:?}");
+        assert!(exports[0].1 == exports[1].1, "{args:?}: another archive");
     }
 }

@@ -113,7 +113,7 @@ fn only_the_image_keys_of_charts_and_subcharts() {
         .concat(),
     );
     assert_eq!(place.read("overlay.yaml"), OVERLAY);
-    let told = |list: &str| -> Vec<String> {
+    let finding_lines = |list: &str| -> Vec<String> {
         let all = report[list].as_array().unwrap().iter();
         let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
         all.map(|one| {
@@ -129,14 +129,14 @@ fn only_the_image_keys_of_charts_and_subcharts() {
     };
     // images of a disabled chart are not missing
     assert_eq!(
-        told("missing"),
+        finding_lines("missing"),
         [
             "platform/values.yaml:21 telemetry.image.repository not in the lock",
             "platform/charts/logs/values.yaml:4 logging.shipper.image.repository not in the lock",
         ]
     );
     assert_eq!(
-        told("undecided"),
+        finding_lines("undecided"),
         [
             "platform/charts/logs/values.yaml:4 audit-log.shipper.image.repository its chart is disabled by audit-log.enabled"
         ]
@@ -178,9 +178,9 @@ fn a_chart_archive_with_nested_archives_gives_the_same_overlay() {
         .unwrap();
     assert_eq!(run.status.code(), Some(3));
     assert_eq!(String::from_utf8(run.stdout).unwrap(), OVERLAY);
-    let told = String::from_utf8(run.stderr).unwrap();
+    let finding_lines = String::from_utf8(run.stderr).unwrap();
     let line = "platform-2.26.2.tgz/charts/logs-1.0.0.tgz/values.yaml:4:44: missing logging.shipper.image.repository";
-    assert!(told.contains(line), "{told}");
+    assert!(finding_lines.contains(line), "{finding_lines}");
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn several_charts_share_one_overlay_unless_they_conflict() {
 }
 
 #[test]
-fn what_is_no_chart_is_refused() {
+fn a_file_that_is_not_a_chart_is_refused() {
     if !need(&["gzip"]) {
         return;
     }

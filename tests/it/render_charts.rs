@@ -51,10 +51,10 @@ fn helm_renders_real_charts_with_the_overlay() {
                 .map(|one| format!("{name}: {one}")),
         );
         let listed = listed(&report);
-        let told = |one: &String| listed.contains(&one.parse::<ImageRef>().unwrap().name());
+        let is_listed = |one: &String| listed.contains(&one.parse::<ImageRef>().unwrap().name());
         unlisted.extend(
             left.iter()
-                .filter(|one| !told(one))
+                .filter(|one| !is_listed(one))
                 .map(|one| format!("{name}: {one}")),
         );
         if !left.is_empty() {

@@ -56,7 +56,7 @@ fn overlay(values: &str) -> Value {
 }
 
 /// `path reference | why` of every entry in a list of a report.
-fn told(report: &Value, list: &str) -> Vec<String> {
+fn finding_lines(report: &Value, list: &str) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let line = |one: &Value| {
         format!(
@@ -132,7 +132,7 @@ fn the_operator_of_cilium_gets_a_suffix() {
             .replace(digest, &digest.replace('0', "1")),
         "",
     );
-    assert_eq!(told(&report, "missing").len(), 2, "{report}");
+    assert_eq!(finding_lines(&report, "missing").len(), 2, "{report}");
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn default_registries_of_images_without_a_registry() {
         "controller": {"image": {"image": "p/ingress-nginx/controller"}},
     });
     assert_eq!(overlay(values), expected);
-    // NeuVector: the tag, too
+    // NeuVector, whose tag has a default, too
     let values = "registry: docker.io\ntag: 5.6.0\ncontroller: {image: {repository: neuvector/controller, hash: ''}}\n";
     let expected = json!({"registry": "r.example:5000", "controller": {"image": {"repository": "p/neuvector/controller"}}});
     assert_eq!(overlay(values), expected);
@@ -167,7 +167,7 @@ fn default_registries_of_images_without_a_registry() {
     let expected =
         json!({"image": {"defaultRegistry": "r.example:5000", "repository": "p/kyverno/kyverno"}});
     assert_eq!(overlay(values), expected);
-    // a registry key that no image uses is something else
+    // a registry key that no image uses is left unchanged
     let values = "registry: docker.io\nimage: {repository: docker.io/longhornio/ui, tag: v1}\n";
     assert_eq!(
         overlay(values),
@@ -198,7 +198,7 @@ fn tags_that_a_template_composes() {
         json!({"image": {"repository": "r.example:5000/p/kubectl"}})
     );
     let why = "image.repository registry.k8s.io/kubectl:1.9.0 | the lock has this repository only as v1.34.0";
-    assert_eq!(told(&report, "missing"), [why]);
+    assert_eq!(finding_lines(&report, "missing"), [why]);
 }
 
 #[test]
@@ -216,11 +216,12 @@ fn references_written_in_templates_are_reported() {
         (1, &"c/templates/t.yaml".into(), &4.into())
     );
     assert!(
-        told(&report, "undecided")[0].contains("busybox:1.28 | it is written in a template"),
+        finding_lines(&report, "undecided")[0]
+            .contains("busybox:1.28 | it is written in a template"),
         "{report}"
     );
     assert_eq!(
-        told(&report, "missing"),
+        finding_lines(&report, "missing"),
         [" quay.io/not/there:1 | not in the lock"]
     );
 }

@@ -78,7 +78,7 @@ fn every_report_matches_the_schema() {
         let written: Value = serde_json::from_str(&rig.place.read("report.json")).unwrap();
         assert_eq!(written, report, "{line}");
         for name in report.as_object().unwrap().keys() {
-            // a member that only some commands have names them
+            // a member that only some commands have lists these commands
             let meaning = properties[name]["description"].as_str().unwrap();
             let commands = meaning
                 .rsplit_once("(of ")
@@ -134,7 +134,7 @@ fn every_report_matches_the_schema() {
     reported(0, "gc --lock l");
     reported(0, "schema site");
     reported(2, "pull --lock nowhere");
-    // only members that no run here produces are left
+    // the remaining members are those that no run here produces
     let unseen: Vec<_> = properties
         .keys()
         .filter(|name| !members.contains(*name))

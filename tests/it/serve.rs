@@ -631,17 +631,17 @@ fn pushes_beyond_loopback_need_a_decision() {
             .args(["serve", "--writable", "w", "--listen", listen])
             .assert()
             .code(2);
-        let said = String::from_utf8_lossy(&run.get_output().stderr).into_owned();
+        let printed = String::from_utf8_lossy(&run.get_output().stderr).into_owned();
         assert!(
-            said.contains("--htpasswd") && said.contains("--anonymous-push"),
-            "{said}"
+            printed.contains("--htpasswd") && printed.contains("--anonymous-push"),
+            "{printed}"
         );
         assert!(!place.path("w").exists());
     }
     let wrong = |args: &[&str], word: &str| {
         let run = place.landfall().arg("serve").args(args).assert().code(2);
-        let said = String::from_utf8_lossy(&run.get_output().stderr).into_owned();
-        assert!(said.contains(word), "{args:?}: {said}");
+        let printed = String::from_utf8_lossy(&run.get_output().stderr).into_owned();
+        assert!(printed.contains(word), "{args:?}: {printed}");
     };
     wrong(&[], "--writable");
     wrong(&["--writable", "w", "--listen", "nonsense"], "HOST:PORT");
@@ -844,9 +844,9 @@ fn the_json_document_is_all_that_stdout_carries() {
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let mut said = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut printed = std::io::BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
-    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+    std::io::BufRead::read_line(&mut printed, &mut line).unwrap();
     assert!(line.starts_with("serving on http://127.0.0.1:"), "{line}");
     run(Command::new("sh").args(["-c", &format!("kill -TERM {}", child.id())]));
     let output = child.wait_with_output().unwrap();

@@ -256,11 +256,11 @@ fn an_ambiguous_name_gets_a_404_with_both_full_names() {
     carried.pack(&[]);
     let server = landfall_serve(&carried.place, &["bundle.tar.zst"]);
     let answer = get(&server.address, "/v2/x/app/manifests/1");
-    let said = answer.text();
+    let printed = answer.text();
     assert_eq!(answer.status, 404);
     assert!(
-        said.contains("quay.io/x/app:1") && said.contains("ghcr.io/x/app:1"),
-        "{said}"
+        printed.contains("quay.io/x/app:1") && printed.contains("ghcr.io/x/app:1"),
+        "{printed}"
     );
     assert_eq!(manifest(&server.address, "ghcr.io/x/app", "1").status, 200);
 }
@@ -610,10 +610,10 @@ fn a_partial_bundle_is_refused_without_allow_partial_and_lists_what_it_lacks() {
         .args(["serve", "bundle.tar.zst"])
         .assert()
         .code(4);
-    let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    let printed = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
     assert!(
-        said.contains("--allow-partial") && said.contains("ghcr.io/x/app:1"),
-        "{said}"
+        printed.contains("--allow-partial") && printed.contains("ghcr.io/x/app:1"),
+        "{printed}"
     );
     let server = landfall_serve(&carried.place, &["bundle.tar.zst", "--allow-partial"]);
     assert_eq!(manifest(&server.address, "quay.io/x/app", "1").status, 200);

@@ -232,10 +232,10 @@ fn content_that_cannot_be_served_is_reported_at_the_start() {
     }
     let site = Site::new();
     let from = site.registry.address.clone();
-    let told = site
+    let report = site
         .place
         .json(1, &["serve", "--from", &from, "--listen", "127.0.0.1:0"]);
-    let error = told["error"]["message"].as_str().unwrap();
+    let error = report["error"]["message"].as_str().unwrap();
     assert!(
         error.contains("landfall/locks:latest") && error.contains("landfall push"),
         "{error}"

@@ -121,7 +121,7 @@ fn a_quota_is_enforced_reported_and_freed_by_deletion() {
         delete(&server, &format!("/v2/a/manifests/{}", sha256(&first))).status,
         202
     );
-    // the sweep waits until no push can rely on the blobs; a push that needs the space starts it
+    // the sweep waits until no push can rely on the blobs; a push that needs the space triggers it
     wait_for("room", || {
         request("POST", &server.address, &post, &[], &too_much).status == 201
     });
@@ -229,7 +229,7 @@ fn tags_manifests_and_blobs_can_be_deleted_and_the_sweep_removes_unreferenced_bl
 }
 
 #[test]
-fn referrers_come_in_pages_of_a_bounded_size() {
+fn referrers_are_returned_in_pages_of_bounded_size() {
     let place = Place::new();
     let server = serve(&place, &[]);
     let subject = push(&server, "a", "v1", b"layer", json!({}));

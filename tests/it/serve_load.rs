@@ -142,7 +142,7 @@ fn clients_that_never_read_do_not_block_the_server() {
 }
 
 #[test]
-fn a_response_that_nobody_reads_is_aborted() {
+fn a_response_that_is_not_read_is_aborted() {
     let place = Place::new();
     let (server, target, _) = with_blob(&place, 24 << 20, &["--stall", "1s"]);
     let mut stalled: Vec<TcpStream> = (0..10).map(|_| asks(&server, &target)).collect();

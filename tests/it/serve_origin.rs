@@ -164,8 +164,8 @@ fn a_url_is_found_by_host_header_sni_and_absolute_target() {
         .chain(tls)
         .collect();
     let server = landfall_serve(&worker.place, &args);
-    let told = format!("serving on http://{plain} and https://{} (", server.address);
-    assert!(server.log().contains(&told), "{}", server.log());
+    let expected = format!("serving on http://{plain} and https://{} (", server.address);
+    assert!(server.log().contains(&expected), "{}", server.log());
 
     let kubelet = noise(2, 1_200_000);
     let path = "/release/v1.33.4/bin/linux/amd64/kubelet";

@@ -36,8 +36,8 @@ fn pull(rig: &Rig, store: &str, number: usize) -> Command {
 
 fn report(child: Child) -> Value {
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{printed}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -159,10 +159,10 @@ fn eight_shards_pull_everything_once_and_a_killed_one_runs_again() {
         for item in report["items"].as_array().unwrap() {
             let is_whole =
                 item["bytes"].as_u64() == whole_bytes.get(item["name"].as_str().unwrap()).copied();
-            let told = item["reason"]
+            let reported = item["reason"]
                 .as_str()
                 .is_some_and(|why| why.ends_with("other shards have the rest"));
-            assert!(is_whole != told, "shard {number}: {item:#}");
+            assert!(is_whole != reported, "shard {number}: {item:#}");
         }
     }
     rig.up.wait_for_closed_connections();
@@ -180,10 +180,10 @@ fn eight_shards_pull_everything_once_and_a_killed_one_runs_again() {
         .unwrap()
         .iter()
         .filter(|item| item["status"] == "missing");
-    let told: BTreeSet<String> = items
+    let reported: BTreeSet<String> = items
         .map(|item| item["name"].as_str().unwrap().to_owned())
         .collect();
-    assert_eq!(told, missing, "{refused:#}");
+    assert_eq!(reported, missing, "{refused:#}");
     let index: Value = serde_json::from_str(&rig.place.read("stores/shards/index.json")).unwrap();
     for named in index["manifests"].as_array().unwrap() {
         let name = named["annotations"]["org.opencontainers.image.ref.name"]
@@ -407,11 +407,11 @@ fn push_and_mirror_share_repositories_and_verify_shares_a_bundle() {
         )
     };
     for number in 1..=3 {
-        let (code, told) = verify("first.bundle", number);
+        let (code, printed) = verify("first.bundle", number);
         let begins = format!("shard {number}/3: first.bundle: its part is consistent, ");
         assert!(
-            code == 0 && told.starts_with(&begins) && told.contains("its part of "),
-            "{told}"
+            code == 0 && printed.starts_with(&begins) && printed.contains("its part of "),
+            "{printed}"
         );
     }
     let mut bytes = rig.place.read_bytes("first.bundle");
@@ -435,21 +435,21 @@ fn a_shard_needs_the_flag_and_not_only_the_environment() {
             .envs(variables.iter().copied())
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned()
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned()
             + &String::from_utf8_lossy(&output.stderr);
-        (output.status.code().unwrap(), said)
+        (output.status.code().unwrap(), printed)
     };
     let ci = [
         ("JOB_COMPLETION_INDEX", "1"),
         ("LANDFALL_SHARDS", "4"),
         ("LANDFALL_SHARD", "2/4"),
     ];
-    let (code, said) = run(&["pull", "--store", "s"], &ci);
-    assert!(code == 0 && !said.contains("shard"), "{said}");
-    let (code, said) = run(&["pull", "--store", "s", "--shard", "auto"], &ci);
+    let (code, printed) = run(&["pull", "--store", "s"], &ci);
+    assert!(code == 0 && !printed.contains("shard"), "{printed}");
+    let (code, printed) = run(&["pull", "--store", "s", "--shard", "auto"], &ci);
     assert!(
-        code == 0 && said.contains("shard 2/4: pulled its part of nothing"),
-        "{said}"
+        code == 0 && printed.contains("shard 2/4: pulled its part of nothing"),
+        "{printed}"
     );
     for (args, words) in [
         (
@@ -488,7 +488,7 @@ fn a_shard_needs_the_flag_and_not_only_the_environment() {
             "cannot be used with",
         ),
     ] {
-        let (code, said) = run(args, &[]);
-        assert!(code == 2 && said.contains(words), "{args:?}: {said}");
+        let (code, printed) = run(args, &[]);
+        assert!(code == 2 && printed.contains(words), "{args:?}: {printed}");
     }
 }

@@ -91,17 +91,17 @@ fn drifts_and_is_mended(registry: &Server) {
     let foreign = status(4, &["--foreign"]);
     assert_eq!(those(&foreign, "foreign"), ["c:v0"], "{foreign:#}");
 
-    let said = place
+    let printed = place
         .landfall()
         .args(["status", "b", "--to", to])
         .assert()
         .code(4);
-    let said = String::from_utf8_lossy(&said.get_output().stdout).into_owned();
-    let mend = said
+    let printed = String::from_utf8_lossy(&printed.get_output().stdout).into_owned();
+    let mend = printed
         .lines()
         .find_map(|line| line.strip_prefix("  to fix it         landfall "))
         .unwrap();
-    assert!(mend.contains("--move-tags"), "{said}");
+    assert!(mend.contains("--move-tags"), "{printed}");
     place.ok(&mend.split(' ').collect::<Vec<_>>());
     // push does not change foreign tags
     assert_eq!(those(&status(0, &["--foreign"]), "foreign"), ["c:v0"]);
@@ -176,18 +176,19 @@ fn status_writes_markdown_and_reports_failed_requests() {
         "--output",
         "markdown",
     ];
-    let said = place.landfall().args(args).assert().code(4);
-    let said = String::from_utf8_lossy(&said.get_output().stdout).into_owned();
+    let printed = place.landfall().args(args).assert().code(4);
+    let printed = String::from_utf8_lossy(&printed.get_output().stdout).into_owned();
     assert!(
-        said.starts_with(&format!(
+        printed.starts_with(&format!(
             "**{}: 0 of 4 there, 4 missing**\n",
             registry.address
         )),
-        "{said}"
+        "{printed}"
     );
     assert!(
-        said.contains("<details><summary>missing: 4</summary>") && said.contains("| `a:v1` |"),
-        "{said}"
+        printed.contains("<details><summary>missing: 4</summary>")
+            && printed.contains("| `a:v1` |"),
+        "{printed}"
     );
 
     let nobody = format!("127.0.0.1:{}", free_port());

@@ -105,7 +105,7 @@ fn writing(dice: &mut Dice) -> Fault {
     passing(dice, on, what)
 }
 
-/// A permanent fault.
+/// Returns a fault that a run reports instead of retrying the request.
 fn final_one(dice: &mut Dice) -> Fault {
     let on = dice.pick(&[RequestKind::Blob, RequestKind::Manifest, RequestKind::File]);
     let what = dice.pick(&[
@@ -149,7 +149,7 @@ fn round(rig: &mut Rig, number: usize) -> bool {
         let on = dice.pick(&kinds);
         up.push(reading(&mut dice, on));
     }
-    // one fault per kind: together they stay within the attempts of one request
+    // one fault per kind, so that one request has enough attempts for all of them
     up.sort_by_key(|fault| format!("{:?}", fault.on));
     up.dedup_by_key(|fault| fault.on);
     let mut down: Vec<Fault> = (0..dice.roll(4)).map(|_| writing(&mut dice)).collect();

@@ -297,16 +297,16 @@ fn a_copied_store_is_hashed_with_progress_before_it_is_used() {
             .args(["--store", "stores/first", "--progress", "plain"])
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let checked = said
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        let checked = printed
             .lines()
             .find_map(|line| line.strip_prefix("check: "))
-            .unwrap_or_else(|| panic!("{said}"));
+            .unwrap_or_else(|| panic!("{printed}"));
         let hashed = fs::read_to_string(&verified).unwrap().lines().count();
         let all = checked.split_once('/').unwrap().0.parse::<usize>().unwrap();
         assert!(
             all > 5 && all == hashed && all <= blobs,
-            "{out:?}: {all} of {hashed}, {blobs}: {said}"
+            "{out:?}: {all} of {hashed}, {blobs}: {printed}"
         );
         up.assert_made("out.tar.zst", "from a copied store");
         fs::remove_file(up.path("out.tar.zst")).unwrap();
@@ -335,7 +335,7 @@ fn damaged_content_of_the_store_is_not_used() {
         0,
         &["pull", "--store", "stores/first", "--bundle", "out.tar.zst"],
     );
-    up.assert_made("out.tar.zst", "in spite of the store");
+    up.assert_made("out.tar.zst", "with a damaged store");
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn a_missing_item_prevents_the_bundle_and_keeps_the_downloads() {
     );
     up.rig.set_faults([]);
     let report = up.pull(0, "out.tar.zst", &[]);
-    up.assert_made("out.tar.zst", "after the rest came");
+    up.assert_made("out.tar.zst", "after the missing file was downloaded");
     assert_eq!(
         (status(&report, "team/app"), status(&report, "tool.bin")),
         ("present", "done"),

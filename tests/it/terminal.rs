@@ -199,11 +199,11 @@ fn man_opens_a_page_in_the_pager() {
         all.contains("own-pager -x") && words(&all).contains("Split the bundle into volumes"),
         "{all}"
     );
-    // none configured: the default pager of man waits after its first screen
+    // without a configured pager, the default pager of man waits after its first screen
     let last = "Timeout for the next byte";
     let (before, all) = pressed(man("", ""), "SYNOPSIS", "q");
     assert!(!before.contains(last) && !all.contains(last), "{all}");
-    // one that does not exist: the page is shown all the same
+    // if the pager does not exist, the page is still shown
     let (_, all) = pressed(man("", "/no/such/pager"), last, "");
     assert!(
         words(&all).contains("Split the bundle into volumes"),

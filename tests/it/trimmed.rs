@@ -12,11 +12,11 @@ const KEY: &[u8] = include_bytes!("../data/packages/site-key.asc");
 const LOCKED_KEY: &[u8] = include_bytes!("../data/packages/site-key-locked.asc");
 
 /// The output of `landfall ARGUMENTS` if it exits with `exit`.
-fn said(place: &Place, exit: i32, arguments: &[&str]) -> String {
+fn printed(place: &Place, exit: i32, arguments: &[&str]) -> String {
     let output = place.landfall().args(arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    assert_eq!(output.status.code(), Some(exit), "{said}");
-    said
+    let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert_eq!(output.status.code(), Some(exit), "{printed}");
+    printed
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn apt_accepts_trimmed_metadata_signed_by_the_site() {
     place.ok(&["verify", "b", "--lock", "landfall.lock"]);
 
     place.write("site.asc", KEY);
-    let said_without = said(place, 2, &["export", "apt", "b", "-o", "no"]);
+    let said_without = printed(place, 2, &["export", "apt", "b", "-o", "no"]);
     assert!(
         said_without.contains("--packages-key FILE"),
         "{said_without}"
@@ -119,7 +119,7 @@ fn apt_accepts_trimmed_metadata_signed_by_the_site() {
         "{flat}"
     );
 
-    // the server has the same, from the bundle and from a registry
+    // the server offers the same metadata, from the bundle and from a registry
     let there = own_registry();
     place.ok(&["push", "b", "--to", &there.address]);
     let serve =
@@ -150,7 +150,7 @@ fn apt_accepts_trimmed_metadata_signed_by_the_site() {
         "-o",
         "node",
     ];
-    let said_without = said(place, 2, &render);
+    let said_without = printed(place, 2, &render);
     assert!(
         said_without.contains("--packages-key FILE"),
         "{said_without}"
@@ -187,7 +187,7 @@ fn apt_accepts_trimmed_metadata_signed_by_the_site() {
         .unwrap();
     assert!(!refused.status.success(), "{refused:?}");
 
-    // one repository has one form
+    // a repository has only one form of metadata
     let entry = |more: &str| {
         let url = up.url();
         format!(
@@ -214,10 +214,10 @@ fn apt_accepts_trimmed_metadata_signed_by_the_site() {
         "--packages-key",
         "site.asc",
     ];
-    let told = said(place, 1, &both);
+    let message = printed(place, 1, &both);
     assert!(
-        told.contains("apt:two") && told.contains("write the same `index` for both"),
-        "{told}"
+        message.contains("apt:two") && message.contains("write the same `index` for both"),
+        "{message}"
     );
 }
 
@@ -241,7 +241,7 @@ fn dnf_accepts_trimmed_metadata_signed_by_the_site() {
     place.ok(&["pull"]);
     place.write("site.asc", LOCKED_KEY);
     const EXPORT: [&str; 6] = ["export", "yum", "-o", "out", "--packages-key", "site.asc"];
-    let locked = said(place, 2, &EXPORT);
+    let locked = printed(place, 2, &EXPORT);
     assert!(locked.contains("LANDFALL_PACKAGES_PASSPHRASE"), "{locked}");
     let export = || {
         run(place

@@ -169,7 +169,7 @@ pub enum BundleError {
         source: Box<LockError>,
     },
     /// A program or document cannot be placed next to the bundle.
-    #[error("cannot put {path} beside the bundle: {why}")]
+    #[error("cannot write {path} next to the bundle: {why}")]
     Tool {
         /// The path of the bundle.
         path: PathBuf,

@@ -5,8 +5,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-/// The number of pieces in flight when nothing else needs memory. Each has at most 1 MiB before and
-/// after the work.
+/// The default number of pieces in flight. Each has at most 1 MiB before and after the work.
 pub(crate) const DEPTH: usize = 8;
 
 /// Receives the next piece for one of several threads; `None` at the end.

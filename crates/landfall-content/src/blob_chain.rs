@@ -58,7 +58,7 @@ impl BlobRead for BlobChain {
 /// Reads one of several copies of a blob and continues with the next if it is damaged.
 ///
 /// A read that starts at byte 0 is hashed as it passes: its beginning and end may come from
-/// different copies, each of which is right by itself. The last piece is held back if the digest is
+/// different copies, each of which may be undamaged. The last piece is held back if the digest is
 /// wrong.
 struct ChainReader {
     digest: Digest,

@@ -45,8 +45,8 @@
 //!    with slots of `UploadSource`; it is opened before the upload takes its host slot. A delivery
 //!    that waits for a blob that another delivery uploads holds no upload slot.
 //! 3. **Hosts do not wait for each other.** Transfers of a host that others already wait for start
-//!    last, and no host has more than the whole number of slots under way, so that a host in
-//!    trouble takes nothing from the others.
+//!    last, and no host has more transfers in progress than there are slots, so that a slow host
+//!    does not delay the others.
 //!
 //! If no request has been in flight for ten minutes and none has ended, a
 //! [`Watchdog`](crate::Watchdog) ends the run with an error that says so.

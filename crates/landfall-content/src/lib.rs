@@ -36,8 +36,8 @@
 //! - `serve --from` (`landfall-serve`) repeats a MiB of a file at a registry whose body was cut.
 //!   Counted: three attempts at this MiB.
 //!
-//! A transfer does not repeat what `landfall-http` gave up: an error before the first byte is
-//! final. A partial file is hashed once, when its write starts.
+//! A transfer does not repeat a request after `landfall-http` has used all attempts: an error
+//! before the first byte is final. A partial file is hashed once, when its write starts.
 //!
 //! # Writes
 //!

@@ -19,8 +19,8 @@ pub trait LocalStore: BlobStore {
     /// Begins to write a blob, or resumes what an earlier run left. Returns `None` if the blob is
     /// already present.
     ///
-    /// With `keep_ranges`, ranges that several connections wrote behind the beginning are kept and
-    /// returned; otherwise they are discarded.
+    /// With `keep_ranges`, ranges after the contiguous beginning, which parallel connections wrote,
+    /// are kept and returned; otherwise they are discarded.
     ///
     /// # Errors
     /// If the store cannot be written.
@@ -78,7 +78,7 @@ impl BlobSink for LocalSink {
         let descriptor = blob.clone();
         let limits = self.limits;
         Box::pin(async move {
-            // only a parallel write can use ranges behind the beginning
+            // only a parallel write can use ranges after the contiguous beginning
             let keep_ranges = slots.is_some();
             let begun = blocking(move || store.begin(&descriptor, keep_ranges)).await?;
             match &begun {
@@ -154,7 +154,7 @@ async fn write_rest(
 /// A write over several connections.
 struct ParallelWrite {
     writer: VerifiedWriter,
-    /// What an earlier run wrote behind the writer's offset.
+    /// The ranges that an earlier run wrote after the writer's offset.
     ranges: Vec<ByteRange>,
     limits: Limits,
     slots: IdleSlots,

@@ -59,7 +59,7 @@ impl IdleSlots {
     }
 }
 
-/// Writes the rest of a big part to `writer`, with helpers on idle `slots`. The `ranges` behind its
+/// Writes the rest of a big part to `writer`, with helpers on idle `slots`. The `ranges` after its
 /// offset are written already.
 pub(super) async fn fetch_parallel(
     opener: &Arc<PartOpener>,

@@ -103,8 +103,8 @@ impl PartOpener {
         self.progress.bytes(self.count(u64::MAX));
     }
 
-    /// Takes back what was counted, as the part is given up. The rest is counted first, so that a
-    /// body still being read cannot count any more.
+    /// Subtracts the counted bytes from the progress, because the transfer failed. The rest is
+    /// counted first, so that a body still being read cannot count any more.
     pub(super) fn uncount(&self) {
         let rest = self.count(u64::MAX);
         self.progress.more(self.part.descriptor.size - rest);
@@ -117,14 +117,14 @@ impl PartOpener {
         state.on_corrupt.clear();
     }
 
-    /// Returns the pause before the next attempt, or `None` if the part is given up. If the bytes
-    /// were wrong, tells the source.
+    /// Returns the pause before the next attempt, or `None` after the last one. Notifies the source
+    /// if the bytes were wrong.
     pub(super) fn pause_after(&self, failed: &FailedAttempt) -> Option<Duration> {
         let mut state = self.state();
         let mut cause = failed.cause;
         if matches!(cause, FailureCause::Wrong | FailureCause::WrongOnce) {
-            // once each: afterwards the source answers from elsewhere, so the wrong bytes count
-            // less
+            // each is called once: afterwards the source reads from another place, so these wrong
+            // bytes do not count as the first of two
             for act in std::mem::take(&mut state.on_corrupt) {
                 act();
                 cause = FailureCause::WrongOnce;

@@ -13,7 +13,7 @@ pub(super) struct RangePlan {
     pub(super) first: ByteRange,
     /// The range of each helper, by its number.
     pub(super) helpers: BTreeMap<u64, HelperRange>,
-    /// The written ranges behind the first connection.
+    /// The written ranges after the offset of the first connection.
     written: Vec<ByteRange>,
     /// The number of helpers so far.
     helper_count: u64,
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(plan.next_step(from), FirstConnectionStep::Wait);
         plan.advance_helper(helper, 40 * M);
         assert_eq!(plan.next_step(from), FirstConnectionStep::Absorb(40 * M));
-        // the helper breaks off: its written bytes stay, the rest is fetched
+        // the helper fails: its written bytes are kept, and the remaining ones are fetched
         plan.end_helper(helper);
         assert_eq!(plan.next_step(from), FirstConnectionStep::Absorb(40 * M));
         assert_eq!(
@@ -210,7 +210,8 @@ mod tests {
         );
     }
 
-    /// A piece under way when another took the second half ends behind the new end.
+    /// A piece that is being received when another helper takes the second half ends after the new
+    /// end.
     #[test]
     fn bytes_after_a_moved_end_are_not_counted() {
         let mut plan = RangePlan::new(64 * M, 0, vec![], 4 * M);

@@ -7,8 +7,7 @@ use std::io::{self, ErrorKind, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// An object that is read by ranges. It stays the object that was opened: if it is replaced,
-/// reading fails.
+/// An object that is read by ranges. Reading fails if the object is replaced after it was opened.
 pub trait RangeRead: Debug + Send + Sync {
     /// Returns the URL of the object, for messages.
     fn url(&self) -> &str;
@@ -25,14 +24,14 @@ pub trait RangeRead: Debug + Send + Sync {
     /// If the request fails, or the object was replaced.
     fn open(&self, range: Range<u64>) -> io::Result<Box<dyn Read + Send>>;
 
-    /// Returns a stamp that stands in for that of a file: the version is hashed into the inode and
-    /// modification time.
+    /// Returns a stamp of the same type as that of a file: the version is hashed into the inode and
+    /// the modification time.
     fn file_stamp(&self) -> FileStamp {
         let version = Digest::sha256(self.version().as_bytes()).hex();
         let number =
             |from: usize| u64::from_str_radix(&version[from..from + 16], 16).unwrap_or_default();
         FileStamp {
-            // the journals of verified content compare stamps, whatever the content is stored in
+            // the journals of verified content compare stamps of files and objects alike
             inode: number(0),
             mtime: (number(16) as i64, 0),
             size: self.size(),

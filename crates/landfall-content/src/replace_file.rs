@@ -19,7 +19,7 @@ pub enum ReplaceError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The file has changed since it was read.
-    #[error("it was changed after it was read, and is left as it is now; run the command again")]
+    #[error("it was changed after it was read, and was left unchanged; run the command again")]
     Changed,
 }
 

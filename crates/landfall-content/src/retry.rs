@@ -104,7 +104,8 @@ impl PartAttempts {
     }
 
     /// Returns the pause before a stream that broke off after `received` new bytes is opened again,
-    /// or `None` if it is given up. As long as there is progress there is no pause and no limit.
+    /// or `None` after the last attempt. As long as there is progress, there is no pause and no
+    /// limit.
     pub(super) fn broke_off(&mut self, received: u64) -> Option<Duration> {
         if received >= self.progress {
             self.source.reset();
@@ -114,7 +115,7 @@ impl PartAttempts {
         self.source.fail()
     }
 
-    /// Returns the pause before the next attempt, or `None` if the part is given up.
+    /// Returns the pause before the next attempt, or `None` after the last one.
     pub(super) fn after(&mut self, cause: FailureCause) -> Option<Duration> {
         match cause {
             FailureCause::Final => None,
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sink_has_its_own_attempts_which_start_over_when_it_learned() {
+    fn a_sink_has_its_own_attempts_which_are_reset_when_it_learned() {
         let mut tried = attempts();
         assert!(
             tried.after(FailureCause::Sink).is_some() && tried.after(FailureCause::Sink).is_some()

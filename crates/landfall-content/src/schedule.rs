@@ -262,7 +262,7 @@ impl Watchdog {
     fn message(&self) -> String {
         format!(
             "no request was in flight for {} s and none can start, as the transfers wait for each \
-             other; this is a bug of landfall; run it again to resume, with `--jobs 1` if it \
+             other; this is a bug in landfall; run it again to resume, with `--jobs 1` if it \
              happens again",
             self.patience.as_secs()
         )

@@ -30,9 +30,9 @@ pub enum TransferOutcome {
 }
 
 impl Transfer {
-    /// Transfers one part. If the source breaks off, it is resumed at the next byte under the same
-    /// write. If the part has several URLs, the next one is tried when one lacks it or has other
-    /// bytes. `slot` is lent to others while the source sends nothing.
+    /// Transfers one part. If the source breaks off, reading resumes at the next byte within the
+    /// same write. If the part has several URLs, the next one is tried when one lacks the part or
+    /// returns wrong bytes. `slot` is lent to others while the source sends nothing.
     ///
     /// # Errors
     /// The side that failed and why, after all attempts.
@@ -123,8 +123,8 @@ impl Transfer {
     }
 }
 
-/// Takes back what a transfer has counted if it ends without the part: after an error, or when it
-/// is dropped because its image failed.
+/// Subtracts the counted bytes from the progress if the transfer ends without the complete part:
+/// after an error, or when it is dropped because its image failed.
 struct ProgressGuard {
     opener: Arc<PartOpener>,
     is_complete: bool,

@@ -6,8 +6,8 @@ use landfall_model::{Descriptor, Hasher};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Writes one blob in order and hashes it. Dropped before [`VerifiedWriter::commit`], it leaves
-/// what it has for the next run to resume.
+/// Writes one blob in order and hashes it. If it is dropped before [`VerifiedWriter::commit`], the
+/// written bytes are kept for the next run to resume.
 #[derive(Debug)]
 pub struct VerifiedWriter {
     partial: Arc<dyn PartialBlob>,
@@ -99,7 +99,7 @@ impl VerifiedWriter {
         self.hash(bytes)
     }
 
-    /// Hashes bytes that are written, and moves the offset behind them.
+    /// Hashes written bytes, and advances the offset past them.
     fn hash(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
         self.hasher.update(bytes);
         self.offset += bytes.len() as u64;

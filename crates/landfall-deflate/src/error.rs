@@ -1,4 +1,4 @@
-//! What can go wrong, and the limits of an analysis.
+//! The errors of the crate, and the limits of an analysis.
 
 use std::io;
 
@@ -13,7 +13,7 @@ pub enum DeflateError {
     Stream {
         /// The position at which the error was noticed.
         offset: u64,
-        /// What is wrong there.
+        /// The reason why the stream is invalid at `offset`.
         reason: &'static str,
     },
     /// The stream decompresses to more bytes than [`AnalysisLimits::plain_bytes`] allows.
@@ -26,7 +26,7 @@ pub enum DeflateError {
     /// it is.
     #[error("the recipe for this stream would be too large")]
     RecipeTooLarge,
-    /// The bytes are not a recipe of this version, or it contradicts itself.
+    /// The bytes are not a recipe of this version, or the recipe is inconsistent.
     #[error("invalid recipe: {0}")]
     Recipe(&'static str),
     /// The plain bytes are not those that the recipe was made for.
@@ -34,7 +34,7 @@ pub enum DeflateError {
     Plain(&'static str),
 }
 
-/// The limits of [`analyze`](crate::analyze).
+/// The limits within which [`analyze`](crate::analyze) accepts a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnalysisLimits {
     /// The largest size of all plain bytes together.

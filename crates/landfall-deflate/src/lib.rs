@@ -2,12 +2,12 @@
 //! the stream from them, bit by bit.
 //!
 //! A registry's digest covers the compressed bytes of a layer, so a patch of the plain bytes is
-//! only useful if the same compressed bytes come out at the far side. The recipe names the encoder
+//! only useful if the receiver can rebuild the same compressed bytes. The recipe names the encoder
 //! that wrote the stream, and [`Rebuilder`] runs the same encoder again. A stream of an unknown
 //! encoder is described token by token, relative to a prediction.
 //!
 //! The crate does no I/O of its own, has no unsafe code, and needs bounded memory in both
-//! directions, whatever the length of the stream. It imports no other crate of the workspace.
+//! directions, for streams of any length. It imports no other crate of the workspace.
 //!
 //! 1. `bits`: reads and writes bits, least significant first (RFC 1951, section 3.1.1);
 //! 2. `inflate`: decodes a stream strictly, into blocks and tokens;

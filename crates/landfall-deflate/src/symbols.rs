@@ -26,7 +26,7 @@ pub(crate) const LENGTH_CODE_ORDER: [u8; LENGTH_CODE_SYMBOLS] = [
 /// The values that share one symbol: `base` and the following `1 << extra` minus one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SymbolRange {
-    /// The smallest value.
+    /// The smallest value of the symbol.
     pub(crate) base: u16,
     /// The number of extra bits after the symbol.
     pub(crate) extra: u8,

@@ -18,7 +18,7 @@ use url::Url;
 /// The bytes of a body, in pieces as they arrive. It ends after the first error.
 pub type ByteStream = BoxStream<'static, Result<Bytes, HttpError>>;
 
-/// The body of a request. It can be opened anew for each attempt.
+/// The body of a request. It can be opened again for each attempt.
 #[derive(Clone)]
 pub enum RequestBody {
     /// No body. `Content-Length: 0` is sent if the method usually has one.
@@ -78,7 +78,7 @@ impl IncomingBody {
         let idle = self.transport.limits().idle;
         let busy = self.transport.activity().busy();
         let next = tokio::time::timeout(idle, self.body.next()).await;
-        // A body that nobody reads does not count as activity.
+        // A body that is not being read does not count as activity.
         drop(busy);
         if let Ok(received) = &next {
             self.note_received(received.as_ref());

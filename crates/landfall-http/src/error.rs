@@ -29,7 +29,7 @@ pub struct HttpError {
 struct ErrorText {
     /// The requested content, if it has a better name than the URL.
     item: Option<String>,
-    /// The redacted URL.
+    /// The URL of the request, redacted for messages.
     url: Option<String>,
     host: Option<String>,
     message: String,
@@ -52,8 +52,8 @@ pub enum ErrorKind {
     RetryAfter(Duration),
     /// The connection failed, was cut or stalled; another attempt may help.
     Network,
-    /// All attempts failed, and nothing retries them in this run; or the host has failed too often,
-    /// and gets no more requests.
+    /// All attempts failed, and none is retried in this run; or the host failed too often and gets
+    /// no more requests.
     GivenUp,
     /// The server answered with another status that is not a success.
     Status(u16),

@@ -126,21 +126,21 @@ mod tests {
 
     #[test]
     fn io_errors_are_described_by_their_kind() {
-        let said = |error: io::Error| describe_io(&error);
+        let printed = |error: io::Error| describe_io(&error);
         assert_eq!(
-            said(io::ErrorKind::ConnectionReset.into()).unwrap(),
+            printed(io::ErrorKind::ConnectionReset.into()).unwrap(),
             "the connection was reset"
         );
         assert_eq!(
-            said(io::Error::from_raw_os_error(111)).unwrap(),
+            printed(io::Error::from_raw_os_error(111)).unwrap(),
             "the connection is refused"
         );
         let lookup = std::net::ToSocketAddrs::to_socket_addrs("nowhere.invalid:1").unwrap_err();
-        let words = said(lookup).unwrap();
+        let words = printed(lookup).unwrap();
         assert!(
             words.starts_with("its name cannot be resolved: ") && !words.contains("lookup"),
             "{words}"
         );
-        assert_eq!(said(io::Error::other(io::Error::other("x"))), None);
+        assert_eq!(printed(io::Error::other(io::Error::other("x"))), None);
     }
 }

@@ -46,12 +46,12 @@ pub(super) fn proxy_sign_in_error(url: &Url, proxy: &ProxyUrl, headers: &HeaderM
              does not get locked"
         ),
         (_, false) => format!(
-            "the proxy {name} wants a sign-in that landfall cannot do (407; offered: {schemes}; \
-             known: Basic); run a local proxy such as cntlm or px that signs in, and name it as \
+            "the proxy {name} requires authentication that landfall does not support (407; offered: {schemes}; \
+             supported: Basic); run a local proxy such as cntlm or px that signs in, and name it as \
              the proxy"
         ),
         (None, true) => format!(
-            "the proxy {name} wants a sign-in (407; offered: {}), and there is no account for it; \
+            "the proxy {name} requires authentication (407; offered: {}), and there is no account for it; \
              put user and password into {}, or name them in the site under proxy.credentials",
             if schemes.is_empty() {
                 "nothing"
@@ -285,7 +285,7 @@ pub(super) fn certificate_error(
 mod tests {
     use super::*;
 
-    fn said(proxy: &str, challenges: &[&'static str]) -> String {
+    fn printed(proxy: &str, challenges: &[&'static str]) -> String {
         let mut headers = HeaderMap::new();
         for value in challenges {
             headers.append(
@@ -304,18 +304,18 @@ mod tests {
 
     #[test]
     fn the_error_for_a_407_says_what_to_do() {
-        let message = said("p:1", &["Negotiate", "NTLM"]);
+        let message = printed("p:1", &["Negotiate", "NTLM"]);
         assert!(
             message.contains("offered: Negotiate, NTLM;") && message.contains("cntlm or px"),
             "{message}"
         );
-        let message = said("u:pw@p:1", &["Negotiate, Basic realm=\"a, b\""]);
+        let message = printed("u:pw@p:1", &["Negotiate, Basic realm=\"a, b\""]);
         assert!(
             message.contains("refused account 'u' from HTTPS_PROXY"),
             "{message}"
         );
         assert!(!message.contains("pw"), "{message}");
-        let message = said("p:1", &["Basic realm=\"x\""]);
+        let message = printed("p:1", &["Basic realm=\"x\""]);
         assert!(
             message.contains("offered: Basic") && message.contains("into HTTPS_PROXY"),
             "{message}"

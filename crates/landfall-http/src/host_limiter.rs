@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_deferral_of_metered_requests_leaves_the_others() {
+    async fn a_deferral_of_metered_requests_does_not_affect_others() {
         let limiter = HostLimiter::new(1);
         let key = |metered, origin| QuotaKey { metered, origin };
         let minute = Duration::from_mins(1);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn classes_have_slots_of_their_own_behind_one_pause() {
+    async fn classes_have_separate_slots_and_share_a_pause() {
         let limiter = Arc::new(HostLimiter::new(1));
         let _upload = limiter.acquire(SlotClass::Ordinary).await;
         let source = limiter.acquire(SlotClass::UploadSource).await;

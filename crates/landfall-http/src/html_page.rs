@@ -38,7 +38,7 @@ impl HttpResponse {
             .header("content-encoding")
             .filter(|encoding| !encoding.eq_ignore_ascii_case("identity"))?;
         let words = format!(
-            "{what} came with Content-Encoding: {encoding}, although it was requested without \
+            "{what} was sent with Content-Encoding: {encoding}, although it was requested without \
              compression; a proxy or the server compresses it, so its digest cannot match"
         );
         Some(HttpError::new(ErrorKind::Invalid, words).at(&self.url))
@@ -99,7 +99,7 @@ pub fn page_error(url: &Url, via: Option<&str>, what: &str, body: &[u8]) -> Http
     };
     HttpError::new(
         ErrorKind::Invalid,
-        format!("an HTML page{title} came instead of {what}; {from}"),
+        format!("an HTML page{title} was sent instead of {what}; {from}"),
     )
     .at(url)
 }

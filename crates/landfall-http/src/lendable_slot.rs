@@ -12,7 +12,7 @@ use tracing::trace;
 /// The wait after which a slot is lent. Requests to distant hosts are answered faster than that.
 pub(crate) const LEND_AFTER: Duration = Duration::from_millis(400);
 
-/// A slot of some limit, which is lent while its holder waits.
+/// A slot of a limit, which is lent while its holder waits.
 pub trait LendableSlot: Send + Sync {
     /// Returns the slot to its limit for the time of a wait.
     fn lend(&self);

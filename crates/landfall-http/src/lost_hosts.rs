@@ -1,4 +1,4 @@
-//! Gives up hosts that only fail, for the rest of the run. Otherwise every item would go through
+//! Stops using hosts that only fail, for the rest of the run. Otherwise every item would go through
 //! their timeouts and attempts again.
 
 use super::error::{ErrorKind, HttpError};
@@ -138,7 +138,7 @@ fn given_up_error(host: &str, error: &HttpError) -> HttpError {
         bare.to_owned()
     };
     let words = format!(
-        "given up for this run: {}; `landfall doctor {target}` says what is wrong",
+        "skipped for the rest of this run: {}; `landfall doctor {target}` diagnoses it",
         error.message()
     );
     HttpError::new(ErrorKind::GivenUp, words).about(bare)
@@ -182,12 +182,12 @@ mod tests {
             "it may answer the next attempt"
         );
         let error = failed(dead, Instant::now(), true).unwrap();
-        let told = "r.test: given up for this run: cannot connect; `landfall doctor r.test` says what is wrong";
+        let expected = "r.test: skipped for the rest of this run: cannot connect; `landfall doctor r.test` diagnoses it";
         assert_eq!(
             (error.to_string().as_str(), error.kind),
-            (told, ErrorKind::GivenUp)
+            (expected, ErrorKind::GivenUp)
         );
-        assert_eq!(hosts.check(dead).unwrap().to_string(), told);
+        assert_eq!(hosts.check(dead).unwrap().to_string(), expected);
 
         hosts.answered(alive);
         for _ in 0..2 {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_host_that_puts_off_everything_is_given_up_when_no_request_may_wait_any_longer() {
+    async fn a_host_that_postpones_everything_is_skipped_when_no_request_may_wait_any_longer() {
         let hosts = LostHosts::default();
         let put_off = |max_wait_secs| {
             let limits = Limits {

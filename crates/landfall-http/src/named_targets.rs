@@ -126,7 +126,7 @@ impl Transport {
             return self.client(url, route, AddressScope::Any);
         };
         self.check_literal(url, named_by)?;
-        // behind a proxy, the client only connects to the proxy, which may well be private
+        // behind a proxy, the client only connects to the proxy, which may be private
         let scope = if route.is_some() || self.is_allowed(url) {
             AddressScope::Any
         } else {

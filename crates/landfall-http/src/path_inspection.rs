@@ -80,12 +80,12 @@ pub enum ConnectOutcome {
     Blocked(HttpError),
     /// The proxy opened a tunnel. Only the proxy knows whether it reached the port.
     Tunnel {
-        /// The proxy, as `host:port`.
+        /// The proxy that the connection goes through, as `host:port`.
         via: String,
     },
     /// The proxy cannot be reached, or refuses the tunnel.
     NoTunnel {
-        /// The proxy, as `host:port`.
+        /// The proxy that the connection goes through, as `host:port`.
         via: String,
         /// The failed connection, or the refusal.
         error: HttpError,

@@ -30,7 +30,7 @@ pub struct ProxyUrl {
 pub struct ProxyAccount {
     /// The user name, without percent-encoding.
     pub user: String,
-    /// The password, without percent-encoding.
+    /// The password, percent-decoded.
     pub password: String,
     /// The variable, the key of the site, or the file that contains both.
     pub source: String,
@@ -228,7 +228,7 @@ impl ProxyRules {
         [self.http.as_ref(), self.https.as_ref()]
     }
 
-    /// Returns the distinct proxies.
+    /// Returns all configured proxies, each once.
     pub fn proxies(&self) -> Vec<&ProxyUrl> {
         let mut all: Vec<&ProxyUrl> = self.https.iter().chain(&self.http).collect();
         all.dedup_by_key(|proxy| &proxy.url);

@@ -105,7 +105,7 @@ impl ProxySignIn {
             ErrorKind::Proxy(407) if proxy.account.is_some() => {
                 locked(&self.refused).get_or_insert_with(|| error.clone());
             }
-            // without an account there is nothing that could get locked
+            // without an account, nothing can be locked
             ErrorKind::Proxy(407) => {}
             // Any other refusal is about the target, so the account was accepted.
             ErrorKind::Proxy(_) => self.proven.store(true, Ordering::Release),

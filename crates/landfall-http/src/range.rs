@@ -13,7 +13,10 @@ impl Transport {
     /// run.
     pub fn distrust_ranges(&self, url: &Url) {
         let host = host_port(url);
-        info!(host, "its answers to Range are wrong; none is sent again");
+        info!(
+            host,
+            "its responses to Range are wrong; no range is requested again"
+        );
         locked(&self.0.wrong_ranges).insert(host);
     }
 

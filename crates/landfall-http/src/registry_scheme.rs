@@ -45,7 +45,7 @@ impl Transport {
             return Ok(https);
         }
         let port = https.port_or_known_default().unwrap_or(443);
-        // Probes have no slots and attempts of their own; they count as failed requests of the
+        // A probe takes no slot and is not retried. A failed one counts as a failed request of the
         // host.
         let probing = async || {
             if let Some(error) = self.0.lost_hosts.check(&host_port(&https)) {

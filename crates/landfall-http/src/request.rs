@@ -8,7 +8,7 @@ use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use url::{Origin, Url};
 
-/// A request for [`Transport::send`](crate::Transport::send).
+/// A request, and how [`Transport::send`](crate::Transport::send) treats it.
 #[derive(Clone)]
 pub struct HttpRequest {
     /// The HTTP method. Redirects 307 and 308 keep it.

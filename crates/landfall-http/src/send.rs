@@ -42,8 +42,8 @@ impl Transport {
     /// Once no attempt is left, any status is a response, including 4xx and 5xx.
     ///
     /// # Errors
-    /// If there is no response after all attempts, if the host is given up for this run, or if it
-    /// asks for a longer wait than allowed ([`ErrorKind::RetryAfter`]).
+    /// If there is no response after all attempts, if landfall no longer uses the host in this run,
+    /// or if the host requires a longer wait than allowed ([`ErrorKind::RetryAfter`]).
     pub fn send<'a>(
         &'a self,
         request: &'a HttpRequest,
@@ -103,8 +103,8 @@ impl Transport {
     }
 
     /// Counts a failed attempt at a request to `host` by
-    /// [`LostHosts::failed`](super::lost_hosts::LostHosts::failed). Shows a notice if the host is
-    /// given up by that.
+    /// [`LostHosts::failed`](super::lost_hosts::LostHosts::failed). Shows a notice if landfall
+    /// stops using the host because of it.
     pub(super) fn count_failure(
         &self,
         host: &str,
@@ -116,7 +116,7 @@ impl Transport {
             .0
             .lost_hosts
             .failed(host, began, is_last, self.limits(), error)?;
-        warn!(host, %error, "the host is given up for this run");
+        warn!(host, %error, "the host is skipped for the rest of this run");
         self.note_once(&given_up.to_string());
         Some(given_up.caused_by(error.clone()))
     }
@@ -273,7 +273,7 @@ fn requested_wait(response: &HttpResponse) -> Option<Duration> {
 /// host that asks to wait has not failed.
 fn host_failure(result: &Result<HttpResponse, HttpError>) -> Option<(String, HttpError)> {
     match result {
-        // it works, and says when
+        // the host responds, and names a time
         Ok(response) if response.headers.contains_key(RETRY_AFTER) => None,
         Ok(response) if retry::is_failing(response.status) => {
             let words = format!("it answered {}", response.status);
@@ -297,7 +297,7 @@ fn host_and_origin(origin: Option<&str>, url: &Url) -> String {
     }
 }
 
-/// Returns the error for all further requests to a host that has put off every request for too
+/// Returns the error for all further requests to a host that has postponed every request for too
 /// long.
 fn put_off_error(response: &HttpResponse, limits: &Limits) -> HttpError {
     let hint = if response.status == StatusCode::TOO_MANY_REQUESTS {
@@ -306,8 +306,8 @@ fn put_off_error(response: &HttpResponse, limits: &Limits) -> HttpError {
         ""
     };
     let words = format!(
-        "given up for this run: it has put off every request ({}) for longer than --max-wait {}; \
-         run it again later, it resumes here{hint}",
+        "skipped for the rest of this run: it postponed every request ({}) for longer than --max-wait {}; \
+         run it again later to resume{hint}",
         response.status,
         human_span(Duration::from_secs(limits.max_wait_secs)),
     );
@@ -338,8 +338,8 @@ fn retry_after_error(
         .map(|limit| format!(" ({limit})"))
         .unwrap_or_default();
     let message = format!(
-        "{reason}it asks to come back in {}{already}, which is longer than --max-wait \
-         {}{rate_limit}; run it again after {}, it resumes here{hint}",
+        "{reason}it asks to retry in {}{already}, which is longer than --max-wait \
+         {}{rate_limit}; run it again after {} to resume{hint}",
         human_span(wait),
         human_span(Duration::from_secs(limits.max_wait_secs)),
         httpdate::fmt_http_date(SystemTime::now() + wait),

@@ -37,6 +37,6 @@ pub struct TransportConfig {
     pub proxy_ca: Option<PathBuf>,
     /// The rules of single hosts, by `host` or `host:port`.
     pub hosts: BTreeMap<String, HostRule>,
-    /// Shows warnings and waits.
+    /// Receives warnings, and notes about waits.
     pub progress: Arc<dyn Progress>,
 }

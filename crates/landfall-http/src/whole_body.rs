@@ -12,8 +12,8 @@ pub enum BodyFailure<E> {
     Final(E),
     /// The body broke off; it is retried like a failed request.
     Broke(E),
-    /// The body is complete, but not the expected content. The first time, a bad link or cache may
-    /// be the cause; the second time, it is what the source has.
+    /// The body is complete, but not the expected content. The first time, a bad connection or
+    /// cache may be the cause; the second time, the source itself has wrong content.
     Wrong(E),
 }
 

@@ -162,7 +162,7 @@ pub trait UpdatableRequest: ItemRequest {
         None
     }
 
-    /// Asks upstream what it has under the item's name, by as few requests as possible.
+    /// Looks up the item upstream by its name, with as few requests as possible.
     fn upstream_status(
         &self,
         _resolver: &Resolver,
@@ -202,12 +202,12 @@ pub enum EntryPathStep {
     Index(usize),
 }
 
-/// What upstream has under the name of an item.
+/// The state of an item upstream, looked up by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpstreamStatus {
     /// Nothing: upstream answered that it does not have the item.
     Gone,
-    /// Upstream has the item.
+    /// Upstream has an item with this name.
     Present {
         /// Its digest, if the answer contains one.
         digest: Option<Digest>,
@@ -225,8 +225,8 @@ pub enum PinPolicy {
     Referrers,
     /// Every tag is resolved again.
     Refresh,
-    /// Like `Refresh`, but an item that upstream no longer has is not kept: the old lock is only
-    /// what an earlier run remembered.
+    /// Like `Refresh`, but an item that upstream no longer has is not kept: the old lock only
+    /// contains what an earlier run found.
     Recall,
 }
 
@@ -234,7 +234,7 @@ pub enum PinPolicy {
 pub enum ResolveOutcome<T> {
     /// The pin is unchanged, with or without asking upstream.
     Kept(T),
-    /// The item was resolved anew.
+    /// The item was resolved again.
     New(T),
     /// Upstream no longer has the item; the old pin stays.
     Gone(T),

@@ -22,11 +22,11 @@
 //! # How each kind is carried
 //!
 //! A file is an OCI artifact whose manifest follows from the lock, so one engine moves images and
-//! files, and any registry can store both. A chart of a registry is its artifact; a chart of an
-//! HTTP repository is wrapped into such an artifact. A set of packages is one artifact with a
-//! layer for each index, package and key; the metadata of `index: trimmed` is generated where it
-//! is offered, by whoever has the site's key, so that lock and bundle contain what the
-//! repositories signed.
+//! files, and any registry can store both. A chart from a registry is carried as its own artifact;
+//! a chart from an HTTP repository is wrapped into such an artifact. A set of packages is one
+//! artifact with a layer for each index, package and key; the metadata of `index: trimmed` is
+//! generated and signed with the site's key when it is served or exported, so that lock and bundle
+//! contain the metadata that the repositories signed.
 //!
 //! Referrers of an image (signatures, attestations, SBOMs) are parts of its entry, so an item is
 //! complete only with its signatures. A locked item may depend on others

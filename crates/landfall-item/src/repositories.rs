@@ -1,4 +1,4 @@
-//! What registries say about their repositories: the tags, and whether the registry has the
+//! What registries reported about their repositories: the tags, and whether the registry has the
 //! referrers API. The store remembers it, so that the next run sends fewer requests.
 
 use landfall_content::WriteError;
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::debug;
 
-/// The file in the store. It only saves requests: without it, every registry is asked again.
+/// The file in the store. It only saves requests: without it, every registry is queried again.
 const FILE: &str = ".landfall/repositories";
 
 /// How many tags of the cosign convention one manifest may have: signature, attestation and SBOM.
@@ -20,7 +20,7 @@ const COSIGN_TAGS: usize = 3;
 /// The tags of a repository. `None` if they were not listed, or the list has too many pages.
 pub(super) type RepositoryTags = Option<Arc<BTreeSet<String>>>;
 
-/// What a registry said about one of its repositories.
+/// What a registry reported about one of its repositories.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RepositoryFacts {
@@ -32,13 +32,13 @@ struct RepositoryFacts {
     tag_pages_above: Option<usize>,
 }
 
-/// The content of [`FILE`].
+/// The JSON document in [`FILE`].
 #[derive(Default, Serialize, Deserialize)]
 struct StoredFacts {
     version: u32,
     /// The facts by address and path, such as `quay.io:443/prometheus/alertmanager`.
     repositories: BTreeMap<String, RepositoryFacts>,
-    /// By namespace, the repository that was asked on its behalf in the last run.
+    /// For each namespace, the repository that was queried on its behalf in the last run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     probed: BTreeMap<String, String>,
 }
@@ -311,7 +311,7 @@ impl UpstreamRepositories {
             .map_or_else(|| own.to_owned(), |(_, name)| (*name).clone())
     }
 
-    /// Whether a repository must be asked for referrers: it did not answer earlier that it lacks
+    /// Whether a repository must be queried for referrers: no earlier response said that it lacks
     /// the API, or another repository of its host has the API.
     fn may_have_api(&self, address: &str) -> bool {
         let state = self.state();
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_lacks_the_api_by_its_own_word_unless_its_host_has_it_elsewhere() {
+    fn a_repository_lacks_the_api_if_it_said_so_and_no_other_of_its_host_has_it() {
         let dir = tempfile::tempdir().unwrap();
         let disk = DiskStore::open(dir.path()).unwrap();
         let known = UpstreamRepositories::new(disk.clone());

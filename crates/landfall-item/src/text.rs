@@ -1,7 +1,7 @@
 //! Helpers to write values into the lock and to check them.
 
 /// `text` as a YAML scalar: plain if that is safe in block and flow context, otherwise in double
-/// quotes. It parses back to `text` whatever it contains, since servers choose some of these texts.
+/// quotes. It parses back to `text` for any content, since servers choose some of these texts.
 pub fn quoted(text: &str) -> String {
     if is_plain_scalar(text) {
         return text.into();

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_have_what_helm_finds_in_them() {
+    fn ranges_contain_the_versions_that_helm_finds() {
         for (range, good, bad) in [
             (
                 "1.2.3",

@@ -90,7 +90,7 @@ impl fmt::Display for Consumer {
     }
 }
 
-/// The consumer's configuration can name any path, so that of the site is enough.
+/// The consumer's configuration can name any path, so the path of the site is enough.
 fn configured_path(_: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
     site.image.iter().take(1).cloned().collect()
 }

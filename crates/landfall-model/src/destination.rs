@@ -92,7 +92,7 @@ impl fmt::Display for Destination {
 /// The rules of a site for destinations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DestinationRules {
-    /// Whether the source host comes first in the path.
+    /// Whether the source host is the first component of the path.
     pub keep_host: bool,
     /// Source prefix and its destination paths, in any order.
     pub paths: Vec<(String, Vec<String>)>,
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn each_consumer_adds_the_names_that_it_asks_for() {
+    fn each_consumer_adds_the_names_that_it_requests() {
         let coredns = "registry.k8s.io/coredns/coredns:v1";
         let old = "gcr.io/google_containers/pause:3.1";
         let moved: &[(&str, &[&str])] = &[
@@ -358,7 +358,7 @@ mod tests {
             ),
             (Consumer::Kubermatic, true, coredns, &["coredns/coredns"]),
             (Consumer::Kubermatic, false, "quay.io/a/b:1", &["a/b"]),
-            // a path before the name is what a mirror can give, a shorter name is not
+            // a mirror can add a path before the name, but cannot shorten the name
             (Consumer::Containerd, true, coredns, &[]),
             (Consumer::Containerd, false, "quay.io/a/b:1", &[]),
             (

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_media_type_that_is_no_manifests_is_refused_whatever_the_fields_are() {
+    fn a_media_type_of_another_document_is_refused_with_any_fields() {
         for fields in [
             r#""manifests":[]"#,
             r#""layers":[],"config":{"digest":"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","size":1}"#,

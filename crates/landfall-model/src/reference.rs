@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reference_is_refused() {
+    fn a_text_that_is_not_a_reference_is_refused() {
         for bad in [
             "",
             "UPPER",

@@ -28,7 +28,7 @@ struct RawReferrer<'a> {
     subject: Option<RawSubject>,
     artifact_type: Option<String>,
     config: Option<RawConfig>,
-    /// Parsed only if there is a subject: a manifest may have hundreds of thousands.
+    /// Parsed only if there is a subject: a manifest may have hundreds of thousands of annotations.
     #[serde(borrow)]
     annotations: Option<&'a RawValue>,
 }
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_config_stands_in_for_a_missing_artifact_type() {
+    fn the_config_type_replaces_a_missing_artifact_type() {
         let subject = Digest::sha256(b"subject");
         let descriptor = Descriptor {
             digest: Digest::sha256(b"m"),

@@ -54,7 +54,7 @@ impl Shard {
         self.count
     }
 
-    /// Whether there is only this shard.
+    /// Whether this is the only shard.
     pub fn is_only(self) -> bool {
         self.count == 1
     }
@@ -91,7 +91,7 @@ impl FromStr for Shard {
     }
 }
 
-/// Parses a number of digits alone: `usize` would also accept a sign.
+/// Parses a number that consists only of digits: `usize` would also accept a sign.
 fn parse_digits(text: &str) -> Option<usize> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| is_plain)
@@ -110,7 +110,7 @@ pub fn transfer_cost(size: u64) -> u64 {
 
 /// Assigns each part to a shard, counted from 1, by "longest processing time first": in order of
 /// falling cost, each to the shard with the least cost so far. Parts of equal cost are ordered by
-/// themselves, so the order of `costs` does not matter.
+/// their values, so the order of `costs` does not matter.
 pub fn assign_shards<T: Ord>(
     costs: impl IntoIterator<Item = (T, u64)>,
     shards: usize,
@@ -145,10 +145,10 @@ mod tests {
             "", "1", "/", "0/8", "9/8", "1/0", "+1/8", "-1/8", " 1/8", "1/8/2", "1/x", "1/10001",
             "a/8",
         ] {
-            let told = bad.parse::<Shard>().unwrap_err().to_string();
+            let message = bad.parse::<Shard>().unwrap_err().to_string();
             assert!(
-                told.contains(&format!("'{bad}' is not a shard: write I/N")),
-                "{told}"
+                message.contains(&format!("'{bad}' is not a shard: write I/N")),
+                "{message}"
             );
         }
         let eighth: Shard = "3/8".parse().unwrap();
@@ -183,7 +183,7 @@ mod tests {
             );
             assert_eq!(parts[0], shard(1).own(turned.iter().copied()), "{count}");
         }
-        // the biggest goes to the first, and what is big is not together
+        // the largest part is in the first shard, and large parts are in different shards
         assert_eq!(
             assign_shards([("a", 1), ("b", 9), ("c", 8), ("d", 3)], 2),
             [("b", 1), ("c", 2), ("d", 2), ("a", 1)]

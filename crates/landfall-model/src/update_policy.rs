@@ -233,7 +233,7 @@ fn newer_by_pattern(
     Ok(newer.into_iter().map(|(_, text)| text).collect())
 }
 
-/// The matches of the groups of a pattern; empty for a group that did not take part.
+/// The matches of the groups of a pattern; empty for a group that did not match.
 fn groups(pattern: &Regex, text: &str) -> Option<Vec<String>> {
     let captures = pattern.captures(text)?;
     let groups = captures.iter().skip(1);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_takes_the_newest_of_what_it_allows() {
+    fn a_policy_selects_the_newest_allowed_version() {
         for (policy, current, found, first) in [
             (
                 "patch",
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_is_the_next_lower_one() {
+    fn newer_versions_are_sorted_newest_first() {
         assert_eq!(
             newer("patch", "1.0.0", "1.0.2 1.0.10 1.0.1"),
             ["1.0.10", "1.0.2", "1.0.1"]
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_about_a_version_is_told() {
+    fn invalid_and_inapplicable_policies_are_rejected() {
         let parse = |text: &str| text.parse::<UpdatePolicy>();
         assert!(matches!(
             parse("patch").unwrap().newer("latest", ["1"]),

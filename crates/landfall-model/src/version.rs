@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_stand_in_the_order_in_which_projects_published_them() {
+    fn tags_are_sorted_in_the_order_in_which_projects_published_them() {
         let lists = lists();
         assert!(lists.len() >= 150, "{}", lists.len());
         let (mut pairs, mut wrong) = (0, Vec::new());
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn shape_core_and_mark_are_told_apart() {
+    fn shape_core_and_prerelease_are_distinguished() {
         for (tag, shape, core, pre) in [
             ("v1.30.0-rke2r1", "v#.#.#-rke#r#", "1.30.", false),
             ("1.27.3-alpine3.20", "#.#.#-alpine#.#", "1.27.3", false),

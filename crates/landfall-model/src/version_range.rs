@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_hold_what_their_words_say() {
+    fn ranges_contain_the_versions_that_they_describe() {
         for (range, inside, outside) in [
             (
                 "~1.9",

@@ -8,7 +8,7 @@ pub enum PackagesError {
     Damaged {
         /// The file in the repository.
         name: String,
-        /// The decoder's error.
+        /// The message of the decoder.
         why: String,
     },
     /// An index unpacks to more bytes than allowed.

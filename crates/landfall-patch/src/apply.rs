@@ -24,7 +24,7 @@ pub struct PatchReader<R: Read> {
     expected: Vec<u64>,
     /// The number of bytes of the new stream that are not produced yet.
     left: u64,
-    /// What the current part still has.
+    /// The remaining bytes of the current part.
     insert: u64,
     base: usize,
     offset: u64,
@@ -159,7 +159,7 @@ impl<R: Read> PatchReader<R> {
             }
             let length = (self.length - next).min(size_of::<u32>() as u64);
             if next + length > count {
-                // the word is not in this chunk as a whole, so it begins the next one
+                // the word is not completely in this chunk, so it begins the next one
                 self.gap = Some(0);
                 count = next;
                 self.chunk.truncate(count as usize);

@@ -1,4 +1,4 @@
-//! Which file of the bases a new file is compared with.
+//! Selects the file of the bases that a new file is compared with.
 
 use crate::listing::{ListedFile, Listing};
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ pub(crate) enum Counterpart {
     None,
 }
 
-/// The files of all bases by content and by name. Earlier bases win.
+/// The files of all bases by content and by name. Earlier bases are preferred.
 pub(crate) struct Correspondence<'a> {
     listings: Vec<&'a Listing>,
     by_content: HashMap<[u8; 32], BaseFile>,

@@ -9,12 +9,12 @@ use crate::source::{PlainSource, read_vec};
 use std::io::Write;
 
 /// A longer file is compared in windows of this length, each with the base's bytes around the same
-/// relative position. So memory is bounded.
+/// relative position. This bounds the memory.
 const WINDOW: u64 = 32 << 20;
 
 /// A base of a patch.
 pub struct PatchBase<'a> {
-    /// The plain bytes.
+    /// The plain bytes of the base.
     pub source: &'a dyn PlainSource,
     /// The listing of the plain bytes.
     pub listing: &'a Listing,
@@ -126,8 +126,8 @@ impl<W: Write> Creation<'_, W> {
         place: BaseFile,
         old: &ListedFile,
     ) -> Result<(), PatchError> {
-        // windows that are as far into the old file as into the new one, and half a window more on
-        // both sides, for what moved
+        // windows at the same relative position in both files, with half a window more on both
+        // sides of the old one, for content that moved
         let scale = old.length() as f64 / file.length().max(1) as f64;
         for from in (0..file.length()).step_by(WINDOW as usize) {
             let count = (file.length() - from).min(WINDOW);

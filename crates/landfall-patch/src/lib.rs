@@ -12,8 +12,8 @@
 //! 5. [`PatchReader`]: reads the new stream from a patch and its bases.
 //!
 //! The encoding of a patch is part of the bundle format (`docs/reference/recipes.md`). The crate
-//! imports no other crate of the workspace and does no compression of its own but zstd. It needs
-//! bounded memory: 200 MiB while a patch is created, and 40 MiB while one is applied.
+//! imports no other crate of the workspace and uses zstd for compression. It needs bounded memory:
+//! 200 MiB while a patch is created, and 40 MiB while one is applied.
 //!
 //! Begin with `create.rs`.
 

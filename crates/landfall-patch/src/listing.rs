@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
 
-/// The most files of a listing. What follows them counts as one file.
+/// The most files of a listing. The content after them counts as one file.
 const MAX_FILES: usize = 1 << 20;
 
 /// The files of a plain stream in order. They cover it without gaps.
@@ -28,7 +28,7 @@ pub(crate) struct ListedFile {
     pub(crate) padding: u64,
     /// SHA-256 of the content; `None` for bytes that are not a file of an archive.
     pub(crate) sha256: Option<[u8; 32]>,
-    /// The path, hashed.
+    /// The hash of the path.
     pub(crate) path: u64,
     /// The path without its digits, hashed: `libssl.so.3.0.11` is `libssl.so.3.0.13`'s older
     /// version.
@@ -115,7 +115,7 @@ impl Listing {
         end = files.last().map_or(0, |last| last.offset + last.length());
         if end < total {
             let rest = total - end;
-            // a stream of one file is compared with others of one file, whatever its content
+            // streams that are one file are compared with each other, with any content
             let name: &[u8] = if files.is_empty() { b"" } else { b"\0end" };
             files.push(ListedFile::new(end, 0, rest, 0, None, name));
         }
@@ -204,7 +204,7 @@ fn hash(input: &mut impl Read) -> io::Result<(u64, [u8; 32])> {
     Ok((length, sha256))
 }
 
-/// Counts the bytes of `inner`, and keeps its error apart from those of the tar format.
+/// Counts the bytes of `inner`, and distinguishes its errors from those of the tar format.
 struct CountingReader<R> {
     inner: R,
     count: u64,

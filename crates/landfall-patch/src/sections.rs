@@ -5,7 +5,7 @@ use crate::error::PatchError;
 use crate::varint;
 use std::io::{self, Write};
 
-/// The number of sections.
+/// The number of sections in a patch.
 pub const SECTIONS: usize = 4;
 
 /// The window of the sections' zstd streams: 8 MiB, which bounds the memory of a reader.
@@ -26,7 +26,7 @@ pub struct PatchSections<T> {
     pub gaps: T,
     /// What to add to each word that differs.
     pub words: T,
-    /// New bytes.
+    /// The bytes that no base contains.
     pub literals: T,
 }
 
@@ -117,7 +117,7 @@ impl<W: Write> SectionEncoder<W> {
 pub(crate) struct SectionWriter<W: Write> {
     encoders: PatchSections<SectionEncoder<W>>,
     scratch: Vec<u8>,
-    /// For each base, the offset after the part that was taken last.
+    /// For each base, the offset after the part that was used last.
     expected: Vec<u64>,
     pending: Option<PendingPart>,
     /// The number of new bytes since the last part.
@@ -152,7 +152,7 @@ impl<W: Write> SectionWriter<W> {
         }
     }
 
-    /// Appends new bytes.
+    /// Appends bytes that no base contains.
     pub(crate) fn insert(&mut self, bytes: &[u8]) -> Result<(), PatchError> {
         if bytes.is_empty() {
             return Ok(());

@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt;
 
 /// Plain bytes that can be read at any offset, from several threads.
 pub trait PlainSource: Send + Sync {
-    /// The length in bytes.
+    /// The number of plain bytes.
     fn size(&self) -> u64;
 
     /// Fills `buffer` with the bytes at `offset`.

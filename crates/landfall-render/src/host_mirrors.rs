@@ -19,7 +19,7 @@ pub(super) struct HostMirror {
 /// must not be used, of every other host (`_default`). A host may have several: clients try them in
 /// this order.
 ///
-/// Fails if an earlier mirror has another image by the same name, which clients would pull.
+/// Fails if an earlier mirror has another image of the same name, which clients would pull.
 pub(super) fn host_mirrors(
     request: &RenderRequest<'_>,
 ) -> Result<BTreeMap<String, Vec<HostMirror>>, RenderError> {

@@ -28,7 +28,7 @@ impl HostPaths {
 pub(super) fn host_paths(request: &RenderRequest<'_>) -> BTreeMap<String, HostPaths> {
     let mut hosts: BTreeMap<String, HostPaths> = BTreeMap::new();
     let mut add = |host: &str, image: &ImageRef| {
-        // one destination is enough: the client can be told any of them
+        // one destination is enough: the client can be configured with any of them
         let Some(destination) = request.mapping.destinations(image).into_iter().next() else {
             return;
         };

@@ -14,7 +14,7 @@ use std::net::IpAddr;
 pub struct NodeRegistry<'s> {
     /// The host and port, and the prefix of all paths.
     pub target: TargetRegistry,
-    /// Whether the registry speaks plain HTTP.
+    /// Whether the registry uses plain HTTP.
     pub plain_http: bool,
     /// The certificates of its certificate authority, in PEM form.
     pub ca: Option<String>,

@@ -88,7 +88,7 @@ pub enum ChartArchiveError {
     File {
         /// The path of the file in the archive.
         path: String,
-        /// The limit, in bytes.
+        /// The limit of Helm, in bytes.
         limit: usize,
     },
 }

@@ -62,7 +62,7 @@ pub struct InputFile {
     /// The path of its result below the output folder: the path inside the named folder, or the
     /// file name.
     pub relative: PathBuf,
-    /// Whether the user named the file itself. A named file is read whatever its ending is.
+    /// Whether the user named the file itself. A named file is read with any ending.
     pub named: bool,
 }
 
@@ -214,7 +214,7 @@ fn walk(
             }
             continue;
         }
-        // a link that leads out of the folder may lead to anything, such as a secret
+        // a link out of the folder may point to any file, such as a secret
         let is_file = kind.is_file() || (kind.is_symlink() && leads_into(&path, folder.root));
         if is_file && !is_leftover(&path) {
             let relative = path

@@ -46,14 +46,14 @@ pub enum ReferenceMeaning {
     },
     /// It concerns a locked item, but must not be changed.
     Left {
-        /// The reason, for messages.
+        /// The reason, as messages show it.
         why: String,
     },
     /// The lock does not contain it.
     Unknown,
     /// Its position requires an image, but it is not an image reference.
     Undecided {
-        /// The reason, for messages.
+        /// The reason, as messages show it.
         why: String,
     },
 }

@@ -107,7 +107,7 @@ fn a_whole_reference_is_not_a_registry() {
         &format!("{{registry: 'quay.io/a/b@{digest}', image: quay.io/c/d, tag: '1.10'}}"),
         &format!("{{registry: 'r:5/p/a/b@{digest}', image: r:5/p/c/d, tag: '1.10'}}"),
     );
-    // a port is no tag
+    // a port is not a tag
     becomes(
         "{registry: 'other.io:5000', image: nginx}",
         "{registry: 'other.io:5000', image: nginx}",

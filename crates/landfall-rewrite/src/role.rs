@@ -26,7 +26,7 @@ pub enum ReferenceRole {
 }
 
 impl ReferenceRole {
-    /// Whether the position requires an image, whatever the value looks like.
+    /// Whether the position requires an image, even if the value does not look like a reference.
     pub fn is_image(self) -> bool {
         matches!(
             self,

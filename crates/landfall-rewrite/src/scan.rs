@@ -25,8 +25,8 @@ pub fn scan(text: &str, syntax: TextSyntax, index: &ReferenceIndex) -> ScanResul
     run(text, syntax, index, RewriteOptions::default(), true)
 }
 
-/// Rewrites every known reference in `text`. A reference that cannot be changed without changing
-/// more than that is left.
+/// Rewrites every known reference in `text`. A reference that cannot be changed without other
+/// changes is left unchanged.
 pub fn rewrite(
     text: &str,
     syntax: TextSyntax,

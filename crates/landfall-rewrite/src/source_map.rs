@@ -1,5 +1,5 @@
 //! Maps the value of a scalar to the bytes of the text that it was read from, so that a part of the
-//! value can be replaced in place, whatever quotes, folds and indentation surround it.
+//! value can be replaced in place within quotes, folds and indentation.
 
 use super::edit::SpanEdit;
 use super::yaml::{ScalarStyle, YamlScalar};
@@ -227,7 +227,7 @@ impl SourceMap {
         let span = self.bytes(&change.span)?;
         let old = &source[span.clone()];
         let new = &*change.bytes;
-        // where the breaks of a folded scalar would have to be in the new text is not certain
+        // it is not certain where the new text of a folded scalar must be broken
         if old.contains('\n') && self.style != ScalarStyle::Literal {
             return Err("it is written over several lines");
         }

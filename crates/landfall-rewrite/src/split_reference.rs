@@ -20,7 +20,7 @@ pub(crate) struct SplitReference<'s> {
     pub(super) digest: Option<PartValue<'s>>,
     /// An empty quoted value to which a digest can be added.
     pub(super) room: Option<&'s YamlScalar<'s>>,
-    /// `registry/repository`, or the repository alone.
+    /// `registry/repository`, or only the repository.
     pub(super) base: String,
     /// `base` with tag and digest.
     pub(crate) whole: String,
@@ -85,7 +85,7 @@ impl<'s> SplitReference<'s> {
             whole += &format!(":{}", tag.text);
         }
         if let Some(PartValue { text: digest, .. }) = digest {
-            // the value of `sha` may be the hexadecimal digits alone
+            // the value of `sha` may be only the hexadecimal digits
             let is_bare_sha256 = digest.len() == 64 && !digest.contains(':');
             let algorithm = if is_bare_sha256 { "sha256:" } else { "" };
             whole += &format!("@{algorithm}{digest}");

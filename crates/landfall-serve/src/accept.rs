@@ -28,11 +28,11 @@ use tokio::time::timeout;
 
 /// How long a TLS handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(30);
-/// How long responses in progress may take to end after the server was told to stop.
+/// The time that responses in progress may take after the server received the signal to stop.
 const GRACE: Duration = Duration::from_secs(10);
 /// How long a connection that must close may take to send what is already written.
 const LAST_WRITE: Duration = Duration::from_millis(500);
-/// The bytes of a response that hyper buffers beside the piece that is being sent.
+/// The bytes of a response that hyper buffers in addition to the piece that is being sent.
 const BUFFER: usize = 64 << 10;
 
 /// What every connection watches: the current state, and whether the server is stopping.

@@ -16,13 +16,14 @@
 //!
 //! Each connection has an entry in a table, which knows when bytes arrived or left and whether the
 //! client must act next; each request has a permit up to the last byte of its response. A stalled
-//! client loses both as soon as another client needs them. A request gets its permit once its
-//! password is known to be right: bcrypt results are cached by a keyed hash, and client addresses
-//! take turns while they wait.
+//! client loses its connection and its permit as soon as another client needs them. A request gets
+//! its permit once its password is known to be right: bcrypt results are cached by a keyed hash,
+//! and client addresses take turns while they wait.
 //!
 //! A reload creates a new state for the requests that follow. In the folder for pushes, a lock
-//! keeps what a manifest needs until the manifest names it; removals take that lock alone, after
-//! they have read what all manifests name, so pushes wait only while files are removed.
+//! keeps what a manifest needs until the manifest names it; removals take that lock exclusively,
+//! after they have read which blobs all manifests name, so pushes wait only while files are
+//! removed.
 //!
 //! It imports `landfall-model`, `landfall-http`, `landfall-content` and `landfall-item`. Begin with
 //! `run.rs` and `router.rs`.

@@ -89,8 +89,7 @@ pub struct ServeOptions<'a> {
 pub struct ServedContent {
     /// The bundles, served by name and by digest. If two contain the same name, the later wins.
     pub bundles: Vec<ServedBundle>,
-    /// All content, in the order in which it is searched: bundles first, then what deltas take
-    /// from elsewhere.
+    /// All content, in the order in which it is searched: bundles first, then the bases of deltas.
     pub content: Vec<Arc<dyn VerifiedRead>>,
     /// Bundles that were served before; their content is still served by digest.
     pub earlier: Vec<ServedBundle>,

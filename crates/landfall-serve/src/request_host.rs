@@ -1,6 +1,6 @@
-//! Which host a request means: by its `Host` header or, over TLS, by the name in the handshake.
-//! With an entry in a name server or a rewriting proxy, the original URLs of files and the original
-//! names of images lead to this server.
+//! Determines the host that a request means: by its `Host` header or, over TLS, by the name in the
+//! handshake. With an entry in a name server or a rewriting proxy, the original URLs of files and
+//! the original names of images lead to this server.
 
 use crate::catalog::BundleCatalog;
 use crate::response::RequestError;

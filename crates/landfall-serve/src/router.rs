@@ -29,7 +29,7 @@ use std::sync::atomic::Ordering;
 const FILE_FOLDERS: [&str; 3] = ["/files/", "/apt/", "/yum/"];
 const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api-version");
 
-/// The policy for everything but the page: a browser runs nothing of the content, loads nothing for
+/// The policy for everything but the page: a browser executes no content, loads no resources for
 /// it, and gives it no access to this origin.
 const SANDBOX: &str = "sandbox; default-src 'none'";
 

@@ -47,7 +47,7 @@ pub async fn serve<E: From<ServeError> + std::fmt::Display>(
         addresses.push(ListenAddress::resolve(listen, !content.tls.is_empty()).await?);
     }
     let exposure = Exposure::new(&addresses, &options);
-    // before anything is opened: a refused start must leave nothing behind
+    // before anything is opened: a refused start must not create files
     exposure.check(&content, &*options.progress)?;
     let writable = match &options.writable {
         Some(dir) => Some(Arc::new(WritableStore::open(dir, options.max_bytes)?)),
@@ -190,11 +190,11 @@ fn beyond_loopback(listen: &ListenAddress) -> Option<SocketAddr> {
         .find(|address| !address.ip().is_loopback())
 }
 
-/// What clients beyond loopback could do.
+/// The exposure of the server to clients beyond loopback.
 struct Exposure {
     /// An address beyond loopback; `None` if there is none.
     address: Option<SocketAddr>,
-    /// Whether an address beyond loopback speaks plain http.
+    /// Whether an address beyond loopback accepts plain http.
     is_plain_http: bool,
     /// Whether the server accepts pushes, and not from everybody.
     needs_users: bool,

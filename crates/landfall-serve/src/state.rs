@@ -19,7 +19,8 @@ use std::sync::atomic::AtomicBool;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
-/// What a request is answered from. A reload creates a new one; requests in progress keep theirs.
+/// The state from which requests are answered. A reload creates a new one; requests in progress
+/// keep theirs.
 pub(crate) struct ServerState {
     pub(crate) bundles: BundleCatalog,
     /// All content: that of the bundles first, then what was pushed.
@@ -32,12 +33,12 @@ pub(crate) struct ServerState {
     /// The users of the API; `None` allows everybody.
     pub(crate) users: Option<HtpasswdUsers>,
     pub(crate) guides: Option<NodeGuides>,
-    /// `None` if every address speaks plain http.
+    /// `None` if every address accepts only plain http.
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) context: Arc<ServerContext>,
 }
 
-/// What stays the same as long as the server runs.
+/// The state that is constant while the server runs.
 pub(crate) struct ServerContext {
     pub(crate) verified_blobs: VerifiedBlobs,
     pub(crate) body_buffers: Arc<BodyBuffers>,
@@ -55,7 +56,8 @@ pub(crate) struct ServerContext {
     pub(crate) refresh: RefreshHandle<Arc<ServerState>>,
     /// Whether requests for large blobs are redirected to an object store.
     pub(crate) redirect: bool,
-    /// Set when the server was told to stop: it still answers, but `/readyz` reports 503.
+    /// Set when the server received the signal to stop: it still answers, but `/readyz` reports
+    /// 503.
     pub(crate) draining: AtomicBool,
     pub(crate) limits: Limits,
     /// Receives warnings and other messages.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Blobs in memory.
+/// Returns blobs in memory with these contents.
 pub fn memory(contents: &[&[u8]]) -> MemoryBlobs {
     MemoryBlobs(
         contents

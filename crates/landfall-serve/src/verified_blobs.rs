@@ -26,7 +26,7 @@ pub(crate) struct VerifiedBlobs {
     pub(crate) damaged: Arc<AtomicU64>,
 }
 
-/// One hashing of a blob, in progress or done.
+/// One verification of a blob by hashing, in progress or done.
 struct BlobCheck {
     file_stamps: Vec<FileStamp>,
     verdict: watch::Receiver<BlobVerdict>,
@@ -201,7 +201,7 @@ impl VerifiedBlobs {
     }
 }
 
-/// Adds a check. It replaces one of a file with the same look, or the oldest.
+/// Adds a check. It replaces one of a file with the same stamp, or the oldest.
 fn remember(checks: &mut Vec<BlobCheck>, check: BlobCheck) {
     checks.retain(|known| known.file_stamps != check.file_stamps);
     if checks.len() == MAX_FILES {

@@ -12,11 +12,11 @@ pub(crate) struct CliError {
     pub side: Option<TransferSide>,
     /// The item that failed, if it is a single one.
     pub item: Option<String>,
-    /// What failed, and why.
+    /// The message without its help: what failed, and why.
     pub message: String,
     /// What to do about it.
     pub help: Option<String>,
-    /// Reports the status `refused`, whatever the exit code says.
+    /// Reports the status `refused` with any exit code.
     pub refuses: bool,
     /// The report as far as it was known when the verb stopped.
     pub report: Box<RunReport>,
@@ -55,7 +55,7 @@ impl CliError {
         CliError::new(Exit::Refused, message)
     }
 
-    /// Exit 130: Ctrl-C.
+    /// The error of a command that Ctrl-C ended (exit 130).
     pub(crate) fn interrupted() -> CliError {
         CliError::new(
             Exit::Interrupted,

@@ -1,4 +1,4 @@
-//! Which exit code, side and item each error of a library has.
+//! Assigns an exit code, side and item to each error of a library.
 
 use super::{CliError, Exit};
 use crate::client::ClientError;
@@ -31,7 +31,10 @@ impl From<Box<Diagnostic>> for CliError {
 
 impl From<LockError> for CliError {
     fn from(error: LockError) -> CliError {
-        CliError::usage(error.to_string())
+        CliError {
+            help: error.help(),
+            ..CliError::usage(error.to_string())
+        }
     }
 }
 

@@ -7,13 +7,13 @@ use landfall_model::report::RunStatus;
 #[repr(u8)]
 pub(crate) enum Exit {
     Done = 0,
-    /// Nothing succeeded.
+    /// The command failed, and nothing succeeded.
     Failed = 1,
     /// Wrong use, or an input file that is missing or wrong.
     Usage = 2,
     /// Something succeeded, something failed or is missing.
     Partial = 3,
-    /// A check failed.
+    /// A check failed: drift, or a bundle that is damaged, unsigned or not approved.
     Refused = 4,
     /// SIGINT: 128 and the number of the signal, as shells report it.
     Interrupted = 130,

@@ -146,7 +146,7 @@ pub(super) fn without_far_tips(mut error: Error) -> Error {
             error.get(ContextKind::InvalidArg),
             error.get(ContextKind::SuggestedArg),
         )
-        // One typing error in a short flag, two in a long one.
+        // Allows one typing error in a short flag, and two in a long one.
         && strsim::damerau_levenshtein(given, tip)
             > if tip.len() > "--report".len() { 2 } else { 1 }
     {
@@ -230,14 +230,14 @@ mod tests {
         let command = Command::new("x")
             .arg(Arg::new("idle").long("idle"))
             .arg(Arg::new("store").long("store"));
-        let said = |flag| {
+        let printed = |flag| {
             let refused = command.clone().try_get_matches_from(["x", flag]);
             without_far_tips(refused.unwrap_err()).to_string()
         };
-        let said_of_typo = said("--stroe=x");
+        let said_of_typo = printed("--stroe=x");
         assert!(said_of_typo.contains("'--store'"), "{said_of_typo}");
         for flag in ["--bundle=b", "--file=b", "--title", "--image"] {
-            assert!(!said(flag).contains("--idle'"), "{}", said(flag));
+            assert!(!printed(flag).contains("--idle'"), "{}", printed(flag));
         }
     }
 }

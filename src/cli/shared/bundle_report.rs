@@ -1,4 +1,4 @@
-//! What is printed and reported about a bundle that is written, or would be.
+//! The text and the report about a bundle that is written, or would be.
 
 use crate::cli::shared::disk_space::{disk_space_for, report_disk_space};
 use crate::cli::shared::failed_items::shortened;

@@ -24,7 +24,7 @@ pub(crate) struct BundleWithBases {
     /// The content of the bundle, of the bases, and of the store if it is used, with what recipes
     /// rebuild from it.
     pub(crate) blobs: Arc<dyn BlobRead>,
-    /// The same, if a bundle has recipes.
+    /// The value of `blobs` if a bundle has recipes.
     rebuilt: Option<Arc<RebuiltBlobs>>,
 }
 
@@ -121,7 +121,7 @@ impl BundleWithBases {
         let bases = std::iter::once(&self.bundle)
             .chain(&self.bases)
             .flat_map(Bundle::bases);
-        // Only receipts name repositories: from a repository that has a blob it can be mounted.
+        // Only receipts name repositories. A blob can be mounted from a repository that has it.
         let named = bases.filter_map(|base| match base {
             BaseName::Receipt { repositories, .. } => Some(repositories),
             BaseName::Bundle { .. } | BaseName::Lock { .. } => None,
@@ -166,8 +166,8 @@ impl BundleWithBases {
     }
 }
 
-/// Whether the bundle can be incomplete by itself without being partial: content that it omits, or
-/// that its recipes use, is elsewhere.
+/// Whether the bundle needs bases: it omits content, or its recipes use content, that only its
+/// bases have.
 pub(crate) fn needs_bases(bundle: &Bundle) -> bool {
     !bundle.bases().is_empty()
 }

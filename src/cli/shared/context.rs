@@ -1,4 +1,4 @@
-//! What every verb starts from: the global options, the site, limits and progress.
+//! The context of every verb: the global options, the site, limits and progress.
 
 use crate::cli::shared::interrupt::Interrupts;
 use crate::cli::shared::page_recorder::PageRecorder;
@@ -26,14 +26,14 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
         .map_err(|error| CliError::new(Exit::Failed, format!("{what} stopped: {error}")))
 }
 
-/// What every verb starts from.
+/// The context of every verb.
 pub(crate) struct Context {
     pub global: GlobalFlags,
     pub site: Option<Site>,
     /// The limits, with the global options applied.
     pub limits: Limits,
     pub progress: Arc<dyn Progress>,
-    /// What an HTML report contains in addition to the report.
+    /// Records the parts of an HTML page that are not in the report.
     pub page: Arc<PageRecorder>,
     pub interrupts: Interrupts,
     /// The sessions of additional clients, whose hosts belong into the report of the verb.

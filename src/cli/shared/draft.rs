@@ -27,7 +27,7 @@ pub(crate) struct DraftRequest<'a> {
     pub title: &'a str,
 }
 
-/// A drafted manifest.
+/// The drafted manifest, with what to print and report about it.
 pub(crate) struct DraftResult {
     pub text: String,
     /// The number of entries that are not commented out.

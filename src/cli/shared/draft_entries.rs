@@ -25,15 +25,19 @@ fn draft_entry(file_finding: &FileFinding) -> Option<DraftEntry> {
         {
             let help = "add it to `install` of an entry of `packages`: an install command names \
                 no repository";
-            DraftItem::Unclear(finding.reference.clone(), format!("{why}; {help}"))
+            DraftItem::Unclear {
+                text: finding.reference.clone(),
+                why: format!("{why}; {help}"),
+            }
         }
-        LockCoverage::Missing { why, .. } => DraftItem::Unclear(
-            finding.reference.clone(),
-            format!("{why}; write the upstream name"),
-        ),
-        LockCoverage::Undecided { why } => {
-            DraftItem::Unclear(finding.reference.clone(), why.clone())
-        }
+        LockCoverage::Missing { why, .. } => DraftItem::Unclear {
+            text: finding.reference.clone(),
+            why: format!("{why}; write the upstream name"),
+        },
+        LockCoverage::Undecided { why } => DraftItem::Unclear {
+            text: finding.reference.clone(),
+            why: why.clone(),
+        },
     };
     Some(DraftEntry { what, at })
 }
@@ -50,10 +54,11 @@ pub(crate) fn install_entries(installs: &MachineInstalls) -> Vec<DraftEntry> {
 fn install_entry(install: &MachineInstall, at: &str) -> Option<DraftEntry> {
     let what = match install {
         MachineInstall::File(url) => DraftItem::Url(url.clone()),
-        MachineInstall::Unclear(url) => DraftItem::Unclear(
-            url.clone(),
-            "a part of this URL is defined elsewhere: write the whole URL under `files:`".into(),
-        ),
+        MachineInstall::Unclear(url) => DraftItem::Unclear {
+            text: url.clone(),
+            why: "a part of this URL is defined elsewhere: write the whole URL under `files:`"
+                .into(),
+        },
         MachineInstall::Package(..) | MachineInstall::OpenPackage(..) => return None,
     };
     Some(DraftEntry {

@@ -14,7 +14,7 @@ fn nonempty_text(value: &Value) -> Option<String> {
 /// What an image declares about itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ImageFacts {
-    /// `org.opencontainers.image.licenses`.
+    /// The annotation or label `org.opencontainers.image.licenses`.
     pub(crate) licences: Option<String>,
     /// `org.opencontainers.image.created`, or the config's own time.
     pub(crate) created: Option<String>,

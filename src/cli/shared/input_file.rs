@@ -69,7 +69,7 @@ impl FileKind {
         };
         let text = text.trim_start_matches('\u{feff}');
         let has = |start: &str| text.lines().any(|line| line.starts_with(start));
-        // First, because the file also looks like what it was before the merge.
+        // Checked first, because the file also looks like the file before the merge.
         if has("<<<<<<< ") && has(">>>>>>> ") {
             return Some(FileKind::Conflict);
         }

@@ -1,4 +1,4 @@
-//! Ctrl-C ends a verb with exit 130, wherever it is.
+//! Ctrl-C ends a verb with exit 130 at any point.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ pub(crate) struct Interrupts(Arc<InterruptState>);
 
 #[derive(Debug, Default)]
 struct InterruptState {
-    /// How long a verb that handles Ctrl-C itself may take to end.
+    /// The time that a verb that handles Ctrl-C itself may take to end.
     grace: Mutex<Option<Duration>>,
     is_ending: AtomicBool,
 }

@@ -1,7 +1,7 @@
 //! Diagnostic logs on stderr: `-v`, `-vv` and the environment variable `LANDFALL_LOG`.
 //!
 //! Only landfall's own crates are logged. The libraries below (hyper, rustls, `object_store`) may
-//! write headers and signed URLs into their logs, so they stay off whatever is requested.
+//! write headers and signed URLs into their logs, so they are never enabled.
 
 use super::CliError;
 use landfall_model::report::Progress;

@@ -12,7 +12,7 @@ use landfall_model::sign::AllowedSigners;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// What a bundle must be to be accepted.
+/// The requirements that a bundle must meet to be accepted.
 #[derive(Default)]
 pub(crate) struct BundleRequirements<'a> {
     /// If not empty: the digest of the bundle or the fingerprint of its lock must be one of these.
@@ -24,7 +24,7 @@ pub(crate) struct BundleRequirements<'a> {
     pub(crate) allow_partial: bool,
     /// If a volume is missing or damaged, accept what can be read without it as a partial bundle.
     pub(crate) takes_rest: bool,
-    /// What was received before: an older bundle of a series is refused.
+    /// The previously accepted bundles: an older bundle of a series is refused.
     pub(crate) history: Option<&'a SeriesHistory>,
 }
 

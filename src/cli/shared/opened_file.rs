@@ -32,8 +32,8 @@ impl OpenedFile {
         open_input(path)
             .and_then(|file| file.take(4).read_to_end(&mut start))
             .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))?;
-        // A lock is text. Whatever is not text is meant as a bundle, perhaps a damaged one: opening
-        // it gives the better error.
+        // A lock is text. A file that is not text was meant as a bundle, perhaps a damaged one:
+        // opening it gives the better error.
         let is_zstd = start == zstd::zstd_safe::MAGICNUMBER.to_le_bytes();
         if start.is_empty() || is_zstd || !start.is_ascii() {
             return Ok(OpenedFile::Bundle(open_bundle::open_any(context, &paths)?));

@@ -1,9 +1,9 @@
-//! What a verb returns when it ran to its end.
+//! The result of a verb that ran to its end.
 
 use crate::cli::error::Exit;
 use landfall_model::report::RunReport;
 
-/// What a verb returns when it ran to its end, which need not be success.
+/// The result of a verb that ran to its end, which need not be success.
 #[derive(Debug)]
 pub(crate) struct VerbOutcome {
     /// The report for `--output json` and `--report`.

@@ -8,7 +8,7 @@ use std::io::{IsTerminal, stdout};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Writes `text` to the file `out`, whole or not at all.
+/// Writes `text` to the file `out` atomically.
 pub(crate) fn write_to(out: &Path, text: &str) -> Result<(), CliError> {
     write_file(out, text.as_bytes()).map_err(|error| {
         let message = format!("cannot write {}: {error}", out.display());

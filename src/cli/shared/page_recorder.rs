@@ -1,5 +1,5 @@
-//! What an HTML report contains in addition to the report: the content that a verb processed, and
-//! the duration of its phases.
+//! Records the parts of an HTML page that are not in the report: the content that a verb processed,
+//! and the duration of its phases.
 
 use crate::cli::shared::GlobalFlags;
 use crate::cli::shared::age::Age;
@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Records what an HTML report contains in addition to the report.
+/// Records the parts of an HTML page that are not in the report.
 pub(crate) struct PageRecorder {
     is_wanted: bool,
     /// When the verb began; `None` for a page about a bundle.
@@ -77,7 +77,7 @@ impl PageRecorder {
         .collect()
     }
 
-    /// Records what `lock` names. `blobs` has details of images, if it is given.
+    /// Records the content that `lock` names. `blobs` has details of images, if it is given.
     pub(crate) fn set_content(&self, lock: &Lock, blobs: Option<&dyn BlobRead>) {
         if self.is_wanted {
             *self.content.lock().unwrap_or_else(PoisonError::into_inner) = content_of(lock, blobs);

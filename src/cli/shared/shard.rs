@@ -214,8 +214,8 @@ mod tests {
                 "CI_NODE_INDEX names shard 1/8, but JOB_COMPLETION_INDEX names 4/8",
             ),
         ] {
-            let told = auto(variables);
-            assert!(told.contains(words), "{variables:?}: {told}");
+            let message = auto(variables);
+            assert!(message.contains(words), "{variables:?}: {message}");
         }
     }
 }

@@ -17,7 +17,7 @@ const CONTEXT: usize = 3;
 /// A byte range of a text, and its replacement.
 pub(crate) type TextEdit = (Range<usize>, String);
 
-/// Who reads the diff.
+/// The reader of a diff, which decides its form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DiffReader {
     /// A program such as `patch`: all bytes are those of the file.
@@ -141,8 +141,8 @@ fn changed_until(old: &str, range: &Range<usize>, bytes: &str) -> usize {
         .map_or(old.len(), |len| range.end + len + 1)
 }
 
-/// Removes common lines at both ends: returns the range that is left of `old`, and the rest of
-/// `new`.
+/// Removes common lines at both ends. Returns the remaining range of `old`, and the remaining lines
+/// of `new`.
 fn shortened<'n>(old: &str, new: &'n str) -> (usize, usize, &'n str) {
     let pairs = || old.split_inclusive('\n').zip(new.split_inclusive('\n'));
     let from: usize = pairs()

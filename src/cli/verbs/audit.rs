@@ -108,7 +108,7 @@ impl AuditCommand {
                 .found
                 .extend(audit_text("<stdin>", &text, inventory));
         }
-        // With --registry alone, no files are read.
+        // With only --registry, no files are read.
         if !self.paths.is_empty() && audited.read == 0 && audited.unread.is_empty() {
             return Err(CliError::usage(
                 "nothing to audit was found: no YAML, JSON, Dockerfile or chart",

@@ -17,7 +17,7 @@ pub(super) struct PortRow {
     /// The expose strategies that need the port; empty if all do.
     #[serde(default)]
     pub(super) strategies: Vec<String>,
-    /// The ports, or what decides them.
+    /// The ports, or their source.
     pub(super) ports: Ports,
     /// What the connection is needed for.
     pub(super) why: String,
@@ -33,7 +33,7 @@ pub(super) enum Ports {
     Decided(Decided),
 }
 
-/// Who decides the ports.
+/// The source of the ports of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Decided {

@@ -363,7 +363,7 @@ mod tests {
         ];
         let ask = PortQuery::new(role, strategy.parse().ok(), &set, &endpoints)
             .map_err(|error| error.to_string())?;
-        let told = ask.lines.iter().map(|line| match line {
+        let lines = ask.lines.iter().map(|line| match line {
             PortLine::Port { host, port, .. } => format!("{host}:{port}"),
             PortLine::Range { host, ports, .. } => format!("{host} {ports:?}"),
             PortLine::Untested { why, .. } => why
@@ -373,7 +373,7 @@ mod tests {
                 .trim()
                 .to_owned(),
         });
-        Ok(told.collect())
+        Ok(lines.collect())
     }
 
     /// The rows of the table by role and strategy, without the last line, which is the same in all.
@@ -442,12 +442,15 @@ mod tests {
             connections("seed-cluster-node", "", &set).unwrap()[0],
             "fd00::9:8443"
         );
-        let told = connections("user-clusternode", "", &[]).unwrap_err();
-        assert!(told.contains("did you mean user-cluster-node?"), "{told}");
-        let told = connections("kkp-user", "", &[("seed-proxy", "x")]).unwrap_err();
+        let message = connections("user-clusternode", "", &[]).unwrap_err();
         assert!(
-            told.contains("known names are cloud-provider-api, master-ingress, node"),
-            "{told}"
+            message.contains("did you mean user-cluster-node?"),
+            "{message}"
+        );
+        let message = connections("kkp-user", "", &[("seed-proxy", "x")]).unwrap_err();
+        assert!(
+            message.contains("known names are cloud-provider-api, master-ingress, node"),
+            "{message}"
         );
         assert!(connections("kkp-user", "", &[("nodeport-range", "9-1")]).is_err());
         assert!(connections("kkp-user", "", &[("seed-api", "https://x")]).is_err());

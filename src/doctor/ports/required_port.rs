@@ -14,7 +14,7 @@ pub(crate) struct RequiredPort {
     /// The port, or the range of ports.
     pub port: PortRange,
     pub protocol: &'static str,
-    /// The component that connects.
+    /// The component that opens the connection.
     pub from: String,
     /// The name of the destination, or the host of an endpoint.
     pub to: String,

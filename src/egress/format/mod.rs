@@ -23,7 +23,7 @@ pub(crate) struct EgressFormat {
     pub(crate) about: &'static str,
     /// Whether it enforces a list, so that it cannot express the result of a comparison or a probe.
     pub(crate) is_policy: bool,
-    /// Formats the list.
+    /// Writes the list in this format.
     pub(crate) write: fn(&Egress) -> String,
 }
 

@@ -43,7 +43,7 @@ fn orders() -> Vec<Schedule> {
 }
 
 #[test]
-fn a_pull_and_a_gc_lose_nothing_wherever_either_is_halted() {
+fn a_pull_and_a_gc_lose_no_content_if_either_is_halted_at_any_point() {
     let world = small();
     let (gc, pull) = (Command::Gc(Some(1)), Command::Pull(0));
     let cases: [(Emulator, [&[Command]; 2]); 4] = [
@@ -75,7 +75,7 @@ fn a_pull_and_a_gc_lose_nothing_wherever_either_is_halted() {
 }
 
 #[test]
-fn lists_that_are_read_while_a_gc_deletes_name_only_what_stays() {
+fn lists_read_during_a_gc_name_only_blobs_that_are_kept() {
     let world = small();
     let from = world.condemned_after_listed();
     for at in 0..20 {
@@ -152,7 +152,7 @@ fn three_requests_of_two_commands_in_all_orders_lose_nothing() {
 }
 
 #[test]
-fn commands_by_chance_killed_and_not_lose_nothing() {
+fn random_commands_with_and_without_kills_lose_no_content() {
     let world = small();
     let mut dice = fastrand::Rng::with_seed(11);
     let command = |dice: &mut fastrand::Rng| match dice.usize(..9) {
@@ -184,7 +184,7 @@ fn commands_by_chance_killed_and_not_lose_nothing() {
 }
 
 #[test]
-fn an_upload_whose_parts_were_sent_again_by_another_is_begun_anew() {
+fn an_upload_whose_parts_were_sent_again_by_another_run_starts_again() {
     let world = world(&[Bytes::from(vec![9; 17 << 20])], [&[0], &[0]]);
     let mut resumed = 0;
     for killed_at in 0.. {
@@ -208,7 +208,7 @@ fn an_upload_whose_parts_were_sent_again_by_another_is_begun_anew() {
 }
 
 #[test]
-fn an_upload_whose_owner_is_alive_is_left_to_it() {
+fn an_upload_whose_owner_is_alive_is_not_taken_over() {
     let big = Bytes::from(vec![7; 17 << 20]);
     let hex = Digest::sha256(&big).hex();
     let world = world(&[big], [&[0], &[0]]);
@@ -317,7 +317,7 @@ fn two_pulls_whose_parts_have_random_etags_both_end_well() {
 }
 
 #[test]
-fn at_google_a_deletion_that_comes_late_leaves_what_was_written_since() {
+fn at_google_a_late_deletion_keeps_objects_written_since() {
     let world = small();
     let (one, other) = (Bytes::from("one"), Bytes::from("other"));
     let (store, is_late) = (Emulator::default(), Arc::new(AtomicBool::new(true)));

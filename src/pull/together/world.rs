@@ -1,5 +1,5 @@
-//! Runs commands together on an object store in memory, by a schedule, and checks what they
-//! promise.
+//! Runs commands together on an object store in memory, by a schedule, and checks the guarantees of
+//! the store.
 
 use super::gate::{Gate, Schedule};
 use crate::pull::{ShardShare, pull};
@@ -209,7 +209,8 @@ impl World {
         (ended, gate.passed())
     }
 
-    /// Runs a command alone. It is killed after `killed_at` passes of the gate, two per request.
+    /// Runs one command without any other. It is killed after `killed_at` passes of the gate, two
+    /// per request.
     pub(super) fn alone(
         &self,
         store: &Emulator,

@@ -1,4 +1,5 @@
-//! Finds what nothing needs any more in repositories of a registry, and deletes it if requested.
+//! Finds the manifests in repositories of a registry that nothing needs any more, and deletes them
+//! if requested.
 //!
 //! - `needed.rs`: what must be kept, by locks, receipts and the images of pods.
 //! - `survey.rs`: the content of one repository, and which of it may be deleted.

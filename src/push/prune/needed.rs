@@ -7,7 +7,7 @@ use landfall_model::{DestinationMap, Digest, ImageRef};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// What must be kept at a registry.
+/// The content that must be kept at a registry.
 #[derive(Debug, Default)]
 pub(crate) struct Needed {
     /// Manifests that are kept in every repository.

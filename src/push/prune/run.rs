@@ -22,7 +22,7 @@ pub(crate) struct SurveyedRepository {
     pub(crate) why: Option<String>,
 }
 
-/// The result of pruning.
+/// The outcome of pruning: what was deleted, or would be.
 #[derive(Debug, Default)]
 pub(crate) struct Pruned {
     pub(crate) repositories: Vec<SurveyedRepository>,
@@ -32,7 +32,7 @@ pub(crate) struct Pruned {
     pub(crate) bytes: u64,
 }
 
-/// Why nothing was deleted.
+/// The errors of pruning. If one occurs, nothing was deleted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PruneError {
     /// The registry cannot be reached.
@@ -46,7 +46,7 @@ pub(crate) enum PruneError {
     DeletesNothing { host: String, error: HttpError },
 }
 
-/// How much is pruned.
+/// What may be deleted, and whether it is deleted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PruneScope {
     /// The number of newest tags of each form that are kept in each repository.

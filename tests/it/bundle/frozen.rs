@@ -68,7 +68,7 @@ fn freeze() {
     pack("incomplete.tar.zst", &["--allow-partial", "--level", "9"]);
 }
 
-/// The digest of each when it was frozen.
+/// The digest of each frozen bundle.
 const DIGESTS: [(&str, &str); 5] = [
     (
         "plain.tar.zst",
@@ -221,7 +221,7 @@ const REBUILT: [&str; 2] = [
     "sha256:fe118edc95f5ca2e70079b06f0f31cbac45100387c00881c036b5441b39e1906",
 ];
 
-/// They were packed when recipes were added, from streams of the real encoders.
+/// The bundles with recipes were packed when recipes were added, from streams of the real encoders.
 #[test]
 fn recipes_stay_readable() {
     let site = Site::small();

@@ -12,7 +12,7 @@ use xxhash_rust::xxh64::xxh64;
 
 const CHUNK: u64 = 1 << 20;
 
-/// A stored frame.
+/// Returns a stored frame with this content.
 fn frame(content: &[u8]) -> Vec<u8> {
     let mut out = vec![0x28, 0xb5, 0x2f, 0xfd, 0x84, 0x50];
     out.extend((content.len() as u32).to_le_bytes());

@@ -50,18 +50,18 @@ fn a_chain_of_deltas_is_delivered_with_all_files() {
     );
     assert_eq!(second["bases"][0]["digest"], full["digest"]);
 
-    // alone it is valid, and names its base
-    let told = place.ok(&["verify", "d2"]);
+    // without its base it is valid, and names the base
+    let printed = place.ok(&["verify", "d2"]);
     let base = full["digest"].as_str().unwrap();
     assert!(
-        told.contains(&format!("needs base        bundle {base}")),
-        "{told}"
+        printed.contains(&format!("needs base        bundle {base}")),
+        "{printed}"
     );
-    assert!(told.contains("left out          4 blobs"), "{told}");
-    let told = place.ok(&["verify", "d3", "d2", "b1"]);
+    assert!(printed.contains("left out          4 blobs"), "{printed}");
+    let printed = place.ok(&["verify", "d3", "d2", "b1"]);
     assert!(
-        told.contains("all in its bases") && !told.contains("needs base"),
-        "{told}"
+        printed.contains("all in its bases") && !printed.contains("needs base"),
+        "{printed}"
     );
     let report = place.json(4, &["verify", "d3", "d2"]);
     for part in [&line.digest("base"), "one/app:3", base] {
@@ -71,7 +71,7 @@ fn a_chain_of_deltas_is_delivered_with_all_files() {
             message(&report)
         );
     }
-    // named bases are not asked for again
+    // messages do not ask for bases that were named
     assert!(
         !message(&report).contains(second["digest"].as_str().unwrap()),
         "{}",
@@ -156,7 +156,7 @@ fn the_same_lock_and_bases_give_the_same_bytes() {
     line.pack("3", "x2", &["1.lock", "2.lock", "d2", "1.lock"]);
     assert!(
         place.read_bytes("x1") == place.read_bytes("x2"),
-        "the order of bases says nothing"
+        "the order of bases does not matter"
     );
     // the store may lack omitted content
     fs::remove_file(
@@ -255,10 +255,10 @@ fn a_lost_volume_of_a_delta_is_packed_again() {
             assert!(fs::read(&path).unwrap() == good, "{number}");
             rebuilt += 1;
         } else {
-            let said = String::from_utf8_lossy(&output.stderr);
+            let printed = String::from_utf8_lossy(&output.stderr);
             assert!(
-                output.status.code() == Some(4) && said.contains("contents index"),
-                "{number}: {said}"
+                output.status.code() == Some(4) && printed.contains("contents index"),
+                "{number}: {printed}"
             );
             fs::write(&path, good).unwrap();
         }
@@ -518,7 +518,7 @@ fn deltas_can_be_served_exported_and_used_for_rewriting() {
     line.stands(&server, "1");
     let with_store = landfall_serve(place, &["d2", "--with-store", "--store", "store"]);
     line.stands(&with_store, "2");
-    // only content: the base's names are not served, and need no approval
+    // only the content of the base is used: its names are not served, and need no approval
     let with_base = landfall_serve(place, &["d2", "--base", "b1", "--lock", "2.lock"]);
     line.stands(&with_base, "2");
     assert_eq!(
@@ -594,10 +594,10 @@ fn the_delta_must_be_signed_but_not_its_bases() {
         "store",
     ];
     place.ok(&pack);
-    let told = place.ok(&["verify", "d2", "b1", "--allowed-signers", "allowed"]);
+    let printed = place.ok(&["verify", "d2", "b1", "--allowed-signers", "allowed"]);
     assert!(
-        told.contains("signed by board") && told.contains("all in its bases"),
-        "{told}"
+        printed.contains("signed by board") && printed.contains("all in its bases"),
+        "{printed}"
     );
     let registry = own_registry();
     place.write(
@@ -622,7 +622,7 @@ fn diff_shows_the_content_of_a_delta() {
     let line = Line::new();
     let place = &line.place;
     line.chain();
-    let told = place.ok(&["diff", "1.lock", "d2"]);
+    let printed = place.ok(&["diff", "1.lock", "d2"]);
     for part in [
         "up  ",
         "one/app:1 -> ",
@@ -631,7 +631,7 @@ fn diff_shows_the_content_of_a_delta() {
         "three/new:1",
         "2 changes: 1 up, 1 added; ",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(printed.contains(part), "{part}: {printed}");
     }
     let report = place.json(0, &["diff", "b1", "2.lock"]);
     let changes = report["changes"].as_array().unwrap();

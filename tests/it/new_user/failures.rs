@@ -129,7 +129,7 @@ fn progress_counts_the_work_to_do() {
     let rig = Rig::new();
     rig.set_faults([Fault::always(RequestKind::Manifest, FaultKind::Status(404)).at("team/tool")]);
     let plain = format!("--progress plain --plain-http {}", rig.up.address);
-    let told = |args: &str| {
+    let stderr_of = |args: &str| {
         let output = rig
             .place
             .command()
@@ -141,14 +141,14 @@ fn progress_counts_the_work_to_do() {
     };
     run_with(&rig, &[("lock m.yaml --plain-http UP --lock l", 3, &[])]);
     assert!(
-        told("pull --store s").contains("pull: 3/3 items"),
+        stderr_of("pull --store s").contains("pull: 3/3 items"),
         "{}",
-        told("pull --store s")
+        stderr_of("pull --store s")
     );
     rig.set_faults([]);
     // two exist, one is left
-    let said = told("pull --store s");
-    assert!(said.contains("pull: 1/1 items"), "{said}");
-    let said = told("pull --store s");
-    assert!(!said.contains("pull: "), "{said}");
+    let printed = stderr_of("pull --store s");
+    assert!(printed.contains("pull: 1/1 items"), "{printed}");
+    let printed = stderr_of("pull --store s");
+    assert!(!printed.contains("pull: "), "{printed}");
 }

@@ -123,13 +123,13 @@ fn help_has_the_verbs_and_the_pages() {
     let folder = place.path("alone");
     std::fs::create_dir(&folder).unwrap();
     std::fs::copy(env!("CARGO_BIN_EXE_landfall"), folder.join("landfall")).unwrap();
-    let said = program(
+    let printed = program(
         Command::new(folder.join("landfall"))
             .args(["help", "serve", "--page"])
             .current_dir(folder),
     );
     assert!(
-        String::from_utf8_lossy(&said).contains("landfall serve"),
+        String::from_utf8_lossy(&printed).contains("landfall serve"),
         "the page"
     );
 }

@@ -16,7 +16,7 @@ pub(super) type Row<'a> = (&'a str, i32, &'a [&'a str]);
 
 /// Runs every row in `place`, with `UP` and `DOWN` replaced, and checks the expectations.
 fn run(place: &Place, replace: &[(&str, &str)], rows: &[Row<'_>]) {
-    for (line, exit, told) in rows {
+    for (line, exit, expected) in rows {
         let fill = |text: &str| {
             replace
                 .iter()
@@ -29,21 +29,22 @@ fn run(place: &Place, replace: &[(&str, &str)], rows: &[Row<'_>]) {
             .args(["--progress", "none"])
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&[output.stderr, output.stdout].concat()).into_owned();
+        let printed =
+            String::from_utf8_lossy(&[output.stderr, output.stdout].concat()).into_owned();
         assert_eq!(
             output.status.code(),
             Some(*exit),
-            "landfall {words}\n{said}"
+            "landfall {words}\n{printed}"
         );
-        for words in *told {
+        for words in *expected {
             match words.strip_prefix('!') {
                 Some(words) => assert!(
-                    !said.contains(&fill(words)),
-                    "landfall {line}: not {words}\n{said}"
+                    !printed.contains(&fill(words)),
+                    "landfall {line}: not {words}\n{printed}"
                 ),
                 None => assert!(
-                    said.contains(&fill(words)),
-                    "landfall {line}: {words}\n{said}"
+                    printed.contains(&fill(words)),
+                    "landfall {line}: {words}\n{printed}"
                 ),
             }
         }

@@ -42,7 +42,7 @@ fn no_message_is_only_the_text_of_a_library() {
                 "lock m.yaml --store s",
                 1,
                 &[
-                    "nowhere.invalid: given up for this run: its name cannot be resolved",
+                    "nowhere.invalid: skipped for the rest of this run: its name cannot be resolved",
                     "the answer is not TLS; if http is meant, use --plain-http HTTP",
                     "the connection is refused; nothing listens at CLOSED",
                     "!client error",

@@ -320,7 +320,8 @@ fn an_image_that_only_an_archive_has_can_be_locked() {
         let report = shop.alone(0, &lock);
         assert_eq!(report["totals"]["requests"], 0, "{archive}");
         let text = shop.place.read("landfall.lock");
-        // it is unknown whether there are signatures, so the lock does not say that there are none
+        // it is unknown whether the image has signatures, so the lock must not record that it has
+        // none
         assert_eq!(text, locked.replace("  referrers: []\n", ""), "{archive}");
         shop.alone(0, &lock);
         assert_eq!(shop.place.read("landfall.lock"), text, "a second lock");
@@ -346,9 +347,9 @@ fn an_image_that_only_an_archive_has_can_be_locked() {
         "plain",
     ]);
     let ran = netns::within(unshare, &landfall).output().unwrap();
-    let told = String::from_utf8_lossy(&ran.stderr);
+    let printed = String::from_utf8_lossy(&ran.stderr);
     assert!(
-        ran.status.code() == Some(1) && told.contains("a docker archive has no manifests"),
-        "{told}"
+        ran.status.code() == Some(1) && printed.contains("a docker archive has no manifests"),
+        "{printed}"
     );
 }

@@ -167,12 +167,12 @@ fn basic_credentials_from_every_source() {
             None => command.args(["--plain-http", &host]),
         };
         let output = command.envs(variables).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned()
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned()
             + &String::from_utf8_lossy(&output.stdout);
-        assert_eq!(output.status.code(), Some(0), "{what}: {said}");
+        assert_eq!(output.status.code(), Some(0), "{what}: {printed}");
         assert!(
-            !said.contains(PASSWORD) && !said.contains(&encoded(PASSWORD)),
-            "{what}: {said}"
+            !printed.contains(PASSWORD) && !printed.contains(&encoded(PASSWORD)),
+            "{what}: {printed}"
         );
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(report["totals"]["done"], 4, "{what}");
@@ -234,7 +234,7 @@ fn without_credentials_the_message_has_a_fix() {
         message.contains("there is no account for it; sign in with docker or podman login"),
         "{message}"
     );
-    // over detected http no password is sent, not even one of a helper
+    // over detected http no password is sent, also not that of a helper
     let report = place.json(1, &["mirror", "-f", "m.yaml", "--to", to]);
     let message = report["error"]["message"].as_str().unwrap();
     assert!(message.contains("--plain-http"), "{message}");

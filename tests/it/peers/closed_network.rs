@@ -149,10 +149,10 @@ fn a_node_pushes_to_a_writable_serve() {
         .on("registry", far.command().args(refused))
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&refusal.stderr);
+    let printed = String::from_utf8_lossy(&refusal.stderr);
     assert!(
-        refusal.status.code() == Some(2) && said.contains("--htpasswd"),
-        "{said}"
+        refusal.status.code() == Some(2) && printed.contains("--htpasswd"),
+        "{printed}"
     );
 
     let mut serve = far.command();

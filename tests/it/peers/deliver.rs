@@ -26,16 +26,16 @@ fn the_limit_of_an_nginx_in_front_is_met_by_chunks() {
         stands(&registry.address, "big/app").unwrap(),
         stored.digest(0)
     );
-    let told = || {
+    let was_logged = || {
         nginx.log().contains("\" 413 ") && nginx.log().matches("] \"PATCH /v2/big/app").count() == 3
     };
     // its log is written a moment later
     for _ in 0..100 {
-        if !told() {
+        if !was_logged() {
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
     }
-    assert!(told(), "{}", nginx.log());
+    assert!(was_logged(), "{}", nginx.log());
 }
 
 #[test]

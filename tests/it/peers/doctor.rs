@@ -229,28 +229,28 @@ fn the_lint_of_no_proxy_and_of_variables() {
         run(0, &[]),
         "proxy\n  ok    proxy       no proxy is configured\n"
     );
-    let said = run(
+    let printed = run(
         4,
         &[("NO_PROXY", "172.20.,.svc"), ("no_proxy", "172.20.,.svc")],
     );
     assert!(
-        said.contains("  NO    172.20.: landfall, containerd, kubelet ignore it: the beginning of an address matches nothing; instead: 172.20.0.0/16\n"),
-        "{said}"
+        printed.contains("  NO    172.20.: landfall, containerd, kubelet ignore it: the beginning of an address matches nothing; instead: 172.20.0.0/16\n"),
+        "{printed}"
     );
     assert!(
-        said.contains("  note  .svc: curl, requests, urllib also match the name itself"),
-        "{said}"
+        printed.contains("  note  .svc: curl, requests, urllib also match the name itself"),
+        "{printed}"
     );
-    let said = run(0, &[("NO_PROXY", "172.20.0.0/16")]);
+    let printed = run(0, &[("NO_PROXY", "172.20.0.0/16")]);
     assert!(
-        said.contains(
+        printed.contains(
             "  note  NO_PROXY: wget, apt read only no_proxy; instead: set no_proxy too\n"
         ),
-        "{said}"
+        "{printed}"
     );
     assert!(
-        said.contains("  note  172.20.0.0/16: wget, apt, urllib ignore ranges"),
-        "{said}"
+        printed.contains("  note  172.20.0.0/16: wget, apt, urllib ignore ranges"),
+        "{printed}"
     );
 
     let site = "apiVersion: landfall/v1\nkind: Site\nproxy: {noProxy: {installation: [\"*.corp.test\"]}}\n";

@@ -94,7 +94,7 @@ fn squid_with_the_rendered_list_allows_exactly_the_listed_hosts() {
         ("https://xcorp.test:8443/", "403"),
         ("https://a.corp.test/", "403"),
         (&format!("https://{SERVER}/"), "403"),
-        // it resolves to a listed address, but is not listed itself
+        // the name resolves to a listed address, but is not listed itself
         ("https://registry.test:8444/", "403"),
     ] {
         assert_eq!(asked(url), answer, "{url}\n{rules}");

@@ -378,7 +378,7 @@ fn one_platform_is_delivered_although_sparse_indexes_are_refused() {
 }
 
 #[test]
-fn a_rewritten_deployment_names_what_the_registry_has() {
+fn a_rewritten_deployment_names_images_at_the_registry() {
     if !need(&world::NEEDS) {
         return;
     }

@@ -1,7 +1,7 @@
 //! Helm installs charts in a closed network: from `serve`, and from docker-registry after a push,
 //! with their provenance. It also renders the charts whose manifest names it.
 
-use crate::support::charts::{Chart, Signer, Upstream, repository, told};
+use crate::support::charts::{Chart, Signer, Upstream, failure_reasons, repository};
 use crate::support::helm::{command, helm};
 use crate::support::netns::{Network, REGISTRY};
 use crate::support::peers::{Server, file_server, own_registry};
@@ -236,11 +236,11 @@ fn the_helm_that_a_manifest_names_renders_the_chart_for_its_kubernetes() {
             "{text}"
         );
     }
-    let other = told(&lock(1, "v3.0.1", "1.31.0", &path));
+    let other = failure_reasons(&lock(1, "v3.0.1", "1.31.0", &path));
     assert!(
         other.contains("names helm 3.0.1, and the one on PATH is"),
         "{other}"
     );
-    let none = told(&lock(1, &version, "1.30.0", "/nowhere"));
+    let none = failure_reasons(&lock(1, &version, "1.30.0", "/nowhere"));
     assert!(none.contains("there is none on PATH"), "{none}");
 }

@@ -54,8 +54,8 @@ fn a_profiles_script_gets_its_binaries_from_the_site() {
     let mut bash = far.clean("bash");
     bash.args(["-euo", "pipefail", "-c", &script])
         .env("BIN_DIR", far.path("bin"));
-    let said = run(&mut network.on("node", &bash));
-    assert!(String::from_utf8_lossy(&said).contains("kubelet: OK"));
+    let printed = run(&mut network.on("node", &bash));
+    assert!(String::from_utf8_lossy(&printed).contains("kubelet: OK"));
     let arch = if cfg!(target_arch = "x86_64") {
         "amd64"
     } else {

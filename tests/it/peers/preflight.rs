@@ -79,7 +79,7 @@ fn site(place: &Place, registry: &str, more: &str) {
 }
 
 #[test]
-fn checks_of_the_private_registry_leave_nothing_behind() {
+fn checks_of_the_private_registry_leave_no_content() {
     if !need(&["docker-registry", "nginx", "gzip"]) {
         return;
     }
@@ -238,18 +238,18 @@ fn the_ports_of_a_role_are_probed() {
         0,
         &[&tunnel[..], &["seed-nodeport-proxy=127.77.1.1"]].concat(),
     );
-    let told: Vec<String> = steps(&report, "port")
+    let lines: Vec<String> = steps(&report, "port")
         .into_iter()
         .map(|[verdict, says, _]| format!("{verdict} {says}"))
         .collect();
     assert!(
-        told[0]
+        lines[0]
             .starts_with("ok 127.77.1.1:6443 is open: seed-nodeport-proxy, API of user clusters"),
-        "{told:?}"
+        "{lines:?}"
     );
     assert!(
-        told.len() == 2 && told[1].starts_with("ok 127.77.1.1:8088 is open"),
-        "{told:?}"
+        lines.len() == 2 && lines[1].starts_with("ok 127.77.1.1:8088 is open"),
+        "{lines:?}"
     );
     assert!(step(&report, "not tried")[1].contains("cannot be tested from one host"));
 
@@ -430,7 +430,7 @@ fn names_resolve_and_certificates_cover_them() {
         assert_eq!(run.status.code(), Some(exit), "{out}\n{err}");
         serde_json::from_str::<Value>(&out).unwrap()
     };
-    let told = |report: &Value, check: &str| {
+    let lines = |report: &Value, check: &str| {
         let names = report["targets"]
             .as_array()
             .unwrap()
@@ -454,7 +454,7 @@ fn names_resolve_and_certificates_cover_them() {
     };
 
     let report = look(0, r#"[kkp.test, "*.kkp.test"]"#);
-    let found = told(&report, "name");
+    let found = lines(&report, "name");
     assert_eq!(
         found,
         [
@@ -462,7 +462,7 @@ fn names_resolve_and_certificates_cover_them() {
             format!("ok *.kkp.test (looked up as landfall-doctor.kkp.test) resolves to {SERVER}")
         ]
     );
-    let found = told(&report, "certificate");
+    let found = lines(&report, "certificate");
     assert!(
         found.len() == 2
             && found[1].starts_with(
@@ -481,12 +481,12 @@ fn names_resolve_and_certificates_cover_them() {
         r#"[{dns: [grafana.seed.kkp.test]}, {dns: ["*.seed.kkp.test"]}, {dns: [kkp.test], certificate: [kibana.kkp.test, kibana.test]}]"#,
     );
     assert!(
-        told(&report, "name")[1].starts_with(
+        lines(&report, "name")[1].starts_with(
             "no *.seed.kkp.test (looked up as landfall-doctor.seed.kkp.test) does not resolve"
         ),
         "{report:#}"
     );
-    let found = told(&report, "certificate");
+    let found = lines(&report, "certificate");
     assert!(found[0].starts_with("no the certificate at grafana.seed.kkp.test:443 does not cover grafana.seed.kkp.test: it is for kkp.test, *.kkp.test"), "{found:?}");
     assert!(
         found[1].starts_with("note the certificate for *.seed.kkp.test was not checked"),

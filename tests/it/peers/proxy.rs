@@ -428,7 +428,7 @@ fn unsupported_proxy_authentication_is_final_and_has_a_hint() {
         );
         let reason = &reasons(&report)[0];
         assert!(
-            reason.contains("(407; offered: Negotiate, NTLM; known: Basic)"),
+            reason.contains("(407; offered: Negotiate, NTLM; supported: Basic)"),
             "{reason}"
         );
         assert!(

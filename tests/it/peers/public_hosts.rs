@@ -55,24 +55,24 @@ fn redirects_from_public_to_private_addresses_are_refused() {
             ])
             .args(more);
         let run = network.on("operator", &command).output().unwrap();
-        let told = format!(
+        let printed = format!(
             "{}{}",
             String::from_utf8_lossy(&run.stdout),
             String::from_utf8_lossy(&run.stderr)
         );
-        assert_eq!(run.status.code(), Some(exit), "{url}: {told}");
-        told
+        assert_eq!(run.status.code(), Some(exit), "{url}: {printed}");
+        printed
     };
     for (path, address) in [("address", OPERATOR), ("name", "127.0.0.1")] {
-        let told = lock(&format!("http://203.0.113.9/{path}"), 1, &[]);
+        let printed = lock(&format!("http://203.0.113.9/{path}"), 1, &[]);
         assert!(
-            told.contains("203.0.113.9:80, a public host, leads to"),
-            "{told}"
+            printed.contains("203.0.113.9:80, a public host, leads to"),
+            "{printed}"
         );
         assert!(
-            told.contains("add `privateTargets: [") && told.contains(address)
-                || told.contains("::1"),
-            "{told}"
+            printed.contains("add `privateTargets: [") && printed.contains(address)
+                || printed.contains("::1"),
+            "{printed}"
         );
     }
     lock(&format!("http://{OPERATOR}:8081/address"), 0, &[]);
@@ -81,18 +81,18 @@ fn redirects_from_public_to_private_addresses_are_refused() {
         "apiVersion: landfall/v1\nkind: Site\nprivateTargets: [172.20.0.0/24]\n",
     );
     lock("http://203.0.113.9/address", 0, &["--site", "site.yaml"]);
-    let told = lock("http://203.0.113.9/name", 1, &["--site", "site.yaml"]);
-    assert!(told.contains("leads to localhost:8080"), "{told}");
+    let printed = lock("http://203.0.113.9/name", 1, &["--site", "site.yaml"]);
+    assert!(printed.contains("leads to localhost:8080"), "{printed}");
     // an entry that matches nothing is reported before any request
     place.write(
         "site.yaml",
         "apiVersion: landfall/v1\nkind: Site\nprivateTargets: [172.20.]\n",
     );
-    let told = lock("http://203.0.113.9/address", 2, &["--site", "site.yaml"]);
+    let printed = lock("http://203.0.113.9/address", 2, &["--site", "site.yaml"]);
     assert!(
-        told.contains(
+        printed.contains(
             "'172.20.' in privateTargets of the site matches no host; write 172.20.0.0/16"
         ),
-        "{told}"
+        "{printed}"
     );
 }

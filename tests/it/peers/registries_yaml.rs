@@ -39,15 +39,15 @@ fn deliver_and_pull(side: &FarSide, program: &Path, site: &str) {
             .iter()
             .filter(|upstream| !upstream.name.contains("nested"))
         {
-            let said = String::from_utf8(run(&mut pull(upstream.name))).unwrap();
-            let digest = said.split_whitespace().next_back().unwrap();
+            let printed = String::from_utf8(run(&mut pull(upstream.name))).unwrap();
+            let digest = printed.split_whitespace().next_back().unwrap();
             let index = side
                 .world
                 .images
                 .bytes(upstream.descriptor["digest"].as_str().unwrap());
             let is_it = String::from_utf8_lossy(&index).contains(digest)
                 || Digest::sha256(&index).to_string() == digest;
-            assert!(is_it, "{platform}: {said}");
+            assert!(is_it, "{platform}: {printed}");
         }
         let lacking = pull("quay.io/prometheus/none:v1").output().unwrap();
         assert!(!lacking.status.success(), "{platform}");

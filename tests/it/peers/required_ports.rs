@@ -185,14 +185,15 @@ fn without_addresses_the_table_is_printed_and_nothing_is_probed() {
         of("kkp-user") == 2 && of("provisioning-host") == 3 && of("user-cluster-node") == 2,
         "{ports:#?}"
     );
-    let told: Vec<_> = steps(&report, "not tried")
+    let lines: Vec<_> = steps(&report, "not tried")
         .into_iter()
         .map(|[_, says, _]| says)
         .collect();
     assert!(
-        told.iter()
+        lines
+            .iter()
             .any(|says| says.starts_with("nothing was probed: these are the ports of all")),
-        "{told:?}"
+        "{lines:?}"
     );
     // if something is probed, this note is absent
     let args = [
@@ -202,12 +203,12 @@ fn without_addresses_the_table_is_printed_and_nothing_is_probed() {
         "--set",
         "master-ingress=127.77.4.1:1",
     ];
-    let told = steps(&place.json(4, &args), "not tried");
+    let lines = steps(&place.json(4, &args), "not tried");
     assert!(
-        !told
+        !lines
             .iter()
             .any(|[_, says, _]| says.contains("nothing was probed")),
-        "{told:?}"
+        "{lines:?}"
     );
 }
 

@@ -17,8 +17,8 @@ struct Secured {
     _open: Server,
 }
 
-/// A registry on loopback with TLS and its own authority, and an image elsewhere to mirror to it.
-/// With `clients`, it requires client certificates of the same authority.
+/// A registry on loopback with TLS and its own authority, and another registry with an image to
+/// mirror to it. With `clients`, it requires client certificates of the same authority.
 fn secured(clients: bool) -> Secured {
     let place = Place::new();
     let authority = Authority::new(&place, "Throw-away CA");
@@ -83,25 +83,25 @@ impl Secured {
             "json",
         ]);
         let run = command.output().unwrap();
-        let said = String::from_utf8_lossy(&run.stderr).into_owned();
+        let printed = String::from_utf8_lossy(&run.stderr).into_owned();
         (
             run.status.code(),
             serde_json::from_slice(&run.stdout).unwrap_or_default(),
-            said,
+            printed,
         )
     }
 
     /// Asserts that mirroring succeeds with these keys. Returns the output.
     fn works(&self, keys: &str) -> String {
-        let (code, report, said) = self.mirror(keys);
-        assert_eq!(code, Some(0), "{keys}: {said}\n{report:#}");
-        said
+        let (code, report, printed) = self.mirror(keys);
+        assert_eq!(code, Some(0), "{keys}: {printed}\n{report:#}");
+        printed
     }
 
     /// Asserts that mirroring fails with these keys. Returns the error's message.
     fn fails(&self, keys: &str) -> String {
-        let (code, report, said) = self.mirror(keys);
-        assert_eq!(code, Some(1), "{keys}: {said}\n{report:#}");
+        let (code, report, printed) = self.mirror(keys);
+        assert_eq!(code, Some(1), "{keys}: {printed}\n{report:#}");
         assert_eq!(report["error"]["side"], "destination", "{report:#}");
         report["error"]["message"].as_str().unwrap().to_owned()
     }
@@ -132,8 +132,8 @@ fn an_unknown_authority_is_named_and_can_be_configured() {
     );
 
     let ca = format!(", ca: {:?}", registry.authority.pem);
-    let said = registry.works(&ca);
-    assert!(!said.contains("warning"), "{said}");
+    let printed = registry.works(&ca);
+    assert!(!printed.contains("warning"), "{printed}");
     // another authority does not help, and an unreadable one is named
     let other = Authority::new(&registry.place, "Other CA");
     assert!(
@@ -154,12 +154,12 @@ fn an_unknown_authority_is_named_and_can_be_configured() {
     );
 
     // skipVerify: only if configured, and never silently
-    let said = registry.works(", skipVerify: true");
+    let printed = registry.works(", skipVerify: true");
     let warning = format!(
         "warning: the certificate of {} is not checked (skipVerify)",
         registry.address
     );
-    assert!(said.contains(&warning), "{said}");
+    assert!(printed.contains(&warning), "{printed}");
 
     registry.put("corp.crt", &registry.authority.pem);
     registry.works("");
@@ -185,13 +185,16 @@ fn the_certificates_of_the_system_are_not_needed() {
         let run = command.output().unwrap();
         (run.status.code(), String::from_utf8(run.stdout).unwrap())
     };
-    let (code, said) = doctor("");
+    let (code, printed) = doctor("");
     assert!(
-        code == Some(4) && said.contains("this machine has no certificate authorities at all"),
-        "{said}"
+        code == Some(4) && printed.contains("this machine has no certificate authorities at all"),
+        "{printed}"
     );
-    let (code, said) = doctor(&format!(", ca: {:?}", registry.authority.pem));
-    assert!(code == Some(0) && said.contains("trusted by"), "{said}");
+    let (code, printed) = doctor(&format!(", ca: {:?}", registry.authority.pem));
+    assert!(
+        code == Some(0) && printed.contains("trusted by"),
+        "{printed}"
+    );
 }
 
 #[test]

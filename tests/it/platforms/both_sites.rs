@@ -88,8 +88,8 @@ fn platforms_of_clusters_have_a_folder_for_each() {
 #[test]
 fn docker_supports_only_a_mirror_of_docker_hub_at_the_root() {
     golden(&place(ROOT, IMAGES), "docker-root", &["docker"]);
-    let told = refused(&corp(), 4, &["docker"]);
-    assert!(told.contains("no mirror with a path"), "{told}");
+    let printed = refused(&corp(), 4, &["docker"]);
+    assert!(printed.contains("no mirror with a path"), "{printed}");
 }
 
 #[test]
@@ -106,19 +106,19 @@ fn inexpressible_settings_are_refused_with_an_alternative() {
             "use --set via=mirrors",
         ),
     ] {
-        let told = refused(&place, exit, args);
-        assert!(told.contains(words), "{told}");
+        let printed = refused(&place, exit, args);
+        assert!(printed.contains(words), "{printed}");
     }
     // containerd 1.x, which TKG has, would not start
     let site = "registry: {address: \"[fd00::2]:5000\", skipVerify: true}\n";
-    let told = refused(
+    let printed = refused(
         &super::place(site, IMAGES),
         2,
         &["tkg", "--set", "cluster=a"],
     );
     assert!(
-        told.contains("does not start with an IPv6 address"),
-        "{told}"
+        printed.contains("does not start with an IPv6 address"),
+        "{printed}"
     );
 }
 

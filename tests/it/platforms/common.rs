@@ -9,14 +9,18 @@ const PROXY: &str = "registry: {address: \"172.20.0.2:5000\"}\n\
 #[test]
 fn the_list_has_every_platform_with_a_line() {
     let place = place("", &[]);
-    let told = place.ok(&["render", "--list"]);
+    let printed = place.ok(&["render", "--list"]);
     assert!(
-        told.lines()
+        printed
+            .lines()
             .any(|line| line.starts_with("no-proxy ") && line.contains("NO_PROXY")),
-        "{told}"
+        "{printed}"
     );
     let platforms = place.json(0, &["render", "--list"])["platforms"].clone();
-    assert_eq!(platforms.as_object().unwrap().len(), told.lines().count());
+    assert_eq!(
+        platforms.as_object().unwrap().len(),
+        printed.lines().count()
+    );
 }
 
 #[test]
@@ -39,10 +43,10 @@ fn an_unknown_setting_gets_a_suggestion() {
             set,
         ];
         let run = place.command().args(args).output().unwrap();
-        let told = String::from_utf8_lossy(&run.stderr).into_owned();
+        let printed = String::from_utf8_lossy(&run.stderr).into_owned();
         assert!(
-            run.status.code() == Some(2) && told.contains(words),
-            "{set}: {told}"
+            run.status.code() == Some(2) && printed.contains(words),
+            "{set}: {printed}"
         );
     }
     assert!(!place.path("out").exists());
@@ -98,10 +102,12 @@ fn a_secret_file_that_replaces_a_public_one_gets_its_own_mode() {
     assert_eq!(report["files"][0]["secret"], true);
     let mode = std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o600);
-    let told = place.ok(&["render", "kubelet", "--site", "site.yaml", "-o", "out"]);
+    let printed = place.ok(&["render", "kubelet", "--site", "site.yaml", "-o", "out"]);
     assert!(
-        told.contains("holds credentials") && !told.contains("p@w") && !told.contains("p%40w"),
-        "{told}"
+        printed.contains("holds credentials")
+            && !printed.contains("p@w")
+            && !printed.contains("p%40w"),
+        "{printed}"
     );
 }
 
@@ -133,11 +139,11 @@ fn files_that_are_not_yaml_are_not_merged() {
         "mine.yaml",
     ];
     let run = place.command().args(args).output().unwrap();
-    let told = String::from_utf8_lossy(&run.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&run.stderr).into_owned();
     assert!(
         run.status.code() == Some(2)
-            && told.contains("--into: a drop-in is a separate file and not YAML"),
-        "{told}"
+            && printed.contains("--into: a drop-in is a separate file and not YAML"),
+        "{printed}"
     );
     assert_eq!(place.read("mine.yaml"), "a: 1\n");
 }
@@ -219,10 +225,10 @@ fn merging_sets_keys_and_keeps_every_other_byte() {
         ])
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&run.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&run.stderr).into_owned();
     assert!(
-        run.status.code() == Some(2) && told.contains("has no document to merge into"),
-        "{told}"
+        run.status.code() == Some(2) && printed.contains("has no document to merge into"),
+        "{printed}"
     );
     assert_eq!(place.read("mine.yaml"), "kind: Other\n");
 }

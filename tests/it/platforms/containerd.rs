@@ -49,21 +49,21 @@ fn with_a_certificate_an_account_and_a_proxy() {
         .args(["render", "containerd", "--site", "site.yaml", "-o", "out"])
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&lacking.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&lacking.stderr).into_owned();
     assert!(
-        lacking.status.code() == Some(2) && told.contains("variable U is not set"),
-        "{told}"
+        lacking.status.code() == Some(2) && printed.contains("variable U is not set"),
+        "{printed}"
     );
     assert!(!place.path("out").exists());
     for (auth, folder) in [("header", "out"), ("config", "out-config")] {
-        let told = run(&["-o", folder, "--set", &format!("auth={auth}")]);
+        let printed = run(&["-o", folder, "--set", &format!("auth={auth}")]);
         assert_eq!(
-            told.status.code(),
+            printed.status.code(),
             Some(0),
             "{}",
-            String::from_utf8_lossy(&told.stderr)
+            String::from_utf8_lossy(&printed.stderr)
         );
-        assert!(!String::from_utf8_lossy(&told.stdout).contains("hu"));
+        assert!(!String::from_utf8_lossy(&printed.stdout).contains("hu"));
         super::compare(&files(&place.path(folder)), &format!("containerd-{auth}"));
     }
 }
@@ -94,11 +94,14 @@ fn destinations_that_no_mirror_can_express_are_refused_with_a_fix() {
         .args(["render", "containerd", "--site", "site.yaml", "-o", "out"])
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert_eq!(run.status.code(), Some(4), "{told}");
-    assert!(told.contains("consumers: [containerd]"), "{told}");
+    let printed = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert_eq!(run.status.code(), Some(4), "{printed}");
+    assert!(printed.contains("consumers: [containerd]"), "{printed}");
     let line = "gcr.io/google_containers/hyperkube-amd64: [kubernetes/hyperkube-amd64, google_containers/hyperkube-amd64]";
-    assert!(told.contains(line) && !told.contains("nginx"), "{told}");
+    assert!(
+        printed.contains(line) && !printed.contains("nginx"),
+        "{printed}"
+    );
     assert!(!Path::new(&place.path("out")).exists());
     // the suggested line works
     let site = place
@@ -122,13 +125,13 @@ fn a_mirror_with_another_image_of_the_same_name_is_refused() {
         .args(["render", "containerd", "--site", "site.yaml", "-o", "out"])
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert_eq!(run.status.code(), Some(4), "{told}");
+    let printed = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert_eq!(run.status.code(), Some(4), "{printed}");
     assert!(
-        told.contains(
+        printed.contains(
             "quay.io/team/app:v1 would be pulled from team/app:v1, which is docker.io/team/app:v1"
         ),
-        "{told}"
+        "{printed}"
     );
 }
 
@@ -184,17 +187,17 @@ consumers: [containerd]
     );
     place.write("account", "all:hush\n");
     place.write("team", "team:hush\n");
-    let told = place.ok(&["render", "containerd", "--site", "site.yaml", "-o", "out"]);
+    let printed = place.ok(&["render", "containerd", "--site", "site.yaml", "-o", "out"]);
     // far is a separate mirror with its own account
     assert_eq!(
-        told.matches("containerd has one account").count(),
+        printed.matches("containerd has one account").count(),
         1,
-        "{told}"
+        "{printed}"
     );
     assert!(
-        told.contains("team/app has another, so let that account read it too")
-            && !told.contains("hush"),
-        "{told}"
+        printed.contains("team/app has another, so let that account read it too")
+            && !printed.contains("hush"),
+        "{printed}"
     );
 }
 
@@ -225,8 +228,8 @@ fn no_table_name_contains_an_ipv6_address() {
             .any(|line| line.starts_with('[') && line.contains("fd00"))
     };
     for auth in ["auth=header", "auth=config"] {
-        let told = render(&["--set", auth]);
-        assert!(!told.contains("containerd 1.x"), "{told}");
+        let printed = render(&["--set", auth]);
+        assert!(!printed.contains("containerd 1.x"), "{printed}");
         for (path, text) in files(&place.path("out")) {
             assert!(!bracketed(&text), "{}: {text}", path.display());
             if path.ends_with("hosts.toml") {
@@ -255,10 +258,10 @@ fn no_table_name_contains_an_ipv6_address() {
         "site.yaml",
         "apiVersion: landfall/v1\nkind: Site\nregistry: {address: \"[fd00::2]:5000\", plainHTTP: true, upstreamFallback: true}\n",
     );
-    let told = render(&[]);
+    let printed = render(&[]);
     assert!(
-        told.contains("containerd 1.x cannot read the files of docker.io,")
-            && told.contains("quay.io"),
-        "{told}"
+        printed.contains("containerd 1.x cannot read the files of docker.io,")
+            && printed.contains("quay.io"),
+        "{printed}"
     );
 }

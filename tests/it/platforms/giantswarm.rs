@@ -76,10 +76,10 @@ fn an_app_refers_to_both_sources_as_a_whole_or_in_one_of_the_users() {
             "refused",
         ];
         let run = place.command().args(render).args(args).output().unwrap();
-        let said = String::from_utf8_lossy(&run.stderr);
+        let printed = String::from_utf8_lossy(&run.stderr);
         assert!(
-            run.status.code() == Some(2) && said.contains(part),
-            "{said}"
+            run.status.code() == Some(2) && printed.contains(part),
+            "{printed}"
         );
     }
 }

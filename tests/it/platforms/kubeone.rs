@@ -57,10 +57,10 @@ fn an_old_cluster_gets_the_urls_of_its_binaries() {
     }
     // KubeOne refuses two of the three, so none is written
     place.write("landfall.lock", lock(&FILES[..3]));
-    let told = place.ok(&render);
+    let printed = place.ok(&render);
     assert!(
-        told.contains("the lock does not have an archive of CNI plugins"),
-        "{told}"
+        printed.contains("the lock does not have an archive of CNI plugins"),
+        "{printed}"
     );
     assert!(
         !place
@@ -76,8 +76,8 @@ fn an_old_cluster_cannot_use_an_account() {
         &[],
     );
     place.write("account", "a:b\n");
-    let told = refused(&place, 4, &["kubeone", "--set", "api=v1beta1"]);
-    assert!(told.contains("use --set api=v1beta2"), "{told}");
+    let printed = refused(&place, 4, &["kubeone", "--set", "api=v1beta1"]);
+    assert!(printed.contains("use --set api=v1beta2"), "{printed}");
 }
 
 /// `paths` maps the old host to a folder, and the lock has the image only under the new host.

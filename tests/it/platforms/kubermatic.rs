@@ -66,7 +66,7 @@ fn hosts(text: &str) -> Vec<String> {
         .filter(|line| !line.trim_start().starts_with('#') && !line.contains("Documentation="));
     let urls = code.flat_map(|line| line.split("://").skip(1).map(str::to_owned));
     let hosts = urls.map(|rest| rest.split(['/', ':']).next().unwrap().to_owned());
-    // the script that changes sources has a pattern, and sockets have no host
+    // the script that changes sources contains a pattern, and the URLs of sockets have no host
     hosts
         .filter(|host| !host.is_empty() && !host.starts_with('('))
         .collect()
@@ -152,10 +152,10 @@ fn a_profile_whose_packages_are_mirrored_names_no_host_but_the_sites() {
         "-o",
         "out",
     ];
-    let told = place.ok(&args);
+    let message = place.ok(&args);
     assert!(
-        !told.contains("osp-example downloads") && !told.contains("installs packages"),
-        "{told}"
+        !message.contains("osp-example downloads") && !message.contains("installs packages"),
+        "{message}"
     );
     let text = place.read("out/osp-example-landfall.yaml");
     for host in hosts(&text) {
@@ -272,8 +272,8 @@ fn machines_get_the_package_sources_and_authorities_of_the_site() {
         .to_string();
     let command = format!("chmod +x bin/*; PATH=$PWD/bin:$PATH; sh {script}; sh {script}");
     let mut shell = place.clean("sh");
-    let said = crate::support::run(shell.args(["-ec", &command]));
-    assert_eq!(String::from_utf8_lossy(&said), "trusted\ntrusted\n");
+    let printed = crate::support::run(shell.args(["-ec", &command]));
+    assert_eq!(String::from_utf8_lossy(&printed), "trusted\ntrusted\n");
     assert_eq!(
         place.read("root/etc/apt/sources.list"),
         "deb https://files.corp.example/up/archive.ubuntu.com/ubuntu noble main\ndeb http://ppa.test/x noble main\n"
@@ -326,8 +326,8 @@ fn files_that_are_not_profiles_are_refused() {
             "has no operating-system-manager",
         ),
     ] {
-        let told = refused(&place, 2, args);
-        assert!(told.contains(words), "{told}");
+        let message = refused(&place, 2, args);
+        assert!(message.contains(words), "{message}");
     }
 }
 
@@ -342,8 +342,8 @@ fn skip_verify_is_set_for_every_mirrored_host() {
     let render = |args: &[&str]| {
         place.ok(&[&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat())
     };
-    let told = render(&["kubermatic"]);
-    assert!(told.contains("KKP cannot turn that off"), "{told}");
+    let message = render(&["kubermatic"]);
+    assert!(message.contains("KKP cannot turn that off"), "{message}");
     let seed: Value = serde_yaml::from_str(&place.read("out/seed.yaml")).unwrap();
     let node = &seed["spec"]["datacenters"]["datacenter"]["node"];
     let insecure: Vec<&str> = node["insecureRegistries"]
@@ -372,10 +372,10 @@ fn nodes_get_the_account_from_a_secret_of_their_cluster() {
         &[],
     );
     place.write("account", "puller:hush\n");
-    let told = place.ok(&["render", "kubermatic", "--site", "site.yaml", "-o", "out"]);
+    let message = place.ok(&["render", "kubermatic", "--site", "site.yaml", "-o", "out"]);
     assert!(
-        told.contains("registry-credentials.yaml (0600, holds credentials)"),
-        "{told}"
+        message.contains("registry-credentials.yaml (0600, holds credentials)"),
+        "{message}"
     );
     let secret: Value = serde_yaml::from_str(&place.read("out/registry-credentials.yaml")).unwrap();
     assert_eq!(secret["type"], "kubernetes.io/dockerconfigjson");

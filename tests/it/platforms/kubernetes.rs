@@ -151,7 +151,7 @@ fn an_invalid_setting_is_refused() {
     ] {
         let pairs = sets.iter().flat_map(|pair| ["--set", pair]);
         let args: Vec<&str> = ["kubernetes"].into_iter().chain(pairs).collect();
-        let told = refused(&place(SITE, &[]), 2, &args);
-        assert!(told.contains(words), "{sets:?}: {told}");
+        let printed = refused(&place(SITE, &[]), 2, &args);
+        assert!(printed.contains(words), "{sets:?}: {printed}");
     }
 }

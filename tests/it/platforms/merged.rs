@@ -55,9 +55,9 @@ fn not_into(place: &Place, platform: &str, more: &[&str]) -> String {
     ]
     .concat();
     let run = place.command().args(args).output().unwrap();
-    let said = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert_eq!(run.status.code(), Some(2), "{said}");
-    said
+    let printed = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert_eq!(run.status.code(), Some(2), "{printed}");
+    printed
 }
 
 /// Asserts that every line of `old` is in `new`, in the same order, except those that begin with
@@ -114,10 +114,10 @@ fn a_secret_of_an_addon_keeps_the_account_of_vcenter() {
             && diff.contains("\n+      http_proxy: *** (changed)\n"),
         "{diff}"
     );
-    let told = into(&place, "tkg", &[]);
+    let message = into(&place, "tkg", &[]);
     assert!(
-        told.contains("mine.yaml: stringData.values.yaml: vsphereCPI.http_proxy"),
-        "{told}"
+        message.contains("mine.yaml: stringData.values.yaml: vsphereCPI.http_proxy"),
+        "{message}"
     );
     let new = place.read("mine.yaml");
     keeps(&old, &new, &["no_proxy:"]);
@@ -342,14 +342,14 @@ fn existing_commands_in_another_order_are_refused() {
          - export HTTP_PROXY=x\n      - hostname \"{{ ds.meta_data.hostname }}\"\n",
     );
     place.write("mine.yaml", &crossed);
-    let said = not_into(&place, "tkg", &[]);
+    let printed = not_into(&place, "tkg", &[]);
     assert!(
-        said.contains("preKubeadmCommands has some of these items in another order"),
-        "{said}"
+        printed.contains("preKubeadmCommands has some of these items in another order"),
+        "{printed}"
     );
     assert!(
-        said.contains("- \"systemctl stop containerd\"\n") && place.read("mine.yaml") == crossed,
-        "{said}"
+        printed.contains("- \"systemctl stop containerd\"\n") && place.read("mine.yaml") == crossed,
+        "{printed}"
     );
 }
 
@@ -361,7 +361,7 @@ fn a_text_that_cannot_be_merged_is_refused_without_replace() {
         "#@ load(\"@ytt:data\", \"data\")\n#@data/values\n---\nvsphereCPI:\n  {{ mine }}\n  x\n",
     );
     place.write("mine.yaml", &old);
-    let said = not_into(&place, "tkg", &[]);
+    let printed = not_into(&place, "tkg", &[]);
     assert_eq!(place.read("mine.yaml"), old);
     for part in [
         "mine.yaml: content of it would be removed",
@@ -369,7 +369,7 @@ fn a_text_that_cannot_be_merged_is_refused_without_replace() {
         "--replace",
         "--diff",
     ] {
-        assert!(said.contains(part), "{said}");
+        assert!(printed.contains(part), "{printed}");
     }
     let diff = into(&place, "tkg", &["--replace", "--diff"]);
     assert!(
@@ -472,15 +472,16 @@ fn existing_datacenters_of_a_seed_are_configured_and_none_is_added() {
         "{all:?}"
     );
     keeps(old, &place.read("mine.yaml"), &["node: {noProxy"]);
-    let said = not_into(&place, "kubermatic", &["--set", "datacenter=dc-3"]);
+    let printed = not_into(&place, "kubermatic", &["--set", "datacenter=dc-3"]);
     assert!(
-        said.contains("no datacenter dc-3, but dc-1, dc-2"),
-        "{said}"
+        printed.contains("no datacenter dc-3, but dc-1, dc-2"),
+        "{printed}"
     );
-    // without --into there is nothing to compare
-    let told = place.ok(&["render", "kubermatic", "--site", "site.yaml", "-o", "out"]);
+    // without --into there is no file to compare
+    let message = place.ok(&["render", "kubermatic", "--site", "site.yaml", "-o", "out"]);
     assert!(
-        told.contains("seed.yaml") && place.read("out/seed.yaml").contains("\n    datacenter:\n")
+        message.contains("seed.yaml")
+            && place.read("out/seed.yaml").contains("\n    datacenter:\n")
     );
 }
 
@@ -512,10 +513,11 @@ fn platforms_that_need_no_registry_or_lock_work_without() {
         place.ok(&["render", "no-proxy", "--site", "site.yaml"]),
         "a.test,svc,127.0.0.1,localhost\n"
     );
-    let told = refused(&place, 2, &["kubeadm"]);
+    let message = refused(&place, 2, &["kubeadm"]);
     assert!(
-        told.contains("no lock is named") || told.contains("no destination registry is named"),
-        "{told}"
+        message.contains("no lock is named")
+            || message.contains("no destination registry is named"),
+        "{message}"
     );
     // variables of TKG follow from the site
     place.write(
@@ -523,12 +525,12 @@ fn platforms_that_need_no_registry_or_lock_work_without() {
         format!("apiVersion: landfall/v1\nkind: Site\n{TKG}"),
     );
     place.write("ca.crt", CERTIFICATE);
-    let told = place.ok(&["render", "tkg", "--site", "site.yaml", "-o", "tkg"]);
+    let message = place.ok(&["render", "tkg", "--site", "site.yaml", "-o", "tkg"]);
     assert!(
-        told.contains(
+        message.contains(
             "no lock was read, so landfall did not check that the registry has the images"
         ),
-        "{told}"
+        "{message}"
     );
     let variables = place.read("tkg/blue/cluster-config.yaml");
     assert!(

@@ -56,12 +56,12 @@ pub fn place(site: &str, images: &[&str]) -> Place {
 pub fn refused(place: &Place, exit: i32, args: &[&str]) -> String {
     let args = [&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat();
     let run = place.command().args(&args).output().unwrap();
-    let told = String::from_utf8_lossy(&run.stderr).into_owned();
+    let message = String::from_utf8_lossy(&run.stderr).into_owned();
     assert!(
         run.status.code() == Some(exit) && !place.path("out").exists(),
-        "{args:?}: {told}"
+        "{args:?}: {message}"
     );
-    told
+    message
 }
 
 /// Runs `landfall render ARGS --site site.yaml -o out` in `place`, and compares what it prints and

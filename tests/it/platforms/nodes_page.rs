@@ -4,7 +4,7 @@ use super::{files, place};
 use crate::support::{need, run};
 use std::os::unix::fs::PermissionsExt;
 
-/// Replaces ssh: the node's `/` is a folder, and no service is restarted.
+/// A replacement for ssh: the node's `/` is a folder, and no service is restarted.
 const SSH: &str = "#!/bin/sh
 root=nodes/${1#root@}
 case $root in *bad) exit 255;; esac
@@ -27,7 +27,7 @@ fn the_recipes_copy_every_file_with_its_mode() {
     std::fs::set_permissions(ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_landfall"), place.path("bin/landfall")).unwrap();
     let page = include_str!("../../../docs/how-to/nodes.md");
-    let mut said = String::new();
+    let mut printed = String::new();
     for script in page
         .split("```sh\n")
         .skip(1)
@@ -40,11 +40,11 @@ fn the_recipes_copy_every_file_with_its_mode() {
             std::env::var("PATH").unwrap_or_default()
         );
         shell.args(["-ec", script]).env("PATH", path);
-        said += &String::from_utf8_lossy(&run(&mut shell));
+        printed += &String::from_utf8_lossy(&run(&mut shell));
     }
     assert!(
-        said.contains("bad failed") && !said.contains("one failed"),
-        "{said}"
+        printed.contains("bad failed") && !printed.contains("one failed"),
+        "{printed}"
     );
     let made = files(&place.path("node/etc"));
     for file in [

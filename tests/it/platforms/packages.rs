@@ -59,7 +59,7 @@ fn machines_of_cluster_api_use_their_own_package_set() {
             "-o",
             "out",
         ];
-        let told = place.ok(&[&args, set].concat());
+        let printed = place.ok(&[&args, set].concat());
         let read = |file: &str| {
             serde_yaml::from_str::<Value>(&place.read(&format!("out/{file}"))).unwrap()
         };
@@ -83,7 +83,7 @@ fn machines_of_cluster_api_use_their_own_package_set() {
                 .collect::<BTreeMap<_, _>>()
         };
         assert_eq!(by_path(&workers), by_path(&control));
-        (told, by_path(&workers))
+        (printed, by_path(&workers))
     };
     for (set, other) in [("apt", "yum"), ("yum", "apt")] {
         let (_, there) = render(&["--set", &format!("package-set={set}:nodes")]);
@@ -99,13 +99,13 @@ fn machines_of_cluster_api_use_their_own_package_set() {
             "{there:?}"
         );
     }
-    let (told, there) = render(&[]);
+    let (printed, there) = render(&[]);
     assert!(
-        told.contains(
+        printed.contains(
             "blue: the lock has several sets of packages, and machines use one: name theirs with --set \
              package-set=NAME (apt:nodes, yum:nodes)"
         ),
-        "{told}"
+        "{printed}"
     );
     assert!(!there.contains_key(&format!("/{APT}")), "{there:?}");
     let wrong = [
@@ -121,10 +121,10 @@ fn machines_of_cluster_api_use_their_own_package_set() {
         "site.yaml",
     ];
     let run = place.command().args(wrong).output().unwrap();
-    let told = String::from_utf8_lossy(&run.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&run.stderr).into_owned();
     assert!(
-        run.status.code() == Some(2) && told.contains("the lock has apt:nodes, yum:nodes"),
-        "{told}"
+        run.status.code() == Some(2) && printed.contains("the lock has apt:nodes, yum:nodes"),
+        "{printed}"
     );
 }
 
@@ -153,17 +153,20 @@ fn profiles_of_kkp_use_the_package_set_of_their_operating_system() {
         ])
     };
     for (system, set, other) in [("ubuntu", "apt", YUM), ("rockylinux", "yum", APT)] {
-        let told = render(system);
+        let printed = render(system);
         let there = files_of_profile(&place, "osp-example-landfall", "bootstrapConfig");
         for (path, text) in on_machine(&place, set) {
             assert_eq!(there[&path], text, "{system} {path}");
         }
         assert!(!there.contains_key(&format!("/{other}")), "{there:?}");
-        assert!(!told.contains("installs packages"), "{told}");
+        assert!(!printed.contains("installs packages"), "{printed}");
     }
     // no set matches it, so its packages come from other sources
-    let told = render("flatcar");
-    assert!(told.contains("osp-example installs packages"), "{told}");
+    let printed = render("flatcar");
+    assert!(
+        printed.contains("osp-example installs packages"),
+        "{printed}"
+    );
     assert!(
         !place
             .read("out/osp-example-landfall.yaml")
@@ -176,9 +179,9 @@ fn profiles_of_kkp_use_the_package_set_of_their_operating_system() {
             .read("site.yaml")
             .replace("files: http://files.test/up\n", ""),
     );
-    let told = render("ubuntu");
+    let printed = render("ubuntu");
     assert!(
-        told.contains("nothing says where machines find the packages of apt:nodes; add `files:"),
-        "{told}"
+        printed.contains("machines have no URL for the packages of apt:nodes; add `files:"),
+        "{printed}"
     );
 }

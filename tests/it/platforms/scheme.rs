@@ -28,28 +28,28 @@ fn every_platform_for_nodes_notes_that_nodes_use_https() {
         place.ok(&[&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat())
     };
     for args in PLATFORMS {
-        let told = render("registry: {address: \"172.20.0.2:5000\"}\n", args);
-        assert_eq!(told.matches(NOTE).count(), 1, "{args:?}: {told}");
+        let printed = render("registry: {address: \"172.20.0.2:5000\"}\n", args);
+        assert_eq!(printed.matches(NOTE).count(), 1, "{args:?}: {printed}");
         // a configured scheme, or a name that is never probed, needs no note
         if args[0] != "tkg" {
-            let told = render(
+            let printed = render(
                 "registry: {address: \"172.20.0.2:5000\", plainHTTP: true}\n",
                 args,
             );
-            assert!(!told.contains(NOTE), "{args:?}: {told}");
+            assert!(!printed.contains(NOTE), "{args:?}: {printed}");
         }
-        let told = render("registry: {address: \"registry.test:5000\"}\n", args);
-        assert!(!told.contains(NOTE), "{args:?}: {told}");
+        let printed = render("registry: {address: \"registry.test:5000\"}\n", args);
+        assert!(!printed.contains(NOTE), "{args:?}: {printed}");
     }
     // platforms that only change names do not configure nodes
-    let told = render("registry: {address: \"172.20.0.2:5000\"}\n", &["kyverno"]);
-    assert!(!told.contains(NOTE), "{told}");
+    let printed = render("registry: {address: \"172.20.0.2:5000\"}\n", &["kyverno"]);
+    assert!(!printed.contains(NOTE), "{printed}");
 }
 
 #[test]
 fn the_https_note_is_printed_once_for_all_clusters() {
     let site = "registry: {address: \"[fd00::2]:5000\"}\nclusters: [{name: a, namespace: n}, {name: b, namespace: n}]\n";
     let place = place(site, &["docker.io/library/nginx:1.27"]);
-    let told = place.ok(&["render", "capi", "--site", "site.yaml", "-o", "out"]);
-    assert_eq!(told.matches(NOTE).count(), 1, "{told}");
+    let printed = place.ok(&["render", "capi", "--site", "site.yaml", "-o", "out"]);
+    assert_eq!(printed.matches(NOTE).count(), 1, "{printed}");
 }

@@ -383,16 +383,16 @@ proxy: {http: \"http://172.20.0.2:3128\", https: \"http://172.20.0.2:3128\"}
     );
     // a containerd mirror can add a path prefix to a name, but not remove one
     let alone = super::place(&site.replace("consumers: [kubermatic]\n", ""), &images);
-    let told = super::refused(&alone, 4, &["containerd"]);
+    let printed = super::refused(&alone, 4, &["containerd"]);
     assert!(
-        told.contains("google_containers/hyperkube-amd64")
-            && told.contains("consumers: [containerd]"),
-        "{told}"
+        printed.contains("google_containers/hyperkube-amd64")
+            && printed.contains("consumers: [containerd]"),
+        "{printed}"
     );
 }
 
 #[test]
-fn kubeones_shipped_site_has_names_that_are_asked_for_over_tls() {
+fn kubeones_shipped_site_has_names_that_are_requested_over_tls() {
     let images = [
         "registry.k8s.io/coredns/coredns:v1.12.0",
         "registry.k8s.io/pause:3.10",

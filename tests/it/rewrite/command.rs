@@ -59,7 +59,7 @@ fn a_target_that_yaml_would_misread_is_quoted() {
 }
 
 #[test]
-fn stdin_goes_to_stdout_and_nowhere_else() {
+fn stdin_is_rewritten_only_to_stdout() {
     let place = Place::new(&[]);
     let output = place
         .command(&["-", "--to", "r:5000"])
@@ -274,8 +274,11 @@ fn a_rewrite_without_locked_references_explains_why() {
     )]);
     for mode in ["--check", "--in-place", "--diff"] {
         let output = place.run(&["values.yaml", mode], 0);
-        let said = out(&output) + &err(&output);
-        assert!(said.contains("defaults in the charts"), "{mode}: {said}");
+        let printed = out(&output) + &err(&output);
+        assert!(
+            printed.contains("defaults in the charts"),
+            "{mode}: {printed}"
+        );
     }
 }
 
@@ -532,7 +535,7 @@ fn references_not_in_the_lock_are_counted_and_the_audit_command_is_printed() {
         ("a tree/y.yaml", known),
         ("known.yaml", known),
     ]);
-    let said = |args: &[&str], exit: i32| {
+    let printed = |args: &[&str], exit: i32| {
         let output = place.run(args, exit);
         let [out, err] = [out(&output), err(&output)];
         format!("{out}{err}")
@@ -555,10 +558,10 @@ fn references_not_in_the_lock_are_counted_and_the_audit_command_is_printed() {
             "{mode:?}"
         );
         place.put("d.yaml", &format!("{known}{unknown}"));
-        let said = said(&[&["d.yaml"], mode, &to].concat(), exit);
+        let printed = printed(&[&["d.yaml"], mode, &to].concat(), exit);
         assert!(
-            said.contains("2 references are not in the lock; ") && said.contains(audit),
-            "{mode:?}: {said}"
+            printed.contains("2 references are not in the lock; ") && printed.contains(audit),
+            "{mode:?}: {printed}"
         );
         // the command lists the same number; replaced files are read with their new content
         let audit = audit
@@ -583,11 +586,11 @@ fn references_not_in_the_lock_are_counted_and_the_audit_command_is_printed() {
     // a second run does not count references that the first one wrote; a shell accepts the command
     // unchanged
     for _ in 0..2 {
-        let said = said(&["a tree", "-o", "a tree/out", "--to", "r:5000"], 0);
+        let printed = printed(&["a tree", "-o", "a tree/out", "--to", "r:5000"], 0);
         assert!(
-            said.contains("2 references are not in the lock; ")
-                && said.contains("audit 'a tree' --to"),
-            "{said}"
+            printed.contains("2 references are not in the lock; ")
+                && printed.contains("audit 'a tree' --to"),
+            "{printed}"
         );
     }
     let stdin = place
@@ -600,7 +603,7 @@ fn references_not_in_the_lock_are_counted_and_the_audit_command_is_printed() {
             "2 references are not in the lock; to list them: landfall audit - --to r:5000"
         )
     );
-    assert!(!said(&["known.yaml"], 0).contains("not in the lock"));
+    assert!(!printed(&["known.yaml"], 0).contains("not in the lock"));
     assert_eq!(place.json(&["known.yaml"], 0)["unknown"]["count"], 0);
     // in a reverse rewrite, names are those of the destination
     assert!(

@@ -204,7 +204,7 @@ fn is_mapped(old: &str, new: &str, pairs: &BTreeSet<(String, String)>) -> bool {
     if same == old.len() && same == new.len() {
         return true;
     }
-    // a pair may begin with what both have in common
+    // a pair may begin with text that both sides have
     (0..=same).rev().filter(|at| old.is_char_boundary(*at) && new.is_char_boundary(*at)).any(|at| {
         pairs.iter().any(|(from, to)| {
             let (rest, put) = (old[at..].strip_prefix(from.as_str()), new[at..].strip_prefix(to.as_str()));

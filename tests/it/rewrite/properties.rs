@@ -57,7 +57,7 @@ fn scalar(canonical: bool) -> impl Strategy<Value = String> {
     })
 }
 
-/// A reference in parts.
+/// Generates a reference in parts.
 fn parts() -> impl Strategy<Value = String> {
     (proptest::sample::select(IMAGES.to_vec()), any::<bool>()).prop_map(|(name, apart)| {
         let (name, tag) = name.rsplit_once(':').unwrap();
@@ -138,7 +138,7 @@ fn stream(canonical: bool) -> impl Strategy<Value = String> {
         })
 }
 
-/// Both engines.
+/// Generates the syntax by which a text is read.
 fn kinds() -> impl Strategy<Value = TextSyntax> {
     proptest::sample::select(vec![
         TextSyntax::Document,

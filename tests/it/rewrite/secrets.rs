@@ -9,37 +9,39 @@ fn a_diff_hides_the_values_of_secrets() {
                   metadata: {annotations: {a: nginx:1.27}}\n";
     let place = Place::new(&[("s.yaml", secret)]);
     let output = place.run(&["s.yaml", "--diff"], 0);
-    let said = out(&output) + &err(&output);
+    let printed = out(&output) + &err(&output);
     assert!(
-        !said.contains("not-a-real") && !said.contains("hidden-too"),
-        "{said}"
+        !printed.contains("not-a-real") && !printed.contains("hidden-too"),
+        "{printed}"
     );
     assert!(
-        said.contains("-  values: |\n") || said.contains("-    ***"),
-        "{said}"
+        printed.contains("-  values: |\n") || printed.contains("-    ***"),
+        "{printed}"
     );
     assert!(
-        said.contains("+    *** (changed)")
-            && said.contains("+metadata: {annotations: {a: 172.20.0.2:5000/"),
-        "{said}"
+        printed.contains("+    *** (changed)")
+            && printed.contains("+metadata: {annotations: {a: 172.20.0.2:5000/"),
+        "{printed}"
     );
     let template = format!("{{{{ if x }}}}\n{secret}");
     place.put("t.yaml", &template);
-    let said = out(&place.run(&["t.yaml", "--diff"], 0));
+    let printed = out(&place.run(&["t.yaml", "--diff"], 0));
     assert!(
-        !said.contains("not-a-real") && !said.contains("hidden-too") && said.contains("(changed)"),
-        "{said}"
+        !printed.contains("not-a-real")
+            && !printed.contains("hidden-too")
+            && printed.contains("(changed)"),
+        "{printed}"
     );
 }
 
 /// Everything that the verbs print about `file`.
-fn said(place: &Place, file: &str) -> String {
+fn printed(place: &Place, file: &str) -> String {
     let runs = [
         &[file, "--diff"][..],
         &[file, "--check"],
         &[file, "--check", "--output", "json"],
     ];
-    let mut said: String = runs
+    let mut printed: String = runs
         .iter()
         .map(|args| {
             place
@@ -57,8 +59,8 @@ fn said(place: &Place, file: &str) -> String {
         .args(["audit", file])
         .output()
         .unwrap();
-    said += &(out(&audit) + &err(&audit));
-    said
+    printed += &(out(&audit) + &err(&audit));
+    printed
 }
 
 #[test]
@@ -71,24 +73,24 @@ fn text_after_a_reference_is_not_printed() {
             .args(["--site", "site.yaml"])
             .output()
             .unwrap();
-        let said = out(&output) + &err(&output);
+        let printed = out(&output) + &err(&output);
         assert!(
-            said.contains("left quay.io/prometheus/node-exporter:$TAG:"),
-            "{said}"
+            printed.contains("left quay.io/prometheus/node-exporter:$TAG:"),
+            "{printed}"
         );
-        assert!(!said.contains("hunter2"), "{said}");
+        assert!(!printed.contains("hunter2"), "{printed}");
     }
     place.put(
         "s.yaml",
         &format!("kind: Secret\nstringData:\n  run.sh: {command}\n  image: nginx:1.27\n"),
     );
     for file in ["s.yaml", "run.sh"] {
-        let said = said(&place, file)
+        let printed = printed(&place, file)
             .replace(&format!("-{command}"), "")
             .replace(&format!(" {command}"), "");
         assert!(
-            said.contains("node-exporter:$TAG") && !said.contains("hunter2"),
-            "{file}: {said}"
+            printed.contains("node-exporter:$TAG") && !printed.contains("hunter2"),
+            "{file}: {printed}"
         );
     }
 }
@@ -115,14 +117,14 @@ fn a_diff_masks_secrets_in_every_position() {
     for (name, text) in documents {
         let file = format!("{name}.yaml");
         place.put(&file, &text);
-        let said = said(&place, &file);
+        let printed = printed(&place, &file);
         assert!(
-            said.contains("+++ b/") && said.contains("***"),
-            "{name}: {said}"
+            printed.contains("+++ b/") && printed.contains("***"),
+            "{name}: {printed}"
         );
         assert!(
-            !said.contains("hunter2") && !said.contains(&encoded),
-            "{name}: {said}"
+            !printed.contains("hunter2") && !printed.contains(&encoded),
+            "{name}: {printed}"
         );
     }
 }

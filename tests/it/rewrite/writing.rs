@@ -22,8 +22,8 @@ fn no_input_is_overwritten_by_the_result_of_another() {
         &["a", "b", "-o", "b"],
         &["d", "d/c", "-o", "d"],
     ] {
-        let said = err(&place.run(args, 2));
-        assert!(said.contains("would overwrite the input"), "{said}");
+        let printed = err(&place.run(args, 2));
+        assert!(printed.contains("would overwrite the input"), "{printed}");
     }
     symlink("../b/c", place.path("d/a")).unwrap();
     assert!(err(&place.run(&["a", "b/c", "-o", "d"], 2)).contains("the input b/c"));
@@ -102,7 +102,7 @@ fn rewriting_in_place_keeps_access_control_lists_and_attributes() {
     );
     assert_eq!((mode("x.yaml"), mode("plain.yaml")), (0o660, 0o640));
     assert_eq!(attribute(&place, "plain.yaml", ACL), None);
-    // the mask is not a right of the group in a copy either
+    // in a copy too, the mask is not a right of the group
     place.run(&["x.yaml", "-o", "out"], 0);
     assert_eq!(attribute(&place, "out/x.yaml", ACL), Some(acl()));
 }
@@ -121,10 +121,10 @@ fn broken_hard_links_are_reported() {
     );
     assert_eq!(place.read("other.yaml"), IMAGE);
     fs::hard_link(place.path("other.yaml"), place.path("third.yaml")).unwrap();
-    let said = err(&place.run(&["other.yaml", "-i"], 0));
+    let printed = err(&place.run(&["other.yaml", "-i"], 0));
     assert!(
-        said.contains("other.yaml: lost 1 more of its names (hard links)"),
-        "{said}"
+        printed.contains("other.yaml: lost 1 more of its names (hard links)"),
+        "{printed}"
     );
 }
 
@@ -133,10 +133,10 @@ fn results_are_not_written_through_symbolic_links() {
     let place = Place::new(&[("t/sub/x.yaml", IMAGE), ("elsewhere/x.yaml", "mine\n")]);
     fs::create_dir_all(place.path("out")).unwrap();
     symlink("../elsewhere", place.path("out/sub")).unwrap();
-    let said = err(&place.run(&["t", "-o", "out"], 1));
-    assert!(said.contains("the symbolic link out/sub"), "{said}");
+    let printed = err(&place.run(&["t", "-o", "out"], 1));
+    assert!(printed.contains("the symbolic link out/sub"), "{printed}");
     assert_eq!(place.read("elsewhere/x.yaml"), "mine\n");
-    // the named folder may be a link, a file below it not
+    // the named folder may be a link, but files below it may not
     fs::remove_file(place.path("out/sub")).unwrap();
     symlink("out", place.path("link")).unwrap();
     fs::create_dir_all(place.path("out/sub")).unwrap();
@@ -210,15 +210,15 @@ fn a_broken_chart_in_a_folder_is_reported_as_by_audit() {
         "{report:#}"
     );
     fs::remove_file(place.path("t/broken.tgz")).unwrap();
-    // so is one within a chart
+    // a chart within a chart is refused too
     place.put("c/Chart.yaml", "name: c\nversion: 1.0.0\n");
     place.put("c/charts/sub.tgz", "this is no archive");
     place.put("c/files/data.tgz", "nor is this");
     tar("t/c.tgz", "c");
-    let said = err(&place.run(&["t", "-o", "out"], 3));
+    let printed = err(&place.run(&["t", "-o", "out"], 3));
     assert!(
-        said.contains("t/c.tgz: c/charts/sub.tgz: not a readable .tgz"),
-        "{said}"
+        printed.contains("t/c.tgz: c/charts/sub.tgz: not a readable .tgz"),
+        "{printed}"
     );
     fs::remove_file(place.path("c/charts/sub.tgz")).unwrap();
     tar("t/c.tgz", "c");

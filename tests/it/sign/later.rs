@@ -298,7 +298,7 @@ fn an_older_bundle_of_a_series_is_refused() {
     let output = push("b1", &["--allow-older"]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     assert_eq!(last()["series"], json!({"node images": 1, "others": 1}));
-    // without a name there is no series; the lock has the name of the manifest
+    // without a name, a bundle has no series; the lock has the name of the manifest
     let output = desk.run(&["pack", "-o", "b3", "--serial", "3"]);
     assert_eq!(code(&output), 2, "{}", shown(&output));
     let lock =

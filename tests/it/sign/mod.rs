@@ -188,9 +188,9 @@ fn keys_of_every_kind_sign_and_openssh_agrees() {
             NAMESPACE,
             "-s",
         ]);
-        let told = run(verify.arg(out.join("sig")).stdin(Stdio::from(contents)));
+        let printed = run(verify.arg(out.join("sig")).stdin(Stdio::from(contents)));
         assert!(
-            String::from_utf8_lossy(&told).starts_with("Good \"landfall-bundle-v1\" signature")
+            String::from_utf8_lossy(&printed).starts_with("Good \"landfall-bundle-v1\" signature")
         );
         if kind == &["ed25519"] {
             // these signatures are deterministic, so they can be compared
@@ -262,7 +262,7 @@ fn the_agent_signs_for_public_keys_and_encrypted_ones() {
             assert!(shown(&packed).contains("signed by"), "{}", shown(&packed));
             desk.place
                 .json(0, &["verify", "B", "--allowed-signers", "allowed"]);
-            // a bundle that is packed already, too
+            // a bundle that exists already can be signed too
             desk.pack("later", &[]);
             let mut sign = desk.command(&["sign", "later", "--key", key]);
             let signed = sign.env("SSH_AUTH_SOCK", &socket).output().unwrap();
@@ -480,7 +480,7 @@ fn every_verb_refuses_a_bundle_that_the_signers_of_the_site_did_not_sign() {
     desk.pack("wrong", &["--sign", "other"]);
     desk.pack("B", &["--sign", "board"]);
     let site = desk.site();
-    // nothing listens there, so a refusal must come before any request
+    // no server listens there, so the refusal must precede any request
     let verbs: [&[&str]; 9] = [
         &["verify"],
         &["ls"],
@@ -637,7 +637,7 @@ fn only_what_was_approved_is_pushed_and_served() {
 }
 
 #[test]
-fn checksums_beside_a_signed_bundle_are_signed_too() {
+fn checksums_next_to_a_signed_bundle_are_signed_too() {
     if !need(&["ssh-keygen", "sha256sum"]) {
         return;
     }

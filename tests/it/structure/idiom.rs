@@ -1,5 +1,5 @@
-//! Style rules that neither the compiler nor clippy checks: a type name stands for one thing, and
-//! `# Errors` belongs to the public interface.
+//! Style rules that neither the compiler nor clippy checks: a type name is unique in the workspace,
+//! and `# Errors` is only on public functions.
 
 use super::{crates, root};
 use std::collections::BTreeMap;
@@ -132,7 +132,7 @@ fn is_test_file(path: &Path) -> bool {
 }
 
 #[test]
-fn a_type_name_stands_for_one_thing_in_the_workspace() {
+fn a_type_name_is_unique_in_the_workspace() {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for path in sources().iter().filter(|path| !is_test_file(path)) {
         for name in findings(path).types {

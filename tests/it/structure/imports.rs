@@ -120,7 +120,7 @@ impl Crate {
         while let Some(name) = rest.first() {
             let module = self.0.get(&at)?;
             let child = [&at[..], std::slice::from_ref(name)].concat();
-            // in front of another name stands a module, though a function may be called the same
+            // a name before another name is a module, even if a function has the same name
             if rest.len() > 1 && self.0.contains_key(&child) {
                 (at, rest) = (child, &rest[1..]);
                 continue;
@@ -148,7 +148,7 @@ impl Crate {
 }
 
 impl Module {
-    /// Adds a `use`.
+    /// Adds the names that a `use` declaration imports.
     fn bring(&mut self, tree: &syn::UseTree, mut path: Names, hands_on: bool) {
         let alias = match tree {
             syn::UseTree::Path(inner) => {

@@ -1,6 +1,6 @@
-//! Checks what the compiler does not: imports between the folders of a crate follow the order in
-//! `docs/explanation/architecture.md`, and no two files import each other, directly or through
-//! others.
+//! Checks rules that the compiler does not check: imports between the folders of a crate follow the
+//! order in `docs/explanation/architecture.md`, and no two files import each other, directly or
+//! through others.
 
 mod idiom;
 mod imports;
@@ -35,7 +35,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The library crates.
+/// The names of the library crates.
 fn crates() -> Vec<String> {
     let folders = std::fs::read_dir(root().join("crates"))
         .unwrap()
@@ -242,7 +242,8 @@ fn no_two_files_import_each_other() {
     );
 }
 
-/// A crate with an import against the order and a cycle, so that the two tests above can fail.
+/// A crate with an import that violates the order and with a cycle, to prove that the two tests
+/// above can fail.
 #[test]
 fn an_import_against_the_order_and_a_cycle_are_found() {
     let folder = tempfile::tempdir().unwrap();

@@ -233,7 +233,7 @@ pub struct Apt {
 }
 
 impl Apt {
-    /// With these sources in the one-line or deb822 format, and this status file.
+    /// Returns an apt with these sources, in the one-line or deb822 format, and this status file.
     pub fn new(place: &Place, name: &str, sources: &str, status: &str) -> Apt {
         let root = place.path(name);
         for folder in [
@@ -273,7 +273,7 @@ impl Apt {
             ("APT::Architecture", "amd64".into()),
             ("APT::Architectures", self.architectures.into()),
             ("APT::Sandbox::User", "root".into()),
-            // the lists unchanged, read once, and no record of the plan: a simulation
+            // a simulation: the lists do not change, and no record of the plan is needed
             ("Acquire::GzipIndexes", "false".into()),
             ("Dir::Cache::pkgcache", "pkgcache.bin".into()),
             ("Dir::Log::Planner", String::new()),

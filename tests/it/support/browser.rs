@@ -22,7 +22,8 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts Chromium with an empty page. The error says why it cannot be started here.
+    /// Starts Chromium with an empty page. The error contains the reason why it cannot be started
+    /// here.
     pub fn start(place: &Place) -> Result<Browser, String> {
         let [commands, answers] = ["commands", "answers"].map(|name| place.path(name));
         run(Command::new("mkfifo").args([&commands, &answers]));
@@ -130,7 +131,7 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Clicks at a place of the window.
+    /// Clicks at a position in the window.
     pub fn click(&mut self, x: f64, y: f64) {
         for kind in ["mousePressed", "mouseReleased"] {
             let event = json!({"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1});

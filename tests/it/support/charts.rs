@@ -11,14 +11,14 @@ pub const HELM_CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
 pub const HELM_CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 pub const HELM_PROVENANCE: &str = "application/vnd.cncf.helm.chart.provenance.v1.prov";
 
-/// A chart.
+/// A generated Helm chart.
 #[derive(Clone)]
 pub struct Chart {
     pub name: String,
     pub version: String,
-    /// Its Chart.yaml.
+    /// The text of its Chart.yaml.
     pub yaml: String,
-    /// Its archive.
+    /// The packed archive.
     pub archive: Vec<u8>,
     pub provenance: Option<Vec<u8>>,
 }
@@ -171,7 +171,7 @@ impl Upstream {
 }
 
 /// The reasons of a report's items, and its error.
-pub fn told(report: &Value) -> String {
+pub fn failure_reasons(report: &Value) -> String {
     let items = report["items"]
         .as_array()
         .into_iter()

@@ -3,7 +3,7 @@
 pub struct Dice(pub u64);
 
 impl Dice {
-    /// A number below `sides`.
+    /// Returns a number from 0 to `sides` - 1.
     pub fn roll(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -12,7 +12,7 @@ impl Dice {
         ((mixed ^ (mixed >> 31)) % sides as u64) as usize
     }
 
-    /// One of `list`.
+    /// Returns one element of `list`.
     pub fn pick<T: Clone>(&mut self, list: &[T]) -> T {
         list[self.roll(list.len())].clone()
     }

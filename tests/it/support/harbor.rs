@@ -1,6 +1,6 @@
 //! The parts of Harbor that a push uses, in front of a registry: the token service, projects and
 //! their quotas, as in `api/v2.0/swagger.yaml` of goharbor/harbor and its errors. It is not Harbor,
-//! and proves nothing about Harbor.
+//! so these tests prove nothing about Harbor itself.
 
 use super::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
 use base64::Engine as _;
@@ -118,7 +118,7 @@ fn turn(request: &RecordedRequest, own: &Arc<Mutex<BTreeMap<String, Project>>>) 
         .and_then(|path| path.split('/').next())
         .unwrap_or("");
     let project = projects.get_mut(name);
-    // a missing project looks like a missing right, whatever the token grants
+    // a missing project looks like a missing right, with any token
     if request.header("authorization") != Some("Bearer good") || project.is_none() {
         let host = request.header("host").unwrap_or("");
         let challenge =

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub const ACCEPT: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
      application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.docker.distribution.manifest.v2+json";
 
-/// A response.
+/// A response, read to its end.
 #[derive(Debug)]
 pub struct Response {
     pub status: u16,

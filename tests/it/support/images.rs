@@ -71,7 +71,7 @@ impl Images {
         std::fs::read(self.blob_path(digest)).unwrap_or_else(|error| panic!("{digest}: {error}"))
     }
 
-    /// Any blob.
+    /// Writes a blob into the layout, and returns its descriptor.
     pub fn blob(&self, media_type: &str, bytes: &[u8]) -> Value {
         let digest = sha256(bytes);
         std::fs::write(self.blob_path(&digest), bytes).unwrap();

@@ -78,7 +78,7 @@ impl Place {
 
     /// Limits the address space of landfall in this folder; it aborts if it needs more.
     pub fn limit_memory(&self, mebibytes: u64) {
-        // each arena of the allocator reserves 64 MiB, whatever is in it
+        // each arena of the allocator reserves 64 MiB, even if it is empty
         self.set("MALLOC_ARENA_MAX", "2");
         self.memory
             .store(mebibytes, std::sync::atomic::Ordering::Relaxed);

@@ -150,8 +150,8 @@ impl Network {
         within(ip, command)
     }
 
-    /// Like this, with the machine's own `/sys`, which `ip` replaces: dockerd needs the control
-    /// groups there.
+    /// Like [`Network::on`], with the machine's own `/sys`, which `ip` replaces: dockerd needs the
+    /// control groups there.
     pub fn on_with_sys(&self, host: &str, command: &Command) -> Command {
         let mut nsenter = Command::new(found("nsenter".as_ref()));
         nsenter.arg(format!("--net=/run/netns/{}", self.name(host)));
@@ -356,8 +356,8 @@ pub fn containerd() -> PathBuf {
 
 /// Whether this containerd is of release 2.
 fn is_second(program: &Path) -> bool {
-    let said = run(Command::new(program).arg("--version"));
-    String::from_utf8_lossy(&said)
+    let printed = run(Command::new(program).arg("--version"));
+    String::from_utf8_lossy(&printed)
         .split_whitespace()
         .any(|word| word.trim_start_matches('v').starts_with("2."))
 }
@@ -370,7 +370,7 @@ impl Drop for Network {
     }
 }
 
-/// A running containerd.
+/// A containerd that runs in a network namespace.
 pub struct Containerd<'a> {
     network: &'a Network,
     host: &'static str,

@@ -14,10 +14,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The account of the object store.
 const ACCOUNT: (&str, &str) = ("landfall", "a-secret-of-the-object-store");
-/// Its bucket.
+/// The bucket of the emulator.
 pub const BUCKET: &str = "mirror";
 
-/// A recorded request.
+/// A request that the emulator received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedRequest {
     pub method: String,
@@ -37,7 +37,7 @@ pub enum Fault {
     LostAnswer,
     /// The connection is cut before anything happens.
     Cut,
-    /// Refused, because the clock of the client is wrong.
+    /// The request is refused, because the clock of the client is wrong.
     Skewed,
     /// Refused, because a part of an upload is not the named one.
     InvalidPart,
@@ -45,7 +45,7 @@ pub enum Fault {
     Held,
 }
 
-/// The protocol.
+/// The protocol of the emulator.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Protocol {
     #[default]
@@ -252,7 +252,7 @@ async fn answer(
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .push(asked);
-    // as strict as other servers are
+    // the emulator is as strict as real servers
     let lengths = request.headers().get_all("content-length").iter().count();
     let refusal = |status: StatusCode, code: &str| {
         let text = format!(

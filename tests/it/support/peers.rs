@@ -15,7 +15,7 @@ pub struct Server {
     place: Option<Place>,
 }
 
-/// The kinds of servers.
+/// The running server, by its kind.
 enum Running {
     Process(Guard),
     /// A fault registry without faults, in this process.
@@ -48,7 +48,7 @@ impl Server {
         ))
     }
 
-    /// The process.
+    /// Returns the ID of the server's process.
     pub fn pid(&self) -> u32 {
         match &self.running {
             Running::Process(guard) => guard.pid(),

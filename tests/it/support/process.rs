@@ -16,7 +16,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts `command`.
+    /// Starts `command`, which is killed when the guard is dropped.
     pub fn start(mut command: Command) -> Guard {
         let name = PathBuf::from(command.get_program())
             .file_name()
@@ -54,7 +54,7 @@ impl Guard {
         String::from_utf8_lossy(&log).replace(", 0 notes", "")
     }
 
-    /// Whether it still runs.
+    /// Whether the process is still running.
     pub fn alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }

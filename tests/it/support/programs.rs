@@ -97,7 +97,7 @@ fn go(
     Ok(program)
 }
 
-/// Builds `program` with `command`.
+/// Builds `program` with `command`, and returns its path.
 fn built(command: &mut Command, program: &Path) -> Result<PathBuf, String> {
     match command.output() {
         Ok(output) if output.status.success() && program.is_file() => Ok(program.to_owned()),

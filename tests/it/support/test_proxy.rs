@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Debug, Clone)]
 pub struct RecordedRequest {
     pub method: String,
-    /// Path and query.
+    /// The path and query of the request.
     pub target: String,
     pub headers: Vec<(String, String)>,
     /// `Content-Length`.
@@ -35,9 +35,9 @@ impl RecordedRequest {
 
 /// How a request is handled.
 pub enum ProxyAction {
-    /// Forwarded.
+    /// The request is forwarded unchanged.
     Pass,
-    /// Forwarded with another target.
+    /// The request is forwarded with this target.
     As(String),
     /// Forwarded, and the response is changed.
     Change(Box<dyn FnOnce(&mut http::Response)>),

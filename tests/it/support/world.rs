@@ -16,7 +16,7 @@ pub enum At {
 
 /// An image of an upstream registry.
 pub struct Upstream {
-    /// The name in manifests.
+    /// The registry's name in manifests.
     pub name: &'static str,
     pub at: At,
     /// Its repository at the upstream, including the path of the mirror.

@@ -158,7 +158,7 @@ impl YumUpstream {
     }
 }
 
-/// A dnf that knows one repository, and installs into a folder.
+/// A dnf with only one repository, which installs into a folder.
 pub fn dnf(place: &Place, name: &str, baseurl: &str, more: &str) -> Command {
     let root = place.path(name);
     fs::create_dir_all(&root).unwrap();

@@ -1,10 +1,10 @@
-//! Versions behind a YAML alias: they are updated at the anchor, for all its aliases.
+//! Versions in a YAML alias: they are updated at the anchor, for all its aliases.
 
 use super::moved;
 use super::upstream::Upstream;
 
 #[test]
-fn a_version_behind_a_yaml_alias_is_updated_at_its_anchor() {
+fn a_version_in_a_yaml_alias_is_updated_at_its_anchor() {
     let up = Upstream::new();
     for (repository, version) in [
         ("a", "1.0.0"),

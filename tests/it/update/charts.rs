@@ -69,13 +69,13 @@ fn a_chart_moves_by_its_own_policy() {
     // an archive that was replaced is reported, and not updated
     publish(&up, &["1.0.2", "1.1.0"], "description: again\n");
     let report = up.run(4, "update", &["--check"]);
-    let told: Vec<&str> = report["notices"]
+    let printed: Vec<&str> = report["notices"]
         .as_array()
         .unwrap()
         .iter()
         .map(|one| one["kind"].as_str().unwrap())
         .collect();
-    assert_eq!(told, ["moved", "moved", "moved"], "{report:#}");
+    assert_eq!(printed, ["moved", "moved", "moved"], "{report:#}");
 
     up.manifest(
         "vars: {v: 1.0.2}\ncharts: [{repo: URL/charts, name: app, version: '${v}', update: patch}]\n",

@@ -293,12 +293,12 @@ fn the_workflow_of_github_opens_a_pull_request_and_uploads_a_bundle() {
         keep_store(forge, &clone);
         (green, clone.join("delta.bundle"))
     });
-    let said = forge.up.place.read("gh.log");
+    let printed = forge.up.place.read("gh.log");
     assert!(
-        said.starts_with(
+        printed.starts_with(
             "pr create --head refresh --title Refresh: newer versions --body-file body.md\n"
         ),
-        "{said}"
+        "{printed}"
     );
     assert!(
         forge

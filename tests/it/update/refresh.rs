@@ -71,10 +71,10 @@ fn if_nothing_is_new_a_refresh_sends_one_request_per_image() {
         );
     }
     assert_eq!(times(up.place.dir()), before);
-    let said = up
+    let printed = up
         .place
         .ok(&up.args("refresh", &["-o", "b2", "--since", "landfall.lock"]));
-    assert_eq!(said, "unchanged\n");
+    assert_eq!(printed, "unchanged\n");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn failing_items_are_listed_with_their_first_day_and_the_others_are_packed() {
         "{report:#}"
     );
     up.place.json(4, &["verify", "b1"]);
-    // it exists again
+    // upstream has the item again
     up.put("none", "v1", 5);
     up.run(0, "refresh", &["-o", "b1"]);
     up.place.ok(&["verify", "b1"]);
@@ -152,10 +152,10 @@ fn failing_items_are_listed_with_their_first_day_and_the_others_are_packed() {
         .args(up.args("refresh", &["-o", "b1"]))
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&failing.stdout).into_owned();
+    let printed = String::from_utf8_lossy(&failing.stdout).into_owned();
     assert!(
-        failing.status.code() == Some(3) && said.ends_with("nothing was written\n"),
-        "{said}"
+        failing.status.code() == Some(3) && printed.ends_with("nothing was written\n"),
+        "{printed}"
     );
     // if upstream fails, the pins are kept, and the content of the store is packed
     std::fs::remove_file(up.place.path("b1")).unwrap();
@@ -203,10 +203,10 @@ fn refresh_splits_the_bundle_with_volume_size() {
     assert!(!up.place.path("b1").exists());
     up.place.ok(&["verify", "b1", "--lock", "landfall.lock"]);
     // existing content is not written again
-    let said = up
+    let printed = up
         .place
         .ok(&up.args("refresh", &["-o", "b1", "--volume-size", "64KiB"]));
-    assert_eq!(said, "unchanged\n");
+    assert_eq!(printed, "unchanged\n");
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn expected(up: &Upstream, cluster: &str, tools: &str) -> String {
 /// The content of the private registry: the lock of what was pushed.
 const SINCE: [&str; 2] = ["--since", "sent.lock"];
 
-/// Both sides.
+/// The upstream on the connected side, and the registry on the disconnected side.
 struct Year {
     up: Upstream,
     far: Faults,
@@ -181,8 +181,9 @@ impl Year {
         );
     }
 
-    /// A round without new content.
-    fn quiet(&mut self, told: Value) {
+    /// Runs a round without new content, which must report notices of these kinds and transfer
+    /// nothing.
+    fn quiet(&mut self, expected_kinds: Value) {
         self.round += 1;
         let before = (
             self.up.place.read("m.yaml"),
@@ -199,7 +200,7 @@ impl Year {
             .iter()
             .map(|one| &one["kind"])
             .collect();
-        assert_eq!(json!(kinds), told, "{what}");
+        assert_eq!(json!(kinds), expected_kinds, "{what}");
         assert!(
             !self.up.place.path(&out).exists() && report.get("bundle").is_none(),
             "{what}"

@@ -78,11 +78,12 @@ fn a_damaged_disc_is_reported_with_its_images_and_a_repair_command() {
     // a bad burn: the second disc ends early
     let good = fs::read(place.path("2/V.0002")).unwrap();
     fs::write(place.path("2/V.0002"), &good[..good.len() / 2]).unwrap();
-    let said = "1/V has missing or damaged volumes\n  \
+    let printed = "1/V has missing or damaged volumes\n  \
                 V.0002: its SHA-256 is not the one in V.sha256sums\n\
                 affected:\n  image quay.io/example/app-2:v1\n  image quay.io/example/app-3:v1\n\
                 all other items are complete: push and serve accept them with --allow-partial\n";
-    let mend = |likes: &str| format!("{said}{MEND}\n  landfall pack{likes} --only-volume 2 -o 2/V");
+    let mend =
+        |likes: &str| format!("{printed}{MEND}\n  landfall pack{likes} --only-volume 2 -o 2/V");
     let by_volume = mend(" --like 1/V.0001 --like 2/V.0002 --like 3/V.0003");
     assert_eq!(site.refused(&with("verify", VOLUMES, &[])), by_volume);
     assert_eq!(
@@ -131,19 +132,19 @@ fn a_damaged_disc_is_reported_with_its_images_and_a_repair_command() {
 
     // a disc is missing: its volume is written next to the first one
     fs::rename(place.path("2"), place.path("elsewhere")).unwrap();
-    let said = site.refused(&["verify", "1", "3"]);
+    let printed = site.refused(&["verify", "1", "3"]);
     assert!(
-        said.starts_with(
+        printed.starts_with(
             "1/V is incomplete: V.0002 is missing; put all volumes into one folder, or name each \
              folder\n"
         ),
-        "{said}"
+        "{printed}"
     );
     assert!(
-        said.contains("image quay.io/example/app-3:v1") && !said.contains("app-4"),
-        "{said}"
+        printed.contains("image quay.io/example/app-3:v1") && !printed.contains("app-4"),
+        "{printed}"
     );
-    typed(&site, &said);
+    typed(&site, &printed);
     assert_eq!(fs::read(place.path("1/V.0002")).unwrap(), good);
     place.json(0, &["verify", "1", "3"]);
 }
@@ -155,14 +156,14 @@ fn a_changed_byte_is_reported_with_volume_and_images_before_the_push() {
     let mut bytes = fs::read(place.path("2/V.0002")).unwrap();
     change_layer(&mut bytes, 3);
     fs::write(place.path("2/V.0002"), &bytes).unwrap();
-    let said = site.refused(&[&["verify"], &VOLUMES[..]].concat());
-    let lines: Vec<&str> = said.lines().collect();
+    let printed = site.refused(&[&["verify"], &VOLUMES[..]].concat());
+    let lines: Vec<&str> = printed.lines().collect();
     assert_eq!(lines[0], "1/V.0001 is damaged");
-    assert!(lines[1].contains("(in V.0002)"), "{said}");
+    assert!(lines[1].contains("(in V.0002)"), "{printed}");
     assert_eq!(
         lines[2..4],
         ["affected:", "  image quay.io/example/app-3:v1"],
-        "{said}"
+        "{printed}"
     );
     assert_eq!(lines[5], MEND);
 
@@ -175,10 +176,10 @@ fn a_changed_byte_is_reported_with_volume_and_images_before_the_push() {
     assert_eq!(tags(&registry.address), [0, 1, 2, 4, 5]);
     let registry = own_registry();
     let push = [&["push"], &VOLUMES[..], &["--to", &registry.address]].concat();
-    assert_eq!(site.refused(&push), said);
+    assert_eq!(site.refused(&push), printed);
     assert_eq!(registry.requests("POST"), 0);
 
-    typed(&site, &said);
+    typed(&site, &printed);
     place.json(0, &[&["verify"], &VOLUMES[..]].concat());
     place.json(0, &push);
     // if the registry has everything, no volume is read
@@ -193,15 +194,15 @@ fn damage_found_during_a_push_stops_the_rest() {
     let mut bytes = site.place.read_bytes("B");
     change_layer(&mut bytes, 3);
     fs::write(site.place.path("B"), &bytes).unwrap();
-    let told = site.refused(&["verify", "B"]);
-    let affected: Vec<&str> = told
+    let printed = site.refused(&["verify", "B"]);
+    let affected: Vec<&str> = printed
         .lines()
         .filter(|line| line.contains(" image "))
         .collect();
-    assert_eq!(affected, ["  image quay.io/example/app-3:v1"], "{told}");
+    assert_eq!(affected, ["  image quay.io/example/app-3:v1"], "{printed}");
     assert!(
-        told.ends_with("\ncopy it again from where it was packed"),
-        "{told}"
+        printed.ends_with("\ncopy it again from where it was packed"),
+        "{printed}"
     );
     let registry = own_registry();
     let push = ["push", "B", "--to", &registry.address, "--jobs", "1"];

@@ -132,13 +132,13 @@ fn all_missing_or_damaged_volumes_are_named() {
             &["export", "files", "--bundle", "V.0002", "-o", "out"],
         ];
         for verb in verbs {
-            let said = site.refused(verb);
+            let printed = site.refused(verb);
             for number in 1..=last {
                 let missing = number == lost || number == 5;
                 assert_eq!(
-                    said.contains(&called(number)),
+                    printed.contains(&called(number)),
                     missing,
-                    "{verb:?} {number}: {said}"
+                    "{verb:?} {number}: {printed}"
                 );
             }
         }
@@ -169,13 +169,13 @@ fn all_missing_or_damaged_volumes_are_named() {
         for (first, second) in [(2, 6), (1, last), (4, 4), (last, last), (1, 1)] {
             damage(first);
             damage(second);
-            let said = site.refused(&["verify", "V"]);
+            let printed = site.refused(&["verify", "V"]);
             for number in 1..=last {
                 let bad = number == first || number == second;
                 assert_eq!(
-                    said.contains(&called(number)),
+                    printed.contains(&called(number)),
                     bad,
-                    "{what} {first} {second} {number}: {said}"
+                    "{what} {first} {second} {number}: {printed}"
                 );
             }
             restore();
@@ -184,10 +184,10 @@ fn all_missing_or_damaged_volumes_are_named() {
     // damaged and missing at once
     fs::remove_file(&volumes[1]).unwrap();
     fs::write(&volumes[5], b"").unwrap();
-    let said = site.refused(&["verify", "V"]);
+    let printed = site.refused(&["verify", "V"]);
     assert!(
-        said.contains("V.0002: it is missing") && said.contains("V.0006: "),
-        "{said}"
+        printed.contains("V.0002: it is missing") && printed.contains("V.0006: "),
+        "{printed}"
     );
     restore();
     // without the checksums a flipped bit is still found where it is
@@ -197,10 +197,12 @@ fn all_missing_or_damaged_volumes_are_named() {
         bytes[1000] ^= 1;
         fs::write(&volumes[number - 1], bytes).unwrap();
     }
-    let said = site.refused(&["verify", "V"]);
+    let printed = site.refused(&["verify", "V"]);
     assert!(
-        said.contains("(in V.0002)") && said.contains("(in V.0007)") && !said.contains("V.0003"),
-        "{said}"
+        printed.contains("(in V.0002)")
+            && printed.contains("(in V.0007)")
+            && !printed.contains("V.0003"),
+        "{printed}"
     );
     restore();
     for number in 1..=last {
@@ -210,13 +212,13 @@ fn all_missing_or_damaged_volumes_are_named() {
     }
     // files after the last volume are ignored
     fs::copy(&volumes[0], site.place.path(called(last + 1))).unwrap();
-    let said = site.refused(&["verify", "V"]);
+    let printed = site.refused(&["verify", "V"]);
     assert!(
-        said.contains(&format!(
+        printed.contains(&format!(
             "{} and later volumes do not belong to it",
             called(last + 1)
         )),
-        "{said}"
+        "{printed}"
     );
 }
 
@@ -230,10 +232,10 @@ fn every_damaged_volume_of_one_large_blob_is_named() {
         bytes[at] ^= 1;
         fs::write(path, bytes).unwrap();
     }
-    let said = site.refused(&["verify", "V"]);
+    let printed = site.refused(&["verify", "V"]);
     assert!(
-        said.contains("(in V.0001)") && said.contains("(in V.0002)"),
-        "{said}"
+        printed.contains("(in V.0001)") && printed.contains("(in V.0002)"),
+        "{printed}"
     );
 }
 
@@ -254,8 +256,11 @@ fn three_hundred_volumes() {
     assert_eq!(verified["bundle"]["digest"], whole["bundle"]["digest"]);
     fs::remove_file(&volumes[122]).unwrap();
     fs::remove_file(&volumes[299]).unwrap();
-    let said = site.refused(&["ls", "V"]);
-    assert!(said.contains("V.0123 and V.0300 are missing"), "{said}");
+    let printed = site.refused(&["ls", "V"]);
+    assert!(
+        printed.contains("V.0123 and V.0300 are missing"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -266,9 +271,9 @@ fn a_volume_size_that_is_too_small_is_refused_with_the_minimum() {
         let report = site
             .place
             .json(2, &["pack", "-o", "V", "--volume-size", size]);
-        let said = report["error"]["message"].as_str().unwrap().to_owned();
-        assert_eq!(site.names(), before, "{said}");
-        let size = said.rsplit("--volume-size ").next().unwrap();
+        let printed = report["error"]["message"].as_str().unwrap().to_owned();
+        assert_eq!(site.names(), before, "{printed}");
+        let size = printed.rsplit("--volume-size ").next().unwrap();
         size.split(' ').next().unwrap().parse::<u64>().unwrap()
     };
     // too small for the longest frame; then known from the beginning
@@ -298,15 +303,15 @@ fn more_than_999_volumes_are_refused() {
     let report = site
         .place
         .json(2, &["pack", "-o", "V", "--volume-size", "140000"]);
-    let said = report["error"]["message"].as_str().unwrap();
-    let smallest: u64 = said
+    let printed = report["error"]["message"].as_str().unwrap();
+    let smallest: u64 = printed
         .rsplit("--volume-size ")
         .next()
         .and_then(|size| size.split(' ').next())
         .unwrap()
         .parse()
         .unwrap();
-    assert!(said.contains("999") && smallest > 140_000, "{said}");
+    assert!(printed.contains("999") && smallest > 140_000, "{printed}");
     assert!(site.volumes("V").is_empty());
     let volumes = site.split("V", &smallest.to_string());
     assert!((500..=999).contains(&volumes.len()), "{}", volumes.len());
@@ -334,7 +339,7 @@ fn more_than_999_volumes_are_refused() {
 fn a_shorter_set_removes_volumes_of_a_longer_one() {
     let site = Site::small();
     let long = site.split("V", "18k").len();
-    // as a kill leaves it
+    // as after a kill
     site.place.write("V.partial", "");
     site.place.write("V.partial.0001", "left over");
     site.place.write("V.partial.0700", "left over");
@@ -468,16 +473,16 @@ fn any_volume_is_rebuilt_from_the_others_and_the_store() {
                 run.args(["--lock", "the.lock"]);
             }
             let output = run.output().unwrap();
-            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            let printed = String::from_utf8_lossy(&output.stdout).into_owned();
             if output.status.success() {
                 assert!(fs::read(path).unwrap() == good, "{set} {number}");
                 rebuilt += 1;
             } else {
                 assert!(
-                    output.status.code() == Some(4) && said.contains("contents index"),
-                    "{number} {said}"
+                    output.status.code() == Some(4) && printed.contains("contents index"),
+                    "{number} {printed}"
                 );
-                assert!(index.contains(&number), "{set} {number}: {said}");
+                assert!(index.contains(&number), "{set} {number}: {printed}");
                 refused += 1;
                 fs::write(path, good).unwrap();
             }
@@ -505,12 +510,12 @@ fn a_volume_that_cannot_be_rebuilt_is_kept_and_the_reason_reported() {
     fs::create_dir(site.place.path("out")).unwrap();
     site.place.ok(&[&like("3")[..], &["-o", "out/V"]].concat());
     assert!(fs::read(site.place.path("out/V.0003")).unwrap() == good);
-    // another one is missing too
+    // a second volume is missing too
     fs::remove_file(&volumes[5]).unwrap();
-    let said = site.refused(&like("3"));
+    let printed = site.refused(&like("3"));
     assert!(
-        said.contains("cannot rebuild V.0003") && said.contains("V.0006"),
-        "{said}"
+        printed.contains("cannot rebuild V.0003") && printed.contains("V.0006"),
+        "{printed}"
     );
     site.place.ok(&like("6"));
     // a number that the bundle does not have
@@ -518,9 +523,9 @@ fn a_volume_that_cannot_be_rebuilt_is_kept_and_the_reason_reported() {
     let report = site
         .place
         .json(2, &["pack", "--like", "V", "--only-volume", &beyond]);
-    let said = report["error"]["message"].as_str().unwrap();
+    let printed = report["error"]["message"].as_str().unwrap();
     assert_eq!(
-        said,
+        printed,
         format!(
             "V has {} volumes; there is no volume {beyond}",
             volumes.len()
@@ -529,10 +534,10 @@ fn a_volume_that_cannot_be_rebuilt_is_kept_and_the_reason_reported() {
     // another volume is damaged
     let whole = fs::read(&volumes[1]).unwrap();
     fs::write(&volumes[1], &whole[..whole.len() - 7]).unwrap();
-    let said = site.refused(&like("3"));
+    let printed = site.refused(&like("3"));
     assert!(
-        said.contains("V.0003") && fs::read(&volumes[2]).unwrap() == good,
-        "{said}"
+        printed.contains("V.0003") && fs::read(&volumes[2]).unwrap() == good,
+        "{printed}"
     );
     fs::write(&volumes[1], whole).unwrap();
     // the store lacks its content

@@ -391,7 +391,7 @@ fn a_missing_credential_helper_is_reported_only_if_an_account_is_needed() {
         lock(&place, 0, &files.address);
         images_of(&place, &registry.address, &names);
         lock(&place, 0, &registry.address);
-        // tokens are anonymous here; that the helper was not used is reported once
+        // tokens are anonymous here; one message says that the helper was not used
         images_of(&place, &gate.address, &names);
         let _ = std::fs::remove_file(place.path("landfall.lock"));
         let output = place
@@ -407,12 +407,12 @@ fn a_missing_credential_helper_is_reported_only_if_an_account_is_needed() {
             ])
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{printed}");
         assert_eq!(
-            said.matches("docker-credential-landfall-none").count(),
+            printed.matches("docker-credential-landfall-none").count(),
             1,
-            "{said}"
+            "{printed}"
         );
     }
     docker_config(&place, &json!({"credsStore": "landfall-none"}));
@@ -420,7 +420,8 @@ fn a_missing_credential_helper_is_reported_only_if_an_account_is_needed() {
     let report = lock(&place, 1, &closed.address);
     for why in reasons(&report) {
         assert!(
-            why.contains("wants a sign-in") && why.contains("docker-credential-landfall-none"),
+            why.contains("requires authentication")
+                && why.contains("docker-credential-landfall-none"),
             "{why}"
         );
     }

@@ -47,22 +47,22 @@ fn content_compressed_in_transit_is_not_locked_as_the_file() {
         manifest(&place, &format!("files: [{entry}]\n"));
         place.json(exit, &["lock", "-f", "m.yaml", "--store", "s"])
     };
-    let told = |report: &Value| {
+    let printed = |report: &Value| {
         let why = reasons(report)[0].to_owned();
         assert!(why.contains("Content-Encoding: gzip"), "{why}");
         assert!(why.contains("a proxy or the server compresses it"), "{why}");
         why
     };
-    let why = told(&lock(1, &format!("{{url: \"http://{front}/tool.bin\"}}")));
+    let why = printed(&lock(1, &format!("{{url: \"http://{front}/tool.bin\"}}")));
     assert!(why.contains("checksum"), "{why}");
     assert!(!place.path("landfall.lock").exists());
     // the checksum decides, not the header, in both directions
     let right = sha256(&vec![b'a'; 5000]);
-    told(&lock(
+    printed(&lock(
         1,
         &format!("{{url: \"http://{front}/tool.bin\", checksum: \"{right}\"}}"),
     ));
-    // so does a server that declares an archive's own compression as an encoding
+    // a server that declares an archive's own compression as an encoding has the same effect
     let packed = gzip(&vec![b'a'; 5000]);
     lock(
         0,
@@ -75,7 +75,7 @@ fn content_compressed_in_transit_is_not_locked_as_the_file() {
     // a compressed checksum file is not one
     let sidecar =
         format!("{{url: \"http://{front}/tool.bin\", checksum: \"http://{front}/tool.bin\"}}");
-    let why = told(&lock(1, &sidecar));
+    let why = printed(&lock(1, &sidecar));
     assert!(why.contains("its checksum file"), "{why}");
 }
 
@@ -264,7 +264,7 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
     let why = reasons(&report)[0];
     assert!(why.contains("larger than the limit of 100 bytes"), "{why}");
 
-    // a list of referrers has the same limit
+    // a list of referrers has the same size limit
     let subject = app["digest"].as_str().unwrap().to_owned();
     let list = json!({"schemaVersion": 2, "mediaType": OCI_INDEX,
         "manifests": (0..32).map(|n| child(n, CHILD)).collect::<Vec<_>>()});

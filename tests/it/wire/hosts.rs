@@ -126,7 +126,7 @@ fn a_dead_registry_fails_after_its_first_request_and_is_reported_once() {
         &registry.address,
     ];
     let report = place.json(3, &args);
-    let cause = format!("{dead}: given up for this run: ");
+    let cause = format!("{dead}: skipped for the rest of this run: ");
     let (mut lost, mut good) = (0, 0);
     for item in report["items"].as_array().unwrap() {
         match item["reason"].as_str() {
@@ -137,9 +137,7 @@ fn a_dead_registry_fails_after_its_first_request_and_is_reported_once() {
                     "{why}"
                 );
                 assert!(
-                    why.ends_with(&format!(
-                        "; `landfall doctor http://{dead}/` says what is wrong"
-                    )),
+                    why.ends_with(&format!("; `landfall doctor http://{dead}/` diagnoses it")),
                     "{why}"
                 );
                 lost += 1;
@@ -201,7 +199,9 @@ fn pull_and_push_fail_early_for_a_registry_that_died_since_the_lock() {
     assert_eq!(report["totals"]["requests"], 5, "{report:#}");
     for why in reasons(&report) {
         assert!(
-            why.starts_with(&format!("source: {host}: given up for this run: ")),
+            why.starts_with(&format!(
+                "source: {host}: skipped for the rest of this run: "
+            )),
             "{why}"
         );
     }
@@ -209,7 +209,7 @@ fn pull_and_push_fail_early_for_a_registry_that_died_since_the_lock() {
     let report = place.json(1, &["push", "b", "--to", &host, "--plain-http", &host]);
     let why = report["error"]["message"].as_str().unwrap();
     assert!(
-        why.contains("given up for this run") && why.contains("landfall doctor"),
+        why.contains("skipped for the rest of this run") && why.contains("landfall doctor"),
         "{why}"
     );
     assert_eq!(report["totals"]["requests"], 5, "{report:#}");

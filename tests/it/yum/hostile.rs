@@ -1,7 +1,7 @@
 //! Invalid yum repositories: what is refused, and the messages.
 
 use super::upstream;
-use crate::support::charts::{Signer, told};
+use crate::support::charts::{Signer, failure_reasons};
 use crate::support::rpm_repository;
 use crate::support::yum::YumUpstream;
 
@@ -68,7 +68,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
             "its bytes are sha256:",
         ),
         (
-            "a primary index that goes on",
+            "a primary index with further bytes",
             Box::new(|| {
                 drop(place.write(
                     "up/r/repodata/primary.xml.gz",
@@ -119,7 +119,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
             "does not match the open-checksum in repomd.xml",
         ),
         (
-            "SHA-1 alone",
+            "only SHA-1",
             Box::new(|| {
                 swap(
                     "repomd.xml",
@@ -143,7 +143,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
             "not a path inside the repository",
         ),
         (
-            "a form that is not read",
+            "an unsupported compression",
             Box::new(|| swap("repomd.xml", "primary.xml.gz", "primary.xml.bz2")),
             true,
             "is not supported",
@@ -183,7 +183,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
             "cannot be verified",
         ),
         (
-            "a package of no bytes",
+            "a package without bytes",
             Box::new(|| primary("<size package=\"100\"", "<size package=\"0\"")),
             true,
             "which is refused",
@@ -217,7 +217,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
             up.sign();
         }
         let (lock, store) = (format!("{number}.lock"), format!("store-{number}"));
-        let why = told(&up.lock(1, &["--lock", &lock, "--store", &store]));
+        let why = failure_reasons(&up.lock(1, &["--lock", &lock, "--store", &store]));
         assert!(why.contains(words), "{name}: {why}");
         let text = if place.path(&lock).exists() {
             place.read(&lock)
@@ -234,36 +234,36 @@ fn a_package_whose_content_differs_from_the_signed_one_is_refused() {
     let place = &up.place;
     up.wants("install: [libapp], base: none");
     up.lock(0, &[]);
-    // another file instead of it
+    // the file is replaced by another one
     let path = "up/r/Packages/libapp-1.2-1.noarch.rpm";
     let good = place.read_bytes(path);
     let mut bad = good.clone();
     *bad.last_mut().unwrap() ^= 1;
     place.write(path, &bad);
-    let why = told(&place.json(1, &["pull"]));
+    let why = failure_reasons(&place.json(1, &["pull"]));
     assert!(why.contains("digest") || why.contains("sha256:"), "{why}");
 
-    // a repository that offers it under its real digest, signed by somebody else
+    // a repository that lists the package by its own digest, signed by another key
     place.write(path, good);
     let other = Signer::new(place, "other");
     other.sign_packages(&[place.path(path)]);
     up.index_again("gz");
     up.lock(0, &["--refresh"]);
     for _ in 0..2 {
-        let why = told(&place.json(1, &["pull"]));
+        let why = failure_reasons(&place.json(1, &["pull"]));
         assert!(
             why.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"),
             "{why}"
         );
     }
     // refused packages stay in the store, but are not packed, nor pulled into a bundle
-    let why = told(&place.json(3, &["pack", "-o", "b"]));
+    let why = failure_reasons(&place.json(3, &["pack", "-o", "b"]));
     assert!(
         why.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"),
         "{why}"
     );
     for _ in 0..2 {
-        let why = told(&place.json(1, &["pull", "--bundle", "b"]));
+        let why = failure_reasons(&place.json(1, &["pull", "--bundle", "b"]));
         assert!(
             why.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"),
             "{why}"

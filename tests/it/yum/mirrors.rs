@@ -1,7 +1,7 @@
 //! Sources of yum metadata: metalinks, lists of mirrors, and older copies.
 
 use crate::support::apt::locked;
-use crate::support::charts::told;
+use crate::support::charts::failure_reasons;
 use crate::support::rpm_repository;
 use crate::support::yum::YumUpstream;
 
@@ -36,7 +36,7 @@ fn a_metalink_identifies_the_right_repomd() {
         "its own URL comes first"
     );
     place.write("up/metalink", metalink(&"0".repeat(64)));
-    let why = told(&up.lock(1, &["--refresh", "--lock", "other.lock"]));
+    let why = failure_reasons(&up.lock(1, &["--refresh", "--lock", "other.lock"]));
     assert!(
         why.contains("none of its digests is that of repomd.xml"),
         "{why}"
@@ -107,10 +107,10 @@ fn the_next_mirror_is_used_if_one_fails() {
     up.lock(0, &["--lock", "again.lock", "--store", "again"]);
     assert_eq!(locked(&place.read("again.lock")), ["a 1-1", "a 1-1"]);
 
-    // nothing proves that an unsigned mirror is right
+    // the content of a mirror without a signature cannot be verified
     std::fs::remove_dir_all(place.path("up/gone")).unwrap();
     std::fs::remove_file(place.path("up/r/repodata/repomd.xml.asc")).unwrap();
-    let why = told(&up.lock(1, &["--lock", "no.lock"]));
+    let why = failure_reasons(&up.lock(1, &["--lock", "no.lock"]));
     assert!(
         why.contains("it is not signed, and no metalink has its digest"),
         "{why}"
@@ -123,11 +123,11 @@ fn the_next_mirror_is_used_if_one_fails() {
         .args(["lock", "-f", "m.yaml"])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         output.status.code() == Some(2)
-            && said.contains("`$releasever` is a variable of the package manager"),
-        "{said}"
+            && printed.contains("`$releasever` is a variable of the package manager"),
+        "{printed}"
     );
 }
 
@@ -157,7 +157,7 @@ fn an_older_repomd_is_refused() {
     );
     // correctly signed, but older
     write("a 1", "1700000000.5");
-    let why = told(&up.lock(1, &["--refresh"]));
+    let why = failure_reasons(&up.lock(1, &["--refresh"]));
     assert!(
         why.contains(
             "repomd.xml has the date 2023-11-14T22:13:20Z, older than 2023-11-14T22:15:00Z in the \
@@ -168,7 +168,7 @@ fn an_older_repomd_is_refused() {
     // an old one presented as new, without its signature
     write("a 1", "1700000200");
     std::fs::remove_file(place.path("up/r/repodata/repomd.xml.asc")).unwrap();
-    let why = told(&up.lock(1, &["--refresh"]));
+    let why = failure_reasons(&up.lock(1, &["--refresh"]));
     assert!(why.contains("it has no signature, but had one"), "{why}");
     assert_eq!(locked(&place.read("landfall.lock")), ["a 2-1"]);
     write("a 3", "1700000200");

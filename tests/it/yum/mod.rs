@@ -6,7 +6,7 @@ mod mirrors;
 mod random;
 
 use crate::support::apt::locked;
-use crate::support::charts::{Signer, told};
+use crate::support::charts::{Signer, failure_reasons};
 use crate::support::http::request;
 use crate::support::netns::{Network, REGISTRY};
 use crate::support::package_sets::PackageSets;
@@ -260,7 +260,7 @@ fn the_selection_equals_that_of_dnf() {
 fn installed_packages_of_machines_decide_what_is_mirrored() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
-    // with the list of a real database, in the documented format, which includes keys
+    // with the list of a real RPM database, in the documented format, which includes keys
     let page = include_str!("../../../docs/how-to/packages.md");
     let query = page
         .split("rpm -qa --qf '")
@@ -308,10 +308,11 @@ fn installed_packages_of_machines_decide_what_is_mirrored() {
         .output()
         .unwrap();
     assert!(report.status.success(), "{report:?}");
-    let said = String::from_utf8_lossy(&report.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&report.stderr).into_owned();
     assert!(
-        said.contains("only machines with the base `none` need lang 1-1, libapp 1.2-1, tool 1-1"),
-        "{said}"
+        printed
+            .contains("only machines with the base `none` need lang 1-1, libapp 1.2-1, tool 1-1"),
+        "{printed}"
     );
     assert_eq!(locked(&place.read("two.lock")).len(), 7);
 
@@ -333,7 +334,7 @@ fn installed_packages_of_machines_decide_what_is_mirrored() {
     );
     // and with a base they are refused, with the chain
     up.wants("install: [vendor], base: none");
-    let why = told(&up.lock(1, &["--lock", "none.lock"]));
+    let why = failure_reasons(&up.lock(1, &["--lock", "none.lock"]));
     assert!(
         why.contains("vendor-1-1.noarch requires gone-file, which no source offers"),
         "{why}"
@@ -380,7 +381,7 @@ fn a_node_is_tried_in_thought(up: &YumUpstream, plain: &str) {
     );
     let conflicting = "package old 0:1-1 noarch\nconflicts app\n";
     place.write("conflicting.rpms", conflicting);
-    let why = told(&doctor(4, "conflicting.rpms"));
+    let why = failure_reasons(&doctor(4, "conflicting.rpms"));
     assert!(
         why.contains("old-1-1.noarch of the base conflicts with app"),
         "{why}"
@@ -413,7 +414,7 @@ fn a_node_is_tried_in_thought(up: &YumUpstream, plain: &str) {
             "the lock has no apt packages, and this is a dpkg status file",
         ),
     ] {
-        let why = told(&place.json(2, &["doctor", "packages", flag, file]));
+        let why = failure_reasons(&place.json(2, &["doctor", "packages", flag, file]));
         assert!(why.contains(words), "{why}");
     }
 }
@@ -527,10 +528,11 @@ fn module_streams_are_handled_as_by_dnf() {
             .args(["lock", "-f", "m.yaml", "--lock", "no.lock"])
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        let printed =
+            String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         assert!(
-            !output.status.success() && said.contains(&reason),
-            "{word}: {said}"
+            !output.status.success() && printed.contains(&reason),
+            "{word}: {printed}"
         );
     }
     // a name that only begins like a hidden package is not explained by streams
@@ -540,10 +542,10 @@ fn module_streams_are_handled_as_by_dnf() {
         .args(["lock", "-f", "m.yaml", "--lock", "no.lock"])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(
-        said.contains("requires only-more, which no source offers"),
-        "{said}"
+        printed.contains("requires only-more, which no source offers"),
+        "{printed}"
     );
-    assert!(!said.contains("module stream"), "{said}");
+    assert!(!printed.contains("module stream"), "{printed}");
 }

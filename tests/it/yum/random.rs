@@ -76,7 +76,7 @@ impl Author {
         self.dice.roll(3) + 1
     }
 
-    /// A dependency without parentheses.
+    /// Returns a plain dependency, without parentheses.
     fn plain(&mut self) -> String {
         match self.dice.roll(20) {
             0..9 => self.name(),
@@ -112,9 +112,9 @@ impl Author {
     }
 
     fn package(&mut self, number: usize, version: usize) -> String {
-        let mut said = Vec::new();
+        let mut printed = Vec::new();
         for _ in 0..self.dice.pick(&[0, 0, 1, 1, 2]) {
-            said.push(format!("requires {}", self.dependency(15)));
+            printed.push(format!("requires {}", self.dependency(15)));
         }
         for (kind, percent, rich) in [
             ("recommends", 40, 40),
@@ -123,18 +123,18 @@ impl Author {
             ("enhances", 10, 15),
         ] {
             if self.is(percent) {
-                said.push(format!("{kind} {}", self.dependency(rich)));
+                printed.push(format!("{kind} {}", self.dependency(rich)));
             }
         }
         if self.is(8) {
-            said.push(format!("conflicts {}", self.dependency(10)));
+            printed.push(format!("conflicts {}", self.dependency(10)));
         }
         if self.is(10) {
             let other = self.name();
             let bound = self.dice.pick(&["", " < 2", " < 3", " <= 3"]);
-            said.push(format!("obsoletes {other}{bound}"));
+            printed.push(format!("obsoletes {other}{bound}"));
             if self.is(40) {
-                said.push(format!("provides {other} = 9"));
+                printed.push(format!("provides {other} = 9"));
             }
         }
         if self.is(40) {
@@ -144,18 +144,18 @@ impl Author {
             } else {
                 String::new()
             };
-            said.push(format!("provides {capability}{version}"));
+            printed.push(format!("provides {capability}{version}"));
         }
         if self.is(25) {
-            said.push(format!("file {}", self.dice.pick(&PROGRAMS)));
+            printed.push(format!("file {}", self.dice.pick(&PROGRAMS)));
         }
         if self.is(30) {
-            said.push(format!("listed {}", self.dice.pick(&LISTED[..3])));
+            printed.push(format!("listed {}", self.dice.pick(&LISTED[..3])));
         }
-        format!("{} {version}: {}\n", self.named(number), said.join("; "))
+        format!("{} {version}: {}\n", self.named(number), printed.join("; "))
     }
 
-    /// A package of a machine. It needs nothing, so that the machine is consistent.
+    /// A package of a machine. It has no dependencies, so that the machine is consistent.
     fn base_package(&mut self, number: usize) -> BasePackage {
         let mut lines = String::new();
         if self.is(40) {

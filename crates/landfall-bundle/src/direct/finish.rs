@@ -156,7 +156,7 @@ impl DirectState {
         Ok(())
     }
 
-    /// Writes a stored frame with this content at `at`, and moves `at` behind it.
+    /// Writes a stored frame with this content at `at`, and advances `at` past it.
     fn put_frame(
         &self,
         content: &[u8],

@@ -13,8 +13,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// one blob:
 ///
 /// - `DIGEST has FROM TO`: these bytes of a stored blob are in the file;
-/// - `DIGEST lost`: none of its bytes are; earlier lines about the blob are void;
-/// - `DIGEST whole OFFSET SIZE`: all of its bytes are, in frames that begin at this offset;
+/// - `DIGEST lost`: none of its bytes are in the file any more; earlier lines about it no longer
+///   apply;
+/// - `DIGEST whole OFFSET SIZE`: all of its bytes are in the file, in frames that begin at this
+///   offset;
 /// - `DIGEST packed FROM TO`: its compressed entry, with header and padding, has this range of the
 ///   file.
 #[derive(Debug)]
@@ -196,7 +198,7 @@ mod tests {
             (&known.there[&b], known.whole[&a]),
             (&vec![(0, 9)], (512, 60))
         );
-        // of another bundle it says nothing
+        // a journal of another bundle is ignored
         assert_eq!(
             DirectJournal::open(&path, "two").unwrap().there(&a),
             (0, vec![])

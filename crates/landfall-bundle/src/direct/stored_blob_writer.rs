@@ -110,7 +110,7 @@ impl PartialBlob for StoredBlobWriter {
         state
             .frames
             .extend(closed.iter().map(|closed| closed.frame));
-        // once a frame, not once a piece, as each record costs a write
+        // once per frame rather than per piece, since each record costs a write
         if !closed.is_empty() {
             self.record((0, state.stream.at())).map_err(self.failed())?;
         }

@@ -38,7 +38,7 @@ impl fmt::Display for BaseName {
             BaseName::Bundle { digest, lock } => write!(f, "bundle {digest} (lock {lock})"),
             BaseName::Lock { lock } => write!(f, "a bundle of lock {lock}"),
             BaseName::Receipt { lock, registry, .. } => {
-                write!(f, "what {registry} has of lock {lock}")
+                write!(f, "content of lock {lock} at {registry}")
             }
         }
     }

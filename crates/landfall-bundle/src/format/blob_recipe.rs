@@ -1,4 +1,4 @@
-//! Recipes: how a blob is rebuilt that a bundle does not contain.
+//! Recipes: how to rebuild a blob that the bundle does not contain.
 //!
 //! The contents index lists each such blob as a [`BlobRecipe`]. The recipe itself is the content of
 //! an entry of the bundle: a [`RecipeHeader`], then five sections.
@@ -80,7 +80,7 @@ pub(crate) fn entry_name(content: &Digest) -> String {
 /// How the plain bytes of a blob are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlobCoding {
-    /// The blob is its plain bytes.
+    /// The blob is not compressed: it equals its plain bytes.
     Plain,
     /// The blob is a gzip or zlib stream of its plain bytes.
     Deflate,
@@ -112,7 +112,7 @@ pub(crate) struct RecipeHeader {
     pub(crate) bases: Vec<BlobCoding>,
     /// The size of the plain bytes of the blob.
     pub(crate) plain: u64,
-    /// The lengths of the sections: that about the compression, and those of the patch.
+    /// The lengths of the sections: the stream section, then those of the patch.
     pub(crate) sections: [u64; SECTIONS],
 }
 

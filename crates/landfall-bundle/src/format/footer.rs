@@ -87,7 +87,7 @@ impl Footer {
             signed: field(text, "signed ")?.parse().ok()?,
             signatures: field(text, "sigs ")?.parse().ok()?,
         };
-        // not one bit is free: no other bytes may stand for the same footer
+        // every bit is compared: no other bytes may decode to the same footer
         (footer.to_bytes() == bytes).then_some(footer)
     }
 

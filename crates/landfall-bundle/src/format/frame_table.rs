@@ -1,6 +1,6 @@
-//! The frame table: a row with offset and hash for each frame. It is an entry of its own beside the
-//! contents index, so that opening a bundle does not read more for a larger bundle: rows are read
-//! when their frames are.
+//! The frame table: a row with offset and hash for each frame. It is separate from the contents
+//! index, so that opening a large bundle reads no more than opening a small one: rows are read
+//! together with their frames.
 
 use super::hash::FrameHash;
 use super::header;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 /// All names of one image.
 pub(super) struct ImageNames {
-    /// The names `repository:tag`, sorted.
+    /// The names in the form `repository:tag`, sorted.
     pub tags: BTreeSet<String>,
     /// `repository@digest`, with the digest in the lock: a node that loaded the archive then
     /// resolves references with a digest, too.

@@ -26,7 +26,7 @@ impl ImageArchive {
     }
 
     /// Writes the archive to `out`, from the same content that it was planned from. Each blob is
-    /// checked on the way; a wrong one leaves an archive without an end.
+    /// verified while it is copied; a damaged one leaves the archive without its end.
     ///
     /// # Errors
     /// When content cannot be read or is damaged, and when `out` fails.

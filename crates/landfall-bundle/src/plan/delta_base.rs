@@ -145,7 +145,7 @@ pub(crate) fn kept(
         }
     }
     let others = entry.parts.iter().map(|part| &part.descriptor.digest);
-    // whatever is not certainly a layer or a file is carried
+    // content that is not certainly a layer or a file is carried
     kept.extend(others.filter(|digest| !layers.contains(digest)).cloned());
     Ok(kept)
 }

@@ -16,8 +16,8 @@ use std::path::PathBuf;
 pub struct UnopenedBundle {
     /// Why the bundle cannot be opened.
     pub error: BundleError,
-    /// The readable rest if only one volume is bad. It reports the items that need that volume as
-    /// missing.
+    /// The bundle without its bad volume, if only one is bad. It reports the items that need that
+    /// volume as missing.
     pub rest: Option<Bundle>,
 }
 
@@ -104,7 +104,7 @@ fn damaged(set: &VolumeSet, progress: &dyn Progress) -> BTreeMap<usize, String> 
     let sums = file_name(&checksums_path(&set.base));
     let mut damaged = BTreeMap::new();
     for (number, path) in set.found() {
-        // without a checksum nothing can be said about a volume
+        // without a checksum, a volume cannot be checked
         let Some(sum) = set.sums.get(number) else {
             continue;
         };

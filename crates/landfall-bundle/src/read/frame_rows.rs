@@ -24,7 +24,7 @@ pub struct FrameRows {
 }
 
 impl FrameRows {
-    /// Reads rows of this table; none is read yet.
+    /// Returns a reader for the rows of this table, at its beginning.
     pub fn new(table: FrameTable) -> FrameRows {
         FrameRows {
             table,

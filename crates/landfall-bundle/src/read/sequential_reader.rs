@@ -17,7 +17,7 @@ pub(super) struct SequentialReader {
     response: Mutex<Option<OpenRange>>,
 }
 
-/// A response whose rest is still unread.
+/// A response that was not read to its end.
 struct OpenRange {
     /// The offset of its next byte in the bundle.
     at: u64,

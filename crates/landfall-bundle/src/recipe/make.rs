@@ -27,7 +27,7 @@ pub struct RecipeFile {
 }
 
 impl RecipeFile {
-    /// The size in bytes.
+    /// The size of the plain bytes.
     pub(crate) fn size(&self) -> u64 {
         self.file.size()
     }

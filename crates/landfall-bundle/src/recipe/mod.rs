@@ -2,9 +2,8 @@
 //!
 //! A recipe has two parts. The *patch* (`landfall-patch`) describes the plain bytes of the blob, a
 //! tar archive or a program, by parts of other blobs: its bases. For a compressed blob, the *stream
-//! section* (`landfall-deflate`) describes how these bytes were compressed. So the same bytes come
-//! out again, with the digest that the lock names, and the digest is what proves it: nothing of a
-//! recipe is trusted.
+//! section* (`landfall-deflate`) describes how these bytes were compressed. The result has the
+//! digest that the lock names. Only this digest proves it: recipes are not trusted.
 //!
 //! 1. `plain_file`: the plain bytes of a blob in a temporary file;
 //! 2. `predecessors`: the blobs that a new blob probably resembles;

@@ -15,7 +15,8 @@ const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
 /// The plain bytes of a blob.
 pub(super) type PlainFile = TemporaryFile;
 
-/// A file without a name: it is gone when it is closed, whatever happens to the process.
+/// A file without a name, which the system removes when it is closed, even if the process is
+/// killed.
 #[derive(Debug)]
 pub(crate) struct TemporaryFile {
     file: Arc<File>,
@@ -49,7 +50,7 @@ impl TemporaryFile {
     }
 }
 
-/// Writes a [`TemporaryFile`].
+/// Writes a [`TemporaryFile`], and counts its bytes.
 pub(super) struct TemporaryFileWriter {
     out: BufWriter<File>,
     size: u64,
@@ -133,7 +134,7 @@ pub(super) fn write_plain(
     if plain.size > MAX_PLAIN {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            "its plain bytes are too many",
+            "it has too many plain bytes",
         ));
     }
     Ok(plain)

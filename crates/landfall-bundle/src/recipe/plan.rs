@@ -37,16 +37,16 @@ pub struct OldContent<'a> {
     pub locks: &'a [Lock],
     /// The bases of the plan. Each of them has all blobs that recipes use from outside the bundle.
     pub bases: &'a [DeltaBase],
-    /// The bytes of the blobs that the bases have, as far as they are at hand.
+    /// The bytes of the blobs that the bases have, as far as they are available here.
     pub blobs: &'a dyn BlobRead,
 }
 
-/// What recipes save.
+/// How many blobs of a bundle are replaced by recipes, and what that saves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecipeSummary {
     /// The number of blobs with a recipe.
     pub patched: usize,
-    /// Their size in bytes.
+    /// The size of these blobs in bytes.
     pub patched_bytes: u64,
     /// The size of the recipes in bytes.
     pub recipe_bytes: u64,
@@ -61,7 +61,7 @@ pub struct UnpatchedBlob {
     pub blob: Descriptor,
     /// The item that needs it.
     pub item: String,
-    /// Why it has none.
+    /// The reason why it has no recipe.
     pub reason: &'static str,
 }
 
@@ -151,7 +151,7 @@ pub fn plan_recipes(
     Ok(planner.summary)
 }
 
-/// The blobs of the old locks whose bytes are at hand and that every base has.
+/// The blobs of the old locks whose bytes are available here and that every base has.
 fn old_pool(old: &OldContent<'_>) -> Result<Vec<FamilyBlob>, BundleError> {
     let mut pool = Vec::new();
     let mut seen = HashSet::new();
@@ -183,7 +183,7 @@ struct RecipePlanner<'a> {
     pool: Vec<FamilyBlob>,
     /// The blobs that the new lock names.
     named: HashSet<Digest>,
-    /// The plain bytes of blobs that were compared lately.
+    /// The plain bytes of recently compared blobs.
     plain: HashMap<Digest, Arc<PlainBlob>>,
     references: BTreeMap<Digest, BlobReference>,
     summary: RecipeSummary,

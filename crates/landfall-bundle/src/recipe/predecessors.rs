@@ -54,8 +54,8 @@ fn family(name: &str) -> String {
 }
 
 /// The blobs among `pool` that `new` is compared with, the most likely first, at most `most`: those
-/// of the same family, by their position. Without one, all of the pool that `is_gone`: what the new
-/// lock no longer names was probably replaced.
+/// of the same family, by their position. If there is none, all blobs of the pool for which
+/// `is_gone` is true: a blob that the new lock no longer names was probably replaced.
 pub(super) fn candidates<'a>(
     new: &FamilyBlob,
     pool: &'a [FamilyBlob],

@@ -165,8 +165,8 @@ impl RebuiltBlobs {
     }
 
     /// Chooses a recipe for each blob whose bases can be had: from content, or by a recipe that was
-    /// chosen before. So what is rebuilt never waits for itself, also if recipes of different
-    /// bundles need each other, and earlier choices stay valid when bases are added.
+    /// chosen before. So a rebuild never waits for itself, even if recipes of different bundles
+    /// need each other, and earlier choices stay valid when bases are added.
     fn choose(&self, chosen: &mut HashMap<Digest, usize>) -> Result<(), ContentError> {
         let mut present: HashMap<&Digest, bool> = HashMap::new();
         let all = self.recipes.values().flatten();

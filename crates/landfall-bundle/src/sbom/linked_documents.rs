@@ -53,7 +53,7 @@ pub fn referrer_kind(referrer: &AttachedReferrer, blobs: Option<&dyn BlobRead>) 
         .map_or(ReferrerKind::Other, |(kind, _)| *kind)
 }
 
-/// Parts of tags and artifact types, with the kind that they stand for. The first match wins.
+/// Parts of tags and artifact types, with the kind that they indicate. The first match wins.
 const KIND_WORDS: [(ReferrerKind, &[&str]); 3] = [
     (
         ReferrerKind::Attestation,
@@ -229,7 +229,7 @@ mod tests {
         let provenance =
             json!({"predicateType": "https://slsa.dev/provenance/v1", "predicate": {}});
         assert_eq!(url(&provenance).unwrap(), (false, String::new()));
-        // hostile ones name nothing
+        // hostile documents get no identifier
         let nested = json!({"payload": STANDARD.encode(envelope.to_string())});
         let bad = json!({"bomFormat": "CycloneDX", "serialNumber": "urn:uuid:../../x"});
         assert!(

@@ -37,7 +37,7 @@ pub fn footer(bytes: &[u8]) {
     }
 }
 
-/// Reads `bytes` as the contents index of a bundle that is good in all else, with a frame table and
+/// Reads `bytes` as the contents index of a bundle that is otherwise valid, with a frame table and
 /// a footer that fit.
 pub fn index(bytes: &[u8]) {
     let Ok(contents) = serde_json::from_slice::<ContentsIndex>(bytes) else {

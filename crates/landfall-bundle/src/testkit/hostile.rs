@@ -191,7 +191,7 @@ fn bytes_between_the_parts_of_the_end_are_refused() {
 
 #[test]
 fn impossible_sizes_allocate_nothing() {
-    // an index that says it is as large as may be read, or as the file is
+    // an index that claims the largest size that is read, or the size of the file
     for size in [1 << 62, 200 << 20, 5 << 20] {
         let packed = packed();
         packed.refoot(|footer| footer.size = size);

@@ -187,7 +187,7 @@ fn packing_again_gives_the_same_bytes() {
 }
 
 #[test]
-fn what_cannot_be_rebuilt_is_named_before_anything_is_read() {
+fn blobs_that_cannot_be_rebuilt_are_named_before_any_read() {
     let Versions {
         memory,
         old,
@@ -289,7 +289,7 @@ fn versions_within_one_bundle_are_patched_too() {
 }
 
 #[test]
-fn many_readers_at_once_share_what_is_rebuilt() {
+fn simultaneous_readers_share_a_rebuilt_blob() {
     let Versions {
         memory,
         old,

@@ -298,8 +298,8 @@ pub(super) fn blob(contents: &ContentsIndex, form: ContentForm) -> usize {
 /// `plan` misses are named inside the bundle.
 ///
 /// # Errors
-/// When there is not enough room, content is damaged or gone, or the file cannot be written. Then
-/// nothing stands at `out` that did not stand there before.
+/// When there is not enough room, content is damaged or gone, or the file cannot be written. In
+/// this case, `out` is left unchanged.
 pub(super) fn write(
     plan: &PackPlan,
     blobs: &dyn BlobRead,

@@ -84,7 +84,8 @@ impl Packaging {
                 && !fs::read(&path).is_ok_and(|old| old == *content)
                 && !has(out, &path)
             {
-                let why = "another file has this name, which no pack has written; move it away";
+                let why =
+                    "a file with this name exists that `landfall pack` did not write; move it away";
                 return Err(tool_error(&path, why));
             }
             let partial = partial_path(&path);

@@ -56,7 +56,8 @@ struct OpenVolumes {
     hasher: Hasher,
     /// The lengths of the units that must not be split.
     units: Vec<u64>,
-    /// Whether the size is too small: then units are only counted, to find a size that fits.
+    /// Whether `size` turned out to be too small. Nothing more is written then; the units are only
+    /// counted, to find a size that fits.
     counting: bool,
 }
 
@@ -209,7 +210,8 @@ impl<'a> VolumeWriter<'a> {
         };
         volumes.units.push(room);
         let is_full = self.end - self.start + room > volumes.size;
-        // from here on it only counts, so that the error can name a size that fits
+        // nothing more is written; the rest is only counted, so that the error can name a size that
+        // fits
         volumes.counting |= room > volumes.size || is_full && volumes.starts.len() == MAX_VOLUMES;
         let takes = !volumes.counting;
         if is_full && takes {

@@ -21,7 +21,7 @@ pub(super) fn digest_of_name(path: &str) -> Option<Digest> {
         .iter()
         .find_map(|ending| name.strip_suffix(ending))
         .unwrap_or(name);
-    // the name alone counts: a folder of this form is a layer ID of a docker archive, not a digest
+    // only the file name may be a digest: a folder of this form is a layer ID of a docker archive
     (hex.len() == 64).then(|| format!("sha256:{hex}").parse().ok())?
 }
 

@@ -3,8 +3,8 @@
 //! [`import_blobs`] writes blobs that a lock needs to a store.
 //!
 //! An archive is read once from beginning to end, as a compressed one cannot be read otherwise.
-//! Nothing in it is trusted: names are labels, a member counts only by its digest, and nothing is
-//! unpacked.
+//! Nothing in it is trusted: names are only labels, members are identified by their digests, and
+//! nothing is unpacked.
 
 mod error;
 mod file_names;

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn an_aborted_upload_leaves_nothing() {
+    fn an_aborted_upload_leaves_no_files() {
         let bucket = Bucket::in_memory();
         let (mut writer, guard) = ObjectWriter::begin(&bucket, "b", 0).unwrap();
         writer.write_all(b"half").unwrap();

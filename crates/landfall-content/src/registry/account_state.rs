@@ -1,5 +1,6 @@
 //! What is known about one account at one registry: whether it was accepted, whether the next
-//! request must go alone, and what was denied. Requests without an account have such a state too.
+//! request must be sent while no other is in flight, and what was denied. Requests without an
+//! account have such a state too.
 
 use super::scope::TokenScope;
 use landfall_http::HttpError;
@@ -10,11 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The state of one account at one registry.
 #[derive(Default)]
 pub(super) struct AccountState {
-    /// Whether a request was accepted and none was denied since, so that requests need not go
-    /// alone.
+    /// Whether a request was accepted and none was denied since, so that requests may be sent
+    /// concurrently.
     proven: AtomicBool,
-    /// Held by the request that goes alone, so that only one worker gets the challenge and presents
-    /// the account: several failed sign-ins at once could lock it.
+    /// Held by the only request in flight until the account is proven, so that only one worker gets
+    /// the challenge and presents the account: several failed logins at once could lock it.
     solo: Arc<tokio::sync::Mutex<()>>,
     state: Mutex<AccountHistory>,
 }
@@ -29,7 +30,7 @@ struct AccountHistory {
     scopes: HashMap<TokenScope, HttpError>,
 }
 
-/// The right to send a request alone; released when dropped.
+/// The right to send the only request in flight; released when dropped.
 pub(super) type SoloTurn = tokio::sync::OwnedMutexGuard<()>;
 
 impl AccountState {
@@ -37,12 +38,13 @@ impl AccountState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether requests need not go alone.
+    /// Whether requests may be sent concurrently.
     pub(super) fn is_proven(&self) -> bool {
         self.proven.load(Ordering::Acquire)
     }
 
-    /// Waits until requests need not go alone (`None`), or until this one may.
+    /// Waits until requests may be sent concurrently (returns `None`), or until it is this
+    /// request's turn.
     pub(super) async fn turn(&self) -> Option<SoloTurn> {
         if self.is_proven() {
             return None;
@@ -70,7 +72,7 @@ impl AccountState {
         self.state().accepted
     }
 
-    /// Lets the next request go alone again: an account that was accepted before is denied now.
+    /// Makes requests wait for each other again: an account that was accepted before is denied now.
     pub(super) fn require_solo(&self) {
         self.proven.store(false, Ordering::Release);
     }

@@ -108,12 +108,12 @@ impl Auth {
     }
 
     /// Returns the account for the next request of this scope when it may be sent, with the turn if
-    /// it goes alone.
+    /// it must be the only one in flight.
     pub(super) async fn enter(&self, scope: &TokenScope) -> (RequestAccount, Option<SoloTurn>) {
         loop {
             let signer = self.request_account(scope).await;
             let turn = signer.state.turn().await;
-            // the registry may have required an account for the request that went alone before
+            // the registry may have required an account for the request that had the turn before
             if self.is_current(scope, &signer).await {
                 return (signer, turn);
             }
@@ -187,7 +187,7 @@ impl Auth {
             }
             Err(offered) => {
                 let words = format!(
-                    "it wants a sign-in that landfall cannot do ({offered}; known: Basic, Bearer)"
+                    "it requires authentication that landfall does not support ({offered}; supported: Basic, Bearer)"
                 );
                 Err(HttpError::new(ErrorKind::Denied, words)
                     .at(url)
@@ -272,7 +272,7 @@ impl Auth {
     /// Returns the error for a registry that requires an account although there is none.
     pub(super) async fn no_account(&self, scope: &TokenScope) -> HttpError {
         let words = format!(
-            "it wants a sign-in for {}, and there is no account for it",
+            "it requires authentication for {}, and there is no account for it",
             scope.repository
         );
         let advice = match (self.account(scope).await, self.trusted) {

@@ -62,8 +62,8 @@ impl RegistrySession {
         self.transport.distrust_ranges(&self.base);
     }
 
-    /// Whether the repository has the blob. An unclear response counts as no, as the upload will
-    /// tell.
+    /// Whether the repository has the blob. An unclear response counts as no: the upload then shows
+    /// whether the registry has it.
     ///
     /// # Errors
     /// If the request fails.

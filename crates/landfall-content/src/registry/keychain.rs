@@ -165,7 +165,8 @@ impl Keychain {
             .iter()
             .filter(|(key, _)| covers(key))
             .max_by_key(|(key, _)| key.len());
-        // an error is returned too, rather than a less specific account that was not meant
+        // an error is returned too, rather than a less specific account, which the user did not
+        // intend for this repository
         if let Some((_, credential)) = of_site {
             return credential.clone().map(Some);
         }

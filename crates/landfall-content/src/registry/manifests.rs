@@ -230,7 +230,8 @@ impl RegistrySession {
             }
             // some registries do not implement HEAD
             StatusCode::METHOD_NOT_ALLOWED => self.get_digest(repository, reference).await,
-            // some registries answer 403 for a missing manifest; the push will tell
+            // some registries answer 403 for a missing manifest; the push shows whether access is
+            // denied
             StatusCode::FORBIDDEN if push => Ok(None),
             status => {
                 // a response to HEAD has no body with a message

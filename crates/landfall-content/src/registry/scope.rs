@@ -1,9 +1,9 @@
-//! The scope of a request: what it does in which repository.
+//! The scope of a request: the access that it needs to a repository.
 
-/// What a request does in a repository, for the token service.
+/// The access that a request needs, as the token service is asked for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct TokenScope {
-    /// The repository; empty for a sign-in without one.
+    /// The repository; empty for a login that is not about a repository.
     pub(super) repository: String,
     pub(super) push: bool,
     pub(super) delete: bool,

@@ -227,7 +227,7 @@ impl RegistrySessions {
     }
 }
 
-/// Returns the host of a registry's API: that of Docker Hub has another name than its references.
+/// Returns the host of a registry's API. References to Docker Hub name another host than its API.
 fn api_host(host: &str) -> &str {
     if host == "docker.io" {
         "registry-1.docker.io"
@@ -261,7 +261,8 @@ fn oci_to_https(url: &str) -> String {
     }
 }
 
-/// Whether a `HOST[:PORT]` of the user means this registry host; without a port it means all ports.
+/// Whether the `HOST[:PORT]` that a user wrote includes this registry host; without a port it
+/// includes all ports.
 fn covers(written: &str, host: &str) -> bool {
     written == host
         || host

@@ -251,7 +251,10 @@ impl Auth {
             scope: wanted,
         }) = Challenge::read(headers)
         else {
-            let words = format!("redirected to {}, which wants a sign-in", redacted_url(url));
+            let words = format!(
+                "redirected to {}, which requires authentication",
+                redacted_url(url)
+            );
             return Err(HttpError::new(ErrorKind::Denied, words)
                 .at(url)
                 .about(&*self.host));

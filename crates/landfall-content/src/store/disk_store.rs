@@ -380,7 +380,7 @@ mod tests {
         std::fs::write(&abandoned, b"half a file").unwrap();
         DiskStore::open(dir.path()).unwrap();
         assert!(mine.path().exists() && !abandoned.exists());
-        // and a file that got its name is not taken back
+        // a file that has its final name is not removed again
         store.adopt(mine, &Digest::sha256(b"")).unwrap();
         DiskStore::open(dir.path()).unwrap();
         assert!(store.path(&Digest::sha256(b"")).exists());

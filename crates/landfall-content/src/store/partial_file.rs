@@ -22,8 +22,8 @@ struct PartialFile {
 }
 
 /// Opens the partial file of a blob, and waits while another process has it open. With
-/// `keep_ranges`, ranges that several connections wrote behind the beginning are kept and returned;
-/// otherwise they are discarded. Returns `None` if the blob is in the store.
+/// `keep_ranges`, ranges after the contiguous beginning, which parallel connections wrote, are kept
+/// and returned; otherwise they are discarded. Returns `None` if the blob is in the store.
 pub(super) fn open(
     disk: &DiskStore,
     descriptor: &Descriptor,
@@ -79,7 +79,7 @@ pub(super) fn open(
         let mut journal = None;
         if keep_ranges {
             let new = RangeJournal::open(&path).map_err(io("write the journal of", &path))?;
-            // so that the beginning counts as written when helpers have extended the file behind it
+            // so that the beginning counts as written when helpers have extended the file
             new.add((0, written))
                 .map_err(io("write the journal of", &path))?;
             journal = Some(new);

@@ -39,8 +39,9 @@ fn journal_path(path: &Path) -> PathBuf {
     path.with_extension(&SUFFIX[1..])
 }
 
-/// Reads the journal of the partial file at `path`, which is `length` bytes long. Returns how many
-/// bytes from the first on are written, and the ranges behind them; `None` if there is no journal.
+/// Reads the journal of the partial file at `path`, which is `length` bytes long. Returns the
+/// length of the contiguous beginning that is written, and the ranges after it; `None` if there is
+/// no journal.
 pub(super) fn read(path: &Path, length: u64) -> Option<(u64, Vec<ByteRange>)> {
     let text = std::fs::read_to_string(journal_path(path)).ok()?;
     // a crash may have cut off the last line
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journal_lists_the_beginning_and_the_ranges_behind_it() {
+    fn a_journal_lists_the_beginning_and_the_ranges_after_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("sha256-aa");
         assert_eq!(read(&path, 100), None);

@@ -1,6 +1,6 @@
-//! What a store tells its servers to serve. Its pointer `current` names a lock and the one before.
-//! Servers read the pointer before they look up a name, so all of them switch to a new lock at
-//! once.
+//! The lock that a store publishes to its servers. Its pointer `current` names a lock and the one
+//! before. Servers read the pointer before they look up a name, so all of them switch to a new lock
+//! at once.
 
 use super::disk_store::DiskStore;
 use crate::WriteError;

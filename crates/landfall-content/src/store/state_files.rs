@@ -1,4 +1,4 @@
-//! Small files with landfall's own state in the store. Each is replaced as a whole, by one process
+//! Small files with landfall's own state in the store. Each is replaced atomically, by one process
 //! at a time.
 
 use super::disk_store::DiskStore;

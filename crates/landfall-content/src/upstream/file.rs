@@ -21,7 +21,7 @@ pub async fn get_file(
         .fold(request, |request, range| request.header(RANGE, range));
     let response = sessions.transport().send(&request).await?;
     match fault {
-        // only now is the unreadable account the likely cause
+        // after a denial, the unreadable account is the likely cause
         Some(fault) if matches!(response.status.as_u16(), 401 | 403) => {
             let words = format!(
                 "answered {}, and there is no account for it: {fault}",

@@ -1,10 +1,9 @@
 //! Takes a stream apart: finds its encoders, and writes the recipe.
 //!
 //! The beginning of each deflate stream is kept until its encoder is chosen: all known encoders
-//! compress its plain bytes, and those whose output differs are dropped. The others go on until the
-//! end, or until they differ too. If none is left, the tokens are predicted; if that is noticed
-//! late, the file is read again. Of a file with several members, encoders of earlier members are
-//! tried first.
+//! compress its plain bytes, and an encoder is dropped as soon as its output differs. If no encoder
+//! remains, the tokens are predicted; if the last one is dropped late in the stream, the file is
+//! read again. In a file with several members, the encoders of earlier members are tried first.
 
 mod pass;
 mod prefix;

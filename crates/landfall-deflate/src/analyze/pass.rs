@@ -11,13 +11,13 @@ use crate::recipe_format::{FlushList, RebuildMethod, Recipe, RecipeBuilder, Stre
 use std::collections::HashMap;
 use std::io::{self, Read};
 
-/// After this many plain bytes, only the most likely encoders go on.
+/// The number of plain bytes after which only the most likely encoders continue.
 const AMBIGUOUS_BYTES: u64 = 8 << 20;
-/// How many encoders go on then.
+/// The number of encoders that continue after [`AMBIGUOUS_BYTES`].
 const MOST_REPLAYS: usize = 2;
-/// How often the file is read at most.
+/// The maximum number of times that the file is read.
 const MOST_PASSES: u32 = 4;
-/// The size of a recipe up to which it is not compared with the size of the stream read so far.
+/// A recipe of up to this size is not compared with the size of the stream read so far.
 const EXEMPT_BYTES: u64 = 64 << 10;
 
 /// Takes a gzip, zlib or raw deflate stream apart and returns the recipe that rebuilds it from its
@@ -58,7 +58,7 @@ pub(crate) fn predict(stream: &[u8], limits: &AnalysisLimits) -> Result<Recipe, 
     pass.finish()
 }
 
-/// What earlier passes found out about a member.
+/// What earlier passes have determined about a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MemberPlan {
     /// The encoders of earlier members did not write all of it: others are tried, too.
@@ -72,23 +72,24 @@ type MemberPlans = HashMap<u64, MemberPlan>;
 
 /// How the current deflate stream is described.
 enum MemberStage {
-    /// Its beginning is read.
+    /// The beginning of the stream is being collected, to choose encoders by it.
     Prefix(Box<StreamPrefix>),
-    /// These encoders have written it exactly so far.
+    /// The output of these encoders has equalled the stream so far.
     Replay(Vec<EncoderReplay>, ExpectedBytes),
-    /// Its tokens are predicted.
+    /// The tokens of the stream are predicted.
     Predict(PredictionSpec),
-    /// No encoder wrote it, which was noticed too late. The next pass predicts its tokens.
+    /// The last encoder was dropped too late to predict the tokens from the beginning. The next
+    /// pass predicts them.
     Lost,
 }
 
-/// One reading of the file.
+/// One pass over the file.
 struct AnalysisPass<'a, R> {
     input: BitReader<R>,
     framing: FramingReader,
     limits: AnalysisLimits,
     plans: &'a mut MemberPlans,
-    /// Whether the file is not read again, so that no encoder may get lost.
+    /// Whether the file is not read again, so that the last encoder must not be dropped late.
     is_last_pass: bool,
     /// Whether all encoders were tried for the current member.
     were_all_tried: bool,
@@ -265,7 +266,7 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
         header: &[u8],
         plan: Option<MemberPlan>,
     ) -> Result<MemberStage, DeflateError> {
-        // in the last pass, only an encoder that wrote the whole stream cannot get lost
+        // in the last pass, only an encoder whose output equals the whole stream is chosen
         let is_predicted =
             plan == Some(MemberPlan::Predict) || self.is_last_pass && !prefix.is_last;
         self.were_all_tried = true;

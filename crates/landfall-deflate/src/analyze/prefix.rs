@@ -5,10 +5,10 @@ use crate::encoder::{EncoderSpec, StreamHints};
 use crate::framing::gzip_flags;
 use crate::inflate::{DecodedToken, DeflateBlock, InflatedPiece};
 
-/// How many plain bytes are kept until the encoder is chosen.
+/// The number of plain bytes that are kept to choose the encoder.
 pub(super) const PREFIX_BYTES: usize = 512 << 10;
-/// After how many streams in a row that no encoder writes only those encoders are tried that wrote
-/// an earlier stream of the same file.
+/// The number of consecutive streams without a known encoder after which only the encoders of
+/// earlier streams of the file are tried.
 const MOST_MISSES: u32 = 16;
 
 /// The beginning of a deflate stream.

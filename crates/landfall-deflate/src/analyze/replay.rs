@@ -3,10 +3,10 @@
 use crate::bits::BitWriter;
 use crate::encoder::{Encoder, EncoderSpec};
 
-/// The most compressed bytes that an encoder may keep back. One that keeps back more does not write
-/// this stream.
+/// The most compressed bytes that an encoder may keep back. An encoder that holds back more did not
+/// write this stream.
 const LONGEST_DELAY: usize = 8 << 20;
-/// How many plain bytes an encoder gets before its output is compared.
+/// The number of plain bytes that an encoder receives before its output is compared.
 const COMPARED_BYTES: usize = 32 << 10;
 
 /// The compressed bytes of a deflate stream that some encoder has not written yet.

@@ -4,7 +4,7 @@
 /// away as often as it likes; an encoder only appends.
 #[derive(Debug, Default)]
 pub(crate) struct BitWriter {
-    /// The finished bytes that nobody has taken yet.
+    /// The complete bytes that were not taken out yet.
     pub(crate) bytes: Vec<u8>,
     pending: u64,
     pending_bits: u32,

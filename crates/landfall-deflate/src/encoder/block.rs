@@ -7,7 +7,7 @@ use super::symbols::{
 };
 use crate::bits::BitWriter;
 
-/// The longest stored block.
+/// The maximum number of bytes in a stored block.
 pub(crate) const MAX_STORED: usize = 65_535;
 
 /// The most bits of a token: 15 and 5 of a length, 15 and 13 of a distance.
@@ -134,9 +134,9 @@ pub(crate) fn stored_size(length: usize) -> u64 {
 
 /// The header of a block with dynamic codes: the lengths of both codes, run-length coded.
 ///
-/// A run of zeros is cut into pieces of 138, what remains of at least 3 is one more piece. Of
-/// a run of another length, the first is transmitted, then pieces of 6, then what remains if it is
-/// at least 3. What is shorter is transmitted one by one. Runs extend over both codes.
+/// A run of zeros is cut into pieces of 138; a remainder of at least 3 is one more piece. In a run
+/// of another length, the first length is transmitted, then pieces of 6, then the remainder if it
+/// is at least 3. Shorter remainders are transmitted one by one. Runs extend over both codes.
 #[derive(Debug)]
 pub(crate) struct DynamicHeader {
     literals: usize,

@@ -1,4 +1,4 @@
-//! Loads of several bytes, the comparison of two places in a buffer, and large tables.
+//! Loads of several bytes, the comparison of a buffer at two indices, and large tables.
 
 /// The four bytes at `at`, the first of them the least significant.
 #[inline]
@@ -16,8 +16,8 @@ pub(crate) fn load64(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// How many bytes at `a` and `b` are equal, up to `limit`. Both places are followed by at least
-/// `limit` bytes.
+/// How many bytes at `a` and `b` are equal, up to `limit`. At least `limit` bytes follow both
+/// indices.
 #[inline]
 pub(crate) fn match_length(bytes: &[u8], a: usize, b: usize, limit: usize) -> usize {
     let (a, b) = (&bytes[a..a + limit], &bytes[b..b + limit]);

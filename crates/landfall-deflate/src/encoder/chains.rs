@@ -8,7 +8,7 @@ use super::symbols::MAX_DISTANCE;
 pub(crate) const WINDOW: usize = 2 * MAX_DISTANCE;
 /// The number of positions in the links of one.
 pub(crate) const LINKS: usize = 4;
-/// A window, and some bytes behind it, so that no load needs a check.
+/// A window, and some bytes after it, so that loads need no bounds check.
 pub(crate) type ChainWindow = [u8; WINDOW + 512];
 
 const HASH_BITS: u32 = 17;
@@ -51,10 +51,10 @@ pub(crate) struct Chains {
     heads: Box<[u16; 1 << HASH_BITS]>,
     /// The four positions before with the same hash, for each position modulo 32 KiB; the nearest
     /// in the lowest bits. A search waits for one load for each four positions, not for four in
-    /// turn. What follows a position that is out of reach is meaningless.
+    /// turn. Entries after a position that is out of reach are meaningless.
     links: Box<[u64; MAX_DISTANCE]>,
-    /// What the heads were for the next positions up to `planned_end`. Many heads are replaced at
-    /// once, so that their loads overlap.
+    /// The heads of the chains at the next positions, up to `planned_end`. Many heads are replaced
+    /// at once, so that their loads overlap.
     planned: [u16; PLANNED],
     planned_end: usize,
 }
@@ -77,7 +77,7 @@ impl Chains {
         self.link(position, before)
     }
 
-    /// Like [`Self::insert`], where all positions up to `end` are going to be inserted in turn.
+    /// Like [`Self::insert`], if all positions up to `end` will be inserted in order.
     #[inline]
     pub(crate) fn insert_next(&mut self, window: &ChainWindow, position: usize, end: usize) -> u64 {
         if position >= self.planned_end {

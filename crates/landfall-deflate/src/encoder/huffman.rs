@@ -1,12 +1,11 @@
 //! Canonical Huffman codes of limited length (RFC 1951, section 3.2.2).
 //!
-//! [`code_lengths`] builds an optimal code, the one of Go's `compress/flate` and of what descends
-//! from it: symbols are sorted by their counts, then by their values, and subtrees are joined
-//! starting with the smallest; [`TieOrder`] decides between equal ones. The tree gives the number of
-//! codes of each length. The longest codes go to the rarest symbols, among equal ones to those
-//! with the smallest values. If the tree is deeper than the limit, the numbers come from
-//! package-merge (Larmore and Hirschberg 1990) instead, where a package goes before a symbol of the
-//! same weight.
+//! [`code_lengths`] builds an optimal code, that of Go's `compress/flate` and its descendants:
+//! symbols are sorted by their counts, then by their values, and subtrees are joined starting with
+//! the smallest; [`TieOrder`] decides between equal ones. The tree gives the number of codes of
+//! each length. The longest codes go to the rarest symbols, among equal ones to those with the
+//! smallest values. If the tree is deeper than the limit, the numbers come from package-merge
+//! (Larmore and Hirschberg 1990) instead, where a package goes before a symbol of the same weight.
 
 /// The longest code for literals, lengths and distances.
 pub(crate) const MAX_BITS: usize = 15;
@@ -17,7 +16,7 @@ pub(crate) const MAX_HEADER_BITS: usize = 7;
 /// size of the coded symbols does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TieOrder {
-    /// The one that has been joined already: the tree becomes deeper.
+    /// The subtree that was joined before: the tree becomes deeper.
     SubtreeFirst,
     /// A single symbol: the tree stays flat.
     SymbolFirst,
@@ -144,7 +143,7 @@ fn tree_length_counts(
     limit: usize,
     ties: TieOrder,
 ) -> Option<[usize; MAX_BITS + 1]> {
-    // what a joint must weigh more than a symbol to come after it
+    // the minimum by which a joint must outweigh a symbol to come after it
     let more = u32::from(ties == TieOrder::SubtreeFirst);
     let joints = sorted.len() - 1;
     let mut weights = [0_u32; MAX_SYMBOLS];

@@ -1,5 +1,5 @@
 //! The encoders that are replayed exactly. Each family has a folder; [`EncoderSpec`] names an
-//! encoder with all of its parameters, and is what a recipe records.
+//! encoder with all of its parameters, and is recorded in recipes.
 //!
 //! An encoder is written from the behaviour of the program whose streams it reproduces: the module
 //! documentation of each family states the rules. Tests compare with the real programs' output.

@@ -1,4 +1,4 @@
-//! Properties of all encoders, whatever the bytes.
+//! Properties that every encoder has for any input.
 
 use super::{EncoderSpec, StreamHints};
 use crate::bits::BitWriter;

@@ -1,4 +1,4 @@
-//! What an encoder is.
+//! The trait of all encoders.
 
 use crate::bits::BitWriter;
 
@@ -22,7 +22,7 @@ pub(crate) trait Encoder {
     }
 }
 
-/// What is known of a stream before an encoder is chosen: candidates that it rules out need not be
+/// What the framing of a stream says about its encoder, so that impossible candidates need not be
 /// tried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct StreamHints {

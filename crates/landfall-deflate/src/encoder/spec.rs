@@ -32,14 +32,14 @@ macro_rules! families {
                 specs
             }
 
-            /// Begins a stream.
+            /// Returns an encoder at the beginning of a stream.
             pub(crate) fn start(self) -> Box<dyn Encoder> {
                 match self {
                     $($(#[$attribute])* Self::$family(parameters) => parameters.start()),*
                 }
             }
 
-            /// What a recipe records: the number of the family, then at most 31 bytes.
+            /// The encoding in recipes: the number of the family, then at most 31 bytes.
             pub(crate) fn to_bytes(self) -> Vec<u8> {
                 let mut bytes = Vec::new();
                 match self {

@@ -1,4 +1,4 @@
-//! Tokens of a deflate stream and the symbols that stand for them (RFC 1951, section 3.2.5).
+//! Tokens of a deflate stream, and the symbols that encode them (RFC 1951, section 3.2.5).
 
 use crate::symbols::FIRST_LENGTH_SYMBOL;
 pub(crate) use crate::symbols::{
@@ -16,7 +16,6 @@ const MATCH: u32 = 1 << 31;
 pub(crate) struct Token(u32);
 
 impl Token {
-    /// A literal byte.
     #[inline]
     pub(crate) fn literal(byte: u8) -> Self {
         Self(u32::from(byte))
@@ -57,7 +56,7 @@ pub(crate) const fn length_extra_bits(code: usize) -> u32 {
     }
 }
 
-/// The smallest length − 3 that length code `code` stands for.
+/// The smallest length − 3 that length code `code` encodes.
 pub(crate) const fn length_base(code: usize) -> usize {
     match code {
         0..8 => code,
@@ -113,7 +112,7 @@ pub(crate) struct SymbolCounts {
 }
 
 impl SymbolCounts {
-    /// No symbol at all.
+    /// Counts of zero for every symbol.
     pub(crate) const ZERO: Self = Self {
         literals: [0; LITERAL_SYMBOLS + 2],
         distances: [0; DISTANCE_SYMBOLS + 2],

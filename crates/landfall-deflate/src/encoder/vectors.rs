@@ -9,14 +9,13 @@ use std::fmt::Write as _;
 
 /// Inputs whose names end in `flushed` are flushed each time this number of bytes was written, and at their end.
 const FLUSH_EVERY: usize = 10_007;
-/// The input `most` of a table stands for all inputs of fewer bytes, one after the other.
+/// In a table, the input `most` means all shorter inputs, one after the other.
 const SMALL: usize = 600_000;
 
 /// A plain input by its name.
 pub(crate) struct Input {
     /// The name in the tables.
     pub(crate) name: &'static str,
-    /// The plain bytes.
     pub(crate) plain: Vec<u8>,
 }
 

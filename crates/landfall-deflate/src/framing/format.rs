@@ -5,15 +5,15 @@
 pub enum StreamFormat {
     /// A deflate stream without framing.
     Raw,
-    /// A zlib stream.
+    /// A zlib stream (RFC 1950).
     Zlib,
     /// One or more gzip members.
     Gzip,
 }
 
 impl StreamFormat {
-    /// The framing that a stream beginning with these bytes has. A raw stream has no signature: it
-    /// is what is neither gzip nor zlib.
+    /// The framing that a stream beginning with these bytes has. A raw stream has no signature: a
+    /// stream that is neither gzip nor zlib is read as raw deflate.
     pub(crate) fn detect(beginning: &[u8]) -> Self {
         match *beginning {
             [0x1f, 0x8b, 8, ..] => Self::Gzip,

@@ -1,4 +1,4 @@
-//! Reads what is around the deflate streams of a file.
+//! Reads the headers and trailers around the deflate streams of a file.
 
 use super::format::StreamFormat;
 use crate::bits::BitReader;
@@ -22,7 +22,7 @@ const RESERVED: u8 = 0xe0;
 pub(crate) struct TrailingBytes {
     /// The number of zero bytes directly after the last member.
     pub(crate) zeros: u64,
-    /// The bytes after them.
+    /// The bytes after the zeros.
     pub(crate) bytes: Vec<u8>,
 }
 

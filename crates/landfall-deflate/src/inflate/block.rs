@@ -16,7 +16,6 @@ impl DecodedToken {
     const MATCH: u32 = 1 << 31;
     const LONG_FORM: u32 = 1 << 30;
 
-    /// A literal byte.
     pub(crate) fn literal(byte: u8) -> Self {
         Self(u32::from(byte))
     }
@@ -58,7 +57,7 @@ impl DecodedToken {
     }
 }
 
-/// The header of a dynamic block. What follows from other fields is not in it.
+/// The header of a dynamic block. Values that follow from other fields are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DynamicBlockHeader {
     /// The code lengths of literals, lengths and the end of the block: 257 to 286.
@@ -89,7 +88,6 @@ pub(crate) enum BlockKind {
 pub(crate) struct DeflateBlock {
     /// Whether it is the last of the stream.
     pub(crate) is_final: bool,
-    /// Its kind and header.
     pub(crate) kind: BlockKind,
     /// The number of plain bytes before it, in its stream.
     pub(crate) plain_offset: u64,

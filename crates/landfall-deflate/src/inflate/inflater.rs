@@ -10,15 +10,16 @@ use crate::symbols::{
 };
 use std::io::Read;
 
-/// About how many plain bytes one call of [`Inflater::step`] decodes.
+/// The approximate number of plain bytes that one call of [`Inflater::step`] decodes.
 pub(crate) const STEP_BYTES: usize = 64 << 10;
-/// How many blocks one step begins at most. It bounds a step over blocks without plain bytes.
+/// The maximum number of blocks that one step begins. It bounds a step over blocks without plain
+/// bytes.
 const STEP_BLOCKS: usize = 1024;
 /// The bits that the tables of literals and of distances decode in one step.
 const LITERAL_BITS: u32 = 10;
 const DISTANCE_BITS: u32 = 9;
 
-/// Where the decoder is between two steps.
+/// The state of the decoder between two steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InflatePosition {
     /// Before the header of a block.
@@ -55,12 +56,11 @@ pub(crate) struct Inflater {
     padding: u8,
 }
 
-/// What one step decoded.
+/// The output of one step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InflatedPiece<'a> {
     /// The number of plain bytes before the piece, in its stream.
     pub(crate) plain_offset: u64,
-    /// The plain bytes.
     pub(crate) plain: &'a [u8],
     /// The blocks that begin in it.
     pub(crate) blocks: &'a [DeflateBlock],
@@ -89,7 +89,7 @@ impl Inflater {
         }
     }
 
-    /// Begins another stream.
+    /// Resets the decoder to the beginning of another stream.
     pub(crate) fn restart(&mut self) {
         self.buffer.clear();
         self.from = 0;
@@ -105,7 +105,7 @@ impl Inflater {
         self.records_tokens = records;
     }
 
-    /// What the last step decoded.
+    /// The output of the last step.
     pub(crate) fn piece(&self) -> InflatedPiece<'_> {
         InflatedPiece {
             plain_offset: self.plain_before,

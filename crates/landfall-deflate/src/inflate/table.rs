@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_prefix_code_is_rejected() {
+    fn lengths_that_are_not_a_prefix_code_are_rejected() {
         let mut table = DecodeTable::default();
         for lengths in [&[1_u8, 1, 1][..], &[2, 2], &[1, 2], &[2]] {
             assert_eq!(table.build(lengths, 9), Err(InvalidCode), "{lengths:?}");

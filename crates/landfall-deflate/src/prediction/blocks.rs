@@ -35,16 +35,16 @@ impl BlockStart {
     }
 }
 
-/// Where a part of a block ends.
+/// How a part of a block ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PartEnd {
-    /// After so many tokens, where the block ends too.
+    /// After this number of tokens, at the end of the block.
     Tokens(usize),
     /// At a limit; another part of the block follows.
     Limit,
 }
 
-/// What is learned about blocks.
+/// The adaptive model of block lengths.
 #[derive(Debug, Clone)]
 pub(super) struct BlockModel {
     kind_before: usize,

@@ -22,14 +22,14 @@ const STEPS: [u32; MEMORY as usize + 1] = {
 /// How probable it is that a bit is set, learned from the bits before it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Probability {
-    /// In units of 2^-22.
+    /// The probability of a set bit, in units of 2^-22.
     set: u32,
     /// How many bits it was learned from, at most `MEMORY`.
     count: u32,
 }
 
 impl Probability {
-    /// Nothing is known.
+    /// The initial state: both values are equally likely.
     pub(super) const EVEN: Self = Self {
         set: 1 << 21,
         count: 0,
@@ -94,7 +94,7 @@ impl CodeInterval {
     }
 }
 
-/// Writes coded bits.
+/// The encoder of an arithmetic code for bits.
 #[derive(Debug, Clone)]
 pub(super) struct BitEncoder {
     interval: CodeInterval,
@@ -178,7 +178,7 @@ impl DecoderState {
     }
 }
 
-/// Reads coded bits.
+/// The decoder of the bits that a [`BitEncoder`] has written.
 #[derive(Debug)]
 pub(super) struct BitDecoder<'a> {
     state: &'a mut DecoderState,
@@ -230,7 +230,7 @@ pub(super) fn code_tree<C: BitCoder>(
     node - (1 << bits)
 }
 
-/// Codes numbers below 2^24 - 1: how many bits the number plus one has, then these bits.
+/// Codes numbers below 2^24 - 1: the number of bits of the number plus one, then these bits.
 #[derive(Debug, Clone)]
 pub(super) struct NumberModel {
     lengths: [Probability; 32],

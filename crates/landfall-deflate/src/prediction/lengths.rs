@@ -44,7 +44,7 @@ fn predicted_lengths(counts: &[u32], limit: usize) -> Vec<u8> {
     lengths
 }
 
-/// What is learned about headers.
+/// The adaptive model of block headers.
 #[derive(Debug, Clone)]
 pub(super) struct HeaderModel {
     has_usual_counts: [Probability; 2],
@@ -147,7 +147,7 @@ impl HeaderModel {
         lengths
     }
 
-    /// Codes how the lengths are cut into runs.
+    /// Codes the way in which the lengths are cut into runs.
     fn code_runs<C: BitCoder>(
         &mut self,
         coder: &mut C,

@@ -4,14 +4,14 @@
 use super::spec::PredictionSpec;
 use crate::symbols::{LONGEST_MATCH, SHORTEST_MATCH, WINDOW};
 
-/// How many plain bytes after a position decide how its token is predicted.
+/// The number of plain bytes after a position that affect the prediction of its token.
 pub(super) const LOOKAHEAD: usize = LONGEST_MATCH + 4;
 /// How many positions a search for a match of a given length compares.
 const LONGEST_WALK: usize = 1024;
-/// After how many bytes the window is moved to the front.
+/// The number of bytes after which the window is moved to the front.
 const KEPT_BYTES: usize = 256 << 10;
 
-/// The number of chains.
+/// The number of chains, one for each value of the hash.
 const HASHES: usize = 1 << 15;
 
 /// A match that the window offers. Its length is 0 if there is none.
@@ -30,7 +30,7 @@ pub(super) struct MatchSearch {
     at: usize,
     /// The index of the first position that is not in a chain yet.
     next_inserted: usize,
-    /// What is added to an index in `data` to get its number. Numbers wrap around.
+    /// The number of the byte at index 0 of `data`. Numbers wrap around.
     number_offset: u32,
     /// The number of the latest position with each hash.
     heads: Box<[u32; HASHES]>,
@@ -39,7 +39,6 @@ pub(super) struct MatchSearch {
 }
 
 impl MatchSearch {
-    /// An empty window.
     pub(super) fn new(spec: PredictionSpec) -> Self {
         Self {
             spec,
@@ -53,7 +52,7 @@ impl MatchSearch {
         }
     }
 
-    /// Empties the window.
+    /// Empties the window, for the beginning of a stream.
     pub(super) fn restart(&mut self, spec: PredictionSpec) {
         self.spec = spec;
         self.data.clear();
@@ -147,8 +146,8 @@ impl MatchSearch {
         self.search_at(self.at, 0)
     }
 
-    /// Searches a match one byte after the current position, where there is one of `length` bytes.
-    /// Returns only matches that are at least as long.
+    /// Searches for a match one byte after the current position, which has a match of `length`
+    /// bytes. Returns only matches that are at least as long.
     pub(super) fn search_next(&mut self, length: usize) -> WindowMatch {
         if length >= usize::from(self.spec.lazy_length) || self.ahead().len() <= length {
             return WindowMatch::default();
@@ -205,7 +204,7 @@ impl MatchSearch {
     }
 }
 
-/// Iterates over a chain.
+/// Iterates over the earlier positions on a chain, the nearest first.
 struct MatchChain<'a> {
     previous: &'a [u32; WINDOW],
     number: u32,

@@ -25,12 +25,12 @@ const CLASS_OF_LENGTH: [u8; LONGEST_MATCH + 1] = {
 
 /// How the match one byte later compares: none or shorter, equal, longer by 1, by more.
 const COMPARISONS: usize = 4;
-/// What the token before was.
+/// The kind of the previous token.
 const BEFORE_CLASSES: usize = 3;
 /// Distances up to 256, 4096, 16,384, and longer ones.
 const DISTANCE_CLASSES: usize = 4;
 
-/// The token before, as far as it matters.
+/// The previous token, reduced to the properties that the model uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PreviousToken {
     Match,
@@ -39,7 +39,7 @@ enum PreviousToken {
     Literal,
 }
 
-/// What is learned about tokens.
+/// The adaptive model of tokens.
 #[derive(Debug, Clone)]
 pub(super) struct TokenModel {
     before: PreviousToken,
@@ -74,8 +74,8 @@ impl TokenModel {
         }
     }
 
-    /// Forgets what does not apply to the next token any more: it is in another stream, or follows
-    /// a stored block.
+    /// Resets the state that does not apply to the next token, because it is in another stream or
+    /// follows a stored block.
     pub(super) fn interrupt(&mut self) {
         self.before = PreviousToken::Literal;
         self.found = None;
@@ -134,8 +134,8 @@ impl TokenModel {
         })
     }
 
-    /// Codes the distance of a match: the nearest with this length, or how many nearer ones there
-    /// are, or as a number.
+    /// Codes the distance of a match: the nearest with this length, or the number of nearer ones,
+    /// or the distance itself.
     fn code_distance<C: BitCoder>(
         &mut self,
         coder: &mut C,

@@ -49,7 +49,6 @@ impl OutputCodes {
         }
     }
 
-    /// Writes tokens.
     pub(super) fn write_tokens(&self, tokens: &[DecodedToken], out: &mut BitWriter) {
         for token in tokens {
             let Some((length, distance)) = token.as_match() else {
@@ -98,8 +97,8 @@ pub(super) fn write_dynamic(header: &DynamicBlockHeader, out: &mut BitWriter) {
     }
 }
 
-/// Writes the beginning of a stored block, up to its content. The padding bits are written as far as
-/// there is room.
+/// Writes the beginning of a stored block, up to its content. Only as many padding bits are written
+/// as fit into the last byte.
 pub(super) fn write_stored(is_final: bool, length: u16, padding: u8, out: &mut BitWriter) {
     out.write(u32::from(is_final), 3);
     write_padding(padding, out);

@@ -11,10 +11,10 @@ use crate::bits::BitWriter;
 use crate::error::DeflateError;
 use crate::inflate::DecodedToken;
 
-/// Where the reader is in its stream.
+/// The state of the reader within its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReaderStage {
-    /// Between two blocks.
+    /// Before the header of a block.
     Header,
     /// In a stored block with `left` more bytes.
     Stored { left: usize },
@@ -76,8 +76,8 @@ impl TokenReader {
         self.left = plain_size;
     }
 
-    /// Takes the next plain bytes and writes what follows from them to `out`, which is emptied into
-    /// `sink`. `deviations` are the same in each call.
+    /// Reads the next plain bytes and writes the compressed bytes that follow from them to `out`,
+    /// which is emptied into `sink`. `deviations` are the same in each call.
     pub(crate) fn write(
         &mut self,
         plain: &[u8],
@@ -97,7 +97,7 @@ impl TokenReader {
         Ok(())
     }
 
-    /// Ends the stream with these padding bits, after all plain bytes were taken.
+    /// Ends the stream with these padding bits, after all plain bytes were read.
     pub(crate) fn finish(&mut self, padding: u8, out: &mut BitWriter) -> Result<(), DeflateError> {
         if self.stage != ReaderStage::End {
             return Err(DeflateError::Recipe("its deviations end early"));
@@ -106,7 +106,7 @@ impl TokenReader {
         Ok(())
     }
 
-    /// Takes one step. Returns whether another is possible without more plain bytes.
+    /// Takes one step. Returns whether another step is possible without more plain bytes.
     fn advance(
         &mut self,
         matcher: &mut MatchSearch,

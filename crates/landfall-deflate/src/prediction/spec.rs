@@ -3,8 +3,8 @@
 use crate::inflate::DecodedToken;
 use crate::symbols::WINDOW;
 
-/// How an encoder seems to search matches. What is not here, such as whether it is lazy, the model
-/// learns from the tokens.
+/// How an encoder seems to search matches. The model learns other properties, such as lazy
+/// matching, from the tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PredictionSpec {
     /// The number of bytes that the positions of a chain share, 3 or 4: the shortest match.
@@ -28,7 +28,7 @@ pub(crate) struct PredictionSpec {
 const USUAL_DISTANCE: usize = WINDOW - 262;
 
 impl PredictionSpec {
-    /// An encoder that takes the first match that it finds.
+    /// An encoder that uses the first match that it finds.
     const fn greedy(chain_log: u8, nice_length: u16, longest_inserted: u8) -> Self {
         Self {
             hashed_bytes: 3,
@@ -95,7 +95,7 @@ impl PredictionSpec {
         }
     }
 
-    /// What a recipe records.
+    /// The encoding of the parameters in recipes.
     pub(crate) fn to_bytes(self) -> [u8; 10] {
         let mut bytes = [0; 10];
         bytes[0] = self.hashed_bytes;

@@ -12,17 +12,18 @@ use std::collections::VecDeque;
 
 /// The smallest stream for which parameters are chosen again.
 const CHOSEN_BYTES: usize = 32 << 10;
-/// About how many plain bytes are coded with each set of parameters to compare them.
+/// The approximate number of plain bytes that are coded with each set of parameters to compare
+/// them.
 const COMPARED_BYTES: u64 = 96 << 10;
 
-/// Where the writer is in its stream.
+/// The state of the writer within its stream.
 #[derive(Debug)]
 enum WriterStage {
-    /// Between two blocks.
+    /// Before the header of a block.
     Header,
     /// In a stored block with `left` more bytes.
     Stored { left: usize },
-    /// Before a part of a block, of which so many tokens and plain bytes were seen.
+    /// Before a part of a block, of which this many tokens and plain bytes were received.
     PartStart { tokens: usize, plain: usize },
     /// In a part of `count` tokens, of which `coded` are coded. `is_end` if the block ends with it.
     Part {
@@ -121,7 +122,7 @@ impl TokenWriter {
         Ok(())
     }
 
-    /// Takes one step. Returns whether another is possible without more plain bytes.
+    /// Takes one step. Returns whether another step is possible without more plain bytes.
     fn advance(&mut self) -> Result<bool, DeflateError> {
         match self.stage {
             WriterStage::Header => Ok(self.begin_block()),
@@ -211,8 +212,8 @@ impl TokenWriter {
         true
     }
 
-    /// Codes tokens of the current part for which there are enough plain bytes, and returns how many
-    /// are coded.
+    /// Codes tokens of the current part for which there are enough plain bytes, and returns their
+    /// number.
     fn code_tokens(&mut self, coded: usize, count: usize) -> Result<usize, DeflateError> {
         let Some(matcher) = &mut self.matcher else {
             return Ok(coded);
@@ -272,7 +273,7 @@ fn choose(prefix: &InflatedPiece<'_>) -> Result<PredictionSpec, DeflateError> {
     Ok(best.map_or(PredictionSpec::CANDIDATES[0], |(_, spec)| spec))
 }
 
-/// The first blocks of a piece, about as many as are compared.
+/// The first blocks of a piece, on which parameters are compared.
 fn cut<'a>(piece: &InflatedPiece<'a>) -> InflatedPiece<'a> {
     let is_after = |block: &DeflateBlock| block.plain_offset >= COMPARED_BYTES;
     let Some(count) = piece.blocks.iter().position(is_after) else {

@@ -7,7 +7,7 @@ use crate::framing::{PlainChecksum, StreamFormat};
 use crate::prediction::TokenReader;
 use crate::recipe_format::{FlushRun, RebuildMethod, StreamMember};
 
-/// Takes the compressed bytes.
+/// The receiver of the compressed bytes.
 pub(super) type Sink<'a> = dyn FnMut(&[u8]) -> Result<(), DeflateError> + 'a;
 
 /// The writer of one member.
@@ -55,7 +55,7 @@ impl MemberWriter {
         }
     }
 
-    /// Whether all plain bytes were taken and the deflate stream has ended.
+    /// Whether all plain bytes were read and the deflate stream has ended.
     pub(super) fn is_complete(&self) -> bool {
         self.is_complete
     }
@@ -66,13 +66,14 @@ impl MemberWriter {
         &trailer[..self.format.trailer_bytes()]
     }
 
-    /// How many plain bytes one call of `write` may get: up to the next flush, or all.
+    /// The maximum number of plain bytes for one call of `write`: those up to the next flush, or
+    /// all.
     pub(super) fn next_part(&self) -> u64 {
         let flush = self.flushes.last();
         flush.map_or(self.left, |run| run.distance - self.since_flush)
     }
 
-    /// Takes plain bytes, at most `next_part`, and writes compressed bytes to `sink`.
+    /// Reads plain bytes, at most `next_part`, and writes compressed bytes to `sink`.
     pub(super) fn write(
         &mut self,
         plain: &[u8],

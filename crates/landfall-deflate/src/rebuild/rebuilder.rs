@@ -23,7 +23,7 @@ pub struct Rebuilder<W> {
     output: BoundedSink<W>,
 }
 
-/// The sink and what was written to it.
+/// The sink, and the number of bytes written to it.
 struct BoundedSink<W> {
     sink: W,
     written: u64,
@@ -57,7 +57,7 @@ impl<W: Write> Rebuilder<W> {
         }
     }
 
-    /// Takes the next plain bytes.
+    /// Processes the next plain bytes.
     ///
     /// # Errors
     /// If the sink fails, and [`DeflateError::Plain`] or [`DeflateError::Recipe`] if plain bytes and

@@ -36,7 +36,6 @@ impl RecipeBuilder {
         self.members.len() as u64
     }
 
-    /// Adds the next member.
     pub(crate) fn add(&mut self, member: StreamMember) {
         self.plain_size += member.plain_size;
         match &mut self.last {

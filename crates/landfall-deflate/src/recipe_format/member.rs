@@ -6,7 +6,7 @@ use crate::error::DeflateError;
 use crate::framing::{LONGEST_HEADER, StreamFormat};
 use crate::prediction::PredictionSpec;
 
-/// What follows the flags of a member.
+/// The fields after the flags of a member.
 const HEADER: u8 = 0x01;
 const METHOD: u8 = 0x02;
 const FLUSHES: u8 = 0x04;
@@ -19,10 +19,10 @@ const RESERVED: u8 = 0xc0;
 const LONGEST_METHOD: usize = 32;
 /// The first byte of a method that predicts tokens. Others are families of encoders.
 const PREDICTION: u8 = 0;
-/// The smallest size of what a flush writes, in bytes.
+/// The minimum number of bytes that a flush writes.
 const FLUSH_BYTES: u64 = 4;
 
-/// How a deflate stream is rebuilt from its plain bytes.
+/// The method by which a deflate stream is rebuilt from its plain bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum RebuildMethod {
     /// An encoder that writes the stream as it is.
@@ -56,13 +56,12 @@ impl std::fmt::Display for RebuildMethod {
     }
 }
 
-/// Flushes at equal distances.
+/// A run of flushes at equal distances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FlushRun {
     /// The number of plain bytes before each flush, since the one before it or since the beginning
     /// of the member.
     pub(crate) distance: u64,
-    /// The number of flushes.
     pub(crate) count: u64,
 }
 

@@ -14,8 +14,8 @@ const LARGEST_EXPANSION: u64 = 1032;
 /// Everything about a compressed stream that does not follow from its plain bytes.
 ///
 /// A recipe is its encoded form, which [`Recipe::as_bytes`] returns, and was checked completely:
-/// sums are right, and nothing points outside. Whether it rebuilds a given stream shows only when
-/// it does; compare the digest of what [`Rebuilder`](crate::Rebuilder) writes.
+/// its sums are correct, and all its offsets are within its bounds. This does not prove that it
+/// rebuilds a given stream: compare the digest of the output of [`Rebuilder`](crate::Rebuilder).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipe {
     bytes: Vec<u8>,
@@ -28,14 +28,14 @@ pub struct Recipe {
     deviations: Range<usize>,
 }
 
-/// How much of a stream one encoder wrote.
+/// The share of a stream that one encoder wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncoderShare {
     /// The name of the encoder with its parameters, or `unknown encoder`.
     pub name: String,
     /// Whether the encoder is replayed. Otherwise the recipe describes its tokens.
     pub is_replayed: bool,
-    /// The number of members.
+    /// The number of members that it wrote.
     pub members: u64,
     /// The number of plain bytes.
     pub plain_bytes: u64,
@@ -45,8 +45,8 @@ impl Recipe {
     /// Reads the encoded form of a recipe.
     ///
     /// # Errors
-    /// [`DeflateError::Recipe`] if the bytes are not a recipe of a known version, name an encoder
-    /// that is not known, or contradict themselves.
+    /// [`DeflateError::Recipe`] if the bytes are not a recipe of a known version, name an unknown
+    /// encoder, or are inconsistent.
     pub fn parse(bytes: Vec<u8>) -> Result<Self, DeflateError> {
         let mut cursor = RecipeCursor {
             at: 0,
@@ -107,7 +107,7 @@ impl Recipe {
         }
         if totals.plain != self.plain_size {
             return Err(DeflateError::Recipe(
-                "the sizes of its members are not its size",
+                "the sizes of its members do not add up to its size",
             ));
         }
         if totals.members == 0 || self.format != StreamFormat::Gzip && totals.members > 1 {

@@ -24,7 +24,7 @@ pub(crate) fn put_bytes(bytes: &[u8], to: &mut Vec<u8>) {
 /// A position in the bytes of a recipe.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RecipeCursor {
-    /// The next byte.
+    /// The offset of the next byte.
     pub(crate) at: usize,
     /// The byte after the last.
     pub(crate) end: usize,
@@ -36,7 +36,6 @@ impl RecipeCursor {
         self.at == self.end
     }
 
-    /// Reads `count` bytes.
     pub(crate) fn take<'a>(
         &mut self,
         bytes: &'a [u8],
@@ -47,7 +46,6 @@ impl RecipeCursor {
         Ok(taken)
     }
 
-    /// Reads one byte.
     pub(crate) fn byte(&mut self, bytes: &[u8]) -> Result<u8, DeflateError> {
         Ok(self.take(bytes, 1)?[0])
     }
@@ -69,7 +67,8 @@ impl RecipeCursor {
         Err(DeflateError::Recipe("a number is invalid"))
     }
 
-    /// Reads the length of a byte string of at most `limit` bytes, all of which are there.
+    /// Reads the length of a byte string of at most `limit` bytes, and checks that all of them
+    /// follow.
     pub(crate) fn length(&mut self, bytes: &[u8], limit: usize) -> Result<usize, DeflateError> {
         let length = self.number(bytes)?;
         if length > (self.end - self.at) as u64 {

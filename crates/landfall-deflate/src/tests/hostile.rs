@@ -1,4 +1,4 @@
-//! Recipes and streams that somebody else made never cause a panic or endless work.
+//! Hostile recipes and streams never cause a panic or unbounded work.
 
 use super::*;
 use proptest::prelude::*;
@@ -71,7 +71,7 @@ fn output_never_exceeds_the_declared_size() {
     assert!(output.len() <= limit);
 }
 
-/// Rebuilds whatever the bytes are a recipe of.
+/// Parses the bytes as a recipe, and rebuilds its stream.
 fn rebuild_any(recipe: Vec<u8>, plain: &[u8]) {
     let Ok(recipe) = Recipe::parse(recipe) else {
         return;

@@ -54,7 +54,7 @@ fn a_known_encoder_costs_a_few_bytes() {
 }
 
 #[test]
-fn an_encoder_that_gets_lost_late_is_predicted() {
+fn tokens_are_predicted_if_the_encoder_differs_late() {
     let plain = noise(1_500_000, 4);
     let first = runs(&plain[..1_000_000], 50, &[1_000_000]);
     // without the empty final block, the other half follows in blocks of another size

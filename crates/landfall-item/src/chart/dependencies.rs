@@ -52,7 +52,7 @@ async fn newest(
         version,
         repository,
     } = dependency;
-    // a missing version stands for any version
+    // a missing version means any version
     let range: ChartVersionRange = if version.is_empty() {
         "*"
     } else {

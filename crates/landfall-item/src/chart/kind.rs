@@ -61,7 +61,7 @@ impl AuditedItem for LockedChart {
 }
 
 impl ServedItem for LockedChart {
-    /// The repository with the source host in front; a port is written as `host_5001`.
+    /// The repository with the source host before it; a port is written as `host_5001`.
     fn own_repository(&self) -> String {
         let ImageRef {
             registry,

@@ -74,7 +74,7 @@ pub struct OpenReference {
     pub reference: String,
     /// Where in the chart it was found.
     pub at: String,
-    /// Why it is unclear.
+    /// The reason why it may not be an image.
     pub why: String,
 }
 

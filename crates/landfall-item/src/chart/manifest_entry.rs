@@ -21,7 +21,7 @@ use std::fmt;
 #[derive(Debug, Clone, JsonSchema)]
 #[schemars(untagged)]
 pub enum ChartEntry {
-    /// A reference alone: `oci://registry/path/name:version`.
+    /// Only a reference: `oci://registry/path/name:version`.
     Short(String),
     /// A mapping with more fields.
     Full(Box<FullChart>),
@@ -148,7 +148,7 @@ pub(super) fn read(
             &short
         }
     };
-    // a short entry is a scalar, whose keys have its own position
+    // a short entry is a scalar: a look-up of any key returns the position of the scalar itself
     let at = match (&full.r#ref, &full.repo) {
         (Some(_), None) => reader.here(node.get("ref")),
         (None, Some(_)) => reader.here(node.get("repo")),

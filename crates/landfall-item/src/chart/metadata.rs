@@ -62,7 +62,7 @@ pub(super) fn plain(value: &Value) -> Option<String> {
     }
 }
 
-/// Parses the Chart.yaml.
+/// Parses the Chart.yaml of an unpacked chart.
 pub(super) fn chart_yaml(files: &UnpackedFiles) -> Result<ChartYaml, String> {
     let content = files
         .get("Chart.yaml")

@@ -14,7 +14,7 @@ use landfall_model::document::ArchiveBudget;
 use landfall_model::{Algorithm, Descriptor, Digest, ImageRef, Manifest, media_type};
 use std::sync::Arc;
 
-/// A downloaded chart.
+/// A chart that was downloaded to find its dependencies and images.
 struct FetchedChart {
     chart: LockedChart,
     archive: Vec<u8>,
@@ -263,7 +263,7 @@ pub(super) async fn head(
         None => old.name.reference.clone(),
         Some(url) => {
             let archive = repository::archive(resolver, url, &old.name).await?;
-            // the lock has the URL, so a moved archive must be locked anew
+            // the lock has the URL, so a moved archive must be locked again
             if old.url.as_deref() != Some(archive.url.as_str()) {
                 return Ok(None);
             }

@@ -135,7 +135,7 @@ impl ItemKind for LockedFile {
 /// The URLs of a sidecar. If its URL is that of the file plus an ending, as in `<url>.sha256`, it
 /// is also served next to the file's other URLs, where clients expect it.
 fn sidecar_urls<'a>(url: &'a str, file: &'a LockedFile) -> impl Iterator<Item = Cow<'a, str>> {
-    // behind a query, an ending would be part of the query rather than of the file name
+    // after a query, an ending would be part of the query rather than of the file name
     let ending = url.strip_prefix(&*file.name).filter(|ending| {
         !ending.is_empty() && !ending.contains(['/', '?']) && !file.name.contains('?')
     });

@@ -88,7 +88,7 @@ impl AuditedItem for LockedImage {
 }
 
 impl ServedItem for LockedImage {
-    /// The repository with the source host in front; a port is written as `host_5001`.
+    /// The repository with the source host before it; a port is written as `host_5001`.
     fn own_repository(&self) -> String {
         format!(
             "{}/{}",

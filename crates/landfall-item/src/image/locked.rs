@@ -156,7 +156,7 @@ impl LockedImage {
     }
 
     /// The tag at a destination: the image's own, or `digest-<first 12 hex>` for an image that is
-    /// locked by digest alone. Clean-up jobs of registries delete untagged manifests.
+    /// locked without a tag. Clean-up jobs of registries delete untagged manifests.
     pub fn destination_tag(&self) -> String {
         match &self.name.tag {
             Some(tag) => tag.clone(),

@@ -31,7 +31,7 @@ pub enum ReadError {
     Manifest {
         /// The digest of the manifest.
         digest: Digest,
-        /// Why it is invalid.
+        /// The reason why it is invalid.
         source: ManifestError,
     },
 }
@@ -74,7 +74,7 @@ pub(super) fn is_manifest(child: &ChildManifest) -> bool {
 pub(super) struct ManifestBudget(Mutex<u64>);
 
 impl ManifestBudget {
-    /// The whole of [`Limits::image_manifest_bytes`].
+    /// Returns the full budget, [`Limits::image_manifest_bytes`].
     pub(super) fn new(limits: &Limits) -> ManifestBudget {
         ManifestBudget(Mutex::new(limits.image_manifest_bytes))
     }

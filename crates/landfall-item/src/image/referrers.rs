@@ -125,8 +125,8 @@ async fn search(
     let limits = resolver.limits();
     let mut seen: BTreeSet<Digest> = own.iter().cloned().collect();
     let mut nodes: BTreeMap<Digest, ReferrerNode> = BTreeMap::new();
-    // The top goes first and alone: it finds out whether the registry has the referrers API, so
-    // that not every request has to.
+    // The top is looked up before the others: its response shows whether the registry has the
+    // referrers API, so that not every request has to find out.
     let mut level: Vec<Digest> = own.into_iter().rev().collect();
     for _ in 0..limits.index_depth {
         let Some((first, others)) = level.split_first() else {

@@ -6,7 +6,7 @@ use landfall_model::{Digest, ImageRef, Platform};
 /// A request for one image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageRequest {
-    /// The reference: with a tag and no digest, or with a digest alone if no tag was written.
+    /// The reference: with a tag and no digest, or with only a digest if no tag was written.
     pub name: ImageRef,
     /// The digest that the tag must have. `None` for an image that is named by digest.
     pub pin: Option<Digest>,

@@ -382,15 +382,15 @@ mod tests {
             let one = image.select_one(&memory, Some(&p(platform))).unwrap();
             assert_eq!((one.manifest, one.layers.len()), (wanted, 2));
         }
-        let told = |platform: Option<&str>| {
+        let message = |platform: Option<&str>| {
             image
                 .select_one(&memory, platform.map(p).as_ref())
                 .unwrap_err()
                 .to_string()
         };
-        assert_eq!(told(None), "it is for linux/amd64, linux/arm64");
+        assert_eq!(message(None), "it is for linux/amd64, linux/arm64");
         assert_eq!(
-            told(Some("linux/s390x")),
+            message(Some("linux/s390x")),
             "it has no linux/s390x, only linux/amd64, linux/arm64"
         );
     }

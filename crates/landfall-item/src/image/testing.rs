@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{Cursor, Read};
 
-/// Content in memory.
+/// Blobs in memory, by digest.
 #[derive(Default)]
 pub(super) struct Memory(HashMap<Digest, Vec<u8>>);
 

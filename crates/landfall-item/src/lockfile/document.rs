@@ -220,7 +220,7 @@ impl LockedKind for LockedNote {
     }
 }
 
-/// The items of one kind, whatever their type.
+/// The items of one kind, as a list that does not depend on their type.
 trait LockSection {
     #[cfg(test)]
     fn kind(&self) -> EntryKind;

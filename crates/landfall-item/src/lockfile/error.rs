@@ -7,10 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// The file cannot be read.
-    #[error(
-        "cannot read the lock {path}: {source}; write one with `landfall lock -f MANIFEST --lock \
-         {path}`"
-    )]
+    #[error("cannot read the lock {path}: {source}")]
     Open {
         /// The path of the lock.
         path: PathBuf,
@@ -21,16 +18,13 @@ pub enum LockError {
     #[error(transparent)]
     Document(#[from] Box<Diagnostic>),
     /// The last line is missing, so the file was probably truncated when it was copied.
-    #[error(
-        "{path} is truncated: a lock ends with the line `...`; copy it again, or write it again \
-         with `landfall lock`"
-    )]
+    #[error("{path} is truncated: a lock ends with the line `...`")]
     Truncated {
         /// The path of the lock.
         path: String,
     },
     /// The lock contains a value that landfall would never write.
-    #[error("{path}: {why}; write the lock again with `landfall lock`")]
+    #[error("{path}: {why}")]
     Content {
         /// The path of the lock.
         path: String,
@@ -38,14 +32,31 @@ pub enum LockError {
         why: String,
     },
     /// The lock was written by a newer landfall.
-    #[error(
-        "{path}: lock version {found} is not known to this landfall (it reads version 1); {}",
-        if *found > 1 { "use a newer landfall" } else { "write it again with `landfall lock`" }
-    )]
+    #[error("{path}: lock version {found} is not known to this landfall, which reads version 1")]
     Version {
         /// The path of the lock.
         path: String,
         /// The version that the lock has.
         found: u32,
     },
+}
+
+impl LockError {
+    /// What to do about the error. A [`LockError::Document`] contains its own help.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            LockError::Open { path, .. } => Some(format!(
+                "write one with `landfall lock -f MANIFEST --lock {}`",
+                path.display()
+            )),
+            LockError::Document(_) => None,
+            LockError::Truncated { .. } => {
+                Some("copy it again, or write it again with `landfall lock`".into())
+            }
+            LockError::Version { found: 2.., .. } => Some("use a newer landfall".into()),
+            LockError::Content { .. } | LockError::Version { .. } => {
+                Some("write it again with `landfall lock`".into())
+            }
+        }
+    }
 }

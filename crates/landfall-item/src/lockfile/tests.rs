@@ -224,17 +224,17 @@ fn two_items_with_the_same_name_are_rejected() {
         why: "again".into(),
         ..lock.endpoints[0].clone()
     });
-    let told = Lock::parse("l", &lock.to_text()).unwrap_err().to_string();
+    let message = Lock::parse("l", &lock.to_text()).unwrap_err().to_string();
     assert!(
-        told.contains("the endpoint *.corp.test:443 is listed twice"),
-        "{told}"
+        message.contains("the endpoint *.corp.test:443 is listed twice"),
+        "{message}"
     );
     let mut lock = sample();
     lock.images.push(lock.images[0].clone());
-    let told = Lock::parse("l", &lock.to_text()).unwrap_err().to_string();
+    let message = Lock::parse("l", &lock.to_text()).unwrap_err().to_string();
     assert!(
-        told.contains("quay.io/prometheus/node-exporter:v1.9.0 is listed twice"),
-        "{told}"
+        message.contains("quay.io/prometheus/node-exporter:v1.9.0 is listed twice"),
+        "{message}"
     );
     let mut lock = sample();
     lock.files.insert(
@@ -267,15 +267,15 @@ fn two_signatures_with_the_same_destination_tag_are_reported() {
     assert_eq!(collision(&mapping, &lock), None);
     second.referrers.as_mut().unwrap()[0].digest = digest("another signature");
     lock.images[1] = second.clone();
-    let told = collision(&mapping, &lock).unwrap().to_string();
+    let message = collision(&mapping, &lock).unwrap().to_string();
     assert!(
-        told.starts_with("r:5/prometheus/node-exporter:sha256-4a.sig would be both"),
-        "{told}"
+        message.starts_with("r:5/prometheus/node-exporter:sha256-4a.sig would be both"),
+        "{message}"
     );
     assert!(
-        told.contains("a referrer of ghcr.io/prometheus")
-            && told.contains("a referrer of quay.io/"),
-        "{told}"
+        message.contains("a referrer of ghcr.io/prometheus")
+            && message.contains("a referrer of quay.io/"),
+        "{message}"
     );
     // tags of one repository share their signatures
     lock.images[1] = LockedImage {

@@ -17,15 +17,20 @@ pub struct DraftEntry {
 /// The item of a [`DraftEntry`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DraftItem {
-    /// A container image.
+    /// A container image, by its reference.
     Image(ImageRef),
     /// The URL of a plain file.
     Url(String),
-    /// A text that may be an item, and why that is unclear.
-    Unclear(String, String),
+    /// A text that may be an item.
+    Unclear {
+        /// The text, as written.
+        text: String,
+        /// The reason why it is not certain that it is an item.
+        why: String,
+    },
 }
 
-/// A drafted manifest.
+/// The text of a drafted manifest, and what it contains.
 #[derive(Debug)]
 pub struct DraftManifest {
     /// The YAML text of the manifest.
@@ -86,7 +91,7 @@ pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> 
                 line
             }
             DraftItem::Url(url) => urls.entry(url.clone()).or_default(),
-            DraftItem::Unclear(text, why) => {
+            DraftItem::Unclear { text, why } => {
                 let line = unclear.entry(text.clone()).or_default();
                 line.why = Some(why.clone());
                 line
@@ -260,7 +265,10 @@ mod tests {
                     at: "f.sh:1".into(),
                 },
                 DraftEntry {
-                    what: DraftItem::Unclear("{{ x }}".into(), "a template".into()),
+                    what: DraftItem::Unclear {
+                        text: "{{ x }}".into(),
+                        why: "a template".into(),
+                    },
                     at: "g:1".into(),
                 },
             ],

@@ -38,7 +38,7 @@ impl ExpandedManifest {
         ]
     }
 
-    /// Whether nothing is requested, excluded or accepted as lost.
+    /// Whether the manifest requests, excludes and accepts as missing no items.
     pub(super) fn is_empty(&self) -> bool {
         self.sections().into_iter().all(RequestSection::is_empty)
             && self.missing.is_empty()
@@ -47,7 +47,7 @@ impl ExpandedManifest {
     }
 }
 
-/// The requests for items of one kind, whatever their type.
+/// The requests for items of one kind, as a list that does not depend on their type.
 pub(super) trait RequestSection {
     fn is_empty(&self) -> bool;
 

@@ -75,11 +75,14 @@ pub struct RequestSummary<'a> {
     pub kind: EntryKind,
     /// The name under which the item is locked.
     pub name: String,
-    /// The policy of [`UpdatableRequest::update_policy`](crate::UpdatableRequest::update_policy).
+    /// The update policy; see
+    /// [`UpdatableRequest::update_policy`](crate::UpdatableRequest::update_policy).
     pub update_policy: Option<&'a str>,
-    /// The reference of [`tagged_reference`](crate::UpdatableRequest::tagged_reference).
+    /// The reference, if it has a tag; see
+    /// [`tagged_reference`](crate::UpdatableRequest::tagged_reference).
     pub tagged_reference: Option<&'a ImageRef>,
-    /// The digest of [`demanded_digest`](crate::UpdatableRequest::demanded_digest).
+    /// The digest that the manifest demands; see
+    /// [`demanded_digest`](crate::UpdatableRequest::demanded_digest).
     pub demanded_digest: Option<(&'a Digest, &'a SourceLocation)>,
 }
 

@@ -92,7 +92,7 @@ pub fn set_digest(
     Ok([mark, &edited].concat())
 }
 
-/// Splits a text after its byte order mark, since offsets in the parsed text begin behind it.
+/// Splits a text after its byte order mark, since offsets in the parsed text begin after it.
 fn split_byte_order_mark(text: &str) -> (&str, &str) {
     let body = text.trim_start_matches('\u{feff}');
     text.split_at(text.len() - body.len())

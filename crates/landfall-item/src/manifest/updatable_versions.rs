@@ -33,7 +33,7 @@ pub struct UpdatableVersion {
     pub policy: UpdatePolicy,
     /// The update policy as it is written.
     pub written: String,
-    /// The current version.
+    /// The version that the manifest contains.
     pub current: String,
     /// Other values of the same variable.
     pub others: Vec<String>,

@@ -73,7 +73,7 @@ pub struct AptEntry {
     pub base: Option<OneOrMore<BaseEntry>>,
 }
 
-/// An apt repository.
+/// An apt repository in `sources` of an entry.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AptSourceEntry {
@@ -211,7 +211,7 @@ pub(super) fn read_apt(
 /// The fields of a source, and its position.
 struct AptSourceFields<'e> {
     url: &'e str,
-    /// The suites; never empty.
+    /// The suites, at least one.
     suites: &'e [String],
     codename: Option<&'e str>,
     components: &'e [String],
@@ -390,7 +390,6 @@ fn targets(entry: &AptEntry, at: &SourceSpan) -> ManifestResult<Vec<String>> {
     Ok(targets)
 }
 
-/// Reads the field `base`.
 fn bases(
     entry: &AptEntry,
     node: &YamlNode<'_>,

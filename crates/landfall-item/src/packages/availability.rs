@@ -32,7 +32,7 @@ pub(super) fn availability(
     }
 }
 
-/// Looks up `name[:arch][/suite][=version]`.
+/// Looks up a package by `name[:arch][/suite][=version]`.
 fn apt_availability(set: &LockedPackageSet, word: &str) -> PackageAvailability {
     let (rest, version) = split_at(word, '=');
     let (qualified, suite) = split_at(rest, '/');

@@ -1,4 +1,4 @@
-//! What choosing packages has in common for apt and dnf: the check of each chosen package, and the
+//! The parts of package selection that apt and dnf share: the check of each chosen package, and the
 //! notes for people.
 
 use super::locked::LockedPackage;

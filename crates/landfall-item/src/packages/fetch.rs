@@ -159,7 +159,7 @@ pub(super) fn check_age(
 struct SignedRelease {
     /// The path of the Release file.
     name: String,
-    /// The signed text.
+    /// The text whose signature was verified.
     text: String,
     /// The fingerprint of the key that signed it.
     by: String,

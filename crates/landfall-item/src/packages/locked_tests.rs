@@ -1,4 +1,4 @@
-//! Sets of packages in a lock that somebody changed are rejected.
+//! Modified sets of packages in a lock are rejected.
 
 use super::locked::{LockedPackage, LockedPackageSet, PackageIndex, PackageSource, write};
 use super::parts;
@@ -95,17 +95,17 @@ fn paths_that_leave_their_source_are_refused() {
     for path in paths {
         let of_package = changed(|set| package(set).path = path.into());
         let of_index = changed(|set| set.sources[0].indexes[0].path = path.into());
-        for told in [of_package, of_index] {
+        for message in [of_package, of_index] {
             assert!(
-                told.contains(&format!("'{path}' is not a path inside a repository")),
-                "{path:?}: {told}"
+                message.contains(&format!("'{path}' is not a path inside a repository")),
+                "{path:?}: {message}"
             );
         }
     }
-    let told = changed(|set| package(set).path = "a\n\u{1b}[2J".into());
+    let message = changed(|set| package(set).path = "a\n\u{1b}[2J".into());
     assert!(
-        told.contains("'a\\n\\u{1b}[2J' is not a path inside a repository"),
-        "{told}"
+        message.contains("'a\\n\\u{1b}[2J' is not a path inside a repository"),
+        "{message}"
     );
 }
 
@@ -130,19 +130,25 @@ fn names_that_are_several_words_or_lines_are_refused() {
             "x\u{0}",
             "x\u{1b}[2J",
         ] {
-            let told = changed(|set| *field(set) = bad.into());
-            assert!(told.contains("is not a valid name"), "{at} {bad:?}: {told}");
-            assert!(!told.contains(|c: char| c.is_control()), "{told:?}");
+            let message = changed(|set| *field(set) = bad.into());
+            assert!(
+                message.contains("is not a valid name"),
+                "{at} {bad:?}: {message}"
+            );
+            assert!(!message.contains(|c: char| c.is_control()), "{message:?}");
         }
     }
     for (at, field) in words[..3].iter().enumerate() {
-        let told = changed(|set| *field(set) = String::new());
-        assert!(told.contains("'' is not a valid name"), "{at}: {told}");
-        // a line has six words
-        let told = changed(|set| *field(set) = "x y".into());
+        let message = changed(|set| *field(set) = String::new());
         assert!(
-            told.contains("is not a digest, size, name, version, architecture and path"),
-            "{at}: {told}"
+            message.contains("'' is not a valid name"),
+            "{at}: {message}"
+        );
+        // a line has six words
+        let message = changed(|set| *field(set) = "x y".into());
+        assert!(
+            message.contains("is not a digest, size, name, version, architecture and path"),
+            "{at}: {message}"
         );
     }
 }
@@ -150,19 +156,19 @@ fn names_that_are_several_words_or_lines_are_refused() {
 #[test]
 fn other_urls_and_keys_that_are_not_text_are_refused() {
     for url in ["ftp://h.test/r", "file:///etc", "h.test/r", "http://../r"] {
-        let told = changed(|set| set.sources[0].url = url.into());
+        let message = changed(|set| set.sources[0].url = url.into());
         assert!(
-            told.contains(&format!("'{url}' is not an http or https URL")),
-            "{told}"
+            message.contains(&format!("'{url}' is not an http or https URL")),
+            "{message}"
         );
-        let told = changed(|set| set.sources[0].snapshot = Some(url.into()));
+        let message = changed(|set| set.sources[0].snapshot = Some(url.into()));
         assert!(
-            told.contains(&format!("'{url}' is not an http or https URL")),
-            "{told}"
+            message.contains(&format!("'{url}' is not an http or https URL")),
+            "{message}"
         );
     }
-    let told = changed(|set| set.sources[0].key = "-----BEGIN \u{e9}\n".into());
-    assert!(told.contains("is not an armored key"), "{told}");
-    let told = changed(|set| set.sources[0].signed_by = "AB\nCD".into());
-    assert!(told.contains("is not an armored key"), "{told}");
+    let message = changed(|set| set.sources[0].key = "-----BEGIN \u{e9}\n".into());
+    assert!(message.contains("is not an armored key"), "{message}");
+    let message = changed(|set| set.sources[0].signed_by = "AB\nCD".into());
+    assert!(message.contains("is not an armored key"), "{message}");
 }

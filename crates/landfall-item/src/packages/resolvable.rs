@@ -89,7 +89,7 @@ impl ResolvableRequest for PackageSetRequest {
     ) -> ResolveOutcome<LockedPackageSet> {
         let matching = old.filter(|old| satisfies(old, self));
         if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (matching, pins) {
-            // how packages are served is a decision of the manifest, so upstream is not asked
+            // the manifest decides how packages are served, so no request is needed
             return if old.index == self.index {
                 ResolveOutcome::Kept(old.clone())
             } else {

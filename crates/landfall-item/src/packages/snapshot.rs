@@ -10,9 +10,9 @@ use std::time::Duration;
 
 /// The placeholder for the time in the URL of a snapshot.
 const ID: &str = "@SNAPSHOTID@";
-/// How long after its date a release has usually reached every mirror.
+/// The time after its date by which a release has usually reached every mirror.
 const SETTLED: SignedDuration = SignedDuration::from_mins(30);
-/// How long `lock` waits for a snapshot service. A snapshot is optional.
+/// The time that `lock` waits for a snapshot service. A snapshot is optional.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The URL of the snapshot that contains exactly `metadata`, the signed file of `release`. `None`
@@ -36,8 +36,9 @@ pub(super) async fn snapshot(
         .date
         .and_then(|date| date.checked_add(SETTLED).ok())
         .filter(|at| *at < now);
-    // A URL stands for the state at its time: first soon after the date of the release, then now,
-    // in case the service did not have the release at that time.
+    // A snapshot URL contains a time, and has the state of the repository at that time. The first
+    // attempt is soon after the date of the release; the second is now, in case the service got the
+    // release later.
     let looking = async {
         for at in settled.into_iter().chain([now]) {
             let id = at.strftime("%Y%m%dT%H%M%SZ").to_string();

@@ -17,7 +17,7 @@ use landfall_packages::{Compression, PackagesError, decompress, decompressed, fi
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufReader;
 
-/// A generated metadata file.
+/// A metadata file that was generated for trimmed repositories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GeneratedFile {
     /// The URL at which machines request the file.

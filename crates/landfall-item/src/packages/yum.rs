@@ -92,7 +92,7 @@ async fn choose_packages(
     .map_err(|error| ResolveError::local(error.to_string()))
 }
 
-/// A chosen package.
+/// A package that the solver chose, with its source.
 struct ChosenPackage {
     package: LockedPackage,
     /// The index of its source.

@@ -64,7 +64,7 @@ pub struct YumEntry {
     pub base: Option<OneOrMore<YumBaseEntry>>,
 }
 
-/// A yum repository.
+/// A yum repository in `sources` of an entry.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct YumSourceEntry {
@@ -221,7 +221,7 @@ fn one_architecture(architectures: &[String], at: &SourceSpan) -> ManifestResult
     Ok(Architectures::of(architecture).native().to_owned())
 }
 
-/// Why `text` can never be installed, whatever the sources contain.
+/// The reason why `text` can never be installed, with any sources.
 fn why_not_installable(text: &str) -> Option<&'static str> {
     if text.starts_with('@') {
         return Some(
@@ -342,7 +342,6 @@ fn source_fields<'e>(
         .collect())
 }
 
-/// Reads the field `base`.
 fn bases(
     entry: &YumEntry,
     node: &YamlNode<'_>,

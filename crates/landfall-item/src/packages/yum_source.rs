@@ -129,7 +129,7 @@ async fn fetch_indexes(
     })
 }
 
-/// A verified `repomd.xml`.
+/// A `repomd.xml` whose signature or digest was verified.
 #[derive(Clone, PartialEq)]
 struct SignedRepomd {
     bytes: Bytes,

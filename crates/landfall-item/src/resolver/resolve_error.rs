@@ -13,7 +13,7 @@ use landfall_model::report::one_line;
 pub struct ResolveError {
     /// The text for the lock.
     pub recorded: String,
-    /// The message for people.
+    /// The message for the user, with details that the lock does not record.
     pub message: String,
     /// Whether upstream answered that it does not have the item.
     pub is_gone: bool,
@@ -54,7 +54,7 @@ impl ResolveError {
     }
 
     /// The same error with `next`, the failure of the attempt after it, added to the message for
-    /// people. The lock records the first failure alone: which mirrors were tried differs from run
+    /// people. The lock records only the first failure: the mirrors that were tried differ from run
     /// to run.
     #[must_use]
     pub fn followed_by(self, next: &impl std::fmt::Display) -> ResolveError {

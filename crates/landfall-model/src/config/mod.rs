@@ -1,5 +1,5 @@
-//! The site document (`site.yaml`), which describes a location where landfall or its users run. It
-//! has one schema for both sides of the air gap.
+//! The site document (`site.yaml`), which describes a location where landfall or its users run.
+//! Both sides of the air gap use the same schema.
 
 mod credentials;
 mod platforms;

@@ -21,7 +21,7 @@ pub struct RegistrySite {
     /// Private key of the client certificate in PEM form.
     #[serde(default)]
     pub client_key: Option<PathBuf>,
-    /// Speak plain http, with credentials if there are any.
+    /// Use plain http, also for credentials.
     #[serde(default, rename = "plainHTTP")]
     pub plain_http: bool,
     /// Accept any certificate. Warned about at every run.

@@ -87,19 +87,20 @@ mod tests {
                 format!("['{written}']"),
                 format!("[a.test, {{dns: [a.test], certificate: ['{written}']}}]"),
             ] {
-                let told = read(&names).unwrap_err();
+                let message = read(&names).unwrap_err();
                 assert!(
-                    told.starts_with("site.yaml:3:")
-                        && told.contains(&format!("write `{instead}`")),
-                    "{told}"
+                    message.starts_with("site.yaml:3:")
+                        && message.contains(&format!("write `{instead}`")),
+                    "{message}"
                 );
             }
         }
         for written in ["a b", "a..b", "*", "a.*.b", "''"] {
-            let told = read(&format!("[{{dns: ['{}']}}]", written.trim_matches('\''))).unwrap_err();
+            let message =
+                read(&format!("[{{dns: ['{}']}}]", written.trim_matches('\''))).unwrap_err();
             assert!(
-                told.contains("is not a DNS name") && told.contains("write a name alone"),
-                "{told}"
+                message.contains("is not a DNS name") && message.contains("write a name alone"),
+                "{message}"
             );
         }
     }

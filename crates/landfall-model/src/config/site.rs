@@ -229,16 +229,16 @@ upstreams:
     fn no_text_holds_a_control_character() {
         let text = "apiVersion: landfall/v1\nkind: Site\nproxy:\n  noProxy:\n    \
                     installation: [\"10.0.0.0/8\", \"x\\nExecStartPre=/bin/sh\"]\n";
-        let told = Site::parse(Path::new("site.yaml"), text)
+        let message = Site::parse(Path::new("site.yaml"), text)
             .unwrap_err()
             .to_string();
         assert!(
-            told.starts_with("site.yaml:5:34: error: `proxy.noProxy.installation` contains"),
-            "{told}"
+            message.starts_with("site.yaml:5:34: error: `proxy.noProxy.installation` contains"),
+            "{message}"
         );
         assert!(
-            told.contains("a line feed (U+000A)") && told.lines().count() == 6,
-            "{told}"
+            message.contains("a line feed (U+000A)") && message.lines().count() == 6,
+            "{message}"
         );
     }
 

@@ -8,7 +8,7 @@ pub fn starter_site(registry: Option<&str>) -> String {
         None => ("# ", "172.20.0.2:5000"),
     };
     format!(
-        r#"# Written by `landfall init`: the place where the registry is, and the way there. Name it with --site, or LANDFALL_SITE.
+        r#"# Written by `landfall init`: the private registry and how to reach it. Name it with --site, or LANDFALL_SITE.
 # `landfall help site` explains every key; `landfall schema site` prints a JSON schema for editors.
 # A site holds no secrets, only their sources.
 apiVersion: landfall/v1
@@ -31,7 +31,7 @@ kind: Site
 #   ca: certs/proxy-root.pem
 #   noProxy: {{installation: [172.16.0.0/12, internal.example.com]}}
 
-# Who may sign bundles: OpenSSH allowed signers. With it, no other bundle is taken here.
+# Who may sign bundles: OpenSSH allowed signers. If it is set, only bundles that they signed are accepted.
 # signers: keys/allowed_signers
 
 # The connected side: a pull-through cache in place of a registry.
@@ -48,7 +48,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn it_loads_and_what_is_commented_does_too() {
+    fn the_site_loads_with_and_without_its_comments() {
         let load = |text: &str| Site::parse(Path::new("site.yaml"), text).unwrap();
         assert!(load(&starter_site(None)).registry.is_none());
         assert_eq!(
@@ -59,7 +59,7 @@ mod tests {
             "h.test/p"
         );
         let text = starter_site(None);
-        // sentences are no keys
+        // sentences are not keys
         let lines = text.lines().filter(|line| !line.ends_with('.'));
         let all: String = lines
             .map(|line| line.strip_prefix("# ").unwrap_or(line).to_owned() + "\n")

@@ -238,7 +238,7 @@ impl TkgVariables<'_> {
             ("podCIDR", self.get("CLUSTER_CIDR")),
             ("serviceCIDR", self.get("SERVICE_CIDR")),
         ];
-        // these entries come back from the other settings when the site is rendered
+        // rendering the site adds these entries again, by its other settings
         let is_implied = |entry: &&&str| {
             let is_domain = entry
                 .strip_prefix(".svc.")
@@ -298,7 +298,7 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
 "#;
 
     #[test]
-    fn the_site_has_what_the_configuration_says_and_no_secret() {
+    fn the_site_has_the_settings_of_the_configuration_and_no_secret() {
         let TkgSite {
             site: text,
             ca,
@@ -339,26 +339,26 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
     }
 
     #[test]
-    fn a_variable_of_several_lines_is_refused_with_its_place() {
+    fn a_variable_of_several_lines_is_refused_with_its_position() {
         let broken = CONFIG.replace(
             "TKG_NO_PROXY: .svc",
             "TKG_NO_PROXY: \"a\\nExecStartPre=/bin/sh\"\nOTHER: .svc",
         );
-        let told = read_tkg_site("c.yaml", &broken, |_, _| false)
+        let error = read_tkg_site("c.yaml", &broken, |_, _| false)
             .unwrap_err()
             .to_string();
         assert!(
-            told.starts_with("c.yaml:14:15: error: `TKG_NO_PROXY` contains a control character"),
-            "{told}"
+            error.starts_with("c.yaml:14:15: error: `TKG_NO_PROXY` contains a control character"),
+            "{error}"
         );
-        // what a site has no place for may have lines, and so may the end of a block
+        // values that a site cannot express may have several lines, and so may the end of a block
         let lines = format!("{CONFIG}SSH_KEY: |\n  one\n  two\n")
             .replace("NAMESPACE: default", "NAMESPACE: |\n  default");
         assert!(read_tkg_site("c.yaml", &lines, |_, _| false).is_ok());
     }
 
     #[test]
-    fn the_secret_of_a_cluster_reads_as_its_configuration() {
+    fn the_secret_of_a_cluster_is_parsed_as_its_configuration() {
         let inner: String = CONFIG.lines().map(|line| format!("    {line}\n")).collect();
         let secret = format!("apiVersion: v1\nkind: Secret\nstringData:\n  value: |\n{inner}");
         assert_eq!(

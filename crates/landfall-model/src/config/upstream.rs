@@ -22,7 +22,7 @@ pub struct SiteUpstream {
     /// Certificate authority in PEM form, added to the system's.
     #[serde(default)]
     pub ca: Option<PathBuf>,
-    /// Speak plain http to this host.
+    /// Use plain http for this host.
     #[serde(default, rename = "plainHTTP")]
     pub plain_http: bool,
     /// Accept any certificate. Warned about at every run.

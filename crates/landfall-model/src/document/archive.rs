@@ -59,7 +59,7 @@ impl ArchiveBudget {
         }
     }
 
-    /// Takes `bytes` that are held in memory beside the unpacked ones, such as a copy.
+    /// Counts `bytes` that are held in memory in addition to the unpacked ones, such as a copy.
     ///
     /// # Errors
     /// If fewer bytes are left.
@@ -159,7 +159,7 @@ fn safe_name(bytes: &[u8]) -> Result<String, UnpackError> {
             _ => return Err(bad()),
         }
     }
-    // Windows tools take a backslash for a separator
+    // Windows tools treat a backslash as a separator
     if parts.is_empty() || text.contains('\\') {
         return Err(bad());
     }
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn files_by_name_and_nothing_else() {
+    fn only_files_are_listed_by_name() {
         let found = names(&[
             ("./a/b", b'0', b"x"),
             ("a/", b'5', b""),

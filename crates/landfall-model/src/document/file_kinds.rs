@@ -77,7 +77,7 @@ mod tests {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     #[test]
-    fn what_may_be_read_forever_is_refused_without_waiting() {
+    fn endless_files_are_refused_without_waiting() {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("pipe");
         let link = dir.path().join("link");

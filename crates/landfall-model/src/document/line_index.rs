@@ -10,8 +10,8 @@ pub struct LineIndex<'t> {
     text: Cow<'t, str>,
     /// The offset of the first byte of each line.
     starts: Vec<usize>,
-    /// The number of characters before each block. A whole file may be one line, so that an index
-    /// of lines alone would not be enough.
+    /// The number of characters before each block. A whole file may be one line, so an index of
+    /// lines would not be enough.
     blocks: Vec<usize>,
 }
 
@@ -84,7 +84,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn it_counts_as_one_would_from_the_start(
+        fn positions_equal_a_count_from_the_start(
             text in "(\u{feff}|[aé€😀]{0,700}|\r?\n){0,12}",
             part in 0.0..1.2f64,
         ) {

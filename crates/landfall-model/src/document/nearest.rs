@@ -1,6 +1,6 @@
 //! Suggestions for misspelt keys, names and flags.
 
-/// The word of `known` that is most similar to `word`; `None` if none is similar enough.
+/// The word of `known` that is most similar to `word`; `None` if no word is similar enough.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let scored = known.into_iter().map(|name| {

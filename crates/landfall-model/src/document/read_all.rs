@@ -16,7 +16,7 @@ const VARIABLES: &str = "vars";
 
 /// A document, as far as it can be read, and its errors.
 pub struct ReadAll<T> {
-    /// The document without the parts that have errors; `None` if too many have.
+    /// The document without the parts that have errors; `None` if there are too many errors.
     pub value: Option<T>,
     /// The text, with the tree of the values in `value`.
     pub text: Rc<SourceText>,
@@ -189,8 +189,8 @@ mod tests {
         size: u32,
     }
 
-    /// The names and sizes that are read, the places of the names, and the faults with their
-    /// places.
+    /// Reads `text`, checks the positions of the names, and returns the names and sizes, and the
+    /// faults with their positions.
     fn names_and_faults(text: &str) -> (Option<String>, Vec<String>) {
         let source = SourceText::yaml("x.yaml".into(), text.into());
         let all = read_all::<Sample>(&source);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_hides_nothing_behind_it() {
+    fn errors_after_an_unknown_key_are_reported() {
         let text = "itms: [1]\nitems:\n- {zzz: é, name: a, size: 1}\n- name: b\n  yyy: |\n    c\n    d\n  size: 2\n\
                     - xxx: 1\n  name: c\n";
         let (read, faults) = names_and_faults(text);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_shape_is_left_out_with_its_item() {
+    fn values_of_another_type_are_skipped_with_their_item() {
         let text = "items: [{name: a, size: x}, {name: b}, c, {name: d, name: e}]\n";
         let (read, faults) = names_and_faults(text);
         assert_eq!(read.as_deref(), Some("b=0 d=0"));
@@ -238,7 +238,7 @@ mod tests {
             "1:40 this should be a mapping of keys and values",
         ];
         assert_eq!(faults, expected);
-        // a section that is no list, and the last item of one
+        // a section that is not a list, and an item at the end of a list
         assert_eq!(names_and_faults("items: x\n").0.as_deref(), Some(""));
         assert_eq!(
             names_and_faults("items:\n- size: 1\n").1,
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_from_a_fault_is_no_second_one() {
+    fn an_error_that_follows_from_another_is_not_reported() {
         assert_eq!(
             names_and_faults("items:\n- nmae: a\n- name: b\n").1,
             ["2:3 unknown key `nmae`"]
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_bounded_and_no_yaml_ends_it() {
+    fn errors_are_limited_and_invalid_yaml_is_final() {
         let text = (0..60)
             .map(|key| format!("key{key}: 1\n"))
             .collect::<String>();

@@ -67,7 +67,7 @@ impl VarBinding {
 /// A piece of a template.
 enum TemplatePiece<'a> {
     Plain(&'a str),
-    /// The name in `${name}`.
+    /// A variable, by the name in `${name}`.
     Variable(&'a str),
     /// The rest of the template, from a `${` without its `}` on.
     Unclosed(&'a str),

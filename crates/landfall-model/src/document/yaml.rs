@@ -17,7 +17,7 @@ use std::fmt;
 /// How much a YAML text, or all YAML texts of one input, may still contain.
 #[derive(Debug, Clone, Copy)]
 pub struct YamlBudget {
-    /// The number of values. An alias counts as all values that it stands for.
+    /// The number of values. An alias counts as all values that it repeats.
     nodes: usize,
     /// The bytes of scalars that aliases repeat, beyond the bytes of the text.
     alias_bytes: usize,
@@ -76,7 +76,7 @@ fn each_document<T: DeserializeOwned>(
     let mut error = checked.err();
     let mut documents = stream(text);
     let mut is_over = false;
-    // after an error, the parser would report the same error without end
+    // after an error, the parser would return the same error forever
     std::iter::from_fn(move || {
         if is_over {
             return None;
@@ -202,7 +202,7 @@ impl ValueCounter {
         let Some(nodes) = self.nodes.checked_sub(1) else {
             let max = Limits::DEFAULT.yaml_nodes;
             return Err(E::custom(format_args!(
-                "with what its aliases repeat it has more than {max} values"
+                "including the values that its aliases repeat, it has more than {max} values"
             )));
         };
         let Some(bytes) = self.bytes.checked_sub(bytes) else {
@@ -307,8 +307,9 @@ mod tests {
     }
 
     #[test]
-    fn aliases_count_as_what_they_stand_for() {
-        let too_many = "with what its aliases repeat it has more than 1000000 values";
+    fn aliases_count_as_the_values_that_they_repeat() {
+        let too_many =
+            "including the values that its aliases repeat, it has more than 1000000 values";
         assert_eq!(why(&squared(300)), "read");
         assert!(
             why(&squared(7800)).contains(too_many),
@@ -323,7 +324,7 @@ mod tests {
             );
         });
         assert!(
-            why(&levels).contains("with what its aliases repeat")
+            why(&levels).contains("including the values that its aliases repeat")
                 || why(&levels).contains("repetition")
         );
         assert_ne!(why("&a [*a, *a]"), "read");
@@ -380,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn counting_takes_time_by_the_length_of_the_text_alone() {
+    fn counting_is_linear_in_the_length_of_the_text() {
         assert_linear(1_500, |size| drop(check(&squared(size))));
     }
 }

@@ -5,7 +5,7 @@ use super::escape::escape_lines;
 /// The severity of an annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnnotationLevel {
-    /// Something changed, and nobody has to act.
+    /// Something changed, but no action is needed.
     Notice,
     /// Something needs attention, but nothing failed.
     Warning,

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_stays_markup_and_nothing_hides() {
+    fn no_character_stays_markup_or_is_hidden() {
         assert_eq!(
             escape_html("<b a='\"'>&"),
             "&lt;b a=&#39;&quot;&#39;&gt;&amp;"

@@ -50,7 +50,7 @@ pub enum ItemStatus {
     Present,
     /// It was skipped on purpose: by a dry run, or because the manifest accepts its loss.
     Skipped,
-    /// It is not where it should be.
+    /// It is missing at its destination.
     Missing,
     /// The command failed for it.
     Failed,

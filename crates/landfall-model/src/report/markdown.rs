@@ -3,11 +3,11 @@
 use super::escape::is_hidden;
 use super::html::escape_html;
 
-/// The maximum size of a document. GitHub accepts 65,536 characters for a pull request, and people
-/// write there too.
+/// The maximum size of a document. GitHub accepts 65,536 characters for a pull request; the
+/// difference is left to other text.
 const MAX_BYTES: usize = 60_000;
 
-/// What each table needs besides its rows: the note about omitted rows, and its end.
+/// The size of a table without its rows: the note about omitted rows, and the end.
 const TABLE_OVERHEAD: usize = 160;
 
 /// A Markdown document that is being put together.
@@ -101,7 +101,7 @@ impl Markdown {
     }
 }
 
-/// Divides `budget` fairly: small wishes get all they want, large ones get equal shares.
+/// Divides `budget` fairly: small requests are granted in full, large ones get equal shares.
 fn fair_shares(budget: usize, wanted: &[usize]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|&index| wanted[index]);
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_document_of_any_size_stays_within_its_bound_and_says_what_it_left_out() {
+    fn a_document_of_any_size_stays_within_its_bound_and_lists_omissions() {
         let mut document = Markdown::new("**5,003 changes**");
         document.table(
             "moved",

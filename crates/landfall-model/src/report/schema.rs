@@ -1,5 +1,5 @@
-//! The form of the JSON document of every command, as one table: the schema and
-//! `docs/reference/report.md` say the same.
+//! The members of the JSON document of every command, as one table. The schema and
+//! `docs/reference/report.md` are compared with it.
 
 use serde_json::{Map, Value, json};
 
@@ -388,7 +388,7 @@ pub(super) const MEMBERS: &[Member] = &[
         "notices",
         "array",
         &["lock", "report", "update", "refresh"],
-        "what upstream says about itself: `kind` (`gone`, `moved`, `newer`, `old`), `name`, \
+        "changes that upstream reports: `kind` (`gone`, `moved`, `newer`, `old`), `name`, \
          `message`, whether it is `taken`, and `from` and `to` of what moved",
     ),
     member("sbom", "object", &["sbom"], "the CycloneDX document"),
@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_and_the_schema_say_the_same() {
+    fn the_page_and_the_schema_agree() {
         let page = include_str!("../../../../docs/reference/report.md");
         for (members, has_commands) in [
             (MEMBERS, true),

@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_is_quoted_where_a_shell_would_read_it_otherwise() {
+    fn a_word_is_quoted_if_a_shell_would_change_it() {
         for (text, word) in [
             ("a/b-1.yaml", "a/b-1.yaml"),
             ("/mnt/1/V.0001", "/mnt/1/V.0001"),

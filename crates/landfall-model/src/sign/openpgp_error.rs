@@ -58,7 +58,7 @@ pub enum OpenPgpError {
         /// The type of the part.
         part: String,
     },
-    /// The signature has expired, whatever its key.
+    /// The signature itself has expired.
     #[error("its signature by {key} expired on {end}")]
     SignatureExpired {
         /// The fingerprint of the key.

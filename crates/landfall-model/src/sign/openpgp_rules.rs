@@ -147,7 +147,7 @@ pub(super) fn check_signer(
         SignatureTime::Now => current,
         SignatureTime::Made => made,
     };
-    // the clock of this machine counts only for `Now`: behind an air gap it may be wrong
+    // the clock of this machine is used only for `Now`: on a disconnected machine it may be wrong
     if key.created() > made || time == SignatureTime::Now && key.created() > current {
         return Err(OpenPgpError::TooEarly {
             key: name,
@@ -241,8 +241,9 @@ fn revokers(statement: &Signature) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Whether `signature` names the key with this fingerprint of version 4 as its issuer. Like in gpg,
-/// the key ID is enough, which is the end of the fingerprint: older signatures have nothing else.
+/// Whether `signature` names the key with this fingerprint of version 4 as its issuer. As in gpg,
+/// the key ID, which is the end of the fingerprint, is enough: older signatures contain nothing
+/// else.
 fn names_fingerprint(signature: &Signature, fingerprint: &[u8]) -> bool {
     signature
         .issuer_key_id()
@@ -339,7 +340,7 @@ fn primary_status(certificate: &SignedPublicKey, now: u64) -> KeyStatus {
     }
 }
 
-/// The status of `subkey` by its newest binding to `primary`, and any revocation, whatever its
+/// The status of `subkey` by its newest binding to `primary`, and any revocation, regardless of its
 /// date.
 fn subkey_status(primary: &PublicKey, subkey: &SignedPublicSubKey, now: u64) -> KeyStatus {
     let key = &subkey.key;
@@ -350,7 +351,7 @@ fn subkey_status(primary: &PublicKey, subkey: &SignedPublicSubKey, now: u64) -> 
         bindings
             .filter(|one| one.typ() == Some(SignatureType::SubkeyBinding) && is_valid(one, now)),
     );
-    // without a signature by the subkey, anybody could adopt the subkey of somebody else
+    // without a signature by the subkey, an owner could claim the subkey of another owner
     let is_mutual = |binding: &Signature| {
         binding.embedded_signature().is_some_and(|back| {
             is_valid(back, now) && back.verify_primary_key_binding(key, primary).is_ok()

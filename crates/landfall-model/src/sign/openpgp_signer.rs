@@ -174,7 +174,7 @@ mod tests {
     const LOCKED: &[u8] = include_bytes!("../../../../tests/data/packages/site-key-locked.asc");
 
     #[test]
-    fn what_is_signed_is_verified_and_the_same_each_time() {
+    fn signatures_are_valid_and_deterministic() {
         let signer = OpenPgpSigner::parse(SECRET, None).unwrap();
         let at = signer.time(Timestamp::UNIX_EPOCH);
         assert!(at > Timestamp::UNIX_EPOCH, "not before the key");
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_sign_is_told() {
+    fn unusable_signing_keys_are_reported() {
         let parse = |bytes: &[u8], passphrase| OpenPgpSigner::parse(bytes, passphrase).err();
         assert_eq!(parse(LOCKED, Some("secret")), None);
         assert_eq!(parse(LOCKED, None), Some(OpenPgpError::Locked));

@@ -15,7 +15,7 @@ pub(super) enum SshPrivateKey {
     Ecdsa(String, EcdsaKeyPair),
 }
 
-/// What a private key file allows.
+/// The result of reading a private key file.
 #[derive(Debug)]
 pub(super) enum PrivateKeyFile {
     Unlocked(Box<SshPrivateKey>),
@@ -61,7 +61,7 @@ pub(super) fn parse(text: &str) -> Option<(PublicKey, PrivateKeyFile)> {
             let _curve = inside.string()?;
             let point = inside.string()?;
             let scalar = inside.number()?;
-            // the number may be shorter, but ring wants its full length
+            // the number may be shorter, but ring requires its full length
             let padded = [&vec![0; size - scalar.len().min(size)][..], scalar].concat();
             let random = SystemRandom::new();
             let pair =
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_key_is_none() {
+    fn a_text_that_is_not_a_key_is_rejected() {
         for text in [
             "",
             "x",

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn armour_comes_off_again() {
+    fn armor_is_removed_again() {
         let bytes: Vec<u8> = (0..=255).collect();
         let text = armor("X Y", &bytes);
         assert!(text.lines().all(|line| line.len() <= 70) && text.ends_with("-----END X Y-----\n"));

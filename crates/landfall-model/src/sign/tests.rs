@@ -79,7 +79,7 @@ fn check(text: &str, message: &[u8]) -> Result<(), SignatureError> {
 }
 
 #[test]
-fn signatures_of_openssh_are_good_over_their_content_alone() {
+fn signatures_of_openssh_are_valid_only_for_their_content() {
     for text in [ED25519, ED25519_SHA256, P256, P384, RSA] {
         check(text, MESSAGE).unwrap();
         assert!(
@@ -113,7 +113,7 @@ fn signatures_of_openssh_are_good_over_their_content_alone() {
 }
 
 #[test]
-fn no_changed_byte_of_a_signature_is_good() {
+fn a_signature_with_a_changed_byte_is_rejected() {
     let bytes = ssh_encoding::dearmor("SSH SIGNATURE", ED25519).unwrap();
     let key = PublicKey::from_line(KEY).unwrap();
     for at in 0..bytes.len() {
@@ -124,7 +124,7 @@ fn no_changed_byte_of_a_signature_is_good() {
             continue;
         };
         let good = signature.check(NAMESPACE, MESSAGE).is_ok() && *signature.key() == key;
-        // nothing but the reserved field is free, and that one has no byte
+        // only the reserved field may have any value, and it is empty here
         assert!(!good, "{at}");
     }
 }
@@ -134,22 +134,32 @@ fn a_tokens_signature_covers_its_flags_and_counter() {
     let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap();
     let kind = b"sk-ssh-ed25519@openssh.com";
     let key = PublicKey::from_blob(&strings(&[kind, pair.public_key().as_ref(), b"ssh:"])).unwrap();
-    let told = [1, 0, 0, 0, 42];
+    let flags_and_counter = [1, 0, 0, 0, 42];
     let message = [
         &Sha256::digest(b"ssh:")[..],
-        &told,
+        &flags_and_counter,
         &Sha256::digest(b"data"),
     ]
     .concat();
     let value = pair.sign(&message);
-    let signature = |told: &[u8]| [&strings(&[kind, value.as_ref()]), told].concat();
-    assert!(key.has_signed(&signature(&told), b"data").unwrap());
+    let signature =
+        |flags_and_counter: &[u8]| [&strings(&[kind, value.as_ref()]), flags_and_counter].concat();
+    assert!(
+        key.has_signed(&signature(&flags_and_counter), b"data")
+            .unwrap()
+    );
     assert!(
         !key.has_signed(&signature(&[1, 0, 0, 0, 43]), b"data")
             .unwrap()
     );
-    assert!(!key.has_signed(&signature(&told), b"date").unwrap());
-    assert!(!key.has_signed(&signature(&told[..4]), b"data").unwrap());
+    assert!(
+        !key.has_signed(&signature(&flags_and_counter), b"date")
+            .unwrap()
+    );
+    assert!(
+        !key.has_signed(&signature(&flags_and_counter[..4]), b"data")
+            .unwrap()
+    );
 }
 
 fn allowed(options: &str) -> Result<String, String> {
@@ -203,7 +213,7 @@ fn a_key_counts_for_its_namespaces_and_in_its_time() {
 }
 
 #[test]
-fn any_line_with_the_key_will_do_and_quotes_keep_words_together() {
+fn one_line_with_the_key_is_enough_and_quotes_keep_words_together() {
     let expired = format!("old@example.com valid-before=\"20200101\" {KEY}");
     let text = format!("{expired}\r\n\"Change Board,*@example.com\"\t{KEY}\n");
     let now = "2026-11-20T11:00:00Z".parse().unwrap();
@@ -232,7 +242,7 @@ fn any_line_with_the_key_will_do_and_quotes_keep_words_together() {
 }
 
 #[test]
-fn bad_lines_are_told_with_their_place() {
+fn malformed_lines_are_reported_with_their_position() {
     let (kind, base64) = KEY.split_once(' ').unwrap();
     for (line, place, why) in [
         ("a".to_owned(), "f:2:2", "expected a key"),

@@ -49,7 +49,7 @@ pub fn suite_packages(
         IMPORTANT
     };
     let mut versions = bootstrap(&universe, lowest_priority);
-    // without this check, the repository of one vendor would give a base of apt alone, or none
+    // without this check, the base from a vendor's repository would contain only apt, or nothing
     if !versions
         .iter()
         .any(|version| universe.offer_of(*version).priority == REQUIRED)
@@ -65,7 +65,7 @@ pub fn suite_packages(
             .iter()
             .map(|version| name_of(&universe, *version).to_owned())
             .collect();
-        // what debootstrap installed is there before apt selects the rest
+        // apt selects the other packages after debootstrap has installed its own
         versions
             .iter()
             .for_each(|version| universe.set_current(*version));

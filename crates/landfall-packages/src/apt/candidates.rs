@@ -1,4 +1,4 @@
-//! Which versions satisfy a relation, and which version of a package is apt's candidate.
+//! Finds the versions that satisfy a relation, and apt's candidate version of a package.
 
 use super::offer::{
     AptPackageId, AptRelation, AptVersion, AptVersionId, ArchQualifier, MultiArch, RelationKind,

@@ -70,7 +70,7 @@ fn choose_here(
                 .filter(|_| resolved.is_of_suite)
                 .map(|version| (request, version)),
         );
-        // the first mention of a package decides about its place in the order
+        // the first mention of a package determines its position in the order
         if !requested.contains(&resolved.package) {
             requested.push(resolved.package);
         }

@@ -42,7 +42,7 @@ impl<'u, 't> Marking<'u, 't> {
                 } else if state.mode == MarkMode::Install && !self.keep(other, depth, false) {
                     failed = Some(version);
                 } else if is_protected {
-                    // nothing that is marked later may install it
+                    // a package that is marked later must not install it
                     self.discard_candidate(other);
                     if state.current.is_none() {
                         self.state(other).is_protected = true;

@@ -18,7 +18,7 @@ pub struct AptSettings {
     pub expects_rest: bool,
 }
 
-/// What is going to happen to a package.
+/// The planned change of a package.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum MarkMode {
     #[default]
@@ -153,7 +153,7 @@ impl<'u, 't> Marking<'u, 't> {
     }
 
     /// Returns the new versions that a requested or an installed package needs. The others were
-    /// marked for a package that was given up later.
+    /// marked for a package that was later rejected.
     pub(super) fn needed(&self) -> Vec<AptVersionId> {
         let requested = (0..self.states.len() as AptPackageId)
             .filter(|package| self.states[*package as usize].is_requested);

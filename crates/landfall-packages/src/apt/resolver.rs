@@ -131,8 +131,8 @@ impl<'u, 't> Marking<'u, 't> {
                 let is_free =
                     !self.states[package as usize].is_protected && !relation.is_negative();
                 if targets.is_empty() && is_free && !self.was_broken(package) {
-                    // nothing satisfies this alternative: the next one, or the package is not
-                    // changed after all
+                    // if nothing satisfies this alternative, the next one is tried, or the package
+                    // is left unchanged
                     if is_open {
                         continue;
                     }
@@ -296,7 +296,7 @@ impl<'u, 't> Marking<'u, 't> {
             state.current.is_none() && state.mode != MarkMode::Delete && state.candidate.is_some()
         });
         if let Some(target) = new_target {
-            // an alternative that breaks more than it helps is taken back
+            // an alternative that breaks more relations than it repairs is undone
             let before = self.broken_count();
             self.install(target, true, 1, false);
             if self.is_broken(target, false) || self.broken_count() > before {

@@ -44,7 +44,7 @@ impl Marking<'_, '_> {
                     .collect();
                 // a relation without a version counts even if the package is not planned
                 if relation.version.is_empty() {
-                    // but a package that conflicts with its own name does not mean itself
+                    // a package that conflicts with its own name does not conflict with itself
                     scored.extend(self.target(relation, own).filter(|target| {
                         !relation.is_negative()
                             || universe.packages[*target as usize].name != own_name

@@ -146,8 +146,8 @@ impl<'t> Marking<'_, 't> {
         &self.universe.packages[package as usize].versions
     }
 
-    /// Returns the package that a relation names: that of the right architecture, or another one if
-    /// only that has versions.
+    /// Returns the package that a relation names: the one of the right architecture, or another one
+    /// if only the other has versions.
     fn named_package(
         &self,
         relation: &AptRelation<'t>,

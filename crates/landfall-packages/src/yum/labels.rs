@@ -28,7 +28,7 @@ pub(super) fn read_labels(
             return Ok(());
         };
         match name {
-            // `rpm:license` and `rpm:vendor`; names come without their prefix
+            // `rpm:license` and `rpm:vendor`: the reader removes the prefix
             "license" => labels.license = non_empty(text),
             "vendor" => labels.vendor = non_empty(text),
             "checksum" => digest = text.to_ascii_lowercase(),

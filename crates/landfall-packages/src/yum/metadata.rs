@@ -20,7 +20,7 @@ use std::io::{self, BufReader, Read};
 /// content.
 #[derive(Debug, Clone)]
 pub struct PackedIndex {
-    /// The compressed content.
+    /// The content of the index as downloaded, which may be compressed.
     pub bytes: Bytes,
     compression: Compression,
     /// The maximum size of the unpacked content in bytes.

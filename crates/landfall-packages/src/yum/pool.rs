@@ -38,7 +38,7 @@ pub enum RpmRelationKind {
     Obsoletes,
     /// Weak dependencies, installed if possible.
     Recommends,
-    /// Packages that are preferred among alternatives, never installed for this alone.
+    /// Packages that are preferred among alternatives; this does not cause an installation.
     Suggests,
     /// Reverse `Recommends`: this package is installed with them if possible.
     Supplements,

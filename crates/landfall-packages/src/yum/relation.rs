@@ -9,7 +9,7 @@ use std::fmt;
 pub struct VersionSense(u8);
 
 impl VersionSense {
-    /// Matches every version.
+    /// The sense that matches every version.
     pub const ANY: VersionSense = VersionSense(0);
     const OLDER: u8 = 1;
     const EQUAL: u8 = 2;
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provided_relation_meets_a_required_one() {
+    fn a_provided_relation_satisfies_a_required_one() {
         let meeting = [
             ("a", "a"),
             ("a", "a >= 2"),

@@ -24,7 +24,7 @@ pub struct Repomd {
 pub struct RepomdIndex {
     /// The kind of index: `primary`, `filelists`, `modules`, ….
     pub kind: String,
-    /// The path relative to the repository. It does not lead out of it.
+    /// The path relative to the repository. It is inside the repository.
     pub path: String,
     /// The digest of the compressed file.
     pub digest: Digest,

@@ -75,7 +75,7 @@ impl<'a> RichDependency<'a> {
     }
 }
 
-/// Parses the parentheses at the beginning of `rest`, and advances `rest` behind them.
+/// Parses the parentheses at the beginning of `rest`, and advances `rest` past them.
 fn group<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
     *rest = rest.strip_prefix('(')?;
     let first = operand(rest, depth)?;
@@ -131,7 +131,7 @@ fn operand<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
         return group(rest, depth.checked_sub(1)?);
     }
     let name = word(rest)?;
-    // the next word is an operator of the version, or belongs to the group: then it is left there
+    // the next word is an operator of the version, or belongs to the group and is not consumed
     let mut behind = *rest;
     match word(&mut behind).and_then(VersionSense::parse) {
         None => Some(RichDependency::One(RpmRelation {

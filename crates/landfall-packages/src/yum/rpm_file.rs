@@ -169,7 +169,7 @@ impl RpmHeader {
         if start[..8] != HEADER_MAGIC || size > limits.archive_bytes {
             return Err(RpmFileError::NoPackage);
         }
-        // grows with what is really there, not with what the header claims
+        // grows with the bytes that are read, not with the size that the header claims
         let mut bytes = start.to_vec();
         reader.take(size).read_to_end(&mut bytes)?;
         if bytes.len() as u64 != HEADER_START as u64 + size {

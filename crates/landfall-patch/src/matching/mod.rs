@@ -19,15 +19,15 @@ pub(crate) struct SimilarPart {
     pub(crate) length: usize,
 }
 
-/// A match must explain this many more bytes than the current alignment does: what a part of its
-/// own costs in the patch.
+/// A match must explain this many more bytes than the current alignment, which is the cost of a
+/// separate part in the patch.
 const PART_COST: usize = 12;
 
 /// The longest match whose length is counted before it is compared with the current alignment.
 const MAX_COUNTED: usize = 1 << 16;
 
-/// Returns the similar parts in the order of the new bytes, without overlap. What lies between them
-/// is new. Both inputs are shorter than 4 GiB.
+/// Returns the similar parts in the order of the new bytes, without overlap. The bytes between them
+/// are new. Both inputs are shorter than 4 GiB.
 pub(crate) fn similar_parts(old: &[u8], new: &[u8]) -> Vec<SimilarPart> {
     let index = BlockIndex::new(old);
     let mut parts = Vec::new();
@@ -73,8 +73,8 @@ struct Alignment {
     old: usize,
 }
 
-/// The next place, from `at` on, where another alignment explains the new bytes better than
-/// `current`. `at` moves behind it.
+/// Finds the next offset, from `at` on, at which another alignment explains the new bytes better
+/// than `current`. Advances `at` past it.
 fn next_match(
     index: &BlockIndex,
     old: &[u8],
@@ -116,8 +116,8 @@ fn equal_bytes(old: &[u8], new: &[u8]) -> usize {
     old.iter().zip(new).filter(|(old, new)| old == new).count()
 }
 
-/// The length of the longest beginning of `new` that resembles the beginning of `old`: of the best
-/// one, more than half of the bytes are equal, counted from its end, too.
+/// The length of the longest beginning of `new` that resembles the beginning of `old`: in the best
+/// beginning, more than half of the bytes are equal, also counted from its end.
 fn extend_forward(old: &[u8], new: &[u8]) -> usize {
     best_length(old.iter().zip(new))
 }

@@ -68,7 +68,7 @@ impl RenderPlatform for AptPlatform {
         let url = request.settings.get(URL.key).or(request.file_server());
         let url = url.map(|url| url.trim_end_matches('/')).ok_or_else(|| {
             RenderError::Site(
-                "nothing says where machines find the packages; add `files: http://HOST:PORT` to \
+                "machines have no URL for the packages; add `files: http://HOST:PORT` to \
                  the site, or use --set url=http://HOST:PORT"
                     .into(),
             )

@@ -146,7 +146,8 @@ fn hosts_toml(
             root.extend(header.iter().map(|header| format!("\n[header]\n{header}")));
         }
     }
-    // `server` alone says the same without a table that is named after the address
+    // `server` without a table has the same effect, and needs no table that is named after the
+    // address
     if is_bracketed(registry) && upstream.is_none() && mirrors.len() == 1 {
         "\n[host]\n".clone_into(&mut tables);
     }

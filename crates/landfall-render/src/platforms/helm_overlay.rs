@@ -121,7 +121,7 @@ fn overlay_of(
             let upstream = at_mut(&mut old, path)
                 .and_then(|value| value.as_str())
                 .unwrap_or_default();
-            if !inventory.below(upstream).is_empty() {
+            if !inventory.images_below(upstream).is_empty() {
                 at_mut(&mut new, path)
                     .into_iter()
                     .for_each(|value| *value = registry.into());
@@ -156,9 +156,11 @@ fn overlay_of(
             _ => None,
         });
     let prefixes: Vec<&String> = prefixes.collect();
-    overlay
-        .held
-        .extend(prefixes.iter().flat_map(|prefix| inventory.below(prefix)));
+    overlay.held.extend(
+        prefixes
+            .iter()
+            .flat_map(|prefix| inventory.images_below(prefix)),
+    );
     // why the rewriter left a reference unchanged that the audit found in the lock
     let left = |finding: &AuditFinding| {
         found.iter().find_map(|one| match &one.meaning {

@@ -98,7 +98,7 @@ impl<'r> MachinePackages<'r> {
         };
         let Some(url) = self.files else {
             notes.push(format!(
-                "{machines}: nothing says where machines find the packages of {}; add `files: \
+                "{machines}: machines have no URL for the packages of {}; add `files: \
                  http://HOST:PORT` to the site",
                 set.name
             ));

@@ -19,7 +19,7 @@ pub(super) struct ImageCandidate {
     pub(super) in_container: bool,
     /// Whether it is a chart.
     pub(super) is_chart: bool,
-    /// The reason why it cannot be looked up, if there is one.
+    /// The reason why the reference cannot be looked up, if there is one.
     pub(super) why_not: Option<String>,
 }
 

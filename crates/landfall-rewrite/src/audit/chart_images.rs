@@ -29,7 +29,7 @@ pub fn chart_images(
     inventory: &Inventory<'_>,
 ) -> Result<Vec<FileFinding>, serde_yaml::Error> {
     // before the values are completed, because they get their default tags from `appVersion`
-    chart.take_tags_from_templates();
+    chart.apply_tag_prefix_of_templates();
     let mut values = chart.effective(user);
     let mut found: Vec<FileFinding> = Vec::new();
     let name = chart.name.clone();
@@ -84,7 +84,7 @@ pub fn chart_images(
         let of_text = of_flags(file, text, inventory)
             .into_iter()
             .chain(audit_text(file, text, inventory));
-        found.extend(of_text.filter(|placed| !sources.decide(&placed.finding, template)));
+        found.extend(of_text.filter(|placed| !sources.are_known(&placed.finding, template)));
     }
     Ok(without_urls(found))
 }

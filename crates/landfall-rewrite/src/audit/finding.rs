@@ -92,7 +92,7 @@ fn serialize_path<S: serde::Serializer>(path: &[String], serializer: S) -> Resul
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "status", rename_all = "lowercase")]
 pub enum LockCoverage {
-    /// The lock contains it.
+    /// The lock contains the reference.
     Held {
         /// The name of the item in the lock.
         item: String,
@@ -106,7 +106,7 @@ pub enum LockCoverage {
         /// The URL of the file to add.
         #[serde(skip_serializing_if = "Option::is_none")]
         url: Option<String>,
-        /// The reason, for messages.
+        /// The reason, as messages show it.
         why: String,
     },
     /// The lock contains the repository, but the reference names neither a host nor a tag: a
@@ -121,7 +121,7 @@ pub enum LockCoverage {
     },
     /// It cannot be decided whether it names an image, or which one.
     Undecided {
-        /// The reason, for messages.
+        /// The reason, as messages show it.
         why: String,
     },
 }

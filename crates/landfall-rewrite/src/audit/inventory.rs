@@ -179,7 +179,7 @@ impl<'a> Inventory<'a> {
         } else {
             reference.tag.as_deref()
         };
-        // as for a pull, a digest decides, and the tag beside it is not compared
+        // as for a pull, a digest decides, and the tag before it is not compared
         let hit = images.iter().find(|image| match (&reference.digest, tag) {
             (Some(digest), _) => image.digests().any(|one| one == digest),
             (None, Some(tag)) => image.destination_tag() == tag,
@@ -256,7 +256,7 @@ impl<'a> Inventory<'a> {
     }
 
     /// The locked images whose names begin with `prefix` and a slash.
-    pub fn below(&self, prefix: &str) -> Vec<String> {
+    pub fn images_below(&self, prefix: &str) -> Vec<String> {
         let start = format!("{prefix}/");
         let names = self.images.iter().map(|image| image.name().to_string());
         names.filter(|name| name.starts_with(&start)).collect()

@@ -18,6 +18,7 @@ mod positions;
 mod reference_list;
 mod reference_sources;
 mod template;
+mod template_actions;
 mod template_defaults;
 mod text;
 mod tree;

@@ -3,6 +3,10 @@
 //! the values of the user.
 
 use super::finding::{AuditFinding, LockCoverage};
+use super::template_actions::{
+    actions, assignments, calls, field_keys, is_value_alone, literals, value_paths, variables,
+    without_comments, words,
+};
 use crate::chart::ChartTemplate;
 use crate::reference_parts::{PartKind, part};
 use serde_yaml::{Mapping, Value};
@@ -38,7 +42,7 @@ struct ActionScope<'a> {
     /// Whether one action is the whole reference.
     is_whole: bool,
     /// The keys that lead to the values of its chart, if it is known which chart renders it.
-    below: Option<&'a [String]>,
+    values_path: Option<&'a [String]>,
 }
 
 impl<'a> ReferenceSources<'a> {
@@ -51,7 +55,10 @@ impl<'a> ReferenceSources<'a> {
         templates: &'a [ChartTemplate<'a>],
         helpers: impl Iterator<Item = &'a str>,
     ) -> ReferenceSources<'a> {
-        let charts = templates.iter().map(|template| &*template.below).collect();
+        let charts = templates
+            .iter()
+            .map(|template| &*template.values_path)
+            .collect();
         let texts: Vec<String> = helpers.map(without_comments).collect();
         let mut helpers = BTreeMap::new();
         for definition in texts.iter().flat_map(|text| text.split("define ").skip(1)) {
@@ -70,7 +77,7 @@ impl<'a> ReferenceSources<'a> {
 
     /// Whether all sources of the reference `finding` in a template are known, so that it need not
     /// be reported.
-    pub(super) fn decide(&self, finding: &AuditFinding, template: &ChartTemplate<'_>) -> bool {
+    pub(super) fn are_known(&self, finding: &AuditFinding, template: &ChartTemplate<'_>) -> bool {
         let LockCoverage::Undecided { .. } = finding.coverage else {
             return false;
         };
@@ -78,13 +85,13 @@ impl<'a> ReferenceSources<'a> {
             return false;
         }
         // templates of any chart may call a helper
-        let below = (!template.is_helper()).then_some(&*template.below);
+        let values_path = (!template.is_helper()).then_some(&*template.values_path);
         let written = &finding.reference;
         let is_whole = written.starts_with("{{") && written.find("}}") == Some(written.len() - 2);
         let scope = ActionScope {
             text: template.text,
             is_whole,
-            below,
+            values_path,
         };
         let mut seen = SourceSearch::default();
         for action in actions(written) {
@@ -102,15 +109,15 @@ impl<'a> ReferenceSources<'a> {
         in_helper: bool,
         seen: &mut SourceSearch<'t>,
     ) {
-        let paths: Vec<Vec<&str>> = values_in(action)
+        let paths: Vec<Vec<&str>> = value_paths(action)
             .map(|path| path.split('.').collect())
             .collect();
         let is_alone = is_value_alone(action);
         let whole = scope.is_whole && is_alone && !in_helper;
         let is_source =
-            |path: &&Vec<&str>| whole || is_of_image(path) || self.is_known(path, scope);
+            |path: &&Vec<&str>| whole || is_of_image(path) || self.has_known_image(path, scope);
         let images: Vec<&Vec<&str>> = paths.iter().filter(is_source).collect();
-        if images.iter().any(|path| self.is_known(path, scope)) {
+        if images.iter().any(|path| self.has_known_image(path, scope)) {
             seen.known = true;
         } else if let Some(first) = images.first() {
             // an action that only inserts an empty value adds no image
@@ -118,9 +125,9 @@ impl<'a> ReferenceSources<'a> {
                 part(first.last().unwrap_or(&"")),
                 Some((_, PartKind::Repository))
             );
-            let is_nothing = is_alone && (whole || is_repository) && self.is_empty(first, scope);
-            seen.known |= is_nothing;
-            seen.open |= !is_nothing;
+            let adds_nothing = is_alone && (whole || is_repository) && self.is_empty(first, scope);
+            seen.known |= adds_nothing;
+            seen.open |= !adds_nothing;
         }
         // a suffix makes another variant of the image in the values
         seen.open |= literals(action)
@@ -157,14 +164,14 @@ impl<'a> ReferenceSources<'a> {
                 }
             }
         }
-        // `.image` within `range` or `with`: if the values have such a key, its image was found
-        // there
-        for keys in words(action).filter_map(relative) {
-            let is_known = self.named.iter().any(|known| {
+        // `.image` within `range` or `with`: if the values have such a key, the image was found in
+        // them
+        for keys in words(action).filter_map(field_keys) {
+            let has_image = self.named.iter().any(|known| {
                 let mut ends = known.iter().rev().zip(keys.iter().rev());
                 known.len() >= keys.len() && ends.all(|(a, b)| a == b)
             });
-            if is_known {
+            if has_image {
                 seen.known = true;
             } else {
                 let is_other = part(keys.last().unwrap_or(&""))
@@ -175,24 +182,26 @@ impl<'a> ReferenceSources<'a> {
     }
 
     /// Whether an image was found at the value, below it or in a mapping that contains it.
-    fn is_known(&self, path: &[&str], scope: ActionScope<'_>) -> bool {
-        let meets = |known: &[String]| known.iter().zip(path).all(|(a, b)| a == b);
-        self.named.iter().any(|known| match below(path, scope) {
-            Some(below) => known.strip_prefix(below).is_some_and(meets),
-            None => self
-                .charts
-                .iter()
-                .any(|below| known.strip_prefix(*below).is_some_and(meets)),
-        })
+    fn has_known_image(&self, path: &[&str], scope: ActionScope<'_>) -> bool {
+        let overlaps = |known: &[String]| known.iter().zip(path).all(|(a, b)| a == b);
+        self.named
+            .iter()
+            .any(|known| match root_of_path(path, scope) {
+                Some(root) => known.strip_prefix(root).is_some_and(overlaps),
+                None => self
+                    .charts
+                    .iter()
+                    .any(|root| known.strip_prefix(*root).is_some_and(overlaps)),
+            })
     }
 
-    /// Whether the value exists and is empty.
+    /// Whether the value is known to exist and to be empty.
     fn is_empty(&self, path: &[&str], scope: ActionScope<'_>) -> bool {
-        // it is not known which chart has the value
-        let Some(below) = below(path, scope) else {
+        // if it is not known which chart has the value, it may be set
+        let Some(root) = root_of_path(path, scope) else {
             return false;
         };
-        let mut keys = below.iter().map(String::as_str).chain(path.iter().copied());
+        let mut keys = root.iter().map(String::as_str).chain(path.iter().copied());
         let first = keys.next().and_then(|key| self.values.get(key));
         match keys.fold(first, |value, key| value?.get(key)) {
             Some(Value::Null) => true,
@@ -204,12 +213,13 @@ impl<'a> ReferenceSources<'a> {
     }
 }
 
-/// The keys that precede `path` in the values of the top chart. All charts share the globals.
-fn below<'a>(path: &[&str], scope: ActionScope<'a>) -> Option<&'a [String]> {
+/// The keys that lead from the values of the top chart to the values that contain `path`, if they
+/// are known. All charts share the globals.
+fn root_of_path<'a>(path: &[&str], scope: ActionScope<'a>) -> Option<&'a [String]> {
     if path.first() == Some(&"global") {
         Some(&[])
     } else {
-        scope.below
+        scope.values_path
     }
 }
 
@@ -231,99 +241,6 @@ pub(super) fn is_of_image(path: &[&str]) -> bool {
     }
 }
 
-/// The content of each `{{ … }}`, without control structures and comments.
-fn actions(text: &str) -> impl Iterator<Item = &str> {
-    let inside = text
-        .split("{{")
-        .skip(1)
-        .map(|rest| rest.split("}}").next().unwrap_or(rest));
-    let inside = inside.map(|action| action.trim_matches(['-', ' ', '\t', '\n']));
-    inside.filter(|action| {
-        !["if ", "else", "end", "/*"]
-            .iter()
-            .any(|word| action.starts_with(word))
-    })
-}
-
-/// The paths after each `.Values.`.
-fn values_in(action: &str) -> impl Iterator<Item = &str> {
-    action.split(".Values.").skip(1).map(|rest| {
-        let end = rest
-            .find(|c: char| !(c.is_ascii_alphanumeric() || "._-".contains(c)))
-            .unwrap_or(rest.len());
-        rest[..end].trim_end_matches('.')
-    })
-}
-
-/// Whether an action only inserts values, without a default or a helper.
-fn is_value_alone(action: &str) -> bool {
-    const HARMLESS: [&str; 8] = ["|", "quote", "trim", "toString", "tpl", ".", "$", "toYaml"];
-    words(action).all(|word| {
-        word.starts_with(".Values.") || word.starts_with("$.Values.") || HARMLESS.contains(&word)
-    })
-}
-
-/// The names of the helpers that an action calls.
-fn calls(action: &str) -> impl Iterator<Item = &str> {
-    let included = action.split("include ").skip(1);
-    let called = action.split("template ").skip(1);
-    included
-        .chain(called)
-        .filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next())
-}
-
-/// The quoted texts of an action.
-fn literals(action: &str) -> impl Iterator<Item = &str> {
-    action.split('"').skip(1).step_by(2)
-}
-
-/// The variables that an action reads: `$image` in `$image.tag`.
-fn variables(action: &str) -> impl Iterator<Item = &str> {
-    words(action).filter_map(|word| {
-        let name = word.strip_prefix('$')?.split('.').next()?;
-        (!name.is_empty()).then(|| &word[..=name.len()])
-    })
-}
-
-/// The expressions that `text` assigns to a variable.
-fn assignments<'t>(text: &'t str, variable: &str) -> impl Iterator<Item = &'t str> {
-    text.match_indices(variable).filter_map(move |(at, _)| {
-        let rest = text[at + variable.len()..].trim_start();
-        let value = rest.strip_prefix(":=").or_else(|| rest.strip_prefix('='))?;
-        value.split("}}").next()
-    })
-}
-
-fn words(action: &str) -> impl Iterator<Item = &str> {
-    action
-        .split(|c: char| c.is_whitespace() || "()".contains(c))
-        .filter(|word| !word.is_empty())
-}
-
-/// The keys of a word that is a field of the current object (`.`), not of the values, the chart or
-/// the release.
-fn relative(word: &str) -> Option<Vec<&str>> {
-    const OF_ALL: [&str; 6] = [
-        "Values",
-        "Chart",
-        "Release",
-        "Capabilities",
-        "Template",
-        "Files",
-    ];
-    let keys: Vec<&str> = word.strip_prefix('.')?.split('.').collect();
-    (!keys[0].is_empty() && !OF_ALL.contains(&keys[0])).then_some(keys)
-}
-
-/// The text without its comments, which show how helpers are called.
-fn without_comments(text: &str) -> String {
-    let mut parts = text.split("/*");
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| {
-        text + part.split_once("*/").map_or("", |(_, rest)| rest)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -337,7 +254,7 @@ mod tests {
             .map(|path| path.split('.').map(str::to_owned).collect())
             .collect();
         let installed = [ChartTemplate {
-            below: Vec::new(),
+            values_path: Vec::new(),
             file: "a/templates/d.yaml",
             text: template,
         }];
@@ -359,7 +276,7 @@ mod tests {
         };
         let open = references
             .map(undecided)
-            .filter(|finding| !sources.decide(finding, &installed[0]));
+            .filter(|finding| !sources.are_known(finding, &installed[0]));
         open.map(|finding| finding.reference).collect()
     }
 

@@ -71,8 +71,8 @@ struct ChartScope<'a> {
 impl DefaultFiller<'_> {
     fn chart(&mut self, chart: &HelmChart, values: &mut Mapping, above: InheritedRegistries) {
         let global = self.registry(values, &["global", "imageRegistry"]);
-        // the default registry (ingress-nginx), or the registry of all images; then images that
-        // have their own have the same one
+        // the default registry (ingress-nginx), or the registry of all images; then images with a
+        // registry of their own have the same one
         let shared = self.registry(values, &["global", "image", "registry"]);
         let has_image = ["repository", "image", "name"]
             .iter()
@@ -84,14 +84,14 @@ impl DefaultFiller<'_> {
         };
         let tag = values.get("tag").and_then(plain).filter(|_| own.is_some());
         // the globals of a parent override those of a subchart
-        let below = InheritedRegistries {
+        let for_subcharts = InheritedRegistries {
             global: above.global.or(global),
             default: above.default.or(shared),
         };
-        let default = own.clone().or_else(|| below.default.clone());
+        let default = own.clone().or_else(|| for_subcharts.default.clone());
         let registries = InheritedRegistries {
             default,
-            ..below.clone()
+            ..for_subcharts.clone()
         };
         let version = tag.as_deref().or(chart.app_version.as_deref());
         let scope = ChartScope {
@@ -106,7 +106,9 @@ impl DefaultFiller<'_> {
         {
             self.path.push(key.to_owned());
             match (chart.subcharts.iter().find(|chart| chart.key == key), value) {
-                (Some(chart), Value::Mapping(values)) => self.chart(chart, values, below.clone()),
+                (Some(chart), Value::Mapping(values)) => {
+                    self.chart(chart, values, for_subcharts.clone())
+                }
                 (_, value) => self.value(value, scope, is_image(key)),
             }
             self.path.pop();

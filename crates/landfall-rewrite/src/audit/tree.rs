@@ -30,7 +30,7 @@ pub struct AuditResult {
 pub struct UnreadFile {
     /// The path of the file.
     pub file: String,
-    /// The reason, for messages.
+    /// The reason, as messages show it.
     pub why: String,
 }
 

@@ -11,7 +11,8 @@ const ENDS: [char; 14] = [
 ];
 
 /// Finds every URL of `text` that concerns a locked file. The URL of another version of a locked
-/// file is missing; one that ends in a placeholder is undecided. All others are taken for links.
+/// file is missing; one that ends in a placeholder is undecided. All other URLs are considered
+/// links.
 pub(super) fn findings(
     text: &str,
     lines: &LineIndex<'_>,
@@ -104,7 +105,7 @@ fn whole(
 
 /// The coverage of the beginning of a URL, before a placeholder.
 fn head(head: &str, known: &[(Cow<'_, str>, &str)]) -> Option<LockCoverage> {
-    // a host alone may be the beginning of any URL
+    // a host without a path may be the beginning of any URL
     let path = head.split_once("://")?.1.split_once('/')?.1;
     let reached = known
         .iter()

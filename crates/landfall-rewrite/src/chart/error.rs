@@ -12,7 +12,7 @@ pub enum ChartError {
     Open {
         /// The path of the file or folder.
         path: PathBuf,
-        /// The operating system's error.
+        /// The cause.
         source: io::Error,
     },
     /// An archive cannot be unpacked.

@@ -39,7 +39,7 @@ pub struct HelmChart {
 #[derive(Debug, Clone)]
 pub struct ChartTemplate<'c> {
     /// The keys that lead to the values of its chart.
-    pub below: Vec<String>,
+    pub values_path: Vec<String>,
     /// The path of the file, for messages.
     pub file: &'c str,
     /// The content of the file.
@@ -77,13 +77,13 @@ impl HelmChart {
         let (first, rest) = path.split_first()?;
         let chart = self.subcharts.iter().find(|chart| chart.key == *first)?;
         chart
-            .is_off(values)
+            .disabling_condition(values)
             .or_else(|| chart.disabled_by(rest, values.get(first)?.as_mapping()?))
     }
 
     /// The condition that the values of the parent make `false`. The first condition that they have
     /// decides, as in Helm.
-    fn is_off(&self, parent: &Mapping) -> Option<&str> {
+    fn disabling_condition(&self, parent: &Mapping) -> Option<&str> {
         let at = |path: &str| {
             let (first, rest) = path.split_once('.').unwrap_or((path, ""));
             let rest = rest.split('.').filter(|key| !key.is_empty());
@@ -99,8 +99,8 @@ impl HelmChart {
 
     /// The documents of the chart and its subcharts, except values.
     pub fn documents(&self) -> Vec<&(String, String)> {
-        let below = self.subcharts.iter().flat_map(HelmChart::documents);
-        self.documents.iter().chain(below).collect()
+        let of_subcharts = self.subcharts.iter().flat_map(HelmChart::documents);
+        self.documents.iter().chain(of_subcharts).collect()
     }
 
     /// The images that the Chart.yaml of the chart and its subcharts list, each with its file. The
@@ -122,10 +122,10 @@ impl HelmChart {
     /// not disable.
     pub fn templates(&self, values: &Mapping) -> Vec<ChartTemplate<'_>> {
         let mut all = Vec::new();
-        self.for_each_enabled(values, &mut Vec::new(), &mut |chart, below| {
+        self.for_each_enabled(values, &mut Vec::new(), &mut |chart, values_path| {
             let texts = chart.documents.iter().chain(&chart.helpers);
             all.extend(texts.map(|(file, text)| ChartTemplate {
-                below: below.to_vec(),
+                values_path: values_path.to_vec(),
                 file,
                 text,
             }));
@@ -146,31 +146,32 @@ impl HelmChart {
     fn for_each_enabled<'c>(
         &'c self,
         values: &Mapping,
-        below: &mut Vec<String>,
+        values_path: &mut Vec<String>,
         visit: &mut impl FnMut(&'c HelmChart, &[String]),
     ) {
-        visit(self, below);
+        visit(self, values_path);
         let nothing = Mapping::new();
         for chart in self
             .subcharts
             .iter()
-            .filter(|chart| chart.is_off(values).is_none())
+            .filter(|chart| chart.disabling_condition(values).is_none())
         {
             let own = values
                 .get(&chart.key)
                 .and_then(Value::as_mapping)
                 .unwrap_or(&nothing);
-            below.push(chart.key.clone());
-            chart.for_each_enabled(own, below, visit);
-            below.pop();
+            values_path.push(chart.key.clone());
+            chart.for_each_enabled(own, values_path, visit);
+            values_path.pop();
         }
     }
 
-    /// Adds a `v` to `appVersion`, or removes it, if the templates do so to make a tag of it.
-    pub fn take_tags_from_templates(&mut self) {
+    /// Adds the prefix `v` to `appVersion`, or removes it, if the templates do so when they use
+    /// `appVersion` as the tag.
+    pub fn apply_tag_prefix_of_templates(&mut self) {
         self.subcharts
             .iter_mut()
-            .for_each(HelmChart::take_tags_from_templates);
+            .for_each(HelmChart::apply_tag_prefix_of_templates);
         // without `appVersion`, templates have no default tag
         let Some(version) = &self.app_version else {
             return;
@@ -183,19 +184,19 @@ impl HelmChart {
         };
         let contains_any =
             |words: &[&str]| texts().any(|text| words.iter().any(|words| text.contains(words)));
-        let with = [
+        let adding = [
             "\"v%s\" .Chart.AppVersion",
             "\"v%s\" $.Chart.AppVersion",
             "v{{ .Chart.AppVersion",
             "v{{.Chart.AppVersion",
         ];
-        let without = [
+        let removing = [
             "trimPrefix \"v\" .Chart.AppVersion",
             ".Chart.AppVersion | trimPrefix \"v\"",
         ];
         self.app_version = Some(match version.strip_prefix('v') {
-            None if contains_any(&with) => format!("v{version}"),
-            Some(bare) if contains_any(&without) => bare.to_owned(),
+            None if contains_any(&adding) => format!("v{version}"),
+            Some(bare) if contains_any(&removing) => bare.to_owned(),
             _ => version.clone(),
         });
     }
@@ -214,11 +215,11 @@ impl HelmChart {
             depth += 1;
         }
         // the default values of a subchart are in a file of its own
-        let below = path.split_first().and_then(|(first, rest)| {
+        let in_subchart = path.split_first().and_then(|(first, rest)| {
             let chart = self.subcharts.iter().find(|chart| chart.key == *first)?;
             (depth < path.len()).then(|| chart.value_position(rest))
         });
-        below.unwrap_or_else(|| {
+        in_subchart.unwrap_or_else(|| {
             let (line, column) = LineIndex::new(&*self.values_text).line_column(node.span().start);
             (self.values_file.clone(), line, column)
         })

@@ -51,7 +51,7 @@ impl FileUrlIndex {
         self.mirrored.contains(host(location))
     }
 
-    /// A set of words of which every text with a known URL contains one.
+    /// Returns words such that every text with a known URL contains at least one of them.
     pub(super) fn words(&self) -> impl Iterator<Item = &str> {
         let base = self
             .base

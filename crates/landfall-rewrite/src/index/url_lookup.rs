@@ -74,7 +74,7 @@ impl ReferenceIndex {
                 Err(why) => return UrlLookup::Left(why.into()),
             }
         };
-        // it is already where this direction of the rewrite leads
+        // it is already a result of this direction of the rewrite
         if at_site != urls.reverse {
             return UrlLookup::Settled(Some(item));
         }
@@ -150,7 +150,7 @@ impl ReferenceIndex {
     }
 }
 
-/// The reason to leave the URL of a folder: a program adds the rest.
+/// The reason to leave the URL of a folder unchanged: a program appends the file name.
 const FOLDER: &str = "it is a folder of locked files, and the rest of the URL is added elsewhere";
 
 /// A byte that represents a placeholder in a pattern, because no URL contains it.

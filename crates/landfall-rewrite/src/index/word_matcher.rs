@@ -1,5 +1,5 @@
-//! A set of words of which every text with a known reference contains one. Texts without any of
-//! them need not be read.
+//! A set of words such that every text with a known reference contains at least one of them. Texts
+//! without any of them need not be read.
 
 use super::basenames::basename;
 use aho_corasick::AhoCorasick;

@@ -24,24 +24,24 @@ impl ReferenceShape for ContainerShape {
         &self,
         members: &MappingContext<'s>,
         value: &'s YamlNode<'s>,
-        below: &mut NodeContext<'s>,
+        child: &mut NodeContext<'s>,
     ) {
         let around = &members.around;
         match value {
-            YamlNode::Scalar(_) => match below.key {
-                Some("image") if around.container => below.role = ReferenceRole::Container,
+            YamlNode::Scalar(_) => match child.key {
+                Some("image") if around.container => child.role = ReferenceRole::Container,
                 // the image of an image volume
                 Some("reference") if around.key == Some("image") => {
-                    below.role = ReferenceRole::Container
+                    child.role = ReferenceRole::Container
                 }
                 _ => {}
             },
-            _ => below.container = is_container(below.key, around.key, around.container),
+            _ => child.container = is_container(child.key, around.key, around.container),
         }
     }
 
-    fn items<'s>(&self, list: &NodeContext<'s>, below: &mut NodeContext<'s>) {
-        below.container = list.key.is_some_and(is_list_of_containers);
+    fn items<'s>(&self, list: &NodeContext<'s>, child: &mut NodeContext<'s>) {
+        child.container = list.key.is_some_and(is_list_of_containers);
     }
 }
 

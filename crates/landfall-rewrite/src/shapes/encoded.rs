@@ -22,9 +22,9 @@ impl ReferenceShape for EncodedShape {
         &self,
         members: &MappingContext<'s>,
         _value: &'s YamlNode<'s>,
-        below: &mut NodeContext<'s>,
+        child: &mut NodeContext<'s>,
     ) {
-        below.encoded |= match below.key {
+        child.encoded |= match child.key {
             Some("data") => members.kind == "Secret",
             Some("binaryData") => true,
             Some("content") => scalar_of(members.entries, "encoding")

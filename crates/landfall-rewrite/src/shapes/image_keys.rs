@@ -11,10 +11,10 @@ impl ReferenceShape for ImageKeyShape {
         &self,
         _members: &MappingContext<'s>,
         _value: &'s YamlNode<'s>,
-        below: &mut NodeContext<'s>,
+        child: &mut NodeContext<'s>,
     ) {
-        if below.role == ReferenceRole::Value && below.key.is_some_and(is_image_key) {
-            below.role = ReferenceRole::Image;
+        if child.role == ReferenceRole::Value && child.key.is_some_and(is_image_key) {
+            child.role = ReferenceRole::Image;
         }
     }
 }

@@ -11,10 +11,10 @@ impl ReferenceShape for KubermaticShape {
         &self,
         _members: &MappingContext<'s>,
         _value: &'s YamlNode<'s>,
-        below: &mut NodeContext<'s>,
+        child: &mut NodeContext<'s>,
     ) {
-        if below.key == Some("dockerRepository") {
-            below.role = ReferenceRole::Repository;
+        if child.key == Some("dockerRepository") {
+            child.role = ReferenceRole::Repository;
         }
     }
 }

@@ -19,7 +19,7 @@ impl ReferenceShape for KustomizeShape {
         let MappingContext {
             entries, around, ..
         } = members;
-        // only items of the list `images` are meant
+        // applies only to items of the list `images`
         if around.above != Some("images") || around.key.is_some() {
             return Vec::new();
         }
@@ -27,7 +27,7 @@ impl ReferenceShape for KustomizeShape {
         let Some(at) = position_of(entries, "name") else {
             return Vec::new();
         };
-        // without any of these, it is another list of this name
+        // without any of these keys, it is another list of this name
         if !(has("newName") || has("newTag") || has("digest")) {
             return Vec::new();
         }

@@ -31,10 +31,10 @@ impl ReferenceShape for NonReferenceShape {
         &self,
         members: &MappingContext<'s>,
         _value: &'s YamlNode<'s>,
-        below: &mut NodeContext<'s>,
+        child: &mut NodeContext<'s>,
     ) {
-        if let (Some(key), None) = (below.key, below.keep) {
-            below.keep = reason_to_keep(key, members.around.key, members.entries);
+        if let (Some(key), None) = (child.key, child.keep) {
+            child.keep = reason_to_keep(key, members.around.key, members.entries);
         }
     }
 }

@@ -14,13 +14,13 @@ impl ReferenceShape for SecretShape {
         &self,
         members: &MappingContext<'s>,
         _value: &'s YamlNode<'s>,
-        below: &mut NodeContext<'s>,
+        child: &mut NodeContext<'s>,
     ) {
-        let Some(key) = below.key else { return };
-        below.secret |=
+        let Some(key) = child.key else { return };
+        child.secret |=
             self.is_secret(members) && matches!(key, "data" | "stringData" | "literals");
         // neither the items of a list nor the entries of kustomize's generator have a kind
-        below.in_secrets |=
+        child.in_secrets |=
             key == "secretGenerator" || (members.kind == "SecretList" && key == "items");
     }
 }

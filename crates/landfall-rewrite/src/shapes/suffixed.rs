@@ -1,5 +1,5 @@
 //! Repositories to which a suffix is appended, with one digest for each suffix: `genericDigest`
-//! beside `repository` is the digest of `<repository>-generic` (Cilium's operator).
+//! next to `repository` is the digest of `<repository>-generic` (Cilium's operator).
 
 use crate::edit::SpanEdit;
 use crate::index::{ReferenceIndex, ReferenceLookup};

@@ -10,7 +10,7 @@ const BRACKETS: [(&str, &str, Option<&str>); 4] = [
 ];
 
 /// The length of the placeholder at the beginning of `text`: `$NAME`, `${…}`, `$(…)`, `{{…}}` or
-/// `${{…}}`, on one line and at most `most` bytes long.
+/// `${{…}}`, on one line and at most `max_bytes` bytes long.
 pub(super) fn placeholder(text: &str, max_bytes: usize) -> Option<usize> {
     // without the limit, a text of unclosed brackets would take quadratic time
     let text = &text[..text.floor_char_boundary(max_bytes)];
@@ -41,7 +41,7 @@ fn closed(text: &str, close: &str, open: Option<&str>) -> Option<usize> {
 
 /// The reference with placeholders, or the pattern, that `text` begins with. It ends at a blank, a
 /// quote, a separator of commands or a closing bracket without its opening one (outside of `{{ …
-/// }}`), and after `most` bytes. It is printed, and the text after it may be a password.
+/// }}`), and after `max_bytes` bytes. It is printed, and the text after it may be a password.
 pub(crate) fn reference_at(text: &str, max_bytes: usize) -> &str {
     let text = &text[..text.floor_char_boundary(max_bytes)];
     let mut end = 0;

@@ -14,7 +14,7 @@ pub(crate) struct NodeContext<'n> {
     pub(crate) role: ReferenceRole,
     /// Whether the node, if it is a mapping, is a container.
     pub(crate) container: bool,
-    /// Whether the mappings here and below are Secrets, whatever their `kind` is.
+    /// Whether the mappings here and below are Secrets, regardless of their `kind`.
     pub(crate) in_secrets: bool,
     /// Whether the values here and below are values of a Secret.
     pub(crate) secret: bool,
@@ -26,7 +26,7 @@ pub(crate) struct NodeContext<'n> {
 
 impl<'n> NodeContext<'n> {
     /// The context of the value of `key` in this node.
-    pub(super) fn below(self, key: Option<&'n str>) -> NodeContext<'n> {
+    pub(super) fn child(self, key: Option<&'n str>) -> NodeContext<'n> {
         NodeContext {
             key,
             above: self.key,

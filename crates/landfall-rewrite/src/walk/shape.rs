@@ -37,7 +37,7 @@ pub(crate) trait ReferenceShape: Sync {
         Vec::new()
     }
 
-    /// Sets in `below` the properties of the value of the key `below.key` in `members`.
+    /// Sets in `child` the properties of the value of the key `child.key` in `members`.
     fn entry<'s>(
         &self,
         _members: &MappingContext<'s>,
@@ -46,7 +46,7 @@ pub(crate) trait ReferenceShape: Sync {
     ) {
     }
 
-    /// Sets in `below` the properties of the items of a list.
+    /// Sets in `child` the properties of the items of a list.
     fn items<'s>(&self, _list: &NodeContext<'s>, _below: &mut NodeContext<'s>) {}
 
     /// Decodes and scans `value`, which is nested in `depth` texts. `encoded` says that the

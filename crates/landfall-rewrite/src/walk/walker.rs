@@ -52,7 +52,8 @@ pub(crate) fn read(
         }
         structured |= read_part(scanner, shapes, source, part, depth, &mut result)?;
     }
-    // a text without any mapping or list is read word by word; one in a skipped part counts, too
+    // a text without any mapping or list is read word by word; a mapping or list in a skipped part
+    // counts, too
     for document in skipped
         .into_iter()
         .flat_map(|part| yaml::documents_in(source, part.clone()))
@@ -128,7 +129,7 @@ fn read_part(
             );
         }
     }
-    // the proof reads the part again with the slower parser, and most edits need none
+    // the check parses the part again with the slower parser, and most edits do not need it
     let doubtful = found
         .iter()
         .flat_map(|occurrence| &occurrence.edits)
@@ -136,7 +137,7 @@ fn read_part(
     if doubtful && !reads_as_intended(source, part, &found, &changed) {
         let changes = found.iter_mut().filter(|occurrence| occurrence.is_change());
         changes.for_each(|occurrence| {
-            occurrence.leave("the text around it would read differently after the change")
+            occurrence.leave("the change would alter how the text around it is parsed")
         });
     }
     result.found.extend(found);
@@ -151,11 +152,11 @@ impl<'s> DocumentWalker<'_, 's> {
             // the anchored node is changed instead
             YamlNode::Alias(_) => self.collector.collected.has_shared_secret |= around.secret,
             YamlNode::Sequence(YamlSequence { items, .. }) => {
-                let mut below = around.below(None);
+                let mut child = around.child(None);
                 self.shapes
                     .iter()
-                    .for_each(|shape| shape.items(&around, &mut below));
-                items.iter().for_each(|item| self.node(item, below));
+                    .for_each(|shape| shape.items(&around, &mut child));
+                items.iter().for_each(|item| self.node(item, child));
             }
             YamlNode::Mapping(YamlMapping { entries, .. }) => self.mapping(entries, around),
         }
@@ -193,7 +194,7 @@ impl<'s> DocumentWalker<'_, 's> {
                         key,
                         NodeContext {
                             container,
-                            ..members.around.below(None)
+                            ..members.around.child(None)
                         },
                     );
                 }
@@ -208,11 +209,11 @@ impl<'s> DocumentWalker<'_, 's> {
                 );
                 continue;
             }
-            let mut below = members.around.below(key.scalar().map(|key| &*key.value));
+            let mut child = members.around.child(key.scalar().map(|key| &*key.value));
             self.shapes
                 .iter()
-                .for_each(|shape| shape.entry(&members, value, &mut below));
-            self.node(value, below);
+                .for_each(|shape| shape.entry(&members, value, &mut child));
+            self.node(value, child);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use landfall_model::document::yaml;
 
-/// Whether `new` reads as a string in place of `old` in a plain scalar, if `old` does.
+/// Whether `new` is parsed as a string if it replaces `old`, a string, in a plain scalar.
 pub(crate) fn stays_plain(old: &str, new: &str) -> bool {
     let brackets = |text: &str| text.matches(['[', ']']).count();
     brackets(old) == brackets(new) && (!is_plain_text(old) || is_plain_text(new))

@@ -138,7 +138,7 @@ fn query_digest(parts: &Parts, key: &str) -> Result<Option<Digest>, RequestError
 }
 
 /// Ensures that the blob is in the writable store, by copying it from a bundle if necessary: what
-/// was pushed must stay complete without the bundle. Returns its size, or `None` if it is nowhere.
+/// was pushed must stay complete without the bundle. Returns its size, or `None` if neither has it.
 pub(super) fn ensure_pushed(
     state: &ServerState,
     store: &WritableStore,

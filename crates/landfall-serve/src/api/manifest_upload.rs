@@ -24,7 +24,7 @@ use std::sync::Arc;
 const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
 const TAG: HeaderName = HeaderName::from_static("oci-tag");
 
-/// What the request says about the manifest that it uploads.
+/// The properties of an uploaded manifest that its request declares.
 struct ManifestUpload {
     repository: String,
     /// The digest in the path, if the manifest is pushed by digest.
@@ -82,7 +82,7 @@ pub(crate) async fn put_manifest(
     Ok(created(&upload, &pushed.await??))
 }
 
-/// Refuses tags that a bundle contains: what a bundle says must not be overwritten.
+/// Refuses tags that a bundle contains: tags of a bundle must not be overwritten.
 fn refuse_bundle_tags(
     state: &ServerState,
     name: &str,
@@ -249,7 +249,7 @@ fn require_blobs(
         let digest = &blob.digest;
         match ensure_pushed(state, store, digest)? {
             Some(size) if size == blob.size => {}
-            // the digest is right, so it is the manifest that is wrong
+            // the digest is correct, so the manifest itself is invalid
             Some(size) => {
                 let message = format!(
                     "the manifest gives {digest} {} bytes, but it has {size}",
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_layers_are_known_by_urls_or_by_type() {
+    fn foreign_layers_are_recognized_by_urls_or_type() {
         let digest = |text: &str| Digest::sha256(text.as_bytes());
         let (a, b, c) = (digest("a"), digest("b"), digest("c"));
         let manifest = format!(

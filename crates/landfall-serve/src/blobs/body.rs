@@ -125,7 +125,7 @@ impl BodyPiece {
     }
 }
 
-/// Takes the next runs, as many as fit into one piece and into `remaining`.
+/// Returns the next runs that fit into one piece and into `remaining`.
 fn take_runs(runs: &mut Peekable<FileRuns>, remaining: &mut u64) -> io::Result<Vec<FileRun>> {
     let mut piece = Vec::new();
     let mut room = SendfileQueue::MAX_PIECE as u64;

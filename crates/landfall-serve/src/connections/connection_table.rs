@@ -100,8 +100,7 @@ impl ConnectionTable {
                 return connection;
             }
             self.make_room();
-            // limited: a connection that was told to close may take longer, and another one may be
-            // idle by then
+            // limited: a connection may close late, and another one may be idle by then
             let _ = tokio::time::timeout(Duration::from_millis(100), freed).await;
         }
     }
@@ -187,7 +186,7 @@ impl ConnectionTable {
     }
 }
 
-/// The connections that were not told to close yet.
+/// The connections that are not closing yet.
 fn staying(
     open: &HashMap<u64, Arc<TrackedConnection>>,
 ) -> impl Iterator<Item = &Arc<TrackedConnection>> {

@@ -11,7 +11,7 @@ use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
 use std::path::Path;
 
 /// Writes every plain file of `lock` from `blobs` to `dir`, at the paths of all its URLs, with its
-/// sidecars. Files with the right content are left alone. `dry_run` writes nothing.
+/// sidecars. Files with the right content are left unchanged. `dry_run` writes nothing.
 ///
 /// # Errors
 /// Before anything is written: when a URL cannot be a path, or two URLs with different content have
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_an_archive_are_written_beside_it_with_their_modes() {
+    fn members_of_an_archive_are_written_next_to_it_with_their_modes() {
         let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(
             Vec::new(),
             flate2::Compression::fast(),

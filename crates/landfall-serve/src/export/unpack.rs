@@ -11,12 +11,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// The bytes of an archive that are unpacked at most: a small archive may unpack to any size.
+/// The maximum number of bytes that are unpacked from one archive: a small archive may unpack to
+/// any size.
 const MAX_UNPACKED: u64 = 64 << 30;
 
 /// Extracts the members that the lock requests from the archive that was exported below `dir`.
-/// Members that are already there with the same content and mode are left alone. Returns the number
-/// of bytes written.
+/// Members that exist with the same content and mode are left unchanged. Returns the number of
+/// bytes written.
 pub(super) fn unpack_members(item: &ExportFile<'_>, dir: &Path) -> Result<u64, ExportError> {
     let Some(below) = item.paths.first() else {
         return Ok(0);

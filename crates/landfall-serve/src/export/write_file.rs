@@ -12,8 +12,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// Writes a file to all its paths: the content once, and hard links to it. Files that are already
-/// there with the same content and mode are left alone. Returns the number of bytes written.
+/// Writes a file to all its paths: the content once, and hard links to it. Files that exist with
+/// the same content and mode are left unchanged. Returns the number of bytes written.
 pub(super) fn write_file(
     item: &ExportFile,
     blobs: &dyn BlobRead,

@@ -22,7 +22,7 @@ pub enum LogTarget {
     File(PathBuf),
 }
 
-/// The access log. A thread of its own writes it, so that no request waits for a disk.
+/// The access log. A separate thread writes it, so that no request waits for a disk.
 pub struct AccessLog {
     commands: SyncSender<LogCommand>,
     lost_lines: AtomicU64,
@@ -88,7 +88,7 @@ fn write_lines(
 ) {
     for command in commands {
         match command {
-            // an error has nowhere to be reported; the next line is tried again
+            // an error cannot be reported here; writing continues with the next line
             LogCommand::Write(line) => drop(out.write_all(line.as_bytes())),
             LogCommand::Reopen => {
                 if let Ok(opened) = target.open() {

@@ -8,7 +8,7 @@ use landfall_model::report::{EntryKind, count_of, escape_html};
 
 /// The number of characters that are shown of a name.
 const MAX_NAME: usize = 500;
-/// The bytes of a row in `changes.html` beside its name, roughly.
+/// The approximate number of bytes of a row in `changes.html` without its name.
 const ROW_MARKUP: usize = 150;
 
 #[derive(Template)]
@@ -64,7 +64,7 @@ pub(super) fn render_changes(
             rows,
             more,
         });
-        // older bundles are not shown either: the room is used up
+        // older bundles are not shown: the page is full
         if more > 0 {
             break;
         }

@@ -1,4 +1,4 @@
-//! One item of the list: a summary, and behind it the details and the commands that fetch it.
+//! One item of the list: a summary, which opens to details and the commands that fetch the item.
 
 use super::attachment_counts::attachment_counts;
 use super::commands::{FetchCommand, ReaderAddress, fetch_commands};

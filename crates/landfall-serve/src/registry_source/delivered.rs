@@ -13,7 +13,7 @@ use landfall_model::{Descriptor, DestinationMap, Digest};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// What a registry contains of earlier deliveries.
+/// The content of a registry that earlier deliveries put there.
 pub struct DeliveredContent {
     /// The delivered locks, the oldest first.
     pub bundles: Vec<ServedBundle>,

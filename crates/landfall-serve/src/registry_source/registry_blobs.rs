@@ -21,7 +21,7 @@ const ATTEMPTS: u32 = 3;
 /// The number of [`RegistryBlobs`] that were created.
 static CREATED: AtomicU64 = AtomicU64::new(0);
 
-/// Where a blob or manifest is at the registry.
+/// The location of a blob or manifest at the registry.
 #[derive(Debug, Clone)]
 pub(super) struct RegistryBlob {
     pub(super) repository: Arc<str>,

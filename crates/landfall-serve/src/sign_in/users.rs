@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What a user may do.
+/// The right of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AccessRight {
     /// Pull images and other content.
@@ -55,7 +55,7 @@ impl HtpasswdUsers {
                 read_text_input(path).map_err(|error| invalid_file(path, error.to_string()))?;
             for (user, hash) in parse_accounts(&text).map_err(|why| invalid_file(path, why))? {
                 let other = accounts.insert(user.clone(), (right, hash));
-                // which of two rights is meant cannot be known
+                // the intended one of two rights is unknown
                 if other.is_some_and(|(other, _)| other != right) {
                     let why = format!("the user {user} is in another password file too");
                     return Err(invalid_file(path, why));

@@ -79,7 +79,7 @@ impl WritableBlobs {
         Ok(existed)
     }
 
-    /// Protects a blob, if it exists, from the sweeps of the next time: a client learns that it is
+    /// Protects a blob, if it exists, from upcoming sweeps, because a client learns that it is
     /// here.
     pub(crate) fn protect(&self, digest: &Digest) {
         let mut protected = self.protected();
@@ -189,7 +189,7 @@ impl WritableBlobs {
     }
 
     /// Syncs the names of the blobs and their checksums. This must happen before the first name
-    /// that leads to them is written.
+    /// that refers to them is written.
     pub(super) fn sync_names(&self) -> io::Result<()> {
         for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
             sync_folder(&self.dir.join("frames").join(algorithm.as_str()))?;

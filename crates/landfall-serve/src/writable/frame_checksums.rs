@@ -120,7 +120,7 @@ impl CheckedReader {
     /// Whether the file has the digest and its frames have their checksums. Reads the file once.
     pub(super) fn verify(&self, digest: &Digest) -> io::Result<bool> {
         let mut hasher = Hasher::new(digest.algorithm());
-        // the checksums are compared as well, as later reads rely on them alone
+        // the checksums are compared as well, as later reads rely only on them
         for frame in 0..self.file_stamp.size.div_ceil(FRAME as u64) {
             self.check_frame(frame, |piece| hasher.update(piece))?;
         }
@@ -199,7 +199,8 @@ mod tests {
         sums.finish()
     }
 
-    /// What is read, and how that ends; the runs have the same bytes and end the same way.
+    /// Reads a blob, and returns the bytes and how reading ended. Checks that the file runs have
+    /// the same bytes and end in the same way.
     fn read(bytes: &[u8], sums: &[u8], offset: u64) -> (Vec<u8>, io::Result<usize>) {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();

@@ -1,4 +1,4 @@
-//! What pushed manifests refer to: their blobs or child manifests, and their subjects.
+//! The references of pushed manifests: blobs or child manifests, and subjects.
 
 use super::store::WritableStore;
 use landfall_content::BlobRead;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io;
 
-/// What one manifest refers to. It never changes, since a manifest never does.
+/// The references of one manifest. It never changes, since a manifest never does.
 #[derive(Debug, Default)]
 pub(super) struct ManifestLinks {
     /// Config and layers, or children; sorted, without duplicates.
@@ -15,7 +15,7 @@ pub(super) struct ManifestLinks {
     pub(super) subject: Option<Digest>,
 }
 
-/// What each manifest of a repository refers to.
+/// The references of each manifest in a repository.
 pub(super) type RepositoryLinks = BTreeMap<Digest, ManifestLinks>;
 
 #[derive(Deserialize)]

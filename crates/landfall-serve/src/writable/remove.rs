@@ -2,7 +2,7 @@
 //! manifest names any more.
 //!
 //! A removal reads the links of all manifests first, while pushes continue. Then it locks the store
-//! and reads only what was pushed meanwhile, so that pushes wait briefly.
+//! and reads only manifests that were pushed meanwhile, so that pushes wait briefly.
 
 use super::error::WritableStoreError;
 use super::files::{optional, sync_folder};

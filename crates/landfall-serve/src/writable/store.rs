@@ -82,7 +82,7 @@ impl WritableStore {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until nobody holds the blobs, and prevents that until the guard is dropped.
+    /// Waits until no push holds the blobs, and prevents new holds until the guard is dropped.
     pub(super) fn lock_blobs(&self) -> RwLockWriteGuard<'_, ()> {
         self.blobs_lock
             .write()
@@ -133,7 +133,7 @@ impl WritableStore {
     /// The manifest with this digest, if it was pushed to this repository.
     pub(crate) fn manifest(&self, name: &str, digest: &Digest) -> io::Result<Option<Descriptor>> {
         let path = self.manifest_path(name, digest);
-        // the blob alone is not enough: it may have been pushed to another repository
+        // an existing blob is not enough: it may have been pushed to another repository
         let Some(media_type) = optional(fs::read_to_string(path))? else {
             return Ok(None);
         };
@@ -208,8 +208,8 @@ impl WritableStore {
         }
     }
 
-    /// Adds a received manifest to the repository. Each name is written after what it leads to:
-    /// blobs, then the manifest, then its tags.
+    /// Adds a received manifest to the repository. Content is written before the names that refer
+    /// to it: blobs, then the manifest, then its tags.
     pub(crate) fn put_manifest(
         &self,
         name: &str,
@@ -221,7 +221,7 @@ impl WritableStore {
         let digest = &descriptor.digest;
         self.blobs.keep(incoming, digest)?;
         // blobs on disk before the manifest, the manifest before its tags: after a crash, no name
-        // may lead to missing content
+        // may refer to missing content
         self.blobs.sync_names()?;
         let temporary = self.blobs.incoming_folder();
         if let Some(referrer) = referrer {

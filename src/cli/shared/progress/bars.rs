@@ -17,7 +17,7 @@ struct DrawnBar {
     meter: Arc<Mutex<PhaseMeter>>,
 }
 
-// The item name gets the rest of the line after the figures.
+// The item name uses the space after the figures.
 const KNOWN: &str = "{figures} {wide_msg}";
 const UNKNOWN: &str = "{prefix} {spinner} {figures} {wide_msg}";
 
@@ -63,7 +63,7 @@ impl Progress for BarProgress {
             let (meter, now) = (locked(&shown), Instant::now());
             let _ = to.write_str(&match bytes {
                 0 => meter.figures("/", " ", now),
-                // One column is for the blank before the item name.
+                // One column is a blank before the item name.
                 _ => meter.bar(columns() - 1, now),
             });
         };

@@ -244,7 +244,7 @@ fn lint(context: &Context) -> Result<Vec<LintMessage>, CliError> {
         cluster.control_plane_endpoint,
     ];
     let cluster: Vec<String> = cluster.into_iter().flatten().collect();
-    // landfall trims entries wherever it writes them, so blanks in the site are no fault.
+    // landfall trims entries when it writes them, so blanks in the site are not an error.
     let installation = proxy.no_proxy.installation.join(",");
     let installation: Vec<&str> = installation.split(',').map(str::trim).collect();
     let installation = installation.join(",");

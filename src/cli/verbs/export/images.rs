@@ -64,7 +64,7 @@ enum ArchiveOutput {
     Stdout(File),
     /// Removes the temporary file when dropped.
     File(AtomicFile),
-    /// For a dry run.
+    /// Nothing is written: a dry run.
     Nowhere,
 }
 

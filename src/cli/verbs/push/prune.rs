@@ -1,4 +1,4 @@
-//! `push --prune`: removes from the registry what nobody needs any more.
+//! `push --prune`: deletes manifests from the registry that nothing needs any more.
 
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};

@@ -55,7 +55,7 @@ pub(crate) struct RewriteCommand {
     modes: OutputFlags,
 }
 
-/// Where the result goes: without any of these flags, to stdout.
+/// The destination of the result; without any of these flags, stdout.
 #[derive(Args)]
 #[group(multiple = false)]
 struct OutputFlags {
@@ -264,8 +264,8 @@ impl RewriteCommand {
         Ok(inputs)
     }
 
-    /// Rewrites one file; `None` if it is not a format that can be rewritten. Adds to `text` what
-    /// goes to stdout.
+    /// Rewrites one file; `None` if it is not a format that can be rewritten. Adds the output for
+    /// stdout to `text`.
     fn rewrite_input(
         &self,
         input: &InputFile,
@@ -305,7 +305,7 @@ impl RewriteCommand {
                     }]
                 }
                 InputContent::Archive(old) => match rewrite::rewrite_chart(&old, index, options) {
-                    // A folder may contain other archives, which nobody asked to rewrite.
+                    // A folder may contain other archives, which the user did not name.
                     Err(ChartArchiveError::NoChart) if !input.named => return Ok(None),
                     done => {
                         let done = done?;

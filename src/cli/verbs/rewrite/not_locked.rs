@@ -1,4 +1,4 @@
-//! The references that a rewrite leaves alone because the lock lacks them.
+//! The references that a rewrite leaves unchanged because the lock lacks them.
 
 use landfall_model::report::shell_word;
 use landfall_rewrite::audit::{FileFinding, LockCoverage};

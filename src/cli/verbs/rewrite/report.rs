@@ -14,7 +14,7 @@ no reference here is in the lock, so nothing was changed. This is usual for Helm
 references are defaults in the charts. `landfall render helm-values CHART` writes values that
 override them; or rewrite the output of `helm template`.";
 
-/// Where the result goes.
+/// The destination of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RewriteMode<'a> {
     Stdout,

@@ -509,7 +509,7 @@ fn announce(serving: &ServerInfo, output: OutputMode) {
         holds += ", accepts pushes";
     }
     let line = format!("serving on {} ({holds})\n", serving.urls.join(" and "));
-    // A closed stdout is no reason not to serve.
+    // The server starts even if stdout is closed.
     let _ = match output {
         OutputMode::Text | OutputMode::Github => {
             let mut stdout = std::io::stdout().lock();

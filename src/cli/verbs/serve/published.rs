@@ -19,7 +19,7 @@ pub(crate) struct ServeSources {
     /// Served by name; later bundles win.
     pub(crate) all: Vec<ServedBundle>,
     pub(crate) content: Vec<Arc<dyn VerifiedRead>>,
-    /// Served only by digest.
+    /// Content that is served only by digest.
     pub(crate) earlier: Vec<ServedBundle>,
     /// Checks whether another lock was published meanwhile.
     pub(crate) is_outdated: Option<OutdatedCheck>,

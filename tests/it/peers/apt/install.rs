@@ -96,14 +96,14 @@ fn a_machine_installs_from_the_bundle_with_the_stock_keyring() {
             .unwrap()
     };
     let locked = proxied(&["lock", "-f", "m.yaml"]);
-    let told = String::from_utf8_lossy(&[locked.stdout, locked.stderr].concat()).into_owned();
-    if told.contains("was not reached")
-        || told.contains("cannot connect")
-        || told.contains("is not known")
+    let printed = String::from_utf8_lossy(&[locked.stdout, locked.stderr].concat()).into_owned();
+    if printed.contains("was not reached")
+        || printed.contains("cannot connect")
+        || printed.contains("is not known")
     {
         return skip(&test_name(), "the machine's archive is not reached");
     }
-    assert!(locked.status.success(), "{told}");
+    assert!(locked.status.success(), "{printed}");
     assert!(proxied(&["pull"]).status.success());
     place.ok(&["pack", "-o", "b"]);
     place.ok(&["doctor", "packages", "--status", STATUS, "--bundle", "b"]);
@@ -160,17 +160,17 @@ fn a_machine_installs_from_the_bundle_with_the_stock_keyring() {
         .env("DEBIAN_FRONTEND", "noninteractive")
         .env("LC_ALL", "C");
     let output = network.on("node", &machine).output().unwrap();
-    let told = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    if told.contains("mount: ") {
+    let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    if printed.contains("mount: ") {
         return skip(
             &test_name(),
             "this machine allows no overlay in a namespace",
         );
     }
-    assert!(output.status.success(), "{told}\n{}", server.log());
+    assert!(output.status.success(), "{printed}\n{}", server.log());
     assert_eq!(
-        told.matches("installed:installed ").count(),
+        printed.matches("installed:installed ").count(),
         wanted.len(),
-        "{told}"
+        "{printed}"
     );
 }

@@ -21,7 +21,7 @@ struct Suite {
     url: String,
     name: String,
     component: String,
-    /// Its index of packages.
+    /// The text of its package index.
     text: String,
 }
 
@@ -85,7 +85,7 @@ fn paragraphs(text: &str) -> impl Iterator<Item = (&str, &str)> {
     all.filter_map(|one| Some((one.strip_prefix("Package: ")?.split_once('\n')?.0, one)))
 }
 
-/// The content of indexes.
+/// The packages of several suites, by name.
 struct Offered<'t> {
     /// The paragraphs of each name.
     own: HashMap<&'t str, Vec<&'t str>>,

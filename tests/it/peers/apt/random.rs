@@ -454,7 +454,7 @@ fn the_selection_equals_apts_on_generated_repositories() {
         .collect();
     let sets = PackageSets::lock_what_can_be(place);
 
-    let (mut told, mut equal, mut all, mut invalid) = (String::new(), [0; 3], [0; 3], 0);
+    let (mut log, mut equal, mut all, mut invalid) = (String::new(), [0; 3], [0; 3], 0);
     let compared = cases
         .iter()
         .zip(&theirs)
@@ -480,7 +480,7 @@ fn the_selection_equals_apts_on_generated_repositories() {
         }
         let kind = ["marked", "resolved", "refused"][kind];
         writeln!(
-            told,
+            log,
             "c{number} ({kind}, recommends {}): {:?}",
             case.recommends, case.asked
         )
@@ -490,18 +490,18 @@ fn the_selection_equals_apts_on_generated_repositories() {
                 let [a, b]: [BTreeSet<&String>; 2] =
                     [theirs.iter().collect(), ours.iter().collect()];
                 writeln!(
-                    told,
+                    log,
                     "  apt alone {:?}, landfall alone {:?}",
                     &a - &b,
                     &b - &a
                 )
                 .unwrap();
             }
-            (Err(why), _) => writeln!(told, "  landfall refuses: {why}").unwrap(),
+            (Err(why), _) => writeln!(log, "  landfall refuses: {why}").unwrap(),
             (Ok(ours), Err(why)) => {
                 let wrong = violations(case, ours);
                 writeln!(
-                    told,
+                    log,
                     "  apt refuses: {why}\n  landfall takes {ours:?}; wrong: {wrong:?}"
                 )
                 .unwrap();
@@ -513,14 +513,14 @@ fn the_selection_equals_apts_on_generated_repositories() {
         "equal to apt: {} of {} that it marks, {} of {} that its problem resolver settles, {} of {} that it refuses",
         equal[0], all[0], equal[1], all[1], equal[2], all[2]
     );
-    println!("{told}");
+    println!("{log}");
     // apt's heuristics may miss a possible set, but no set may have missing or conflicting packages
-    assert_eq!(invalid, 0, "{told}");
+    assert_eq!(invalid, 0, "{log}");
     assert!(
         (all[0] + all[1]) * 3 > cases.len() && all[1] > 0,
         "the cases are one-sided: {all:?}"
     );
     let share = |equal: usize, all: usize, percent: usize| equal * 100 >= all * percent;
-    assert!(share(equal[0], all[0], 99), "{told}");
-    assert!(share(equal[0] + equal[1], all[0] + all[1], 97), "{told}");
+    assert!(share(equal[0], all[0], 99), "{log}");
+    assert!(share(equal[0] + equal[1], all[0] + all[1], 97), "{log}");
 }

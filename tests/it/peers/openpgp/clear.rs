@@ -54,7 +54,7 @@ pub fn cases(place: &Place) -> (Vec<Chart>, Vec<Case>) {
             &public,
         );
     }
-    // changes of what is around and in a text
+    // changes in a text, and around it
     let changes: [(&str, bool, Option<&str>, Change); 19] = [
         ("changed", false, None, |text| {
             text.replace("name: x", "name: y")
@@ -99,7 +99,7 @@ pub fn cases(place: &Place) -> (Vec<Chart>, Vec<Case>) {
             |text| format!("hello\n{text}"),
         ),
         (
-            "text behind",
+            "text after it",
             true,
             Some("nothing stands beside the text"),
             |text| format!("{text}hello\n"),

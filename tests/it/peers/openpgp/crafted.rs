@@ -155,7 +155,7 @@ fn of_uses(place: &Place) -> Vec<Case> {
     let by_subkey = sign(config(SignatureType::Binary, subkey), subkey);
     vec![
         Case::new(
-            "by a key that certifies alone",
+            "by a key that may only certify",
             false,
             &certify.public(),
             &by_primary,

@@ -130,7 +130,11 @@ fn of_forms(key: &Key) -> Vec<Case> {
         ),
         case("armored, text before", true, format!("hello\n\n{text}"))
             .stricter("a signature begins with its armor"),
-        case("armored, text behind", true, format!("{text}\nhello\n")),
+        case(
+            "armored, with text after it",
+            true,
+            format!("{text}\nhello\n"),
+        ),
         case(
             "armored, as a message",
             true,
@@ -138,8 +142,8 @@ fn of_forms(key: &Key) -> Vec<Case> {
         )
         .stricter("a signature has the armor of one"),
         Case::new("cut short", false, &public, &cut),
-        Case::new("garbage behind", true, &public, &garbage)
-            .stricter("nothing stands behind a signature"),
+        Case::new("garbage after it", true, &public, &garbage)
+            .stricter("no data may follow a signature"),
         Case::new("nothing", false, &public, b""),
         Case::new(
             "with content",
@@ -150,7 +154,7 @@ fn of_forms(key: &Key) -> Vec<Case> {
     ]
 }
 
-/// Keys that expire.
+/// Cases with keys and signatures that expire.
 fn of_ends(place: &Place) -> Vec<Case> {
     let case = |name, good, key: &Key, ago| {
         Case::new(name, good, &key.public(), &key.sign(ago, CONTENT, &[]))
@@ -234,7 +238,7 @@ fn of_subkeys(place: &Place) -> Vec<Case> {
     all
 }
 
-/// Keys that were revoked.
+/// Cases with revoked keys.
 fn of_revocations(place: &Place) -> Vec<Case> {
     let revoked = Key::new(place, "revoked", "ed25519", "sign", "never");
     let signed = revoked.sign(90, CONTENT, &[]);
@@ -340,7 +344,7 @@ fn of_several(place: &Place, key: &Key) -> Vec<Case> {
     ]
 }
 
-/// Other algorithms.
+/// Cases with other algorithms.
 fn of_algorithms(place: &Place) -> Vec<Case> {
     let kinds = ["rsa2048", "rsa1024", "nistp256", "dsa2048"];
     let of = |kind: &&'static str| {

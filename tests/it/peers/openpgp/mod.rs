@@ -1,6 +1,6 @@
 //! Compares OpenPGP verification with gpgv: for a table of keys and signatures made by gpg,
-//! landfall's verdict is that of gpgv as apt uses it. A case with a reason is one that landfall
-//! refuses although gpgv accepts it; there is none in the other direction.
+//! landfall's verdict is that of gpgv as apt uses it. A case with a reason is refused by landfall
+//! although gpgv accepts it. landfall accepts no case that gpgv refuses.
 
 mod clear;
 mod crafted;
@@ -22,7 +22,7 @@ pub struct Case {
     pub content: Vec<u8>,
     /// The expected verdict: whether gpgv accepts it.
     pub good: bool,
-    /// Why landfall refuses what gpgv accepts.
+    /// The reason why landfall refuses a case that gpgv accepts.
     pub stricter: Option<&'static str>,
 }
 
@@ -119,8 +119,8 @@ fn compare(
         place.write(&format!("keys/{}", file(at)), &case.keys);
     }
     place.write("m.yaml", manifest(&server.url()));
-    let told = place.json(exit, &["lock", "-f", "m.yaml"]);
-    let items = told["items"].as_array().unwrap();
+    let report = place.json(exit, &["lock", "-f", "m.yaml"]);
+    let items = report["items"].as_array().unwrap();
     let mut wrong = Vec::new();
     for (at, case) in cases.iter().enumerate() {
         let is_own = |item: &&Value| {
@@ -131,7 +131,7 @@ fn compare(
         let item = items
             .iter()
             .find(is_own)
-            .unwrap_or_else(|| panic!("{}: {told}", case.name));
+            .unwrap_or_else(|| panic!("{}: {report}", case.name));
         let reason = item["reason"].as_str().unwrap_or_default();
         let is_well_signed = WELL_SIGNED.iter().any(|words| reason.starts_with(words));
         let by_gpgv = gpgv(place, case, at);

@@ -9,7 +9,7 @@ use pgp::packet::{Signature, SignatureType, Subpacket, SubpacketData};
 use pgp::ser::Serialize;
 use pgp::types::{Duration, KeyDetails, Password, RevocationKey, RevocationKeyClass, Tag};
 
-/// Why landfall refuses what gpgv accepts here.
+/// The reason why landfall refuses these cases although gpgv accepts them.
 const UNCHECKED: &str = "a revocation in the name of a revoker counts unchecked";
 
 pub fn cases(place: &Place) -> Vec<Case> {
@@ -81,7 +81,7 @@ fn crafted(place: &Place, revoker: &Key, stranger: &Key) -> Vec<Case> {
             .sign_key(&owner, &Password::empty(), owner.public_key())
             .unwrap()
     };
-    // with the maker's key ID alone, as older releases of gpg wrote signatures
+    // with only the maker's key ID, as older releases of gpg wrote signatures
     let revocation = |maker: &Key, of: &Key| {
         let maker = secret(maker).primary_key;
         let config = config(SignatureType::KeyRevocation, &maker);

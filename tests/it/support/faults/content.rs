@@ -10,7 +10,7 @@ pub use crate::support::images::{OCI_CONFIG, OCI_EMPTY, OCI_GZIP, OCI_INDEX, OCI
 
 type Bytes = Arc<Vec<u8>>;
 
-/// Repositories, blobs and files.
+/// The content of a test server: repositories, blobs and files.
 #[derive(Clone, Default)]
 pub struct Content {
     /// Blobs by repository and digest.

@@ -31,7 +31,7 @@ pub fn quick() -> Limits {
     }
 }
 
-/// Like these, but blobs of a few KB are downloaded over several connections, and uploaded in
+/// Like [`quick`], but blobs of a few KB are downloaded over several connections, and uploaded in
 /// chunks if a body is too large.
 pub fn quick_and_wide() -> Limits {
     Limits {
@@ -50,7 +50,7 @@ pub struct Rig {
     pub limits: Limits,
     /// The options of `push` and `mirror`.
     pub delivery: PushOptions,
-    /// The recorded progress.
+    /// The notes that runs reported as progress.
     pub notes: Arc<Notes>,
     runtime: tokio::runtime::Runtime,
     /// The expected result, as without faults.

@@ -23,7 +23,7 @@ pub struct Seen {
     pub target: String,
     pub path: String,
     pub range: Option<usize>,
-    /// `digest` of the query.
+    /// The query parameter `digest`.
     pub digest: Option<String>,
     pub authorization: bool,
     pub status: u16,
@@ -182,7 +182,7 @@ impl Faults {
         state.tokens.clear();
     }
 
-    /// Changes the content.
+    /// Calls `change` with the content, and returns its result.
     pub fn content<T>(&self, change: impl FnOnce(&mut Content) -> T) -> T {
         change(&mut self.state().content)
     }

@@ -83,7 +83,7 @@ pub enum FaultKind {
     NoLocation,
     /// The status of a successful PATCH, instead of 202.
     PatchStatus(u16),
-    /// The `Range` of the response to PATCH says that nothing was received.
+    /// The `Range` header of the response to PATCH says that no bytes were received.
     StaleRange,
     /// The token response, in which `TOKEN` is replaced by a valid token.
     TokenAnswer(&'static str),

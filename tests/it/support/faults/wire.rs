@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// A request.
+/// A request, as received.
 pub(super) struct Request {
     pub(super) method: String,
     /// Path and query as received.
@@ -82,9 +82,8 @@ impl Answer {
 
     /// An error of the distribution API.
     pub(super) fn error(status: u16, code: &str) -> Answer {
-        let body = format!(
-            r#"{{"errors":[{{"code":"{code}","message":"as the fault registry was told"}}]}}"#
-        );
+        let body =
+            format!(r#"{{"errors":[{{"code":"{code}","message":"as the test requested"}}]}}"#);
         Answer::new(status, body).header("Content-Type", "application/json")
     }
 }
@@ -185,7 +184,7 @@ impl Wire {
             let _ = self.stream.shutdown(Shutdown::Both);
             return (0, false);
         }
-        let mut head = format!("HTTP/1.1 {} As Told\r\n", answer.status);
+        let mut head = format!("HTTP/1.1 {} Test\r\n", answer.status);
         for (name, value) in &answer.headers {
             head += &format!("{name}: {value}\r\n");
         }

@@ -46,7 +46,7 @@ impl KnownContent {
     ///
     /// A `gc` deletes lists of present blobs before the blobs, and lists of condemned blobs after
     /// them. So the condemned ones must be read first: a blob that is deleted meanwhile is not
-    /// taken for present.
+    /// considered present.
     async fn read(
         bucket: &Bucket,
         before: &[BucketObject],
@@ -219,7 +219,7 @@ impl BucketStore {
         self.known().unlisted.len()
     }
 
-    /// Lists damaged or missing blobs, so that every run takes them for absent and writes them
+    /// Lists damaged or missing blobs, so that every run considers them absent and writes them
     /// again.
     pub(super) async fn condemn(
         &self,

@@ -89,7 +89,7 @@ impl VerifyingReader {
             self.position = 0;
             return Ok(());
         };
-        // one piece stays behind: its last bytes are returned when the digest is known
+        // one piece is held back: its last bytes are returned when the digest is known
         std::mem::swap(&mut self.piece, &mut self.next);
         self.position = 0;
         self.next.resize(PIECE_SIZE, 0);

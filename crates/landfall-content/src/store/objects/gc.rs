@@ -2,7 +2,7 @@
 //!
 //! There is no file lock, so blobs are removed in two steps, separated by a grace period that is
 //! longer than any run. The first `gc` **condemns** unused blobs by writing a list of them. A run
-//! that reads this list takes these blobs for absent, and writes them again. A later `gc`
+//! that reads this list considers these blobs absent, and writes them again. A later `gc`
 //! **deletes** blobs that were condemned before the grace period, unless a lock or a claim names
 //! them by then, or they were written again. Blobs are marked before they are deleted, see
 //! [`super::claims`].
@@ -132,7 +132,7 @@ impl BucketGc<'_> {
                 .into_iter()
                 .map(|list| list.key)
                 .filter(|key| Some(key) != kept_list.as_ref());
-            // lists of present blobs before the blobs, so that no run takes a deleted blob for
+            // lists of present blobs before the blobs, so that no run considers a deleted blob
             // present
             self.delete(replaced.collect()).await?;
             let deleted = self.delete_doomed(doomed, &mut claimed).await?;

@@ -1,6 +1,6 @@
 //! The levels of `compress/flate`.
 
-/// A level, −2 to 9. The default level −1 is the level that it stands for.
+/// A level, −2 to 9. The default level, −1, is resolved to 6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct GoLevel(i8);
 

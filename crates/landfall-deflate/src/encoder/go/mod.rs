@@ -11,26 +11,24 @@ use super::{Encoder, StreamHints, klauspost};
 use level::GoLevel;
 use std::fmt;
 
-/// Which releases of Go write the same streams.
+/// The releases of Go that write the same streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum GoGeneration {
-    /// Up to Go 1.26.
+    /// The encoder of Go up to 1.26.
     Classic,
-    /// From Go 1.27.
+    /// The encoder of Go since 1.27.
     Go1_27,
 }
 
 /// An encoder of Go's standard library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct GoFlate {
-    /// The releases of Go.
     pub(crate) generation: GoGeneration,
-    /// The level.
     pub(crate) level: GoLevel,
 }
 
 impl GoFlate {
-    /// Starts a stream.
+    /// Returns an encoder at the beginning of a stream.
     pub(crate) fn start(self) -> Box<dyn Encoder> {
         match self.generation {
             GoGeneration::Classic => classic::start(self.level),
@@ -85,7 +83,7 @@ impl GoFlate {
             _ => return None,
         };
         let number = i8::from_le_bytes([level]);
-        // the default level is always recorded as the level that it stands for
+        // the default level is always recorded as level 6
         let level = GoLevel::new(number).filter(|level| level.resolved() == number)?;
         Some(Self { generation, level })
     }

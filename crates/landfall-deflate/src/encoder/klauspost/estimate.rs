@@ -63,8 +63,8 @@ pub(super) fn estimated_rare_bits(added: usize, total: usize) -> u64 {
     (sum + 0.99) as u64
 }
 
-/// The estimated size in bits of a block with `tokens` tokens that have these counts. The end of the
-/// block costs 15 bits, whatever its count. Where it `is_bounded`, each symbol has 1 to 15 bits.
+/// The estimated size in bits of a block with `tokens` tokens that have these counts. The end of
+/// the block always costs 15 bits. If `is_bounded` is set, each symbol costs 1 to 15 bits.
 pub(super) fn estimated_bits(counts: &SymbolCounts, tokens: usize, is_bounded: bool) -> u64 {
     let bounds = if is_bounded {
         BitBounds::OneToFifteen

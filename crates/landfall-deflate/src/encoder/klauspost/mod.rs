@@ -10,8 +10,8 @@
 //! Releases differ in details; [`rules`] lists them. `pgzip` compresses pieces of a stream
 //! independently ([`parallel`]).
 //!
-//! How the input is cut into calls does not matter: bytes are collected until the block or the window
-//! is full.
+//! The output does not depend on how the input is split between calls: bytes are collected until
+//! the block or the window is full.
 
 mod blocks;
 mod estimate;
@@ -34,7 +34,7 @@ use std::fmt;
 /// How a stream is cut into pieces that are compressed in parallel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum PgzipPieces {
-    /// Not at all.
+    /// The stream is not cut.
     One,
     /// By `pgzip`, into pieces of this many bytes, more than 16 KiB.
     Parallel(u32),
@@ -55,8 +55,8 @@ pub(crate) struct KlauspostFlate {
 }
 
 impl KlauspostFlate {
-    /// The encoder with these parameters, or `None` if there is none. Of several releases that write
-    /// the same streams at this level, one stands for all.
+    /// The encoder with these parameters, or `None` if there is none. If several releases write the
+    /// same streams at this level, one of them represents all.
     pub(crate) fn new(
         generation: KlauspostGeneration,
         level: i8,
@@ -77,7 +77,7 @@ impl KlauspostFlate {
         })
     }
 
-    /// Starts a stream.
+    /// Returns an encoder at the beginning of a stream.
     pub(crate) fn start(self) -> Box<dyn Encoder> {
         match self.pieces {
             PgzipPieces::One => start(self.generation, self.level),

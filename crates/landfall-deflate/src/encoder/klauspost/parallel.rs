@@ -11,7 +11,7 @@ use crate::encoder::Encoder;
 /// The number of bytes of a dictionary. Pieces are larger.
 pub(super) const DICTIONARY: usize = 16_384;
 
-/// Compresses piece by piece.
+/// Compresses the pieces of a stream one after the other.
 #[derive(Debug)]
 pub(super) struct ParallelEncoder {
     piece: Box<dyn RestartEncoder>,
@@ -42,7 +42,7 @@ impl ParallelEncoder {
         self.written = 0;
     }
 
-    /// Keeps the last bytes of what was written.
+    /// Keeps the last bytes of `plain`, from which the next piece gets its dictionary.
     fn remember(&mut self, plain: &[u8]) {
         let last = &plain[plain.len().saturating_sub(DICTIONARY)..];
         let kept = self.tail.len().min(DICTIONARY - last.len());

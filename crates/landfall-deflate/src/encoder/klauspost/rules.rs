@@ -1,11 +1,11 @@
-//! What differs between the generations of the encoder.
+//! The differences between the generations of the encoder.
 
 use crate::encoder::block::MAX_STORED;
 use crate::encoder::huffman::TieOrder;
 use std::fmt;
 
 /// Releases that write the same streams at all levels, from the newest. The numbers are part of
-/// recipes.
+/// recipes. The versions are those of `klauspost/compress`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum KlauspostGeneration {
     /// 1.20.4.
@@ -126,8 +126,8 @@ impl KlauspostGeneration {
         }
     }
 
-    /// The generation that stands for all that write the same streams at one level, with or without
-    /// dictionaries.
+    /// The generation that represents all generations with the same streams at one level, with or
+    /// without dictionaries.
     pub(crate) fn representative(self, level: i8, has_dictionaries: bool) -> Self {
         let rules = self.rules().at_level(level, has_dictionaries);
         let mut all = Self::ALL.into_iter();
@@ -157,7 +157,7 @@ impl fmt::Display for KlauspostGeneration {
     }
 }
 
-/// What differs between the generations.
+/// The properties in which the generations differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KlauspostRules {
     /// The shape of Huffman codes.
@@ -165,7 +165,7 @@ pub(crate) struct KlauspostRules {
     /// Whether a flush of few bytes still leaves them as history, and whether fewer than 128 bytes
     /// are searched for matches.
     pub(crate) flushes_keep_history: bool,
-    /// Levels 7 to 9: whether the first block begins behind the dictionary.
+    /// Levels 7 to 9: whether the first block begins after the dictionary.
     pub(crate) ends_dictionary: bool,
     /// Whether the header of a block ends with the last symbol that is used; else a block that
     /// a flush does not end lists all symbols. The same releases count the end of such a block.
@@ -180,24 +180,26 @@ pub(crate) struct KlauspostRules {
     pub(crate) guesses_filled_literals: bool,
     /// Levels 1 to 6: the estimate of a new block is raised by this power of two of it.
     pub(crate) penalty_shift: u32,
-    /// Level −2: the same.
+    /// Level −2: the estimate of a new block is raised by this power of two of it.
     pub(crate) literal_penalty_shift: u32,
     /// Level −2: the number of bytes of a block.
     pub(crate) literal_block: usize,
     /// Levels 1 to 6: the history has this many times 65,535 bytes before it is moved.
     pub(crate) history_blocks: usize,
-    /// Level 4: whether the length of the alternative match is measured at a wrong place.
+    /// Level 4: whether the length of the alternative match is measured at a wrong index, by a bug
+    /// of the releases.
     pub(crate) mixes_up_distance: bool,
     /// Levels 1 to 6: whether a match of more than 258 bytes is cut into pieces of 258 bytes, else
     /// of 255.
     pub(crate) splits_evenly: bool,
     /// Levels 1 to 3: how bytes are hashed.
     pub(crate) hashes: HashWidth,
-    /// Levels 5 and 6: which better match is looked for at the end of a match.
+    /// Levels 5 and 6: the rule for a better match at the end of a match.
     pub(crate) match_end: MatchEndRule,
-    /// Levels 7 to 9: the same. Level 9 asks for fewer saved bits if the match has to be whole.
+    /// Levels 7 to 9: the rule for a better match at the end of a match. Under
+    /// [`MatchEndRule::Whole`], level 9 accepts a smaller saving.
     pub(crate) lazy_match_end: MatchEndRule,
-    /// Level 9: the number of bytes that the estimate of literals is made from.
+    /// Level 9: the number of bytes from which the cost of literals is estimated.
     pub(crate) literal_sample: usize,
     /// Level 9: the bits of a literal that does not occur in the sample.
     pub(crate) rare_literal_bits: u32,
@@ -252,21 +254,21 @@ impl KlauspostRules {
 /// How levels 1 to 3 hash bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HashWidth {
-    /// Four bytes; level 3 has a smaller table and enters other positions.
+    /// The hash of four bytes; level 3 has a smaller table and enters other positions.
     First,
-    /// Four bytes.
+    /// The hash of four bytes.
     FourBytes,
-    /// Five bytes.
+    /// The hash of five bytes.
     FiveBytes,
 }
 
-/// Which better match is looked for at the end of a match.
+/// The better match that is searched at the end of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MatchEndRule {
-    /// None.
+    /// No search at the end.
     Unused,
-    /// One that has the whole of the match.
+    /// A match that contains the whole first match.
     Whole,
-    /// One that may differ in the first two bytes.
+    /// A match that may differ from the first match in its first two bytes.
     Skipping,
 }

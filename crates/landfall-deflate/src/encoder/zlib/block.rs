@@ -23,17 +23,17 @@ use std::sync::LazyLock;
 /// Computed once, as low memory levels have many small blocks.
 static FIXED_CODES: LazyLock<BlockCodes> = LazyLock::new(BlockCodes::fixed);
 
-/// Which blocks may be used.
+/// The kinds of blocks that may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockChoice {
-    /// The shortest of all.
+    /// The shortest of all three kinds.
     Shortest,
-    /// Never a dynamic block.
+    /// The shortest, but no dynamic block.
     WithoutDynamic,
 }
 
-/// Writes one block of `tokens`, which stand for `plain_size` bytes. `plain` holds these bytes
-/// unless they are out of reach.
+/// Writes one block of `tokens`, which encode `plain_size` bytes. `plain` holds these bytes unless
+/// they are out of reach.
 pub(super) fn write_block(
     tokens: &[Token],
     plain: Option<&[u8]>,

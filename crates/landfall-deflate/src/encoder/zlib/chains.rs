@@ -14,7 +14,8 @@ const LINKS: usize = 1 << 15;
 pub(super) struct HashChains {
     /// The latest position of each hash.
     heads: Box<[u16; HEADS]>,
-    /// By position modulo the window's size: the position before it on its chain.
+    /// The previous position on the chain of each position, indexed by the position modulo the
+    /// window's size.
     links: Box<[u16; LINKS]>,
     window_size: usize,
     hash: ThreeByteHash,
@@ -56,8 +57,9 @@ impl HashChains {
         usize::from(previous)
     }
 
-    /// Finds the longest match of the bytes at `at`, on the chain that begins at `head`. Of equal
-    /// ones, the nearest. Returns nothing if none is longer than `search.longer_than`.
+    /// Finds the longest match of the bytes at `at`, on the chain that begins at `head`. Among
+    /// equal ones, returns the nearest. Returns nothing if none is longer than
+    /// `search.longer_than`.
     #[inline]
     pub(super) fn longest_match(
         &self,

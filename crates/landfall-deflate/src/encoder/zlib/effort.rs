@@ -1,4 +1,4 @@
-//! What a level and a strategy mean for the search. zlib and GNU gzip have the same levels.
+//! The parameters of the search, by level and strategy. zlib and GNU gzip have the same levels.
 
 use super::block::BlockChoice;
 
@@ -11,7 +11,7 @@ pub(super) enum Parsing {
     Lazy,
     /// Only runs of one byte are matches.
     Runs,
-    /// There are no matches.
+    /// All bytes are literals.
     Literals,
 }
 

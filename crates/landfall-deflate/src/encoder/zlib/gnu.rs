@@ -1,4 +1,4 @@
-//! GNU gzip from 1.2.4, and what descends from it.
+//! GNU gzip since 1.2.4, and programs that descend from it.
 //!
 //! It differs from zlib in two points:
 //!
@@ -7,8 +7,8 @@
 //!   of 5 bits plus their extra bits take less than half of the plain size. The plain size is
 //!   counted up to the position of the search, which is that of a lazy match plus one.
 //! - At the end of the input, the search compares the bytes that the window happens to have there:
-//!   two zeros, then what was left of earlier input. A match that reaches the end is cut, but of
-//!   several such matches, the one that would be the longest is taken.
+//!   two zeros, then remains of earlier input. A match that reaches the end is cut; among several
+//!   such matches, the longest before the cut is used.
 
 use super::effort::Effort;
 use super::engine::{Dialect, Engine};
@@ -19,13 +19,13 @@ use std::fmt;
 
 /// How many tokens a block has at most.
 const BLOCK_TOKENS: usize = (1 << 15) - 1;
-/// After so many tokens each, a block may end.
+/// A block may end each time this number of tokens was written.
 const JUDGED_TOKENS: usize = 1 << 12;
 
 /// The program `gzip`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct GnuGzip {
-    /// 1 to 9.
+    /// The level, 1 to 9.
     level: u8,
 }
 
@@ -68,7 +68,7 @@ impl GnuGzip {
         }
     }
 
-    /// Begins a stream.
+    /// Returns an encoder at the beginning of a stream.
     pub(crate) fn start(self) -> Box<dyn Encoder> {
         let dialect = GnuDialect {
             ends_early: self.level > 2,

@@ -1,18 +1,19 @@
 //! The dictionary of the search with lazy matching, which has all positions.
 //!
-//! As no position is missing, whatever the search decides, positions are entered in advance: each
-//! has a link to the latest earlier position with the same hash of three bytes. These chains are
-//! those that the original follows.
+//! The search enters every position, whatever it decides, so positions are entered in advance: each
+//! has a link to the latest earlier position with the same hash of three bytes. zlib follows the
+//! same chains.
 //!
-//! With a long chain, nearly all positions on it cannot improve the match that is already known.
-//! A better match has the same bytes up to the one after the best length, thus also the same
-//! *gram* of the last four of them, and that is rare. So positions also have a link to the latest
-//! earlier one with the same hash of four bytes, and the search follows the links of that gram.
-//! Where a gram was never seen, the search is over at once.
+//! With a long chain, nearly all positions on it cannot improve the match that is already known. A
+//! better match has the same bytes up to the one after the best length, thus also the same *gram*
+//! of the last four of them, and that is rare. So positions also have a link to the latest earlier
+//! one with the same hash of four bytes, and the search follows the links of that gram. If a gram
+//! never occurred before, the search ends at once.
 //!
-//! The original considers only so many positions of its chain. Each position has a rank on that
-//! chain, so that the difference of two ranks tells whether the original would have come so far.
-//! Within that, candidates are met in the same order, nearest first, and the result is the same.
+//! zlib considers a limited number of positions of its chain. Each position has a rank on that
+//! chain, so the difference of two ranks shows whether zlib would have reached a candidate.
+//! Candidates within the limit are compared in the same order, nearest first, so the result is the
+//! same.
 
 use super::chains::follow_chain;
 use super::window::{
@@ -59,13 +60,13 @@ impl Link {
 pub(super) struct PositionIndex {
     /// The latest position of each hash of three bytes, and the rank of the next one.
     heads: Box<[Link; HEADS]>,
-    /// By position: the position before it on its chain, and its own rank.
+    /// The previous position on the chain of each position, and the rank of the position.
     links: Box<[Link; EXTENT]>,
     /// How many positions have a link.
     linked: usize,
     /// The latest position of each gram's hash.
     gram_heads: Box<[u16; GRAM_HEADS]>,
-    /// By position: the position before it whose gram has the same hash.
+    /// For each position, the previous position whose gram has the same hash.
     gram_links: Box<[u16; EXTENT]>,
     /// How many positions have a link of their gram.
     gram_linked: usize,
@@ -153,7 +154,7 @@ impl PositionIndex {
         }
     }
 
-    /// How many steps lead from `at` to `candidate`, which is earlier on the same chain.
+    /// The number of steps from `at` to `candidate`, which is earlier on the same chain.
     #[inline]
     fn steps(&self, at: usize, candidate: usize) -> u32 {
         self.link(at)
@@ -162,8 +163,8 @@ impl PositionIndex {
             & 0xffff
     }
 
-    /// Finds the longest match of the bytes at `at`, whose chain begins at `head`. Of equal ones,
-    /// the nearest. Returns nothing if none is longer than `search.longer_than`.
+    /// Finds the longest match of the bytes at `at`, whose chain begins at `head`. Among equal
+    /// ones, returns the nearest. Returns nothing if none is longer than `search.longer_than`.
     #[inline]
     pub(super) fn longest_match(
         &self,
@@ -245,8 +246,8 @@ impl PositionIndex {
         follow_chain(bytes, at, head, self.window_size, search, link)
     }
 
-    /// Finds the nearest match of exactly three bytes that is not too far to be of use, where no
-    /// longer one is within `chain` positions.
+    /// Finds the nearest match of exactly three bytes that is near enough to be useful, if no
+    /// longer match is within `chain` positions.
     #[inline]
     fn nearest_shortest_match(
         &self,

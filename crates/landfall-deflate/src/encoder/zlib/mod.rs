@@ -9,13 +9,14 @@
 //! A zlib block is full at a number of tokens that follows from the memory level m: 2^(m + 6) - 1,
 //! which is 16,383 by default. The hash has m + 7 bits.
 //!
-//! A flush ends the block and writes an empty stored block; a full flush also forgets all earlier
-//! input, and the window begins anew.
+//! A flush ends the block and writes an empty stored block; a full flush also drops all earlier
+//! input and empties the window.
 //!
-//! zlib decides without knowing how its input is cut into calls, with one exception: the window
-//! moves at the first call at which it could. The encoder here moves it when zlib does that is
-//! given all input at once, or in pieces that divide 32 KiB. Others differ only if a piece ends
-//! 262 bytes before the window's end, and a match is found there at the greatest distance.
+//! The output of zlib does not depend on how the input is split between calls, with one exception:
+//! the window moves at the first call at which it can. The encoder here moves it as zlib does if it
+//! gets all input at once, or in pieces that divide 32 KiB. Streams of other callers differ only if
+//! a piece ends 262 bytes before the window's end, and a match is found there at the greatest
+//! distance.
 
 mod block;
 mod chains;
@@ -43,7 +44,7 @@ pub(crate) enum ZlibStrategy {
     Default,
     /// Matches of at most five bytes are dropped.
     Filtered,
-    /// No matches at all.
+    /// All bytes are literals.
     HuffmanOnly,
     /// Matches of distance 1 only.
     RunLength,
@@ -64,11 +65,11 @@ impl ZlibStrategy {
 /// The parameters of zlib's `deflateInit2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ZlibDeflate {
-    /// 1 to 9.
+    /// From 1 to 9.
     level: u8,
     /// The base-2 logarithm of the window's size, 9 to 15.
     window_bits: u8,
-    /// 1 to 9.
+    /// From 1 to 9.
     memory_level: u8,
     strategy: ZlibStrategy,
     /// Whether a flush is a full flush, which forgets all earlier input.
@@ -104,7 +105,7 @@ impl ZlibDeflate {
     }
 
     /// The encoders of this family that may have written a stream, the likeliest first. Strategies
-    /// other than the default are rare enough to be left to the prediction of tokens.
+    /// other than the default are rare, so their streams are described by predicted tokens.
     pub(crate) fn candidates(hints: &StreamHints) -> Vec<Self> {
         let levels: &[u8] = match (hints.zlib_header, hints.gzip_extra_flags) {
             (Some([_, flags]), _) => match flags >> 6 {

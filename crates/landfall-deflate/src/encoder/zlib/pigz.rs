@@ -26,9 +26,9 @@ const BLOCK_KIBIBYTES: u16 = 128;
 pub(crate) enum PigzBlocks {
     /// In parallel, with a dictionary.
     Parallel,
-    /// With one thread.
+    /// Compressed with one thread.
     Serial,
-    /// Without a dictionary.
+    /// In parallel, without dictionaries (`-i`).
     Independent,
     /// In parallel, with a dictionary, by a version for zlib before 1.2.6.
     ParallelBefore126,
@@ -101,7 +101,7 @@ impl Pigz {
         Self::new(level, blocks, u16::from_le_bytes([low, high]))
     }
 
-    /// Begins a stream.
+    /// Returns an encoder at the beginning of a stream.
     pub(crate) fn start(self) -> Box<dyn Encoder> {
         Box::new(PigzEncoder {
             engine: self.zlib.engine(),
@@ -129,7 +129,7 @@ impl fmt::Display for Pigz {
     }
 }
 
-/// The encoder at work.
+/// The state of the encoder.
 #[derive(Debug)]
 struct PigzEncoder {
     engine: Engine<ZlibDialect>,

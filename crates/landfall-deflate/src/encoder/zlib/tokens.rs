@@ -1,4 +1,4 @@
-//! The tokens of one block, as far as they are known.
+//! The tokens of one block that were found so far.
 
 use crate::encoder::bytes::boxed_array;
 use crate::encoder::symbols::Token;

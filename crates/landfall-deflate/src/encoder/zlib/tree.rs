@@ -73,7 +73,7 @@ pub(crate) fn code_lengths(counts: &[u32], limit: usize, lengths: &mut [u8]) -> 
     highest.unwrap_or(0)
 }
 
-/// Turns parents into depths, from the root down, and moves what is too deep up to `limit`.
+/// Turns parents into depths, from the root down, and limits depths to `limit`.
 fn limit_depths(
     removed: &[u16],
     parents: &[u16; 2 * MOST_SYMBOLS],

@@ -1,10 +1,9 @@
 //! The sliding window of zlib and GNU gzip.
 //!
-//! The window holds twice the number of bytes that its size names. Input is appended up to its
-//! end; when nearly all of it is processed, the upper half moves to the lower one. Positions are
-//! indices of the window, and position 0 cannot be matched, because 0 ends a chain. Which matches
-//! exist therefore depends on when the window moves, and it moves here exactly when it does in the
-//! original.
+//! The window holds twice as many bytes as its size says. Input is appended up to its end; when
+//! nearly all of it is processed, the upper half moves to the lower one. Positions are indices of
+//! the window, and position 0 cannot be matched, because 0 ends a chain. So the matches that exist
+//! depend on when the window moves, and it moves here exactly when it does in zlib.
 
 use crate::encoder::bytes::boxed_array;
 use crate::encoder::symbols::{MAX_LENGTH, MIN_LENGTH};
@@ -14,7 +13,8 @@ pub(super) const EXTENT: usize = 1 << 16;
 /// Comparisons may read this far past the window's end.
 const MARGIN: usize = 512 + 8;
 
-/// Bytes that are wanted ahead while more input may follow: the longest match and a hash after it.
+/// The number of bytes that must be ahead while more input may follow: the longest match and a hash
+/// after it.
 pub(super) const WANTED_AHEAD: usize = MAX_LENGTH + MIN_LENGTH + 1;
 
 /// With lazy matching, matches of three bytes that are farther than this are dropped.
@@ -38,7 +38,7 @@ pub(super) struct Match {
     pub(super) position: usize,
 }
 
-/// The window's bytes, with as many after them as a comparison may read.
+/// The window's bytes, followed by as many as a comparison may read.
 #[derive(Debug)]
 pub(super) struct WindowBytes(Box<[u8; EXTENT + MARGIN]>);
 
@@ -74,7 +74,6 @@ impl WindowBytes {
     }
 }
 
-/// The window.
 #[derive(Debug)]
 pub(super) struct Window {
     bytes: WindowBytes,

@@ -27,14 +27,13 @@ pub(super) fn read(
                 .filter_map(|one| one.as_mapping());
             let platforms: Vec<String> = digests.filter_map(|one| text(one, "arch")).collect();
             imported.image(
-                source,
-                &at,
+                source.at(&at),
                 &text(image, "image").unwrap_or_default(),
                 &platforms,
             );
             if !platforms.is_empty() {
                 let note = "digests of single platforms are not imported: `landfall lock` pins their index";
-                imported.note(source, &at, note);
+                imported.note(source.at(&at), note);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! `hauler`: the documents Images, Files and Charts of content.hauler.cattle.io, as defined in
 //! hauler-dev/hauler, pkg/apis/hauler.cattle.io/v1.
 
-use super::imported::{ImportSource, ImportedItems, at_host};
+use super::imported::{ImportSource, ImportedChart, ImportedItems, at_host};
 use super::yaml::{documents, list, map, note_other_keys, text};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Mapping;
@@ -25,8 +25,7 @@ pub(super) fn read(
             "Files" => files(spec, source, imported, &at),
             "Charts" => charts(spec, source, imported, &at),
             _ => imported.omit(
-                source,
-                &at,
+                source.at(&at),
                 &kind,
                 "landfall imports only Images, Files and Charts",
             ),
@@ -49,8 +48,7 @@ fn images(
     if let Some(annotations) = annotations {
         note_other_keys(
             imported,
-            source,
-            at,
+            source.at(at),
             annotations,
             &["hauler.dev/platform", "hauler.dev/registry"],
         );
@@ -66,11 +64,11 @@ fn images(
             .into_iter()
             .collect();
         if text(image, "local").as_deref() == Some("true") {
-            imported.omit(source, &at, &name, "it is in the local Docker daemon");
+            imported.omit(source.at(&at), &name, "it is in the local Docker daemon");
             continue;
         }
-        imported.image(source, &at, &name, &platforms);
-        note_other_keys(imported, source, &at, image, &["name", "platform"]);
+        imported.image(source.at(&at), &name, &platforms);
+        note_other_keys(imported, source.at(&at), image, &["name", "platform"]);
     }
 }
 
@@ -81,13 +79,12 @@ fn files(spec: &Mapping, source: &ImportSource, imported: &mut ImportedItems, at
             continue;
         };
         imported.file(
-            source,
-            &at,
+            source.at(&at),
             &text(file, "path").unwrap_or_default(),
             None,
             false,
         );
-        note_other_keys(imported, source, &at, file, &["path"]);
+        note_other_keys(imported, source.at(&at), file, &["path"]);
     }
 }
 
@@ -99,16 +96,16 @@ fn charts(spec: &Mapping, source: &ImportSource, imported: &mut ImportedItems, a
         };
         let value = |key| text(chart, key).unwrap_or_default();
         imported.chart(
-            source,
-            &at,
-            &value("repoURL"),
-            &value("name"),
-            &value("version"),
+            source.at(&at),
+            ImportedChart {
+                repository: &value("repoURL"),
+                name: &value("name"),
+                version: &value("version"),
+            },
         );
         note_other_keys(
             imported,
-            source,
-            &at,
+            source.at(&at),
             chart,
             &["repoURL", "name", "version"],
         );

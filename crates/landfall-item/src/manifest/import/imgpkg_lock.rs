@@ -28,8 +28,8 @@ pub(super) fn read(
             let locked = text(image, "image").unwrap_or_default();
             let before = map(image, "annotations").and_then(|map| text(map, BEFORE));
             let tag = before.and_then(|before| tag_of(&before, &locked));
-            imported.image(source, &at, &tag.unwrap_or(locked), &[]);
-            note_other_keys(imported, source, &at, image, &["image", "annotations"]);
+            imported.image(source.at(&at), &tag.unwrap_or(locked), &[]);
+            note_other_keys(imported, source.at(&at), image, &["image", "annotations"]);
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use landfall_model::document::{Diagnostic, SourceText};
 use landfall_model::report::one_line;
 use landfall_model::{Digest, ImageRef, Platform, ReferenceError, has_host};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::rc::Rc;
 
 /// A file of another tool.
@@ -18,6 +18,11 @@ pub struct ImportSource {
 }
 
 impl ImportSource {
+    /// The position `at` in this file, such as `images[2]`. An empty text means the whole file.
+    pub(super) fn at<'s>(&'s self, at: &'s str) -> ImportPosition<'s> {
+        ImportPosition { source: self, at }
+    }
+
     /// The text, prepared for messages with positions.
     pub(super) fn plain(&self) -> Rc<SourceText> {
         SourceText::plain(self.file.clone(), self.text.clone())
@@ -33,6 +38,34 @@ impl ImportSource {
             help: Some(help.into()),
         })
     }
+}
+
+/// A position in a file of another tool. It displays as in messages: `FILE: POSITION`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ImportPosition<'s> {
+    source: &'s ImportSource,
+    at: &'s str,
+}
+
+impl fmt::Display for ImportPosition<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = if self.at.is_empty() {
+            "the file"
+        } else {
+            self.at
+        };
+        write!(f, "{}: {at}", self.source.file)
+    }
+}
+
+/// A chart that the other tool's list names.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ImportedChart<'s> {
+    /// `oci://registry/path`, with or without the name, or the URL of an HTTP repository.
+    pub(super) repository: &'s str,
+    pub(super) name: &'s str,
+    /// The version; empty if the list names none, so that the chart cannot be imported.
+    pub(super) version: &'s str,
 }
 
 /// A plain file that the other tool's list names.
@@ -51,7 +84,7 @@ pub struct ImportedItems {
     /// Images by name without a digest, then by digest.
     images: BTreeMap<String, BTreeMap<Option<Digest>, ImportedPlatforms>>,
     files: BTreeMap<String, ImportedFile>,
-    /// Charts, as manifest entries.
+    /// The charts, as lines of a manifest.
     charts: BTreeSet<String>,
     /// Items that a manifest cannot express, one line each.
     pub left: Vec<String>,
@@ -60,37 +93,26 @@ pub struct ImportedItems {
 }
 
 impl ImportedItems {
-    /// Adds the image `reference`, which is at `at` in `source`, for `platforms`; empty means all.
-    pub(super) fn image(
-        &mut self,
-        source: &ImportSource,
-        at: &str,
-        reference: &str,
-        platforms: &[String],
-    ) {
+    /// Adds the image `reference` for `platforms`; empty means all.
+    pub(super) fn image(&mut self, at: ImportPosition<'_>, reference: &str, platforms: &[String]) {
         let reference = reference.trim();
         let mut image: ImageRef = match reference.parse() {
             Ok(image) => image,
             Err(error) => {
                 let error: ReferenceError = error;
-                return self.omit(source, at, reference, &error.to_string());
+                return self.omit(at, reference, &error.to_string());
             }
         };
         // other tools add the tag themselves; a manifest must have it
         if !image.is_pinned() {
             image.tag = Some("latest".into());
-            self.note(
-                source,
-                at,
-                &format!("{reference}: no tag, so `latest` is used"),
-            );
+            self.note(at, &format!("{reference}: no tag, so `latest` is used"));
         }
         let (known, unknown): (Vec<&String>, Vec<&String>) = platforms
             .iter()
             .partition(|platform| platform.parse::<Platform>().is_ok());
         for platform in &unknown {
             self.note(
-                source,
                 at,
                 &format!("{reference}: the platform {platform} is not known to landfall"),
             );
@@ -119,28 +141,27 @@ impl ImportedItems {
     /// Adds a file at `url`, with its SHA-256 in hex if it is known.
     pub(super) fn file(
         &mut self,
-        source: &ImportSource,
-        at: &str,
+        at: ImportPosition<'_>,
         url: &str,
         sha256: Option<&str>,
         executable: bool,
     ) {
         if !url.starts_with("http://") && !url.starts_with("https://") {
-            return self.omit(source, at, url, "landfall carries only http and https URLs");
+            return self.omit(at, url, "landfall carries only http and https URLs");
         }
         let path = url
             .split_once("://")
             .and_then(|(_, rest)| rest.split_once('/'))
             .map(|(_, path)| path);
         if path.is_none_or(|path| path.is_empty() || path.ends_with('/')) {
-            return self.omit(source, at, url, "this is the URL of a folder");
+            return self.omit(at, url, "this is the URL of a folder");
         }
         let checksum = sha256.map(|hex| format!("sha256:{hex}"));
         if let Some(bad) = checksum
             .as_ref()
             .filter(|text| text.parse::<Digest>().is_err())
         {
-            return self.omit(source, at, url, &format!("{bad} is not a checksum"));
+            return self.omit(at, url, &format!("{bad} is not a checksum"));
         }
         let entry = ImportedFile {
             checksum,
@@ -148,7 +169,6 @@ impl ImportedItems {
         };
         if self.files.get(url).is_some_and(|before| *before != entry) {
             return self.omit(
-                source,
                 at,
                 url,
                 "it is listed twice, with different checksums or modes",
@@ -157,15 +177,15 @@ impl ImportedItems {
         self.files.insert(url.to_owned(), entry);
     }
 
-    /// Adds the chart `name` of a repository: `oci://registry/path`, with or without the name, or a
-    /// URL.
+    /// Adds a chart.
     pub(super) fn chart(
         &mut self,
-        source: &ImportSource,
-        at: &str,
-        repository: &str,
-        name: &str,
-        version: &str,
+        at: ImportPosition<'_>,
+        ImportedChart {
+            repository,
+            name,
+            version,
+        }: ImportedChart<'_>,
     ) {
         let is_oci = repository.starts_with("oci://");
         let folder = repository.trim_end_matches('/');
@@ -180,11 +200,11 @@ impl ImportedItems {
             format!("{folder} {name}").trim().to_owned()
         };
         if version.is_empty() {
-            return self.omit(source, at, &format!("chart {label}"), "it has no version");
+            return self.omit(at, &format!("chart {label}"), "it has no version");
         }
         if !is_oci && !folder.starts_with("http://") && !folder.starts_with("https://") {
             let why = "its repository is neither oci:// nor http(s)://";
-            return self.omit(source, at, &format!("chart {label} {version}"), why);
+            return self.omit(at, &format!("chart {label} {version}"), why);
         }
         self.charts.insert(if is_oci {
             quoted(&format!("{chart}:{version}"))
@@ -199,15 +219,13 @@ impl ImportedItems {
     }
 
     /// Records an item that a manifest cannot express, and why.
-    pub(super) fn omit(&mut self, source: &ImportSource, at: &str, what: &str, why: &str) {
-        self.left
-            .push(format!("{}: {}: {what}: {why}", source.file, position(at)));
+    pub(super) fn omit(&mut self, at: ImportPosition<'_>, what: &str, why: &str) {
+        self.left.push(format!("{at}: {what}: {why}"));
     }
 
     /// Records a setting that a manifest cannot express.
-    pub(super) fn note(&mut self, source: &ImportSource, at: &str, what: &str) {
-        self.notes
-            .push(format!("{}: {}: {what}", source.file, position(at)));
+    pub(super) fn note(&mut self, at: ImportPosition<'_>, what: &str) {
+        self.notes.push(format!("{at}: {what}"));
     }
 
     /// The number of entries in the manifest.
@@ -250,11 +268,6 @@ impl ImportedItems {
         lines.dedup_by(|a, b| a.0 == b.0);
         lines
     }
-}
-
-/// `at` for messages: an empty position is that of the whole file.
-fn position(at: &str) -> &str {
-    if at.is_empty() { "the file" } else { at }
 }
 
 /// `text` as a YAML string in double quotes.

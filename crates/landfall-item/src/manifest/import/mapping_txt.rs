@@ -23,10 +23,9 @@ pub(super) fn read(
         lines += 1;
         let (scheme, from) = from.split_once("://").unwrap_or(("docker", from));
         match scheme {
-            "docker" => imported.image(source, &at, from, &[]),
+            "docker" => imported.image(source.at(&at), from, &[]),
             _ => imported.omit(
-                source,
-                &at,
+                source.at(&at),
                 from,
                 "it is on the disk of oc-mirror, not in a registry",
             ),
@@ -34,8 +33,7 @@ pub(super) fn read(
     }
     if lines > 0 {
         imported.note(
-            source,
-            "",
+            source.at(""),
             &format!(
                 "{lines} destinations are not imported; set them in `registry.paths` of the site"
             ),

@@ -1,7 +1,7 @@
 //! `oc-mirror`: an ImageSetConfiguration, as defined in openshift/oc-mirror,
 //! internal/pkg/api/v2alpha1.
 
-use super::imported::{ImportSource, ImportedItems};
+use super::imported::{ImportSource, ImportedChart, ImportedItems};
 use super::yaml::{documents, list, map, note_other_keys, scalar, text};
 use landfall_model::document::Diagnostic;
 use serde_yaml::{Mapping, Value};
@@ -20,8 +20,7 @@ pub(super) fn read(
         }
         note_other_keys(
             imported,
-            source,
-            "",
+            source.at(""),
             &config,
             &["apiVersion", "kind", "mirror", "metadata"],
         );
@@ -32,13 +31,17 @@ pub(super) fn read(
             let Some(image) = image.as_mapping() else {
                 continue;
             };
-            imported.image(source, &at, &text(image, "name").unwrap_or_default(), &[]);
-            note_other_keys(imported, source, &at, image, &["name"]);
+            imported.image(
+                source.at(&at),
+                &text(image, "name").unwrap_or_default(),
+                &[],
+            );
+            note_other_keys(imported, source.at(&at), image, &["name"]);
         }
         unresolved(mirror, source, imported);
         helm(mirror, source, imported);
         let known = ["additionalImages", "platform", "operators", "helm"];
-        note_other_keys(imported, source, "mirror", mirror, &known);
+        note_other_keys(imported, source.at("mirror"), mirror, &known);
     }
     Ok(())
 }
@@ -91,8 +94,8 @@ fn with_known_spelling(map: Mapping) -> Mapping {
         .collect()
 }
 
-/// The sections that oc-mirror resolves by catalogs and graphs. Only its mapping.txt contains the
-/// resulting images.
+/// Reports the sections that oc-mirror resolves by catalogs and graphs. Only its mapping.txt
+/// contains the resulting images.
 fn unresolved(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedItems) {
     let why = "only oc-mirror can resolve it: import the mapping.txt of `oc-mirror --dry-run`";
     for (index, operator) in list(mirror, "operators").iter().enumerate() {
@@ -109,7 +112,7 @@ fn unresolved(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedIt
         } else {
             format!("{catalog} ({})", packages.join(", "))
         };
-        imported.omit(source, &format!("mirror.operators[{index}]"), &what, why);
+        imported.omit(source.at(&format!("mirror.operators[{index}]")), &what, why);
     }
     let Some(platform) = map(mirror, "platform") else {
         return;
@@ -120,19 +123,17 @@ fn unresolved(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedIt
             .and_then(|channel| text(channel, "name"))
             .unwrap_or_default();
         imported.omit(
-            source,
-            &format!("mirror.platform.channels[{index}]"),
+            source.at(&format!("mirror.platform.channels[{index}]")),
             &name,
             why,
         );
     }
     if let Some(release) = text(platform, "release") {
-        imported.omit(source, "mirror.platform.release", &release, why);
+        imported.omit(source.at("mirror.platform.release"), &release, why);
     }
     note_other_keys(
         imported,
-        source,
-        "mirror.platform",
+        source.at("mirror.platform"),
         platform,
         &["channels", "release"],
     );
@@ -152,11 +153,12 @@ fn helm(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedItems) {
             .filter_map(|one| one.as_mapping())
         {
             imported.chart(
-                source,
-                "mirror.helm.repositories",
-                &url,
-                &text(chart, "name").unwrap_or_default(),
-                &text(chart, "version").unwrap_or_default(),
+                source.at("mirror.helm.repositories"),
+                ImportedChart {
+                    repository: &url,
+                    name: &text(chart, "name").unwrap_or_default(),
+                    version: &text(chart, "version").unwrap_or_default(),
+                },
             );
         }
     }
@@ -166,11 +168,12 @@ fn helm(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedItems) {
             .and_then(|local| text(local, "path"))
             .or(scalar(local));
         imported.chart(
-            source,
-            &format!("mirror.helm.local[{index}]"),
-            &path.unwrap_or_default(),
-            "",
-            "",
+            source.at(&format!("mirror.helm.local[{index}]")),
+            ImportedChart {
+                repository: &path.unwrap_or_default(),
+                name: "",
+                version: "",
+            },
         );
     }
 }

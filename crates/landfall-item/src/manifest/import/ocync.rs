@@ -20,8 +20,7 @@ pub(super) fn read(
         let defaults = map(&config, "defaults").unwrap_or(&empty);
         note_other_keys(
             imported,
-            source,
-            "",
+            source.at(""),
             &config,
             &["registries", "defaults", "mappings"],
         );
@@ -32,7 +31,7 @@ pub(super) fn read(
             };
             read_mapping(mapping, defaults, &config, &at, source, imported);
             let known = ["from", "to", "source", "targets", "tags", "platforms"];
-            note_other_keys(imported, source, &at, mapping, &known);
+            note_other_keys(imported, source.at(&at), mapping, &known);
         }
     }
     Ok(())
@@ -55,8 +54,7 @@ fn read_mapping(
         .and_then(|one| text(one, "url"));
     let Some(url) = url else {
         return imported.omit(
-            source,
-            at,
+            source.at(at),
             &from,
             &format!("the registry `{registry}` has no `url`"),
         );
@@ -89,7 +87,7 @@ fn read_mapping(
         included.into_iter().partition(|tag| is_literal(tag));
     rules.extend(included_rules);
     for tag in literal.iter().chain(&included) {
-        imported.image(source, at, &format!("{name}:{tag}"), &platforms);
+        imported.image(source.at(at), &format!("{name}:{tag}"), &platforms);
     }
     // without any rule, ocync copies all tags
     if !rules.is_empty() || is_restricted || literal.is_empty() {
@@ -99,8 +97,7 @@ fn read_mapping(
             rules.join(", ")
         };
         imported.omit(
-            source,
-            at,
+            source.at(at),
             &name,
             &format!("tags by rules ({rules}): list the tags that you need"),
         );

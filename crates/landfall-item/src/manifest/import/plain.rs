@@ -37,8 +37,7 @@ pub(super) fn kubeadm(
     };
     for (index, image) in images.iter().enumerate() {
         imported.image(
-            source,
-            &format!("images[{index}]"),
+            source.at(&format!("images[{index}]")),
             image.as_str().unwrap_or_default(),
             &[],
         );
@@ -57,8 +56,7 @@ fn listed(
     };
     for (reference, span) in ImageListFormat::read(format, &source.plain())? {
         imported.image(
-            source,
-            &format!("line {}", span.location().line),
+            source.at(&format!("line {}", span.location().line)),
             &reference,
             &[],
         );

@@ -16,7 +16,7 @@ pub(super) fn read(
                 "it needs `version: 1` and `sync:`",
             ));
         }
-        note_other_keys(imported, source, "", &config, &["version", "sync"]);
+        note_other_keys(imported, source.at(""), &config, &["version", "sync"]);
         for (index, step) in list(&config, "sync").iter().enumerate() {
             let at = format!("sync[{index}]");
             let Some(step) = step.as_mapping() else {
@@ -32,7 +32,7 @@ pub(super) fn read(
                 "platform",
                 "platforms",
             ];
-            note_other_keys(imported, source, &at, step, &known);
+            note_other_keys(imported, source.at(&at), step, &known);
         }
     }
     Ok(())
@@ -48,7 +48,7 @@ fn read_step(step: &Mapping, at: &str, source: &ImportSource, imported: &mut Imp
         .chain(texts(step, "platforms"))
         .collect();
     if kind == "image" {
-        return imported.image(source, at, &from, &platforms);
+        return imported.image(source.at(at), &from, &platforms);
     }
     let tags = map(step, "tags");
     let allowed = tags.map(|tags| texts(tags, "allow")).unwrap_or_default();
@@ -56,8 +56,7 @@ fn read_step(step: &Mapping, at: &str, source: &ImportSource, imported: &mut Imp
         || tags.is_some_and(|tags| tags.contains_key("deny") || tags.contains_key("semverRange"));
     if kind != "repository" || allowed.is_empty() || has_other_rules {
         return imported.omit(
-            source,
-            at,
+            source.at(at),
             &from,
             &format!("type {kind}: list the tags that you need"),
         );
@@ -68,9 +67,13 @@ fn read_step(step: &Mapping, at: &str, source: &ImportSource, imported: &mut Imp
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
         {
-            imported.image(source, at, &format!("{from}:{tag}"), &platforms);
+            imported.image(source.at(at), &format!("{from}:{tag}"), &platforms);
         } else {
-            imported.omit(source, at, &from, &format!("tags by the expression {tag}"));
+            imported.omit(
+                source.at(at),
+                &from,
+                &format!("tags by the expression {tag}"),
+            );
         }
     }
 }

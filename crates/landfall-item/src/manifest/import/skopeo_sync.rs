@@ -26,8 +26,7 @@ pub(super) fn read(
                 let tags = tags.as_sequence().map_or(&[][..], Vec::as_slice);
                 if tags.is_empty() {
                     imported.omit(
-                        source,
-                        &host,
+                        source.at(&host),
                         &name,
                         "all its tags: list the tags that you need",
                     );
@@ -39,7 +38,7 @@ pub(super) fn read(
                     } else {
                         ':'
                     };
-                    imported.image(source, &host, &format!("{name}{separator}{tag}"), &[]);
+                    imported.image(source.at(&host), &format!("{name}{separator}{tag}"), &[]);
                 }
             }
             for key in ["images-by-tag-regex", "images-by-semver"] {
@@ -52,15 +51,14 @@ pub(super) fn read(
                     let what = format!("{host}/{}", scalar(repository).unwrap_or_default());
                     let rule = scalar(rule).unwrap_or_default();
                     imported.omit(
-                        source,
-                        &format!("{host}, {key}"),
+                        source.at(&format!("{host}, {key}")),
                         &what,
                         &format!("tags by the rule {rule}"),
                     );
                 }
             }
             let known = ["images", "images-by-tag-regex", "images-by-semver"];
-            note_other_keys(imported, source, &host, registry, &known);
+            note_other_keys(imported, source.at(&host), registry, &known);
         }
     }
     Ok(())

@@ -22,8 +22,7 @@ pub(super) fn read(
         if repository.contains("-stg.") {
             let release = text(release, "version").unwrap_or_default();
             imported.note(
-                source,
-                "imageConfig.imageRepository",
+                source.at("imageConfig.imageRepository"),
                 &format!("{repository} of {release} is a staging host"),
             );
         }
@@ -44,14 +43,13 @@ pub(super) fn read(
                     let (path, tag) = (path.unwrap_or_default(), tag.unwrap_or_default());
                     if own.is_empty() {
                         imported.omit(
-                            source,
-                            &at,
+                            source.at(&at),
                             &format!("{path}:{tag}"),
                             "the file has no imageRepository for it",
                         );
                         continue;
                     }
-                    imported.image(source, &at, &format!("{own}/{path}:{tag}"), &[]);
+                    imported.image(source.at(&at), &format!("{own}/{path}:{tag}"), &[]);
                 }
             }
         }
@@ -59,8 +57,7 @@ pub(super) fn read(
             let count = list(&bom, key).len() + map(&bom, key).map_or(0, serde_yaml::Mapping::len);
             if count > 0 {
                 imported.omit(
-                    source,
-                    key,
+                    source.at(key),
                     &format!("{count} machine images"),
                     "they come from the provider",
                 );

@@ -1,6 +1,6 @@
 //! Helpers to read YAML of other tools: any number of documents, with keys that may be unknown.
 
-use super::imported::{ImportSource, ImportedItems};
+use super::imported::{ImportPosition, ImportSource, ImportedItems};
 use landfall_model::document::{self, Diagnostic, yaml};
 use serde_yaml::{Mapping, Value};
 
@@ -73,8 +73,7 @@ pub(super) fn texts(outer: &Mapping, key: &str) -> Vec<String> {
 /// Records each key of `map` that is not `known` as a setting that a manifest cannot express.
 pub(super) fn note_other_keys(
     imported: &mut ImportedItems,
-    source: &ImportSource,
-    at: &str,
+    at: ImportPosition<'_>,
     map: &Mapping,
     known: &[&str],
 ) {
@@ -83,6 +82,6 @@ pub(super) fn note_other_keys(
         .filter_map(scalar)
         .filter(|key| !known.contains(&key.as_str()))
     {
-        imported.note(source, at, &format!("`{key}` is not imported"));
+        imported.note(at, &format!("`{key}` is not imported"));
     }
 }

@@ -1,6 +1,6 @@
 //! `zarf`: zarf.yaml, as defined in zarf-dev/zarf, src/api/v1alpha1.
 
-use super::imported::{ImportSource, ImportedItems};
+use super::imported::{ImportSource, ImportedChart, ImportedItems};
 use super::yaml::{documents, list, map, note_other_keys, scalar, text};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Mapping;
@@ -23,8 +23,7 @@ pub(super) fn read(
             .collect();
         note_other_keys(
             imported,
-            source,
-            "",
+            source.at(""),
             &package,
             &["apiVersion", "kind", "metadata", "components", "build"],
         );
@@ -54,8 +53,7 @@ fn read_component(
 ) {
     for (index, image) in list(component, "images").iter().enumerate() {
         imported.image(
-            source,
-            &format!("{at}, images[{index}]"),
+            source.at(&format!("{at}, images[{index}]")),
             &scalar(image).unwrap_or_default(),
             platforms,
         );
@@ -68,11 +66,10 @@ fn read_component(
         let is_executable = text(file, "executable").as_deref() == Some("true");
         let url = text(file, "source").unwrap_or_default();
         let sha256 = text(file, "shasum");
-        imported.file(source, &at, &url, sha256.as_deref(), is_executable);
+        imported.file(source.at(&at), &url, sha256.as_deref(), is_executable);
         note_other_keys(
             imported,
-            source,
-            &at,
+            source.at(&at),
             file,
             &["source", "shasum", "executable"],
         );
@@ -87,11 +84,12 @@ fn read_component(
             .into_iter()
             .find(|text| !text.is_empty());
         imported.chart(
-            source,
-            &at,
-            &repository.unwrap_or_default(),
-            &value("name"),
-            &value("version"),
+            source.at(&at),
+            ImportedChart {
+                repository: &repository.unwrap_or_default(),
+                name: &value("name"),
+                version: &value("version"),
+            },
         );
     }
     for (key, why) in [
@@ -107,8 +105,7 @@ fn read_component(
             let what = scalar(one)
                 .or_else(|| text(one.as_mapping()?, "name").or(text(one.as_mapping()?, "path")));
             imported.omit(
-                source,
-                &format!("{at}, {key}[{index}]"),
+                source.at(&format!("{at}, {key}[{index}]")),
                 &what.unwrap_or_default(),
                 why,
             );
@@ -127,7 +124,7 @@ fn read_component(
         "dataInjections",
         "manifests",
     ];
-    note_other_keys(imported, source, at, component, &known);
+    note_other_keys(imported, source.at(at), component, &known);
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ fn places_are_counted_in_linear_time() {
 }
 
 #[test]
-fn what_editors_and_file_managers_leave_is_no_manifest() {
+fn files_of_editors_and_file_managers_are_not_manifests() {
     let folder = folder(&[
         ("m.yaml", "images: [a:1]"),
         ("._m.yaml", "apiVersion: \0\u{5}"),
@@ -26,7 +26,7 @@ fn what_editors_and_file_managers_leave_is_no_manifest() {
         names(&load_files(folder.path(), &[""]).unwrap()),
         ["docker.io/library/a:1"]
     );
-    // a link that leads nowhere is told
+    // a dangling link is reported
     std::os::unix::fs::symlink("gone.yaml", folder.path().join("n.yaml")).unwrap();
     assert!(
         load_files(folder.path(), &[""])
@@ -36,7 +36,7 @@ fn what_editors_and_file_managers_leave_is_no_manifest() {
 }
 
 #[test]
-fn a_pipe_that_nobody_writes_to_is_refused() {
+fn a_pipe_without_a_writer_is_refused() {
     let folder = folder(&[("m.yaml", "images: [a:1]")]);
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mkfifoat(rustix::fs::CWD, folder.path().join("p.yaml"), mode).unwrap();
@@ -179,10 +179,10 @@ fn tag_and_digest_are_name_and_pin() {
 }
 
 #[test]
-fn empty_sections_are_nothing() {
+fn empty_sections_have_no_entries() {
     let one = wanted("images: [a:1]\nfiles:\n# - later\n");
     assert_eq!(names(&one), ["docker.io/library/a:1"]);
-    // all of them: somebody forgot what to carry
+    // an empty list is reported: an entry for what to carry was probably forgotten
     assert!(brief("images:\nfiles:\n# - later\n").contains("this manifest contains no items"));
 }
 
@@ -258,7 +258,7 @@ fn equal_items_of_several_files_and_lists_merge() {
 }
 
 #[test]
-fn referrers_are_wanted_unless_file_or_image_says_otherwise() {
+fn referrers_are_requested_unless_file_or_image_disables_them() {
     let of = |body: &str| -> Vec<bool> {
         wanted(body)
             .requests
@@ -290,7 +290,7 @@ fn referrers_are_wanted_unless_file_or_image_says_otherwise() {
 }
 
 #[test]
-fn a_folder_gives_its_manifests_and_passes_over_a_site() {
+fn manifests_in_a_folder_are_read_and_a_site_is_skipped() {
     let site = "apiVersion: landfall/v1\nkind: Site\n";
     let folder = folder(&[
         ("all/b.yaml", "images: [b:1]"),

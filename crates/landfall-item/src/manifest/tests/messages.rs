@@ -212,7 +212,7 @@ fn faults_of_the_other_sections() {
 }
 
 #[test]
-fn faults_in_a_list_have_its_own_lines() {
+fn faults_in_a_list_have_the_lines_of_the_list() {
     let folder = folder(&[
         ("m.yaml", "lists: [{format: images-txt, file: lists/a.txt}]"),
         ("lists/a.txt", "# list\r\n\r\nquay.io/a/b\r\n"),
@@ -272,7 +272,7 @@ fn contradictions_name_both_places() {
 }
 
 #[test]
-fn an_item_twice_in_one_file_is_found_behind_another_file() {
+fn an_item_twice_in_one_file_is_found_after_another_file() {
     let folder = folder(&[
         ("a.yaml", "images: [x:1]"),
         ("b.yaml", "images: [x:1, x:1]"),

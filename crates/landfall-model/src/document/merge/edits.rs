@@ -263,8 +263,8 @@ impl<'t> TextEdits<'t> {
 }
 
 /// The literal block scalar `block`, whose value is `old`, with the value `new` and the same header
-/// and indentation. `None` if it is not such a scalar, or if its header says how the text ends or
-/// is indented, and `new` does otherwise.
+/// and indentation. `None` if it is not such a scalar, or if its header fixes the end or the
+/// indentation of the text, and `new` differs there.
 fn literal_block(block: &str, old: &str, new: &str) -> Option<String> {
     let (header, body) = block.split_once('\n')?;
     let indicators = header

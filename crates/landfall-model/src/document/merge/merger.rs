@@ -69,7 +69,7 @@ pub fn documents(text: &str) -> Result<Vec<Value>, MergeError> {
 /// Sets `values` in the document number `document` of `text`, counted from 0.
 ///
 /// # Errors
-/// If `text` is not YAML or has too few documents; if a new value is of another kind than the
+/// If `text` is not YAML or has too few documents; if a new value has another kind than the
 /// existing one; if the notation cannot be edited; if content would be removed although `rules`
 /// forbid it; if an ordered list has common items in another order.
 pub fn merge(
@@ -98,7 +98,8 @@ pub fn merge(
     let text = merger.edits.apply();
     let mut expected = old;
     expected[document] = wanted;
-    // the edits depend on the notation, which YAML has many of: only the outcome proves them
+    // YAML has many notations, and the edits depend on them: only reading the result proves the
+    // edits
     if !documents(&text).is_ok_and(|found| found == expected) {
         let path = merger.merged.paths.first().cloned();
         return Err(MergeError::Form(path.unwrap_or_else(|| "its top".into())));

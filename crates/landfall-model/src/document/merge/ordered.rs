@@ -31,7 +31,7 @@ pub(super) fn is_ordered(key: &str) -> bool {
 /// an item cannot be changed.
 ///
 /// A new item is inserted directly before the common item that follows it, which is as late as
-/// possible: what a command prepares for must not be undone by an old command in between.
+/// possible: an old command in between must not undo what a new command prepared.
 pub(super) fn merge_ordered(old: &[&str], new: &[&str]) -> Option<OrderedMerge> {
     let old_keys: Vec<String> = old.iter().map(|item| command_identity(item)).collect();
     let new_keys: Vec<String> = new.iter().map(|item| command_identity(item)).collect();
@@ -119,14 +119,14 @@ fn command_identity(item: &str) -> String {
     if let Some((name, _)) = exported_variable(&plain) {
         return format!("export {name}");
     }
-    // sed -i 's|PATTERN|TEXT|' FILE: whatever the text is
+    // sed -i 's|PATTERN|TEXT|' FILE: identified without the text
     if plain.starts_with("sed ")
         && let Some((before, rest)) = plain.split_once("'s|")
         && let [pattern, _, after] = rest.splitn(3, '|').collect::<Vec<_>>()[..]
     {
         return format!("{before}'s|{pattern}|{after}");
     }
-    // grep -q TEXT FILE || COMMAND: whatever the command is
+    // grep -q TEXT FILE || COMMAND: identified without the command
     if plain.starts_with("grep ")
         && let Some((test, _)) = plain.split_once(" || ")
     {
@@ -225,7 +225,7 @@ mod tests {
     ];
 
     #[test]
-    fn new_commands_stand_before_the_common_one_that_follows_them() {
+    fn new_commands_precede_the_common_one_that_follows_them() {
         let old = [
             "hostname  x",
             "systemctl start containerd",
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_sets_is_changed_in_its_place() {
+    fn the_value_that_a_command_sets_is_changed_in_place() {
         let old = [
             "export HTTP_PROXY=http://old",
             "export NO_PROXY=\"b,c\"",
@@ -262,7 +262,7 @@ mod tests {
         ];
         let merged = result(&old, &NEW[4..]).unwrap();
         assert_eq!(merged, [NEW[4], "export NO_PROXY='b,c,a'", NEW[6], NEW[7]]);
-        // what a shell would make of it is not known
+        // its meaning for a shell is not known
         assert_eq!(result(&["export NO_PROXY=\"$MINE\""], &NEW[5..]), None);
     }
 

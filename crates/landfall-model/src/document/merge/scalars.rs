@@ -84,7 +84,7 @@ impl ValueMerger<'_> {
             Err(MergeError::Form(path)) => return Err(MergeError::Form(inner_path(&path))),
             Err(error @ MergeError::NotYaml(_)) => return Err(error),
         };
-        // programs that read JSON do not read the YAML that an edit may make of it
+        // an edit may turn JSON into YAML, which programs that expect JSON cannot read
         if is_json(old) && !is_json(&inner.text) {
             return Err(MergeError::Form(path));
         }

@@ -84,7 +84,7 @@ last: 1
         "{:?}",
         merged.paths
     );
-    // once more, there is nothing to do
+    // a second merge changes nothing
     assert_eq!(
         merge(
             &merged.text,
@@ -179,7 +179,7 @@ fn odd_shapes_keep_their_bytes() {
 }
 
 #[test]
-fn what_cannot_be_merged_is_refused_with_its_place() {
+fn a_conflict_is_refused_with_its_position() {
     for (file, values, words) in [
         (
             "a: [1]\n",
@@ -265,7 +265,7 @@ fn yaml_in_a_scalar_is_merged_like_yaml_outside() {
         merge(&merged.text, 0, &plain, rules).unwrap().text,
         merged.text
     );
-    // a text whose own form says that it is in base64
+    // a text whose tag says that it is base64
     let file = |content: &str| {
         format!(
             "files:\n- path: /a\n  encoding: base64\n  content: {}\n",
@@ -290,7 +290,7 @@ fn yaml_in_a_scalar_is_merged_like_yaml_outside() {
 }
 
 #[test]
-fn what_would_be_removed_is_refused_and_replaced_where_that_is_asked_for() {
+fn removals_are_refused_and_allowed_with_replace() {
     let rules = MergeRules {
         replace: true,
         base64: None,

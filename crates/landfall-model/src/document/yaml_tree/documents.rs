@@ -17,7 +17,7 @@ pub struct YamlDocuments<'a> {
     parser: Parser<'a, StrInput<'a>>,
     /// Where the part begins in the text: the parser counts from there.
     offset: usize,
-    /// The length of the part. What the parser is given is longer by the marker that follows.
+    /// The length of the part. The parser gets the part and the marker after it.
     len: usize,
     builder: TreeBuilder<'a>,
     failed: bool,
@@ -67,7 +67,7 @@ impl<'a> YamlNode<'a> {
             return None;
         }
         let mut builder = TreeBuilder::default();
-        // what follows the root may be broken: a message about that still points into the root
+        // the text after the root may be invalid: a message about it still points into the root
         for event in parser(text) {
             let (event, span) = event.ok()?;
             builder.event(event, span.byte_range()?);
@@ -108,8 +108,8 @@ fn parser(text: &str) -> Parser<'_, StrInput<'_>> {
     Parser::new_from_str_with_options(text, options! { emit_comments: false })
 }
 
-/// The part with the document marker that follows it: a scalar that ends at a marker reads
-/// otherwise than one that ends with the text.
+/// The part with the document marker that follows it: a scalar is parsed differently if it ends at
+/// a marker instead of the end of the text.
 fn with_marker<'a>(source: &'a str, part: &Range<usize>) -> &'a str {
     &source[part.start..source.len().min(part.end + "---".len())]
 }

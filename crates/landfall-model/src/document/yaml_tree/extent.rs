@@ -36,8 +36,8 @@ impl YamlNode<'_> {
 }
 
 impl YamlEntry<'_> {
-    /// The bytes of the value in `text`. A value that is left out has an empty range behind the
-    /// colon of its key.
+    /// The bytes of the value in `text`. An omitted value has an empty range after the colon of its
+    /// key.
     pub(in crate::document) fn value_extent(&self, text: &str) -> Range<usize> {
         let extent = self.value.extent(text);
         let is_left_out = self.value.scalar().is_some() && extent.is_empty();

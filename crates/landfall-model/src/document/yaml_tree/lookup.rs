@@ -72,7 +72,7 @@ impl<'a> YamlNode<'a> {
 }
 
 /// The bytes of the scalar whose anchor the alias at the bytes `alias` names. `None` if there is no
-/// alias, or if it stands for a collection.
+/// alias, or if its value is a collection.
 pub fn anchored_scalar(text: &str, alias: &Range<usize>) -> Option<Range<usize>> {
     let mut scalars = BTreeMap::new();
     for document in YamlDocuments::new(text, 0..text.len()) {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_has_its_own_place() {
+    fn every_value_has_its_own_position() {
         let root = YamlNode::parse(TEXT).unwrap();
         assert_eq!(cut(root.get("vars").get("arch").item(1)), "\"arm64\"");
         assert_eq!(cut(root.get("images").item(0)), "a:1");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_has_the_place_of_its_parent() {
+    fn a_missing_value_has_the_position_of_its_parent() {
         let root = YamlNode::parse(TEXT).unwrap();
         let image = root.get("images").item(1);
         assert_eq!(image.get("digest"), image);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn no_yaml_and_no_document_are_none() {
+    fn invalid_yaml_and_missing_documents_return_none() {
         assert_eq!(YamlNode::parse("a: [1"), None);
         assert_eq!(YamlNode::parse("# nothing\n"), None);
     }

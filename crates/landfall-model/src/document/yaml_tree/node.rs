@@ -27,15 +27,15 @@ pub enum YamlNode<'a> {
     Sequence(YamlSequence<'a>),
     /// A mapping of keys to values, in block notation or braces.
     Mapping(YamlMapping<'a>),
-    /// `*name`, which stands for the node with the anchor `&name`.
+    /// `*name`, which repeats the node with the anchor `&name`.
     Alias(YamlAlias),
 }
 
 /// A single value, such as a text or a number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct YamlScalar<'a> {
-    /// The text that it reads as, before plain scalars are resolved to numbers, booleans and null.
-    /// `~` if nothing is written.
+    /// The parsed text, before plain scalars are resolved to numbers, booleans and null. `~` if
+    /// nothing is written.
     pub value: Cow<'a, str>,
     /// Whether it is written plain, quoted or as a block.
     pub style: ScalarStyle,
@@ -251,7 +251,7 @@ impl<'a> YamlDocument<'a> {
         )
     }
 
-    /// Whether an alias elsewhere stands for `scalar`, so that a change of it changes both.
+    /// Whether an alias repeats `scalar`, so that a change of it changes both.
     pub fn is_shared(&self, scalar: &YamlScalar<'_>) -> bool {
         self.aliased.contains(&scalar.anchor)
     }

@@ -51,7 +51,7 @@ impl InlineAsset {
     }
 }
 
-/// Returns the page as HTML. The same page gives the same bytes.
+/// Returns the page as HTML. Equal pages have equal bytes.
 pub fn render(page: &ReportPage) -> String {
     let usage = BlobUsage::new(&page.contents);
     let sections = sections(page, &usage);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_items_are_drawn_and_shared_layers_stand_by_themselves() {
+    fn a_thousand_items_are_drawn_and_shared_layers_have_a_group() {
         let html = render(&page(1000, &|at| format!("q.io/team/a{at}:1")));
         assert!(
             html.contains("shared by several\n41.9 MB"),

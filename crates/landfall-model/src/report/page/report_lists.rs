@@ -125,7 +125,7 @@ const REPORT_LISTS: &[ReportList] = &[
             column("state", "state"),
             column("at", "tag"),
             column("name", "name"),
-            column("stands", "digest there"),
+            column("stands", "current digest"),
             column("wanted", "wanted digest"),
             column("why", "reason"),
         ],
@@ -145,7 +145,8 @@ const REPORT_LISTS: &[ReportList] = &[
 pub(super) fn list_sections(extra: &Map<String, Value>) -> impl Iterator<Item = Section> {
     REPORT_LISTS.iter().map(|list| {
         let rows = extra.get(list.member).and_then(Value::as_array);
-        // a tag that is in place needs no line; a replaced item is shown by the one replacing it
+        // tags that are already correct are left out, and so are replaced items: the row of the
+        // replacing item names them
         let rows = rows
             .into_iter()
             .flatten()

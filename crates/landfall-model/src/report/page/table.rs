@@ -1,4 +1,4 @@
-//! A table of the page. Columns without any value are left out, so that names have room.
+//! A table of the page. Columns without values are left out, to leave space for names.
 
 use crate::human_size;
 use crate::report::ItemStatus;

@@ -14,7 +14,7 @@ pub(super) const AREA: Rect = Rect {
     w: 1200.0,
     h: 640.0,
 };
-/// Parts smaller than this, in square units, are drawn as one.
+/// Parts with a smaller area than this, in square units, are drawn as one.
 const SMALLEST: f64 = 6.0;
 /// The height of a group's name.
 const NAME_HEIGHT: f64 = 18.0;
@@ -145,7 +145,7 @@ fn last_component(name: &str) -> &str {
 }
 
 fn group_box(group: TreeNode, area: Rect, class: String) -> GroupBox {
-    // a group that is too small for a name gives all its room to its items
+    // in a group that is too small for a name, the items use the whole area
     let (name, inner) = if area.h > 3.0 * NAME_HEIGHT && area.w > 60.0 {
         let text = format!("{} · {}", group.label, human_size(group.size));
         let strip = Rect {
@@ -176,7 +176,7 @@ fn item_boxes(group: &TreeNode, area: Rect) -> Vec<ItemBox> {
     let (visible, small) = group.parts.split_at(visible);
     let small_size: u64 = sizes(small).iter().sum();
     let mut sizes = sizes(visible);
-    // their box comes last, whatever its size: squarify wants falling sizes only for the looks
+    // their box is the last one, of any size: descending sizes only improve the layout
     sizes.push(small_size);
     let areas = squarify(&sizes, area);
     let mut boxes: Vec<ItemBox> = visible

@@ -199,7 +199,7 @@ pub fn choose(request: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableR
 
 fn out_of_steps(steps: u64) -> String {
     format!(
-        "the package selection was given up after {steps} steps: too many of the packages exclude \
+        "the package selection was stopped after {steps} steps: too many of the packages exclude \
          each other; request fewer packages in one entry, or exact versions"
     )
 }
@@ -454,7 +454,7 @@ impl<'p> PackageChooser<'p> {
         if unmet.is_empty() {
             return Ok(false);
         }
-        // as in libsolv, the search continues behind the rule that was decided last
+        // as in libsolv, the search continues after the rule that was decided last
         let next = unmet.partition_point(|(rule, _)| *rule < self.cursor) % unmet.len();
         unmet.rotate_left(next);
         if !self.is_late {

@@ -179,7 +179,7 @@ fn distributed(a: &[Vec<Literal>], b: &[Vec<Literal>]) -> Option<Vec<Vec<Literal
     )
 }
 
-/// Returns the packages that satisfy `rich` alone.
+/// Returns the packages each of which satisfies `rich`.
 fn matching_packages(pool: &Pool, rich: &RichDependency<'_>) -> Vec<PackageId> {
     match rich {
         RichDependency::One(relation) => pool.providers(*relation),
@@ -218,7 +218,7 @@ mod tests {
         Formula::Any(numbers.iter().map(|number| PackageId(*number)).collect())
     }
 
-    /// The clauses of every formula mean what it means, for all sets of installed packages.
+    /// For every set of installed packages, the clauses of a formula hold if the formula holds.
     #[test]
     fn clauses_are_equivalent_to_the_formula() {
         let not = |formula| Formula::Not(Box::new(formula));

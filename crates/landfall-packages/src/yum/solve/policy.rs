@@ -209,7 +209,7 @@ impl<'r, 'p> Policy<'r, 'p> {
         candidates.sort_by_key(|id| !is_suggested.contains(id));
     }
 
-    /// Treats `packages` as installed.
+    /// Treats `packages` as installed from now on.
     pub(super) fn assume(&mut self, packages: &[PackageId]) {
         packages
             .iter()

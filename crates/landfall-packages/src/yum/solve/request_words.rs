@@ -9,7 +9,7 @@ use crate::yum::relation::{RpmRelation, VersionSense};
 /// architecture.
 type NameForm = fn(&str, &str, &str) -> Vec<String>;
 
-/// The position in `FORMS` of the name alone.
+/// The index in `FORMS` of the form that is only the name.
 const NAME_ALONE: usize = 2;
 
 /// The forms that dnf tries, in its order: `name-evr.arch`, `name.arch`, `name`, `name-evr`,

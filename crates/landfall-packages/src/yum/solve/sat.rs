@@ -90,7 +90,7 @@ impl Sat {
             }
         }
         sat.first_learnt = sat.starts.len() as ClauseId - 1;
-        // clauses of one literal have nothing to watch; they hold from the start
+        // clauses of one literal need no watches; they are assigned at the start
         for id in units {
             let Some(literal) = sat.clause(id).first().copied() else {
                 return (sat, Err(Contradiction(id)));
@@ -121,7 +121,8 @@ impl Sat {
         &self.literals[self.starts[id as usize] as usize..self.starts[id as usize + 1] as usize]
     }
 
-    /// Returns the current decision level. Level 1 has what follows from the clauses alone.
+    /// Returns the current decision level. Level 1 contains the assignments that follow from the
+    /// clauses without a decision.
     pub(super) fn level(&self) -> usize {
         self.level_starts.len() + 1
     }

@@ -362,7 +362,7 @@ fn packages_that_supplement_only_the_base_are_not_installed() {
 }
 
 #[test]
-fn weak_dependencies_do_not_install_what_the_base_does_without() {
+fn weak_dependencies_of_the_base_are_not_installed() {
     let sources = "a: recommends c; recommends d; recommends e\n c: supplements cap\n d\n e 2\n b: provides cap\n";
     let base = "b: provides cap; recommends d; recommends e >= 5\n e 1\n";
     assert_eq!(ask(sources, base, &["a"], true, false).names(), ["a-1-1"]);
@@ -470,7 +470,7 @@ fn pigeons(count: usize) -> String {
 }
 
 #[test]
-fn a_selection_that_takes_too_long_is_given_up() {
+fn a_selection_that_takes_too_long_is_stopped() {
     let ask_for = |count: usize| {
         let names: Vec<String> = (0..count).map(|pigeon| format!("p{pigeon}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -484,7 +484,7 @@ fn a_selection_that_takes_too_long_is_given_up() {
     );
     let reasons = ask_for(12);
     assert!(
-        reasons[0].starts_with("the package selection was given up after 2000000 steps"),
+        reasons[0].starts_with("the package selection was stopped after 2000000 steps"),
         "{reasons:?}"
     );
 }

@@ -95,7 +95,7 @@ impl<'p> PackageChooser<'p> {
             let providers = self.rules.providers(relation);
             vec![providers.iter().map(|id| installed(*id)).collect()]
         };
-        // a recommendation that cannot be satisfied as a whole is ignored, not satisfied in part
+        // a recommendation that cannot be satisfied completely is ignored
         if clauses.iter().any(Vec::is_empty) {
             return Vec::new();
         }

@@ -257,7 +257,7 @@ impl<'r> ProfileRenderer<'r> {
                 let is_local = |host: &str| {
                     Some(host) == own || host.starts_with("127.") || host == "localhost"
                 };
-                // a variable, as in `https://$HOST/`, leaves no name with a dot
+                // a variable, as in `https://$HOST/`, is not a name with a dot
                 if let Some(host) = host.filter(|host| host.contains('.') && !is_local(host)) {
                     hosts.entry(host).or_default().push(number());
                 }

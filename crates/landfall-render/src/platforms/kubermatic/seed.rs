@@ -61,7 +61,7 @@ pub(super) fn seed(
         }
         let urls = mirrors.iter().map(|mirror| match mirror.prefix.as_str() {
             "" => registry.url(),
-            // the parameter is how operating-system-manager is told to set `override_path`
+            // operating-system-manager sets `override_path` because of this parameter
             prefix => format!(
                 "{}/v2/{prefix}?kubermatic=override_path%3Dtrue",
                 registry.url()

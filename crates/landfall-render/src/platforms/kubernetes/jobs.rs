@@ -108,7 +108,7 @@ pub(super) fn publish(wanted: &LandfallDeployment<'_>) -> Value {
     )
 }
 
-/// Returns a Job that needs all content of the lock. It fails while something is missing, and
+/// Returns a Job that needs all content of the lock. It fails while content is missing, and
 /// Kubernetes retries it with growing delays, so it can be applied together with the pull.
 fn job_after_pull(
     wanted: &LandfallDeployment<'_>,

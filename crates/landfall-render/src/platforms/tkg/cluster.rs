@@ -48,7 +48,8 @@ impl TkgRepository {
                     value: source.into(),
                     why: "it is a repository, such as projects.registry.vmware.com/tkg".into(),
                 })?;
-        // TKG appends `/pause` and other names to one repository, so that of `pause` shows it
+        // TKG appends `/pause` and other names to one repository, so the repository of `pause`
+        // shows the prefix
         let destination = request.mapping.destinations(&pause).remove(0);
         let name = format!("{}/{}", destination.registry, destination.repository);
         let name = name.strip_suffix("/pause").ok_or_else(|| {

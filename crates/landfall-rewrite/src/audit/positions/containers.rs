@@ -12,16 +12,16 @@ impl ImagePosition for ContainerPosition {
         &self,
         members: &MappingContents<'d>,
         value: &'d YamlNode<'d>,
-        below: &mut NodePosition<'d>,
+        child: &mut NodePosition<'d>,
     ) {
         let around = &members.around;
-        let volume = around.key == Some("image") && below.key == Some("reference");
-        below.container = match value {
-            YamlNode::Scalar(_) => volume || (around.container && below.key == Some("image")),
-            _ => is_container(below.key, around.key, around.container),
+        let volume = around.key == Some("image") && child.key == Some("reference");
+        child.container = match value {
+            YamlNode::Scalar(_) => volume || (around.container && child.key == Some("image")),
+            _ => is_container(child.key, around.key, around.container),
         };
         if volume {
-            below.key = Some("image");
+            child.key = Some("image");
         }
     }
 
@@ -29,8 +29,8 @@ impl ImagePosition for ContainerPosition {
         &self,
         list: Option<&str>,
         _previous: Option<&'d YamlNode<'d>>,
-        below: &mut NodePosition<'d>,
+        child: &mut NodePosition<'d>,
     ) {
-        below.container = list.is_some_and(is_list_of_containers);
+        child.container = list.is_some_and(is_list_of_containers);
     }
 }

@@ -38,10 +38,10 @@ impl ImagePosition for FlagValuePosition {
         &self,
         _list: Option<&str>,
         previous: Option<&'d YamlNode<'d>>,
-        below: &mut NodePosition<'d>,
+        child: &mut NodePosition<'d>,
     ) {
         if previous.is_some_and(is_image_flag) {
-            below.key = Some("image");
+            child.key = Some("image");
         }
     }
 }

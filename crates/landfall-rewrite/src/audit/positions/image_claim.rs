@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ImageClaim<'t> {
     pub(super) written: &'t str,
-    /// Whether it is certainly an image, whatever it looks like.
+    /// Whether it is certainly an image, even if it does not look like a reference.
     pub(super) sure: bool,
     /// Whether it means `latest` without a tag.
     pub(super) in_container: bool,

@@ -21,7 +21,7 @@ pub(super) trait ImagePosition: Sync {
         Vec::new()
     }
 
-    /// Sets in `below` the properties of the value of the key `below.key` in `members`.
+    /// Sets in `child` the properties of the value of the key `child.key` in `members`.
     fn entry<'d>(
         &self,
         _members: &MappingContents<'d>,
@@ -30,7 +30,7 @@ pub(super) trait ImagePosition: Sync {
     ) {
     }
 
-    /// Sets in `below` the properties of an item of the list under the key `list`, after the item
+    /// Sets in `child` the properties of an item of the list under the key `list`, after the item
     /// `previous`.
     fn item<'d>(
         &self,

@@ -36,9 +36,9 @@ impl ImagePosition for PodStatusPosition {
         &self,
         list: Option<&str>,
         _previous: Option<&'d YamlNode<'d>>,
-        below: &mut NodePosition<'d>,
+        child: &mut NodePosition<'d>,
     ) {
-        below.status = list.is_some_and(|list| STATUSES.contains(&list));
+        child.status = list.is_some_and(|list| STATUSES.contains(&list));
     }
 }
 

@@ -13,16 +13,16 @@ impl ImagePosition for VariablePosition {
         &self,
         members: &MappingContents<'d>,
         _value: &'d YamlNode<'d>,
-        below: &mut NodePosition<'d>,
+        child: &mut NodePosition<'d>,
     ) {
-        let Some(name) = text_of(members.entries, "name").filter(|_| below.key == Some("value"))
+        let Some(name) = text_of(members.entries, "name").filter(|_| child.key == Some("value"))
         else {
             return;
         };
         if is_image_name(name) {
-            below.key = Some("image");
+            child.key = Some("image");
         } else if is_list_name(name) {
-            below.key = Some("images");
+            child.key = Some("images");
         }
     }
 }

@@ -77,7 +77,7 @@ impl<'d> PositionWalker<'d, '_> {
         }
     }
 
-    fn below(&mut self, key: String, node: &'d YamlNode<'d>, around: NodePosition<'d>) {
+    fn visit_child(&mut self, key: String, node: &'d YamlNode<'d>, around: NodePosition<'d>) {
         self.reader.path.push(key);
         self.node(node, around);
         self.reader.path.pop();
@@ -86,11 +86,11 @@ impl<'d> PositionWalker<'d, '_> {
     fn sequence(&mut self, items: &'d [YamlNode<'d>], around: NodePosition<'d>) {
         let mut previous = None;
         for (at, item) in items.iter().enumerate() {
-            let mut below = NodePosition::default();
+            let mut child = NodePosition::default();
             self.positions
                 .iter()
-                .for_each(|position| position.item(around.key, previous, &mut below));
-            self.below(format!("[{at}]"), item, below);
+                .for_each(|position| position.item(around.key, previous, &mut child));
+            self.visit_child(format!("[{at}]"), item, child);
             previous = Some(item);
         }
     }
@@ -109,14 +109,14 @@ impl<'d> PositionWalker<'d, '_> {
             let Some(key) = key.scalar().map(|key| &*key.value).filter(|_| !is_taken) else {
                 continue;
             };
-            let mut below = NodePosition {
+            let mut child = NodePosition {
                 key: Some(key),
                 ..NodePosition::default()
             };
             self.positions
                 .iter()
-                .for_each(|position| position.entry(&members, value, &mut below));
-            self.below(key.to_owned(), value, below);
+                .for_each(|position| position.entry(&members, value, &mut child));
+            self.visit_child(key.to_owned(), value, child);
         }
     }
 

@@ -99,8 +99,8 @@ impl<'a> SimpleReader<'a> {
                     return self.node(self.column, column);
                 }
                 if self.column == column && self.is_dash() {
-                    // to the general parser, such a list begins after its first dash; where exactly
-                    // if a comment follows, it decides
+                    // for the general parser, such a list begins after its first dash; if a comment
+                    // follows, the exact position is left to that parser
                     let rest = &self.bytes[self.at + 1..];
                     let blanks = rest.iter().take_while(|byte| **byte == b' ').count();
                     let start = self.at + 1 + blanks;

@@ -6,8 +6,8 @@ use memchr::{memchr2, memchr3};
 use std::borrow::Cow;
 
 impl<'a> SimpleReader<'a> {
-    /// Reads a quoted scalar that begins here. Only in a collection, at the column `below`, may it
-    /// have several lines.
+    /// Reads a quoted scalar that begins here. It may have several lines only in a collection,
+    /// which is at the column `below`.
     pub(super) fn quoted(&mut self, below: Option<isize>) -> Option<YamlScalar<'a>> {
         let start = self.at;
         let single = self.byte() == Some(b'\'');
@@ -104,7 +104,7 @@ impl<'a> SimpleReader<'a> {
                 let digits = self.text.get(self.at..self.at + len)?;
                 self.at += len;
                 let hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-                // half of a surrogate pair is no character: the general parser decides
+                // half of a surrogate pair is not a character: the general parser decides
                 hex.then(|| {
                     u32::from_str_radix(digits, 16)
                         .ok()

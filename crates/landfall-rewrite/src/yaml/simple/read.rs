@@ -34,7 +34,7 @@ pub(in crate::yaml) fn read<'a>(
     Some(Some(YamlDocument::new(root)))
 }
 
-/// Whether YAML reads every character as itself, and lines end with `\n` alone.
+/// Whether YAML keeps every character unchanged, and all lines end with `\n`.
 fn is_printable(text: &str) -> bool {
     let ascii = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
     let is_other = |c: char| matches!(c, '\u{85}' | '\u{a0}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..);

@@ -129,7 +129,7 @@ impl<'a> SimpleReader<'a> {
             breaks += 1;
             let spaces = self.skip_spaces();
             if self.byte() != Some(b'\n') {
-                // no text is that long
+                // texts are shorter than this limit
                 return (breaks, isize::try_from(spaces).unwrap_or(isize::MAX));
             }
         }

@@ -1,4 +1,4 @@
-//! Which kind of block Go up to 1.26 writes.
+//! Decides which kind of block is written, as Go does up to 1.26.
 
 use crate::bits::BitWriter;
 use crate::encoder::block::{

@@ -17,7 +17,7 @@ const MAX_SHORT_DISTANCE: usize = 4096;
 /// The number of tokens of a block.
 const BLOCK_TOKENS: usize = 1 << 14;
 
-/// How a level searches.
+/// The parameters of the search for matches at one level.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChainRules {
     /// How many positions of a chain are tried.
@@ -31,12 +31,12 @@ pub(super) struct ChainRules {
 enum ChainStrategy {
     /// A match is used at once. The positions inside matches up to `insert` bytes are inserted.
     Greedy { insert: usize },
-    /// A match shorter than `lazy` is given up if the next position has a longer one.
+    /// A match shorter than `lazy` is dropped if the next position has a longer one.
     Lazy { lazy: usize },
 }
 
 impl ChainRules {
-    /// The rules of levels 2 to 9; of level 9 for what is above.
+    /// The rules of levels 2 to 9. Higher numbers get those of level 9.
     pub(super) fn of_level(level: i8) -> Self {
         let greedy = |tries, nice, insert| Self {
             tries,
@@ -61,7 +61,7 @@ impl ChainRules {
     }
 }
 
-/// A match that was found; without one, the length is that of no match.
+/// The match that was found. If there is none, its length is shorter than any match.
 #[derive(Debug, Clone, Copy)]
 struct ChainMatch {
     length: usize,
@@ -126,7 +126,7 @@ impl ChainEncoder {
         later
     }
 
-    /// Encodes the bytes in the window. Without `flush`, some are left for when more follow.
+    /// Encodes the bytes in the window. Without `flush`, some are kept until more bytes follow.
     fn encode(&mut self, flush: bool, out: &mut BitWriter) {
         match self.rules.strategy {
             ChainStrategy::Greedy { insert } => self.encode_greedy(insert, flush, out),
@@ -234,7 +234,7 @@ impl ChainEncoder {
             length: longer_than,
             distance: 0,
         };
-        // A longer match also agrees in the four bytes that end behind the best one.
+        // a longer match also agrees in the four bytes that end one byte after the best one
         let mut last_bytes = load32(window, position + best.length - 3);
         // (8 bits suffice, and spare the checks of bounds below)
         let mut offset = (best.length - 3) as u8;

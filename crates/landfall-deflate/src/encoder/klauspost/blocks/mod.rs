@@ -1,4 +1,4 @@
-//! Which kind of block is written, and whether the codes of the block before are used again.
+//! Decides which kind of block is written, and whether it reuses the codes of the previous block.
 //!
 //! A block with dynamic codes is left open. The next tokens are appended to it if its codes have all
 //! symbols that they need, and if this is not larger than the estimate of a new block.
@@ -55,7 +55,6 @@ impl KlauspostBlockWriter {
         }
     }
 
-    /// Ends the open block.
     fn close(&mut self, out: &mut BitWriter) {
         if self.open_header > 0 {
             self.codes.write_end(out);
@@ -63,7 +62,6 @@ impl KlauspostBlockWriter {
         }
     }
 
-    /// Writes a stored block.
     pub(super) fn write_stored(&mut self, plain: &[u8], out: &mut BitWriter) {
         self.close(out);
         write_stored(plain, false, out);
@@ -77,7 +75,7 @@ impl KlauspostBlockWriter {
         out.align();
     }
 
-    /// Begins a stream.
+    /// Resets the state to the beginning of a stream.
     pub(super) fn reset(&mut self) {
         self.open_header = 0;
         self.has_only_literals = false;

@@ -33,8 +33,8 @@ impl Level4 {
         &mut self.long[hash::<7, BITS>(bytes)]
     }
 
-    /// Enters `inside` and the position behind it into the table of long hashes, and the latter into
-    /// the other as well.
+    /// Enters `inside` and the index after it into the table of long hashes, and the latter into
+    /// the other table too.
     #[inline]
     fn enter_two(&mut self, places: HistoryPlaces<'_>, inside: usize) {
         let bytes = places.load(inside);

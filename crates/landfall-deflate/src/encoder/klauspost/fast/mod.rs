@@ -40,7 +40,7 @@ pub(super) struct FastEncoder {
 }
 
 impl FastEncoder {
-    /// The encoder of a level of 1 to 6; of level 6 for what is above.
+    /// The encoder of a level from 1 to 6. Higher levels get that of level 6.
     pub(super) fn new(level: i8, rules: KlauspostRules) -> Self {
         let search: Box<dyn BlockSearch> = match level {
             ..=1 => single::level_1(rules),
@@ -98,7 +98,7 @@ impl FastEncoder {
         }
     }
 
-    /// Writes the bytes that were collected. `is_last` tells that none follow a flush.
+    /// Writes the bytes that were collected. `is_last` means that no bytes follow before a flush.
     fn write_block(&mut self, is_flush: bool, is_last: bool, out: &mut BitWriter) {
         let length = self.block.len();
         if length == 0 {

@@ -22,14 +22,13 @@ pub(super) fn hash<const BYTES: u32, const BITS: u32>(bytes: u64) -> usize {
     }
 }
 
-/// The hash of level 1 while it is of four bytes: that of Go's level 1.
+/// The hash of four bytes of level 1, which is that of Go's level 1.
 #[inline]
 pub(super) fn hash_15(bytes: u64) -> usize {
     ((bytes as u32).wrapping_mul(0x1e35_a7bd) >> (32 - 15)) as usize
 }
 
-/// An entry of a table: the position of a place in the history, which does not change when the
-/// history moves. 0 is out of reach of all places.
+/// An entry of a table: the position of a place in the history. 0 is out of reach of all places.
 pub(super) type TablePosition = u32;
 
 /// Two entries of a table.
@@ -47,11 +46,12 @@ impl PositionPair {
     }
 }
 
-/// The bytes that matches refer to, and the block that is searched at their end.
+/// The bytes that matches refer to, and the block that is searched at their end. A *place* is an
+/// index of these bytes; a *position* does not change when the history moves.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HistoryPlaces<'h> {
     pub(super) bytes: &'h [u8],
-    /// Where the block begins.
+    /// The index in `bytes` at which the block begins.
     pub(super) start: usize,
     /// The position of the first byte.
     pub(super) base: TablePosition,
@@ -162,7 +162,7 @@ impl TokenOutput<'_> {
         let distance = found.place - found.source;
         let mut rest = found.length;
         while rest > MAX_LENGTH {
-            // at least the shortest match has to remain
+            // the remainder must be at least as long as the shortest match
             let piece = if rest > MAX_LENGTH + MIN_LENGTH && places.rules.splits_evenly {
                 MAX_LENGTH
             } else {
@@ -175,8 +175,8 @@ impl TokenOutput<'_> {
         found
     }
 
-    /// The position at which the search continues after a match, if it would have tried `next` without it. That
-    /// place has been entered, so that a search does not begin there.
+    /// The place at which the search continues after a match; without the match, it would have
+    /// tried `next`. `next` was entered into the tables already, so no search begins there.
     #[inline]
     pub(super) fn next_place(&self, next: usize) -> usize {
         if next >= self.literals {
@@ -186,7 +186,7 @@ impl TokenOutput<'_> {
         }
     }
 
-    /// Writes what remains of the block as literals. Without a match, there are no tokens at all.
+    /// Writes the remainder of the block as literals. A block without a match has no tokens.
     pub(super) fn finish(self, places: HistoryPlaces<'_>) {
         if !self.tokens.is_empty() {
             let literals = &places.bytes[self.literals..];
@@ -201,6 +201,6 @@ pub(super) trait BlockSearch: std::fmt::Debug {
     /// Finds the tokens of the block at the end of `places`, which has at least 13 bytes.
     fn search(&mut self, places: HistoryPlaces<'_>, output: TokenOutput<'_>);
 
-    /// Lowers all entries. What would become negative becomes 0.
+    /// Lowers all entries by `by`, at least to 0.
     fn lower(&mut self, by: TablePosition);
 }

@@ -9,7 +9,7 @@ use crate::encoder::klauspost::rules::MatchEndRule;
 use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH};
 
 const BITS: u32 = 15;
-/// Level 5 only looks for a better match at the end of a match that is shorter.
+/// Level 5 looks for a better match at the end of a match only if the match is shorter than this.
 const MAX_IMPROVED: usize = 30;
 
 /// The tables of both levels.
@@ -19,7 +19,7 @@ struct HashTables {
     long: Box<[PositionPair; 1 << BITS]>,
 }
 
-/// A candidate. Without a length, its match is longer than four bytes by an unknown number.
+/// A candidate for a match. If `length` is `None`, only its first four bytes were compared.
 #[derive(Debug, Clone, Copy)]
 struct FoundCandidate {
     place: usize,
@@ -51,9 +51,9 @@ impl HashTables {
         self.long(bytes).push(position);
     }
 
-    /// Enters `place`, and finds the best of what was entered before. `next` is the place that is
-    /// tried after it; it is entered as well if there is a match. `repeat` is the distance of the
-    /// match before, at level 6.
+    /// Finds the best earlier entry for `place`, and enters `place`. `next`, the place that is
+    /// tried after it, is entered too if there is a match. `repeat` is the distance of the match
+    /// before, at level 6.
     #[inline]
     fn find(
         &mut self,
@@ -162,9 +162,9 @@ fn extend(places: HistoryPlaces<'_>, found: FoundCandidate) -> FastMatch {
     }
 }
 
-/// Replaces a match by a longer one whose end is an entry for the bytes behind it. `start` is where
-/// the match began that was found first. Where the first bytes are skipped, they may differ.
-/// Returns whether the entry is in reach.
+/// Replaces a match by a longer one, whose end is the `entry` for the bytes after the match.
+/// `start` is the place at which the first match began. If the rule skips the first bytes, they may
+/// differ. Returns whether the entry is in reach.
 #[inline]
 fn improve(
     places: HistoryPlaces<'_>,
@@ -178,7 +178,7 @@ fn improve(
         MatchEndRule::Skipping => 2,
     };
     let place = start + skipped;
-    // negative if the entry is behind the end, because the next place was entered as well
+    // negative if the entry is after the end, because the next place was entered too
     let distance = places.position(start + found.length).wrapping_sub(entry);
     let distance = distance.cast_signed() as isize;
     if distance >= MAX_DISTANCE as isize {

@@ -75,7 +75,7 @@ impl<const BYTES: u32> BlockSearch for Level1<BYTES> {
                     source = found;
                     break;
                 }
-                // one more at once, and the position behind it
+                // the next place is tried too, before the search takes a step
                 bytes = next_bytes;
                 place = next;
                 next += 1;
@@ -178,7 +178,7 @@ impl<const BYTES: u32> BlockSearch for Level2<BYTES> {
                     source = found;
                     break;
                 }
-                // one more at once, and the position behind it
+                // the next place is tried too, before the search takes a step
                 bytes = next_bytes;
                 place = next;
                 next += 1;

@@ -3,16 +3,16 @@
 /// The shortest match that is looked for.
 pub(super) const MIN_MATCH: usize = 4;
 
-/// How a level searches.
+/// The parameters of the search for matches at one level.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LazySearchRules {
     /// How many positions of a chain are tried.
     pub(super) tries: usize,
     /// A match of this length ends the search.
     pub(super) nice: usize,
-    /// A match shorter than this is given up if the next position has a longer one.
+    /// A match shorter than this is dropped if the next position has a longer one.
     pub(super) lazy: usize,
-    /// Whether matches are compared by the bits that they save, not by their lengths alone.
+    /// Whether matches are compared by the bits that they save, instead of only by their lengths.
     pub(super) estimates: bool,
 }
 
@@ -32,7 +32,7 @@ impl LazySearchRules {
     }
 }
 
-/// A match that was found; without one, the length is that of no match.
+/// The match that was found. If there is none, its length is shorter than any match.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LazyMatch {
     pub(super) length: usize,

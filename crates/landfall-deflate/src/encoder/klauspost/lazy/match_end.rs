@@ -6,12 +6,12 @@ use crate::bits::BitWriter;
 use crate::encoder::bytes::match_length;
 use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH};
 
-/// The bytes at the beginning that a better match may differ in.
+/// The number of bytes at the beginning in which a better match may differ.
 const SKIPPED: usize = 2;
 
 impl LazyEncoder {
-    /// Replaces a match at `index` − 1 by a longer one that the last two of its bytes and the two
-    /// behind them lead to.
+    /// Replaces a match at `index` − 1 by a longer one, which is found by the hash of its last two
+    /// bytes and the two bytes after it.
     pub(super) fn improve_whole(&self, found: &mut LazyMatch, lookahead: usize, insert_end: usize) {
         let start = self.index - 1;
         let end = start + found.length;
@@ -35,8 +35,8 @@ impl LazyEncoder {
         }
     }
 
-    /// Replaces a match at `index` − 1 by a longer one that the bytes behind it lead to. Its first two
-    /// bytes may differ: they are then written as literals.
+    /// Replaces a match at `index` − 1 by a longer one, which is found by the hash of the bytes
+    /// after it. Its first two bytes may differ: they are then written as literals.
     pub(super) fn improve_skipping(
         &mut self,
         found: &mut LazyMatch,

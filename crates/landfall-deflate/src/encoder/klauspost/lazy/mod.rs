@@ -82,7 +82,7 @@ impl LazyEncoder {
         later
     }
 
-    /// Encodes the bytes in the window. Without `is_flush`, some are left for when more follow.
+    /// Encodes the bytes in the window. Without `is_flush`, some are kept until more bytes follow.
     fn encode(&mut self, is_flush: bool, out: &mut BitWriter) {
         let needed = if is_flush { 1 } else { LOOKAHEAD };
         if self.end - self.index >= needed && self.search.estimates {
@@ -154,7 +154,6 @@ impl LazyEncoder {
         }
     }
 
-    /// Inserts the position `index`.
     #[inline]
     fn insert(&mut self, insert_end: usize) -> u64 {
         if self.index < insert_end {
@@ -172,8 +171,8 @@ impl LazyEncoder {
         self.write_full_block(is_flush, out);
     }
 
-    /// Writes up to `count` bytes and one more as literals without a search, because there has been
-    /// no match for long.
+    /// Writes up to `count` bytes and one more as literals without a search, because the last match
+    /// is far back.
     fn skip(&mut self, count: usize, insert_end: usize, is_flush: bool, out: &mut BitWriter) {
         for _ in 0..count {
             if self.index + 1 >= self.end {

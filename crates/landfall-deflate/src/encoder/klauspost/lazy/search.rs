@@ -30,7 +30,8 @@ impl LazyEncoder {
         };
         let bits = &self.literal_bits[self.index..];
         self.best_match(links, NO_MATCH.length, lookahead, |found| {
-            // The distance is taken for a distance − 1, whose greatest value has no code.
+            // the release interprets the distance as a distance − 1, whose greatest value has no
+            // code
             let distance_bits = match found.distance {
                 MAX_DISTANCE => 6,
                 distance => distance_extra_bits(distance_code(distance as u16)),
@@ -63,8 +64,8 @@ impl LazyEncoder {
             length: longer_than,
             distance: 0,
         };
-        // A longer match also agrees in the four bytes that end behind the best one.
-        // (8 bits suffice, and spare the checks of bounds below)
+        // a longer match also agrees in the four bytes that end one byte after the best one (8 bits
+        // suffice, and spare the checks of bounds below)
         let mut offset = (best.length - 3) as u8;
         let mut last_bytes = load32(window, position + usize::from(offset));
         'search: for _ in 0..self.search.tries / LINKS {

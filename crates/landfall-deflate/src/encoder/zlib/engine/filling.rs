@@ -6,12 +6,12 @@ use crate::encoder::zlib::effort::Parsing;
 use crate::encoder::zlib::window::WANTED_AHEAD;
 
 impl<D: Dialect> Engine<D> {
-    /// Takes input into the window until `wanted` bytes are ahead, or the input is used up.
+    /// Copies input into the window until `wanted` bytes are ahead or the input is used up.
     fn fill(&mut self, wanted: usize, input: &mut &[u8], end: InputEnd) {
         loop {
             let moves = match end {
-                // the window moves once it could not be filled up to what is wanted: until then,
-                // the original, to which the whole input was available, had no reason to look
+                // the window moves once it cannot be filled up to `wanted`: zlib, which had the
+                // whole input, does not check earlier
                 InputEnd::Open => 2 * self.window.size() - self.position < wanted,
                 InputEnd::Reached => self.is_movable() && !self.end_marked,
             };

@@ -24,10 +24,10 @@ use crate::encoder::symbols::{MIN_LENGTH, Token};
 /// The length that stands for "no match".
 const NO_MATCH: usize = MIN_LENGTH - 1;
 
-/// What differs between zlib and GNU gzip.
+/// The differences between zlib and GNU gzip.
 pub(super) trait Dialect {
-    /// Whether the search and the dictionary may take bytes after the end of the input for input.
-    /// Then the match that is cut at the end of the input need not be the nearest one.
+    /// Whether the search and the dictionary may read bytes after the end of the input. If so, a
+    /// match that is cut at the end of the input need not be the nearest one.
     const READS_PAST_END: bool;
 
     /// Whether the block ends after its latest token. `plain_size` is the number of bytes between
@@ -43,13 +43,13 @@ pub(super) trait Dialect {
 /// How far input is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InputEnd {
-    /// More may follow.
+    /// More input may follow.
     Open,
-    /// All input until a flush or the end of the stream is there.
+    /// All input up to a flush or the end of the stream was received.
     Reached,
 }
 
-/// An encoder at work.
+/// The state of an encoder.
 #[derive(Debug)]
 pub(super) struct Engine<D> {
     dialect: D,
@@ -64,11 +64,11 @@ pub(super) struct Engine<D> {
     position: usize,
     /// How many bytes follow in the window, from `position` on.
     ahead: usize,
-    /// Where the block began; negative after the window has dropped its beginning.
+    /// The index at which the block began; negative after the window has dropped its beginning.
     block_start: isize,
     /// How many positions before `position` wait for bytes to enter `chains`.
     pending_inserts: usize,
-    /// The match at the position before, its length 2 if there is none.
+    /// The match at the previous position; its length is 2 if there is none.
     latest: Match,
     /// Whether the byte before `position` is neither written nor part of a match.
     literal_waits: bool,
@@ -101,7 +101,7 @@ impl<D: Dialect> Engine<D> {
         }
     }
 
-    /// Compresses `input` as far as the bytes that follow cannot matter.
+    /// Compresses the part of `input` that does not depend on the bytes after it.
     pub(super) fn write(&mut self, input: &[u8], out: &mut BitWriter) {
         self.run(input, InputEnd::Open, out);
     }
@@ -132,8 +132,7 @@ impl<D: Dialect> Engine<D> {
         out.align();
     }
 
-    /// Forgets all earlier input, and takes the last 32 KiB of `dictionary` in its stead. All
-    /// blocks must have ended.
+    /// Replaces all earlier input by the last 32 KiB of `dictionary`. All blocks must have ended.
     pub(super) fn restart(&mut self, dictionary: &[u8]) {
         let used = dictionary.len().min(self.window.size());
         self.position = self

@@ -7,7 +7,7 @@ use crate::encoder::zlib::effort::Parsing;
 use crate::encoder::zlib::window::{FARTHEST_OF_SHORTEST, Match, Search, WANTED_AHEAD};
 
 impl<D: Dialect> Engine<D> {
-    /// Cuts `input` and what is left of earlier input, as far as `end` allows.
+    /// Cuts `input` and the remaining earlier input into tokens, up to `end`.
     pub(super) fn run(&mut self, mut input: &[u8], end: InputEnd, out: &mut BitWriter) {
         match self.effort.parsing {
             Parsing::Lazy => self.search_lazily(&mut input, end, out),
@@ -104,13 +104,13 @@ impl<D: Dialect> Engine<D> {
         }
     }
 
-    /// Writes the match that begins at the position before.
+    /// Writes the match that begins at the previous position.
     #[inline]
     fn take_match_before(&mut self, found: Match, out: &mut BitWriter) {
         let start = self.position - 1;
         let distance = start - found.position;
         self.tokens.push(Token::matched(found.length, distance));
-        // judged before the position moves behind the match
+        // decided before the position moves past the match
         let full = self.block_is_full();
         self.ahead -= found.length - 1;
         self.position = start + found.length;
