@@ -3,7 +3,7 @@
 
 use super::testing::run;
 use crate::cli::shared::Exit;
-use landfall_bundle::testkit::sample::lying;
+use landfall_bundle::testkit::sample::forged_bundle;
 use landfall_model::Digest;
 use landfall_serve::ServedContent;
 use landfall_serve::testing::{get, start};
@@ -11,9 +11,9 @@ use std::fs;
 
 #[test]
 fn a_bundle_with_the_approved_lock_but_other_frames_is_refused_by_every_verb_that_reads() {
-    let honest: Vec<u8> = (0..3_146_505_u32).map(|at| (at * 31 / 7) as u8).collect();
-    let lie: Vec<u8> = honest.iter().map(|byte| !byte).collect();
-    let (packed, lock) = lying(&honest, &lie);
+    let locked: Vec<u8> = (0..3_146_505_u32).map(|at| (at * 31 / 7) as u8).collect();
+    let carried: Vec<u8> = locked.iter().map(|byte| !byte).collect();
+    let (packed, lock) = forged_bundle(&locked, &carried);
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path();
     fs::copy(&packed.path, dir.join("B")).unwrap();
@@ -29,7 +29,7 @@ fn a_bundle_with_the_approved_lock_but_other_frames_is_refused_by_every_verb_tha
         &format!("push DIR/B --lock DIR/l --to {}", registry.address),
     );
     assert!(pushed.is_err() || pushed.is_ok_and(|outcome| outcome.exit != Exit::Done));
-    let target = format!("/v2/app/blobs/{}", Digest::sha256(&honest));
+    let target = format!("/v2/app/blobs/{}", Digest::sha256(&locked));
     assert_eq!(get(&registry.address, &target, "").0, 404);
     assert_eq!(get(&registry.address, "/v2/app/manifests/1", "").0, 404);
 

@@ -114,13 +114,12 @@ impl Client {
         // `pull` found imported blobs present
         if !imported.is_empty() {
             for (entry, item) in share.each_entry().zip(&mut items) {
-                let is_new = || {
-                    entry
+                if item.status == ItemStatus::Present
+                    && entry
                         .parts
                         .iter()
                         .any(|part| imported.contains(&part.descriptor.digest))
-                };
-                if item.status == ItemStatus::Present && is_new() {
+                {
                     item.status = ItemStatus::Done;
                 }
             }

@@ -56,10 +56,11 @@ impl Client {
         let written = match previous {
             // the content is compared, not the bytes of the file
             Some(previous) if previous.lock.to_text() == text => return Ok(false),
-            Some(previous) => {
-                let is_read = |now: &[u8]| Digest::sha256(now) == previous.file;
-                replace_file(path, is_read, text.as_bytes())
-            }
+            Some(previous) => replace_file(
+                path,
+                |now: &[u8]| Digest::sha256(now) == previous.file,
+                text.as_bytes(),
+            ),
             None => create_file(path, text.as_bytes()).map(|()| Vec::new()),
         };
         let lost = written.map_err(|source| ClientError::WriteDocument {

@@ -13,7 +13,7 @@ pub(crate) struct LintMessage {
     pub source: String,
     /// The severity of the message.
     pub verdict: CheckStatus,
-    /// The programs that differ from landfall, or do not do what is meant.
+    /// The programs that differ from landfall, or do not do what is intended.
     pub clients: Vec<&'static str>,
     /// How these programs interpret the entry.
     pub says: String,

@@ -257,7 +257,7 @@ impl HostList<'_> {
         known: HostEvidence,
     ) -> &mut EgressHost {
         let key = (host.to_string(), port);
-        let new_row = || EgressHost {
+        let row = self.hosts.entry(key).or_insert_with(|| EgressHost {
             host,
             port,
             scheme: scheme.into(),
@@ -268,8 +268,7 @@ impl HostList<'_> {
             reach: None,
             reason: None,
             change: None,
-        };
-        let row = self.hosts.entry(key).or_insert_with(new_row);
+        });
         row.known = row.known.min(known);
         row
     }

@@ -120,7 +120,7 @@ impl RequestVisitor for LockRun<'_> {
 }
 
 impl LockRun<'_> {
-    /// Resolves the requests of one kind, several at once.
+    /// Resolves the requests of one kind, several concurrently.
     async fn resolve_all<R>(&self, requests: &[R]) -> Vec<ResolveOutcome<R::Item>>
     where
         R: ResolvableRequest,

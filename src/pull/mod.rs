@@ -11,6 +11,8 @@
 //! the name of an item to the layout only if it has all parts of it; `pack` adds the other names,
 //! after it has found all parts.
 
+mod outcome;
+mod pending;
 mod run;
 mod share;
 mod signatures;

@@ -2,7 +2,7 @@
 //! makes its set fail. A set whose parts were pulled by several shards is checked by the command
 //! that has all of them.
 
-use landfall_content::{BlobRead, EntryPart};
+use landfall_content::BlobRead;
 use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
@@ -24,14 +24,13 @@ pub(crate) async fn check_packages(
         else {
             continue;
         };
-        let is_missing = |part: &EntryPart| {
+        if set.entry().parts.iter().any(|part| {
             part.is_stored()
                 && blobs
                     .stat(&part.descriptor.digest)
                     // a part that cannot be read is not missing: the check below reports it
                     .is_ok_and(|found| found != Some(part.descriptor.size))
-        };
-        if set.entry().parts.iter().any(is_missing) {
+        }) {
             continue;
         }
         let (set, blobs) = (set.clone(), blobs.clone());

@@ -98,7 +98,7 @@ async fn missing_at(
     {
         Some(found) if found == *top || Some(&found) == trimmed => {}
         Some(found) => missing.push(missing_part(top, format!("the tag points to {found}"))),
-        // the tag of a missing manifest is missing too, which need not be said twice
+        // the tag of a missing manifest is missing too, which need not be reported twice
         None if missing.iter().any(|one| one.digest == *top) => {}
         None => missing.push(missing_part(top, "the tag is missing".into())),
     }

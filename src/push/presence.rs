@@ -57,20 +57,21 @@ impl<'a> Presence<'a> {
 
     async fn has(&self, repository: &str, part: &EntryPart) -> Result<bool, HttpError> {
         let key = (repository.to_owned(), part.descriptor.digest.clone());
-        let look_up = async || {
-            if !part.is_manifest() {
-                return self
+        self.answers
+            .get_or_try_init(key, async || {
+                if !part.is_manifest() {
+                    return self
+                        .session
+                        .has_blob_of_size(repository, &part.descriptor)
+                        .await;
+                }
+                let digest = part.descriptor.digest.to_string();
+                let found = self
                     .session
-                    .has_blob_of_size(repository, &part.descriptor)
-                    .await;
-            }
-            let digest = part.descriptor.digest.to_string();
-            let found = self
-                .session
-                .head_manifest(repository, &digest, false)
-                .await?;
-            Ok(found.is_some())
-        };
-        self.answers.get_or_try_init(key, look_up).await
+                    .head_manifest(repository, &digest, false)
+                    .await?;
+                Ok(found.is_some())
+            })
+            .await
     }
 }

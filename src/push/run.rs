@@ -291,7 +291,6 @@ impl<'a> PushRun<'a> {
         mut todo: Vec<usize>,
         all_or_nothing: bool,
     ) -> Vec<usize> {
-        let invalid = |side, message: &str| TransferError::new(side, ErrorKind::Invalid, message);
         for problem in &problems {
             // blobs that a delta omits and no source has are a problem of the bundle
             let side = if problem.kind == ProblemKind::Content {
@@ -300,7 +299,7 @@ impl<'a> PushRun<'a> {
                 TransferSide::Destination
             };
             for &at in &problem.stops {
-                self.results[at].get_or_insert_with(|| Err(invalid(side, &problem.message)));
+                self.results[at].get_or_insert_with(|| Err(invalid_error(side, &problem.message)));
             }
         }
         let is_stopped = problems
@@ -310,7 +309,7 @@ impl<'a> PushRun<'a> {
         if is_stopped {
             for at in std::mem::take(&mut todo) {
                 self.results[at]
-                    .get_or_insert_with(|| Err(invalid(TransferSide::Destination, NOT_SENT)));
+                    .get_or_insert_with(|| Err(invalid_error(TransferSide::Destination, NOT_SENT)));
             }
         }
         todo.retain(|&at| self.results[at].is_none());
@@ -448,4 +447,8 @@ impl<'a> PushRun<'a> {
             receipt,
         }
     }
+}
+
+fn invalid_error(side: TransferSide, message: &str) -> TransferError {
+    TransferError::new(side, ErrorKind::Invalid, message)
 }

@@ -64,7 +64,7 @@ pub(crate) struct StatusScope {
 }
 
 /// Compares each destination of `lock` with the registry of `mapping`. Fails if the registry cannot
-/// be reached, or answers no look-up.
+/// be reached, or does not answer any look-up.
 pub(crate) async fn status(
     lock: &Lock,
     mapping: &DestinationMap,
@@ -91,15 +91,15 @@ pub(crate) async fn status(
     if let (Some(Err(error)), true) = (found.first(), found.iter().all(Result::is_err)) {
         return Err(PushError::Unreachable(error.clone()));
     }
-    let mut stands: Vec<RegistryTag> = deliveries
+    let mut tags: Vec<RegistryTag> = deliveries
         .iter()
         .zip(found)
         .map(|(delivery, found)| registry_tag(lock, delivery, found))
         .collect();
     if scope.foreign {
-        stands.extend(foreign_tags(&session, lock, &deliveries, limits).await);
+        tags.extend(foreign_tags(&session, lock, &deliveries, limits).await);
     }
-    Ok(stands)
+    Ok(tags)
 }
 
 fn registry_tag(
@@ -149,40 +149,29 @@ async fn foreign_tags(
         session.tags(repositories[at], limits.pages)
     });
     let answers = lookups.await;
-    let unlocked = |state, at: String, why| RegistryTag {
-        state,
-        at,
-        why,
-        kind: None,
-        name: None,
-        wanted: None,
-        stands: None,
-    };
     let mut found = Vec::new();
     for (repository, answer) in repositories.into_iter().zip(answers) {
         match answer {
             Ok(Some(tags)) => {
                 let tags = tags.into_iter().filter(|tag| {
-                    // lists of referrers are written by pushes and are in no lock
+                    // lists of referrers are written by pushes and are not in locks
                     !own[repository].contains(tag)
                         && !tagged_subject(tag).is_some_and(|subject| subject.is_list)
                 });
-                found.extend(
-                    tags.map(|tag| {
-                        unlocked(TagStatus::Foreign, format!("{repository}:{tag}"), None)
-                    }),
-                );
+                found.extend(tags.map(|tag| {
+                    unlocked_tag(TagStatus::Foreign, format!("{repository}:{tag}"), None)
+                }));
             }
             Ok(None) => {
                 let why = "the registry does not list its tags".to_owned();
-                found.push(unlocked(
+                found.push(unlocked_tag(
                     TagStatus::Unknown,
                     repository.to_owned(),
                     Some(why),
                 ));
             }
             Err(error) => {
-                found.push(unlocked(
+                found.push(unlocked_tag(
                     TagStatus::Unknown,
                     repository.to_owned(),
                     Some(error.to_string()),
@@ -191,4 +180,16 @@ async fn foreign_tags(
         }
     }
     found
+}
+
+fn unlocked_tag(state: TagStatus, at: String, why: Option<String>) -> RegistryTag {
+    RegistryTag {
+        state,
+        at,
+        why,
+        kind: None,
+        name: None,
+        wanted: None,
+        stands: None,
+    }
 }

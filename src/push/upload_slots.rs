@@ -95,14 +95,16 @@ impl UploadSlots {
     /// Creates `slots` slots, at least one.
     pub(super) fn new(slots: usize) -> UploadSlots {
         let slots = slots.max(1);
-        let priority = |at| {
-            if at % SMALLEST_FIRST == 0 {
-                Priority::Smallest
-            } else {
-                Priority::Biggest
-            }
-        };
-        let free = (1..=slots).rev().map(priority).collect();
+        let free = (1..=slots)
+            .rev()
+            .map(|at| {
+                if at % SMALLEST_FIRST == 0 {
+                    Priority::Smallest
+                } else {
+                    Priority::Biggest
+                }
+            })
+            .collect();
         let state = Mutex::new(QueueState {
             free,
             waiting: BTreeMap::new(),

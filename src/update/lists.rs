@@ -51,7 +51,6 @@ impl UpdateRun<'_> {
                     let items = added_items(&self.outcome.manifest, &manifest)
                         .into_iter()
                         .map(|item| item.name);
-                    let digest = |text: &str| Digest::sha256(text.as_bytes()).to_string();
                     self.outcome.moves.push(VersionMove {
                         at: SourceLocation {
                             file: name.clone(),
@@ -60,8 +59,8 @@ impl UpdateRun<'_> {
                         },
                         name,
                         policy: "list".into(),
-                        from: digest(&old),
-                        to: Some(digest(&text)),
+                        from: text_digest(&old),
+                        to: Some(text_digest(&text)),
                         source: None,
                         items: items.collect(),
                         held: Vec::new(),
@@ -117,4 +116,8 @@ impl UpdateRun<'_> {
         }
         Ok(())
     }
+}
+
+fn text_digest(text: &str) -> String {
+    Digest::sha256(text.as_bytes()).to_string()
 }

@@ -247,13 +247,13 @@ fn installed_packages_are_replaced_by_requested_ones() {
         place.write("status", &status);
         let apt = Apt::new(place, &format!("apt-{version}"), &source, &status);
         run(&mut apt.get(place, &["update"]));
-        for asked in ["chrony", "needs-chrony", "old-style"] {
-            up.wants("stable", asked, ", base: {status: status}");
+        for package in ["chrony", "needs-chrony", "old-style"] {
+            up.wants("stable", package, ", base: {status: status}");
             up.lock(0, &[]);
             assert_eq!(
                 up.locked(),
-                apt.simulate(place, false, &[asked]).unwrap(),
-                "{asked} {version}"
+                apt.simulate(place, false, &[package]).unwrap(),
+                "{package} {version}"
             );
         }
         up.wants("stable", "vital-style", ", base: {status: status}");

@@ -43,20 +43,20 @@ fn earlier_requests_decide_between_alternatives_of_later_ones() {
         "nftables 1",
     ];
     let docker_first = ["docker.io 1", "iptables 1", "lxc 1"];
-    for (asked, chosen) in [
+    for (requested, chosen) in [
         (["lxc", "docker.io"], &lxc_first[..]),
         (["docker.io", "lxc"], &docker_first[..]),
         // each once, at its first mention
         (["docker.io, lxc", "docker.io"], &docker_first[..]),
     ] {
-        up.wants("stable", &asked.join(", "), ", base: none");
+        up.wants("stable", &requested.join(", "), ", base: none");
         up.lock(0, &[]);
-        assert_eq!(up.locked(), chosen, "{asked:?}");
-        let words: Vec<&str> = asked.iter().flat_map(|text| text.split(", ")).collect();
+        assert_eq!(up.locked(), chosen, "{requested:?}");
+        let words: Vec<&str> = requested.iter().flat_map(|text| text.split(", ")).collect();
         assert_eq!(
             apt.simulate(place, false, &words).unwrap(),
             chosen,
-            "{asked:?}"
+            "{requested:?}"
         );
     }
     // the simulated node requests in this order too

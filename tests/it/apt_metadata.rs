@@ -62,8 +62,8 @@ fn replaced_metadata_is_fetched_from_the_snapshot() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     // at any time, the snapshots have the content of `kept`
-    let middle = TestProxy::new(&up.server.address, |asked| {
-        match asked.target.strip_prefix("/snapshots/") {
+    let middle = TestProxy::new(&up.server.address, |request| {
+        match request.target.strip_prefix("/snapshots/") {
             Some(rest) => ProxyAction::As(format!("/kept/{}", rest.split_once('/').unwrap().1)),
             None => ProxyAction::Pass,
         }
@@ -92,14 +92,14 @@ fn replaced_metadata_is_fetched_from_the_snapshot() {
         middle.address
     );
     assert!(lock.contains(&snapshot), "{lock}");
-    let asked = middle.count("GET", "/snapshots/");
+    let snapshot_requests = middle.count("GET", "/snapshots/");
     up.lock(0, &["--refresh"]);
     assert_eq!(
         (
             place.read("landfall.lock"),
             middle.count("GET", "/snapshots/")
         ),
-        (lock, asked)
+        (lock, snapshot_requests)
     );
 
     // everything is replaced: the release, the indexes under their digests, a package
@@ -147,13 +147,13 @@ fn a_mirror_that_changes_during_a_read_is_read_again() {
     copy(&up, "up/r", "up/old");
     up.build("pool/stable", &[deb("app", "2", "")]);
     up.suite("stable", "Date: Sun, 15 Nov 2026 00:00:00 UTC\n");
-    let behind = up.server.address.clone();
+    let upstream = up.server.address.clone();
     let first = |names: &'static [&'static str], times: usize| {
-        let asked = AtomicUsize::new(0);
-        TestProxy::new(&behind, move |request| {
+        let attempts = AtomicUsize::new(0);
+        TestProxy::new(&upstream, move |request| {
             match request.target.strip_prefix("/r/") {
                 Some(rest) if names.iter().any(|name| rest.ends_with(name)) => {
-                    match asked.fetch_add(1, Ordering::Relaxed) < times {
+                    match attempts.fetch_add(1, Ordering::Relaxed) < times {
                         true => ProxyAction::As(format!("/old/{rest}")),
                         false => ProxyAction::Pass,
                     }
@@ -211,7 +211,7 @@ fn a_mirror_that_changes_during_a_read_is_read_again() {
         middle
             .requests()
             .iter()
-            .filter(|asked| asked.target.ends_with("/Release"))
+            .filter(|request| request.target.ends_with("/Release"))
             .count(),
         2
     );

@@ -153,7 +153,7 @@ fn documents_inside_documents() {
         finding_lines(&report, "missing")[0],
         "5:14 quay.io/x/a:1 | not in the lock"
     );
-    // to any depth that is honest
+    // at any realistic depth
     let deep = (0..40).fold("image: quay.io/x/a:1\n".to_owned(), |inner, _| {
         format!(
             "a: |\n{}",
@@ -616,7 +616,7 @@ fn missing_references_can_be_locked_and_are_then_held() {
     );
     assert_eq!(finding_lines(&report, "missing").len(), 1);
 
-    // the registry is asked too: at first it has nothing, then all, then a tag that moved and a
+    // the registry is queried too: at first it has nothing, then all, then a tag that moved and a
     // lost child
     let registry = own_registry();
     let ask = [

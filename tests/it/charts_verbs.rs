@@ -85,8 +85,8 @@ fn a_chart_index_that_points_to_a_registry_is_followed() {
 fn credentials_of_a_chart_repository_are_sent_to_no_other_host() {
     let up = Upstream::new();
     let place = &up.place;
-    let guarded = TestProxy::new(&up.files.address, |asked| {
-        match asked.header("authorization") {
+    let guarded = TestProxy::new(&up.files.address, |request| {
+        match request.header("authorization") {
             // u:p
             Some("Basic dTpw") => ProxyAction::Pass,
             _ => ProxyAction::Answer(
@@ -126,20 +126,20 @@ fn credentials_of_a_chart_repository_are_sent_to_no_other_host() {
     assert!(
         before
             .iter()
-            .all(|asked| asked.header("authorization").is_none()),
-        "not over http unless that is said"
+            .all(|request| request.header("authorization").is_none()),
+        "http is not used unless it is requested"
     );
     up.lock(0, &["--site", "site.yaml"]);
     place.ok(&["pull", "--site", "site.yaml"]);
     place.ok(&["pack", "-o", "b"]);
     assert!(place.ok(&["ls", "b"]).contains("2 charts"));
-    let asked = other.requests();
+    let requests = other.requests();
     assert!(
-        !asked.is_empty()
-            && asked
+        !requests.is_empty()
+            && requests
                 .iter()
-                .all(|asked| asked.header("authorization").is_none()),
-        "{asked:?}"
+                .all(|request| request.header("authorization").is_none()),
+        "{requests:?}"
     );
     assert!(!place.read("landfall.lock").contains("u:p"));
 }

@@ -342,14 +342,14 @@ fn requests_to_busy_hosts_are_retried() {
     ] {
         assert!(why.contains(word), "{word}: {why}");
     }
-    let asked = rig
+    let requests = rig
         .up
         .seen()
         .iter()
         .filter(|seen| seen.on == Some(RequestKind::Blob))
         .count();
     assert!(
-        asked <= rig.limits.jobs,
+        requests <= rig.limits.jobs,
         "those in flight, and no more:\n{}",
         rig.up.shown()
     );
@@ -869,7 +869,7 @@ fn a_blob_is_downloaded_over_several_connections() {
             vec![Fault::always(RequestKind::Blob, FaultKind::RangeShifted)],
         ),
         (
-            "ranges that lie",
+            "ranges that are wrong",
             vec![Fault::always(RequestKind::Blob, FaultKind::RangeLies)],
         ),
         (

@@ -322,7 +322,7 @@ fn mirror_sends_no_more_requests_upstream_than_pull() {
         let mut rig = Rig::new();
         // one at a time: requests in flight do not know the response to another one
         rig.limits.jobs = 1;
-        let asked = |run: &dyn Fn(&Rig) -> Vec<ReportItem>| {
+        let requests = |run: &dyn Fn(&Rig) -> Vec<ReportItem>| {
             rig.set_faults([fault.clone()]);
             let items = run(&rig);
             assert!(!done(&items), "{name}");
@@ -331,9 +331,12 @@ fn mirror_sends_no_more_requests_upstream_than_pull() {
                 .filter(|seen| seen.on == Some(RequestKind::Blob))
                 .count()
         };
-        let pull = asked(&|rig| rig.pull("second"));
+        let pull = requests(&|rig| rig.pull("second"));
         let keeping = |rig: &Rig| rig.mirror_keeping("third").unwrap().items;
-        for mirror in [asked(&|rig| rig.mirror().unwrap().items), asked(&keeping)] {
+        for mirror in [
+            requests(&|rig| rig.mirror().unwrap().items),
+            requests(&keeping),
+        ] {
             assert!(
                 mirror > 0 && mirror <= pull,
                 "{name}: mirror {mirror}, pull {pull}\n{}",
@@ -451,7 +454,7 @@ fn a_manifest_is_put_again_if_another_client_delivers_it_meanwhile() {
         let refused = ["/team/app/", "/team/tool/", "/files/"]
             .map(|at| Fault::once(RequestKind::PutManifest, FaultKind::Refusal(400, code)).at(at));
         let rig = arrives(code, refused.to_vec(), 3);
-        let asked = |on| {
+        let requests = |on| {
             rig.down
                 .seen()
                 .iter()
@@ -459,7 +462,7 @@ fn a_manifest_is_put_again_if_another_client_delivers_it_meanwhile() {
                 .count()
         };
         assert!(
-            asked(RequestKind::BlobHead) > 0 && asked(RequestKind::PutManifest) > 3,
+            requests(RequestKind::BlobHead) > 0 && requests(RequestKind::PutManifest) > 3,
             "{code}: {}",
             rig.down.shown()
         );

@@ -144,10 +144,10 @@ fn a_host_that_cuts_every_body_fails_all_its_items_early() {
     };
     for what in [FaultKind::Cut(100), FaultKind::Stall(100)] {
         rig.set_faults([Fault::always(RequestKind::Blob, what.clone())]);
-        let (given_up, asked) = ended(&rig, &format!("{what:?}"));
+        let (given_up, requests) = ended(&rig, &format!("{what:?}"));
         assert!(
-            given_up > IMAGES / 2 && asked < IMAGES * 3 * 3,
-            "{what:?}: {given_up} of {asked}"
+            given_up > IMAGES / 2 && requests < IMAGES * 3 * 3,
+            "{what:?}: {given_up} of {requests}"
         );
     }
     // a bad connection that makes progress each time is not such a host

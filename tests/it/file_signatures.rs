@@ -71,8 +71,8 @@ fn signatures_of_a_file_are_mirrored_and_verified_before_locking() {
     let signed = Signed::new(b"test");
     signed.place.write("www/tool.minisig", SIGNATURE);
     signed.place.write("key.pub", KEY);
-    let asked = "signatures: [\"${url}.minisig\", \"${url}.pem\"]";
-    signed.lock(0, &format!("{asked}, key: key.pub"));
+    let both = "signatures: [\"${url}.minisig\", \"${url}.pem\"]";
+    signed.lock(0, &format!("{both}, key: key.pub"));
     let lock = signed.place.read("landfall.lock");
     assert!(
         lock.contains("signedBy: minisign E7620F1842B4E81F\n"),
@@ -92,14 +92,14 @@ fn signatures_of_a_file_are_mirrored_and_verified_before_locking() {
 
     // an unchanged entry is not requested again; one with another key is
     let before = signed.upstream.requests("");
-    signed.lock(0, &format!("{asked}, key: key.pub"));
+    signed.lock(0, &format!("{both}, key: key.pub"));
     assert_eq!(signed.upstream.requests(""), before);
     assert_eq!(signed.place.read("landfall.lock"), lock);
     signed.place.write(
         "key.pub",
         "RWTmpZQh8Jv9vCGwHqwxxW0+xyY0c1gIi8vVdM9u8ZB2RzIY+4lFpdhb\n",
     );
-    let report = signed.lock(1, &format!("{asked}, key: key.pub"));
+    let report = signed.lock(1, &format!("{both}, key: key.pub"));
     assert!(
         reason(&report).contains("signature is not valid"),
         "{report}"
@@ -112,7 +112,7 @@ fn signatures_of_a_file_are_mirrored_and_verified_before_locking() {
         .path("landfall.lock")
         .exists()
         .then(|| std::fs::remove_file(signed.place.path("landfall.lock")));
-    let report = signed.lock(1, &format!("{asked}, key: key.pub"));
+    let report = signed.lock(1, &format!("{both}, key: key.pub"));
     assert!(
         reason(&report).contains("E7620F1842B4E81F did not make it"),
         "{report}"

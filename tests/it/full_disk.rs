@@ -115,7 +115,7 @@ fn a_store_without_room_is_refused_before_the_first_byte() {
     }
     let rig = Rig::of(8);
     rig.set_faults([]);
-    let asked = rig.up.seen().len();
+    let requests_before = rig.up.seen().len();
     let script = format!(
         "$LANDFALL pull --store small/store --plain-http {} --progress none; echo \"exit $?\"",
         rig.up.address
@@ -129,7 +129,7 @@ fn a_store_without_room_is_refused_before_the_first_byte() {
         printed.contains(words) && printed.contains("exit 1"),
         "{printed}"
     );
-    assert_eq!(rig.up.seen().len(), asked, "{}", rig.up.shown());
+    assert_eq!(rig.up.seen().len(), requests_before, "{}", rig.up.shown());
 }
 
 #[test]

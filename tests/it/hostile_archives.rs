@@ -76,10 +76,10 @@ fn the_store_gets_only_the_requested_archive_members() {
         .unwrap()
         .map(|entry| format!("sha256:{}", entry.unwrap().file_name().to_string_lossy()))
         .collect();
-    let asked = images.closure(&made[0]);
+    let wanted = images.closure(&made[0]);
     assert!(
-        !kept.is_empty() && kept.is_subset(&asked),
-        "{kept:?}, and not only {asked:?}"
+        !kept.is_empty() && kept.is_subset(&wanted),
+        "{kept:?}, and not only {wanted:?}"
     );
 }
 

@@ -481,12 +481,12 @@ fn an_account_is_used_for_repositories_that_the_manifest_or_the_site_names() {
     };
     lock(&[]);
     let with_account = |part: &str, is: bool| {
-        let asked = server
+        let requests = server
             .requests()
             .into_iter()
-            .filter(|asked| asked.target.starts_with(part));
-        let all: Vec<bool> = asked
-            .map(|asked| asked.header("authorization").is_some())
+            .filter(|request| request.target.starts_with(part));
+        let all: Vec<bool> = requests
+            .map(|request| request.header("authorization").is_some())
             .collect();
         assert!(
             !all.is_empty() && all.iter().all(|has| *has == is),
@@ -510,13 +510,13 @@ fn an_account_is_used_for_repositories_that_the_manifest_or_the_site_names() {
         .requests()
         .into_iter()
         .skip(before)
-        .filter(|asked| asked.target.starts_with("/private/"))
+        .filter(|request| request.target.starts_with("/private/"))
         .collect();
     assert!(
         !later.is_empty()
             && later
                 .iter()
-                .all(|asked| asked.header("authorization").is_some())
+                .all(|request| request.header("authorization").is_some())
     );
 }
 

@@ -339,7 +339,7 @@ fn a_declared_loss_is_accepted_only_if_upstream_lacks_the_item() {
         let reason = item["reason"].as_str().unwrap_or_default().to_owned();
         (item["status"].as_str().unwrap().to_owned(), reason)
     };
-    let asked = |what: &FaultKind| {
+    let faults_of = |what: &FaultKind| {
         [RequestKind::Manifest, RequestKind::ManifestHead]
             .map(|on| Fault::always(on, what.clone()).at("team/tool"))
     };
@@ -348,7 +348,7 @@ fn a_declared_loss_is_accepted_only_if_upstream_lacks_the_item() {
         FaultKind::Status(501),
         FaultKind::HangUp,
     ] {
-        rig.set_faults(asked(&what));
+        rig.set_faults(faults_of(&what));
         let (status, reason) = lock(3, "new.lock", &[]);
         assert_eq!(status, "missing", "{what:?}: {reason}");
         assert!(
@@ -375,7 +375,7 @@ fn a_declared_loss_is_accepted_only_if_upstream_lacks_the_item() {
         );
     }
     for status in [404, 410] {
-        rig.set_faults(asked(&FaultKind::Status(status)));
+        rig.set_faults(faults_of(&FaultKind::Status(status)));
         assert_eq!(lock(0, "new.lock", &[]).0, "skipped", "{status}");
         rig.place.write("old.lock", rig.place.read("landfall.lock"));
         assert_eq!(lock(0, "old.lock", &[]).0, "skipped", "{status}");

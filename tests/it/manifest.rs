@@ -232,7 +232,7 @@ fn the_reference_documents_every_key_of_the_schema() {
         );
     }
     assert!(keys.len() > 20, "{keys:?}");
-    // the item kind that only tests have is in no reference
+    // no reference contains the item kind that only tests have
     for key in keys.iter().filter(|key| *key != "notes") {
         assert!(
             text.contains(&format!("`{key}`")) || text.contains(&format!("{key}:")),

@@ -29,7 +29,7 @@ fn each_mistake_has_its_exit_code_and_a_fix() {
     rig.set_faults([]);
     rig.place.write("app.yaml", "image: nginx:1\n");
     rig.place.write("folder/file", "");
-    let asked = rig.up.seen().len() + rig.down.seen().len();
+    let requests_before = rig.up.seen().len() + rig.down.seen().len();
     let table: &[(&str, i32, &[&str])] = &[
         // a missing input is a usage error
         ("lock -f nowhere.yaml", 2, &["nowhere.yaml"]),
@@ -144,7 +144,7 @@ fn each_mistake_has_its_exit_code_and_a_fix() {
     let seen = || format!("{}\n{}", rig.up.shown(), rig.down.shown());
     assert_eq!(
         rig.up.seen().len() + rig.down.seen().len(),
-        asked,
+        requests_before,
         "no request was sent:\n{}",
         seen()
     );
@@ -341,8 +341,8 @@ fn raw(bytes: &'static [u8]) -> String {
     let address = listener.local_addr().unwrap().to_string();
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            let mut asked = [0; 4096];
-            let _ = stream.read(&mut asked);
+            let mut buffer = [0; 4096];
+            let _ = stream.read(&mut buffer);
             let _ = std::io::Write::write_all(&mut stream, bytes);
         }
     });
@@ -397,8 +397,8 @@ fn the_wrong_scheme_port_or_server_is_detected() {
         message.contains(&other.address) && message.contains("501"),
         "{message}"
     );
-    let other = TestProxy::new("", |asked| {
-        ProxyAction::status(if asked.method == "HEAD" { 404 } else { 501 })
+    let other = TestProxy::new("", |request| {
+        ProxyAction::status(if request.method == "HEAD" { 404 } else { 501 })
     });
     let message = push(1, &other.address, &plain(&other.address));
     let words = format!(

@@ -122,7 +122,7 @@ impl Delivery {
     }
 
     /// Asserts that a refresh of the lock and a mirror find nothing new, with these requests each.
-    fn assert_asked(&self, faults: &[Fault], wanted: &EndpointCounts, what: &str) {
+    fn assert_unchanged_with(&self, faults: &[Fault], wanted: &EndpointCounts, what: &str) {
         assert_eq!(
             self.lock(faults, &["--refresh"])["changes"],
             json!([]),
@@ -228,7 +228,7 @@ fn unchanged_images_cost_a_fixed_number_of_requests() {
                     "{} repositories, API {has_api}, signed {is_signed}",
                     repositories.len()
                 );
-                delivery.assert_asked(&[], &wanted, &what);
+                delivery.assert_unchanged_with(&[], &wanted, &what);
             }
         }
     }
@@ -277,15 +277,15 @@ fn referrers_api_support_is_detected_per_namespace() {
         referrers: 3,
         manifests: 0,
     };
-    delivery.assert_asked(&[], &wanted, "three namespaces");
-    // the content behind one of them is replaced
+    delivery.assert_unchanged_with(&[], &wanted, "three namespaces");
+    // one of the namespaces now has the API
     let new = digest(&delivery.refer("two/b", "v0", "new"));
     delivery.set_api(true);
     let still: Vec<Fault> = ["/one/", "/alone/", "/lonely/"]
         .map(|at| refused("UNSUPPORTED", at))
         .into();
     assert_eq!(delivery.found(&still), [new]);
-    // if some repository of a host has the API, every repository is asked
+    // if some repository of a host has the API, landfall queries every repository
     assert_eq!(delivery.found(&still), Vec::<String>::new());
     assert_eq!(delivery.requests().referrers, 6);
 }
@@ -294,14 +294,14 @@ fn referrers_api_support_is_detected_per_namespace() {
 fn each_run_probes_another_repository_of_a_namespace() {
     let delivery = Delivery::new(&FIVE, 1, false);
     delivery.lock(&[], &[]);
-    let mut asked: Vec<String> = Vec::new();
+    let mut probed: Vec<String> = Vec::new();
     for _ in 0..6 {
         delivery.lock(&[], &["--refresh"]);
         let seen = delivery.up.seen();
         let mut probes = seen
             .iter()
             .filter(|seen| seen.on == Some(RequestKind::Referrers));
-        asked.push(
+        probed.push(
             probes
                 .next()
                 .unwrap()
@@ -314,7 +314,7 @@ fn each_run_probes_another_repository_of_a_namespace() {
         assert_eq!(probes.count(), 0);
     }
     assert_eq!(
-        asked,
+        probed,
         ["a", "b", "c", "d", "e", "a"].map(|name| format!("/v2/team/{name}"))
     );
     // only one repository gets the API
@@ -385,7 +385,7 @@ fn a_404_for_a_manifest_says_nothing_about_other_repositories() {
         referrers: 5,
         manifests: 0,
     };
-    delivery.assert_asked(&unknown(&FIVE), &wanted, "404 if nothing refers to it");
+    delivery.assert_unchanged_with(&unknown(&FIVE), &wanted, "404 if nothing refers to it");
     let new = digest(&delivery.refer("team/e", "v0", "new"));
     assert_eq!(delivery.found(&unknown(&FIVE[..4])), [new]);
 }
@@ -411,7 +411,7 @@ fn a_list_of_tags_above_the_limit_is_not_requested_again() {
             referrers: 5,
             manifests: 0,
         };
-        delivery.assert_asked(&pages, &wanted, &format!("{others} other tags"));
+        delivery.assert_unchanged_with(&pages, &wanted, &format!("{others} other tags"));
         let new = delivery.sign("team/a", "v3", "new");
         assert_eq!(delivery.found(&pages), [new]);
     }
@@ -441,7 +441,7 @@ fn the_tag_list_of_a_mirror_is_used_only_if_declared_complete() {
             referrers: 5,
             manifests: 0,
         };
-        delivery.assert_asked(&[], &wanted, &format!("listsAllTags: {lists_all_tags}"));
+        delivery.assert_unchanged_with(&[], &wanted, &format!("listsAllTags: {lists_all_tags}"));
         let new = delivery.sign("team/c", "v0", "new");
         assert_eq!(delivery.found(&[]), [new]);
         // without the API

@@ -261,8 +261,9 @@ fn a_kill_leaves_no_partial_report_or_draft() {
         );
         assert_eq!(site.sh(&killed).trim(), "153", "{line}");
         assert_eq!(site.0.place.read("out"), "old\n", "{line}");
-        let done =
-            format!("$LANDFALL {line} > said 2>&1 || [ $? = 4 ] || {{ cat said >&2; exit 1; }}");
+        let done = format!(
+            "$LANDFALL {line} > messages 2>&1 || [ $? = 4 ] || {{ cat messages >&2; exit 1; }}"
+        );
         site.sh(&done);
         assert!(site.0.place.read("out").len() > 1024, "{line}");
         // replaces a file through its link, with its permissions

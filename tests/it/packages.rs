@@ -105,11 +105,11 @@ fn completions_offer_every_verb() {
         return;
     }
     place.write("landfall.bash", place.ok(&["completions", "bash"]));
-    let asked = "source ./landfall.bash; COMP_WORDS=(landfall ''); COMP_CWORD=1; _landfall landfall '' landfall; \
+    let command_line = "source ./landfall.bash; COMP_WORDS=(landfall ''); COMP_CWORD=1; _landfall landfall '' landfall; \
                  printf '%s\\n' \"${COMPREPLY[@]}\"";
     let run = place
         .clean("bash")
-        .args(["--norc", "-c", asked])
+        .args(["--norc", "-c", command_line])
         .output()
         .unwrap();
     let offered = String::from_utf8(run.stdout).unwrap();

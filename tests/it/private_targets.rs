@@ -408,7 +408,7 @@ fn an_invalid_host_gets_no_request_and_no_firewall_rule() {
         "{record}"
     );
 
-    // hosts that an earlier release recorded are in no rule either
+    // hosts that an earlier release recorded are not in any rule either
     let poisoned = record.replacen(
         "\"hosts\": [",
         "\"hosts\": [{\"host\": \"*.*\", \"port\": 443, \"scheme\": \"https\", \

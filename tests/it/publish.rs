@@ -118,7 +118,7 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
     );
     assert_eq!((part.status, &part.body[..]), (206, &blob.body[100..200]));
     assert_eq!(
-        store.count(|asked| asked.method == "GET" && asked.key.contains("/blobs/")),
+        store.count(|request| request.method == "GET" && request.key.contains("/blobs/")),
         2,
         "{:?}",
         store.requests()
@@ -148,7 +148,7 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
     assert_eq!(tag(&server.address, &repository), *old);
     assert_eq!(manifest(&server.address, &repository, old).status, 200);
     assert_eq!(
-        store.count(|asked| asked.key.ends_with("/current")),
+        store.count(|request| request.key.ends_with("/current")),
         1,
         "{:?}",
         store.requests()
@@ -176,7 +176,7 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
     }
     // if the pointer of the store is missing, tags fail, and content by digest is served
     assert_eq!(get(&server.address, "/readyz").status, 200);
-    store.judge(|asked| asked.key.ends_with("/current").then_some(Fault::Skewed));
+    store.judge(|request| request.key.ends_with("/current").then_some(Fault::Skewed));
     let unknown = manifest(&server.address, &repository, "v1");
     assert_eq!(
         (unknown.status, unknown.header("retry-after")),

@@ -173,8 +173,8 @@ fn an_unchanged_image_costs_its_tag_the_tag_list_and_one_referrers_list() {
         let memory = place.path("kept/.landfall/resolved.lock");
         let good = place.read("kept/.landfall/resolved.lock");
         let (before, blobs) = good.split_once("\n  blobs:\n").unwrap();
-        let lie = format!("{before}\n  blobs:\n{}", blobs.split_once('\n').unwrap().1);
-        for wrong in [lie.as_str(), "version: 1\nimages: 7\n"] {
+        let forged = format!("{before}\n  blobs:\n{}", blobs.split_once('\n').unwrap().1);
+        for wrong in [forged.as_str(), "version: 1\nimages: 7\n"] {
             std::fs::write(&memory, wrong).unwrap();
             assert_eq!(mirror(0)["status"], "present");
             assert!(
@@ -234,11 +234,11 @@ fn a_refresh_finds_new_referrers_without_fetching_a_manifest() {
     assert_eq!(all.len(), 7);
     front.requests();
     assert_eq!(signed.lock(0, &["--refresh"])["changes"], json!([]));
-    let asked = front.requests();
-    let manifests = asked
+    let requests = front.requests();
+    let manifests = requests
         .iter()
         .filter(|line| line.starts_with("GET ") && line.contains("/manifests/"));
-    assert_eq!(manifests.count(), 0, "{asked:#?}");
+    assert_eq!(manifests.count(), 0, "{requests:#?}");
     // a signature under a tag that moved
     let again = signed.images.artifact(SIMPLE, b"signed again", None);
     signed.images.push(

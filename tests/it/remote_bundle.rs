@@ -13,20 +13,20 @@ const LITTLE: u64 = 3 << 20;
 
 /// The number of bytes of the bundle that were requested, and of the requests.
 fn read_of(store: &ObjectStore) -> (u64, usize) {
-    let asked: Vec<RecordedRequest> = store
+    let requests: Vec<RecordedRequest> = store
         .requests()
         .into_iter()
-        .filter(|asked| asked.method == "GET")
+        .filter(|request| request.method == "GET")
         .collect();
-    let bytes = asked.iter().map(|asked| {
-        let range = asked
+    let bytes = requests.iter().map(|request| {
+        let range = request
             .range
             .as_deref()
             .expect("the whole object was requested");
         let (from, to) = range.trim_start_matches("bytes=").split_once('-').unwrap();
         to.parse::<u64>().unwrap() + 1 - from.parse::<u64>().unwrap()
     });
-    (bytes.sum(), asked.len())
+    (bytes.sum(), requests.len())
 }
 
 #[test]
@@ -138,8 +138,8 @@ fn a_failed_pack_keeps_the_old_object_and_leaves_no_parts() {
     store.introduce_to(place);
     fs::create_dir_all(store.file("out")).unwrap();
     fs::write(store.file("out/b.tar.zst"), "the one before").unwrap();
-    store.judge(|asked| {
-        asked
+    store.judge(|request| {
+        request
             .query
             .contains("partNumber=1")
             .then_some(Fault::Skewed)
@@ -155,14 +155,14 @@ fn a_failed_pack_keeps_the_old_object_and_leaves_no_parts() {
         b"the one before"
     );
     assert_eq!(
-        store.count(|asked| asked.method == "DELETE" && asked.query.contains("uploadId")),
+        store.count(|request| request.method == "DELETE" && request.query.contains("uploadId")),
         1
     );
     // a lost response after the last part is not an error: the object exists
     store.reset();
     let mut is_first = true;
-    store.judge(move |asked| {
-        let completes = asked.method == "POST" && asked.query.contains("uploadId");
+    store.judge(move |request| {
+        let completes = request.method == "POST" && request.query.contains("uploadId");
         (completes && std::mem::take(&mut is_first)).then_some(Fault::LostAnswer)
     });
     place.ok(&["pack", "--store", "stores/first", "-o", BUNDLE]);

@@ -197,9 +197,9 @@ fn chunked_uploads_are_checked_and_their_state_can_be_requested() {
         &blob[1_000_000..2_000_000],
     );
     assert_eq!((wrong.status, code(&wrong)), (400, "SIZE_INVALID".into()));
-    let asked = send("GET", &at, &[], b"");
+    let progress = send("GET", &at, &[], b"");
     assert_eq!(
-        (asked.status, asked.header("range")),
+        (progress.status, progress.header("range")),
         (204, Some("0-999999"))
     );
     assert_eq!(
@@ -256,8 +256,8 @@ fn a_broken_upload_is_resumed() {
     stream.write_all(&blob[..1_700_000]).unwrap();
     stream.shutdown(std::net::Shutdown::Write).unwrap();
     let _ = stream.read_to_end(&mut Vec::new());
-    let asked = request("GET", &server.address, at, &[], b"");
-    let last: usize = asked
+    let progress = request("GET", &server.address, at, &[], b"");
+    let last: usize = progress
         .header("range")
         .unwrap()
         .trim_start_matches("0-")
@@ -357,10 +357,13 @@ fn invalid_manifests_are_refused_with_their_reason() {
         json!({"mediaType": "application/octet-stream", "digest": sha256(b"absent"), "size": 6});
     let lacking = artifact(&server, "a", json!({"layers": [layer]}));
     assert_eq!(put("v1", &lacking), (400, "MANIFEST_BLOB_UNKNOWN".into()));
-    let lying =
+    let wrong_size =
         json!({"mediaType": "application/octet-stream", "digest": sha256(b"{}"), "size": 3});
     assert_eq!(
-        put("v1", &artifact(&server, "a", json!({"layers": [lying]}))),
+        put(
+            "v1",
+            &artifact(&server, "a", json!({"layers": [wrong_size]}))
+        ),
         (400, "MANIFEST_INVALID".into())
     );
     let index =

@@ -180,8 +180,8 @@ fn requests_above_the_limit_wait_and_are_served() {
     let place = Place::new();
     let (server, target, blob) = with_blob(&place, 3 << 20, &["--max-requests", "4"]);
     std::thread::scope(|scope| {
-        let asked = (0..40).map(|_| scope.spawn(|| get(&server.address, &target)));
-        for answer in asked.collect::<Vec<_>>() {
+        let threads = (0..40).map(|_| scope.spawn(|| get(&server.address, &target)));
+        for answer in threads.collect::<Vec<_>>() {
             assert!(answer.join().unwrap().body == blob);
         }
     });

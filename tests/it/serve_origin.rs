@@ -169,7 +169,7 @@ fn a_url_is_found_by_host_header_sni_and_absolute_target() {
 
     let kubelet = noise(2, 1_200_000);
     let path = "/release/v1.33.4/bin/linux/amd64/kubelet";
-    let asked = |host: &str, path: &str| request("GET", &plain, path, &[("Host", host)], b"");
+    let get_as = |host: &str, path: &str| request("GET", &plain, path, &[("Host", host)], b"");
     let port = plain.split(':').nth(1).unwrap();
     for host in [
         "dl.k8s.io",
@@ -178,7 +178,7 @@ fn a_url_is_found_by_host_header_sni_and_absolute_target() {
         "dl.k8s.io:80",
         &format!("dl.k8s.io:{port}"),
     ] {
-        assert!(asked(host, path).body == kubelet, "{host}");
+        assert!(get_as(host, path).body == kubelet, "{host}");
     }
     let head = request("HEAD", &plain, path, &[("Host", "dl.k8s.io")], b"");
     assert_eq!(
@@ -188,9 +188,9 @@ fn a_url_is_found_by_host_header_sni_and_absolute_target() {
     let part = [("Host", "dl.k8s.io"), ("Range", "bytes=100-199")];
     let part = request("GET", &plain, path, &part, b"");
     assert!((part.status, &part.body[..]) == (206, &kubelet[100..200]));
-    assert_eq!(asked("dl.k8s.io:8443", path).status, 404, "another origin");
-    assert_eq!(asked("github.com", path).status, 404, "another host");
-    let unknown = asked("dl.k8s.io", "/release/v9/kubelet");
+    assert_eq!(get_as("dl.k8s.io:8443", path).status, 404, "another origin");
+    assert_eq!(get_as("github.com", path).status, 404, "another host");
+    let unknown = get_as("dl.k8s.io", "/release/v9/kubelet");
     assert_eq!(unknown.status, 404);
     assert!(
         unknown.text().contains("dl.k8s.io/release/v9/kubelet"),
@@ -229,13 +229,13 @@ fn a_url_is_found_by_host_header_sni_and_absolute_target() {
     // the registry and the page work under any name
     for host in ["dl.k8s.io", "localhost", &plain] {
         assert_eq!(
-            (asked(host, "/v2/").status, asked(host, "/v2/").body),
+            (get_as(host, "/v2/").status, get_as(host, "/v2/").body),
             (200, b"{}".to_vec()),
             "{host}"
         );
-        assert_eq!(asked(host, "/healthz").body, b"ok\n", "{host}");
+        assert_eq!(get_as(host, "/healthz").body, b"ok\n", "{host}");
         assert_eq!(
-            asked(host, "/").header("content-type"),
+            get_as(host, "/").header("content-type"),
             Some("text/html; charset=utf-8"),
             "{host}"
         );
@@ -275,7 +275,7 @@ fn images_are_found_by_their_source_host_if_dns_points_here() {
     place.ok(&["pull", "--site", "site.yaml"]);
     place.ok(&["pack", "-o", "b"]);
     let server = landfall_serve(&place, &["b"]);
-    let asked = |host: &str, target: &str| {
+    let get_as = |host: &str, target: &str| {
         request(
             "GET",
             &server.address,
@@ -296,22 +296,22 @@ fn images_are_found_by_their_source_host_if_dns_points_here() {
             &of_quay,
         ),
     ] {
-        let answer = asked(host, target);
+        let answer = get_as(host, target);
         assert!(
             (answer.status, &answer.body) == (200, expected),
             "{host} {target}: {}",
             answer.text()
         );
     }
-    let tags = asked("quay.io", "/v2/x/app/tags/list");
+    let tags = get_as("quay.io", "/v2/x/app/tags/list");
     assert_eq!(tags.json()["tags"], serde_json::json!(["v1"]));
     // by any other name both are ambiguous
     for host in ["mirror.site.example", "quay.io:8443", &server.address] {
-        let answer = asked(host, target);
+        let answer = get_as(host, target);
         assert_eq!(answer.status, 404, "{host}");
         assert!(answer.text().contains("quay.io/x/app") && answer.text().contains("ghcr.io/x/app"));
     }
-    assert_eq!(asked("docker.io", "/v2/none/manifests/v1").status, 404);
+    assert_eq!(get_as("docker.io", "/v2/none/manifests/v1").status, 404);
     if need(&["skopeo"]) {
         // through a proxy that resolves every name to this server, like an interceptor
         let copied = skopeo(&place)

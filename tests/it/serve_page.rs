@@ -10,7 +10,7 @@ use crate::support::{Images, Place, landfall_serve, need, run, skip, test_name};
 use std::collections::BTreeSet;
 
 /// The size limit of a page in bytes.
-const MOST: usize = 100_000;
+const MAX_PAGE_BYTES: usize = 100_000;
 
 /// A server with these files; the content of each is its URL.
 fn served(place: &Place, urls: &[String]) -> Server {
@@ -56,7 +56,11 @@ fn a_thousand_items_are_paged_and_searchable() {
     let (mut seen, mut next) = (BTreeSet::new(), Some("/".to_owned()));
     while let Some(target) = next {
         let page = get(&server.address, &target).text();
-        assert!(page.len() < MOST, "{target}: {} bytes", page.len());
+        assert!(
+            page.len() < MAX_PAGE_BYTES,
+            "{target}: {} bytes",
+            page.len()
+        );
         for name in page.split("<summary><code>").skip(1) {
             assert!(
                 seen.insert(name[..name.find('<').unwrap()].to_owned()),
@@ -107,11 +111,15 @@ fn hostile_names_are_escaped_and_scripts_are_restricted() {
             "{policy}"
         );
         let page = answer.text();
-        assert!(page.len() < MOST, "{target}: {} bytes", page.len());
+        assert!(
+            page.len() < MAX_PAGE_BYTES,
+            "{target}: {} bytes",
+            page.len()
+        );
         assert_eq!(
             page.matches("<script>").count(),
             1,
-            "{target}: its own alone"
+            "{target}: only its own"
         );
         for bad in [
             "<img",

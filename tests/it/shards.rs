@@ -70,8 +70,8 @@ fn lacking(rig: &Rig) -> BTreeSet<String> {
 }
 
 /// The number of requests for each blob, manifest and file, by its digest.
-fn asked(rig: &Rig) -> BTreeMap<Digest, usize> {
-    let mut asked = BTreeMap::new();
+fn requests_by_digest(rig: &Rig) -> BTreeMap<Digest, usize> {
+    let mut counts = BTreeMap::new();
     for seen in rig.up.seen() {
         let digest = match seen.on {
             Some(RequestKind::Blob | RequestKind::Manifest) => {
@@ -80,9 +80,9 @@ fn asked(rig: &Rig) -> BTreeMap<Digest, usize> {
             Some(RequestKind::File) => rig.up.content(|content| sha256(&content.files[&seen.path])),
             _ => continue,
         };
-        *asked.entry(digest.parse().unwrap()).or_default() += 1;
+        *counts.entry(digest.parse().unwrap()).or_default() += 1;
     }
-    asked
+    counts
 }
 
 /// Kills some of the runners, each after its share of all content was transferred, or when only
@@ -199,20 +199,20 @@ fn eight_shards_pull_everything_once_and_a_killed_one_runs_again() {
         report(pull(&rig, "stores/shards", *number).spawn().unwrap());
     }
     let owners = owners(&rig);
-    let asked = asked(&rig);
+    let counts = requests_by_digest(&rig);
     for (digest, owner) in &owners {
-        let times = asked.get(digest).copied().unwrap_or_default();
-        let most = if killed.contains(owner) { 2 } else { 1 };
+        let times = counts.get(digest).copied().unwrap_or_default();
+        let limit = if killed.contains(owner) { 2 } else { 1 };
         // computed content is not requested
         assert!(
-            times <= most,
-            "{digest} of shard {owner} was asked {times} times\n{}",
+            times <= limit,
+            "{digest} of shard {owner} was requested {times} times\n{}",
             rig.up.shown()
         );
     }
     assert!(
-        asked.keys().all(|digest| owners.contains_key(digest)),
-        "{asked:?}"
+        counts.keys().all(|digest| owners.contains_key(digest)),
+        "{counts:?}"
     );
 
     rig.assert_same("shards", "eight shards");
@@ -275,19 +275,19 @@ fn eight_shards_upload_everything_once_although_some_are_killed() {
         // an object that is written at once, the parts of a large one, and the request that
         // completes it
         let mut sent: BTreeMap<(Digest, String), usize> = BTreeMap::new();
-        for asked in objects.requests() {
-            let Some(digest) = asked.key.strip_prefix("fleet/blobs/") else {
+        for request in objects.requests() {
+            let Some(digest) = request.key.strip_prefix("fleet/blobs/") else {
                 continue;
             };
             let digest: Digest = digest.replace('/', ":").parse().unwrap();
-            let part = asked
+            let part = request
                 .query
                 .split('&')
                 .find(|word| word.starts_with("partNumber="));
-            let kind = match (asked.method.as_str(), part) {
+            let kind = match (request.method.as_str(), part) {
                 ("PUT", Some(part)) => part.to_owned(),
                 ("PUT", None) => "whole".to_owned(),
-                ("POST", _) if asked.query.contains("uploadId=") => "completed".to_owned(),
+                ("POST", _) if request.query.contains("uploadId=") => "completed".to_owned(),
                 _ => continue,
             };
             *sent.entry((digest, kind)).or_default() += 1;
@@ -298,13 +298,13 @@ fn eight_shards_upload_everything_once_although_some_are_killed() {
         );
         for ((digest, kind), times) in &sent {
             let owner = owners[digest];
-            let most = if kills.iter().any(|(number, _)| *number == owner) {
+            let limit = if kills.iter().any(|(number, _)| *number == owner) {
                 2
             } else {
                 1
             };
             assert!(
-                *times <= most,
+                *times <= limit,
                 "{what}: {kind} of {digest}, of shard {owner}, was sent {times} times"
             );
         }

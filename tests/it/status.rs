@@ -66,10 +66,10 @@ fn drifts_and_is_mended(registry: &Server) {
     let whole = status(0, &[]);
     assert_eq!(those(&whole, "there").len(), 4);
     // one HEAD per image and one for the signature
-    let asked = registry.requests("/v2/") - before;
+    let count = registry.requests("/v2/") - before;
     assert!(
-        asked <= 6 && registry.requests("\"GET /v2/a/") == 0,
-        "{asked} requests\n{}",
+        count <= 6 && registry.requests("\"GET /v2/a/") == 0,
+        "{count} requests\n{}",
         registry.log()
     );
 

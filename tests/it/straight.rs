@@ -507,9 +507,9 @@ fn a_pull_into_a_bundle_is_resumed_after_a_kill_at_any_moment() {
         for (path, sent) in up.sent() {
             // bytes in transit at a kill, and less than a frame, are sent again; bytes that the
             // server sent and nobody received count too
-            let most = up.size(&path) + times.len() * (3 << 20);
+            let limit = up.size(&path) + times.len() * (3 << 20);
             assert!(
-                sent <= most,
+                sent <= limit,
                 "{out}: {sent} bytes of {path}\n{}",
                 up.rig.up.shown()
             );
@@ -536,7 +536,7 @@ fn content_of_the_partial_file_is_not_downloaded_again() {
     up.rig.set_faults([]);
     up.pull(0, "out.tar.zst", &[]);
     up.assert_made("out.tar.zst", "after a cut");
-    let asked: Vec<_> = up
+    let requests: Vec<_> = up
         .rig
         .up
         .seen()
@@ -544,11 +544,14 @@ fn content_of_the_partial_file_is_not_downloaded_again() {
         .filter(|seen| seen.on == Some(RequestKind::Blob))
         .collect();
     assert!(
-        asked.iter().all(|seen| seen.path.ends_with(&base)),
+        requests.iter().all(|seen| seen.path.ends_with(&base)),
         "{}",
         up.rig.up.shown()
     );
-    let ranges: Vec<_> = asked.iter().map(|seen| seen.range.unwrap_or(0)).collect();
+    let ranges: Vec<_> = requests
+        .iter()
+        .map(|seen| seen.range.unwrap_or(0))
+        .collect();
     assert!(
         ranges.iter().all(|from| *from >= 3_000_000),
         "{}",
@@ -575,13 +578,13 @@ fn a_damaged_partial_file_is_detected() {
         ("no journal", |_, work| {
             fs::remove_file(work.join("journal")).unwrap()
         }),
-        ("a journal that lies", |_, work| {
+        ("a journal with wrong content", |_, work| {
             let journal = work.join("journal");
-            let lies = fs::read_to_string(&journal)
+            let journal_text = fs::read_to_string(&journal)
                 .unwrap()
                 .replace(" packed ", " packed 1")
                 .replace(" has 0 ", " has 0 99");
-            fs::write(journal, lies + "not a line\nsha256:00 has 1").unwrap();
+            fs::write(journal, journal_text + "not a line\nsha256:00 has 1").unwrap();
         }),
     ];
     for (what, damage) in damages {

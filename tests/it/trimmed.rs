@@ -70,11 +70,8 @@ fn apt_accepts_trimmed_metadata_signed_by_the_site() {
     place.ok(&["verify", "b", "--lock", "landfall.lock"]);
 
     place.write("site.asc", KEY);
-    let said_without = printed(place, 2, &["export", "apt", "b", "-o", "no"]);
-    assert!(
-        said_without.contains("--packages-key FILE"),
-        "{said_without}"
-    );
+    let message = printed(place, 2, &["export", "apt", "b", "-o", "no"]);
+    assert!(message.contains("--packages-key FILE"), "{message}");
     for out in ["one", "two"] {
         place.ok(&[
             "export",
@@ -150,11 +147,8 @@ fn apt_accepts_trimmed_metadata_signed_by_the_site() {
         "-o",
         "node",
     ];
-    let said_without = printed(place, 2, &render);
-    assert!(
-        said_without.contains("--packages-key FILE"),
-        "{said_without}"
-    );
+    let message = printed(place, 2, &render);
+    assert!(message.contains("--packages-key FILE"), "{message}");
     place.ok(&[&render[..], &["--packages-key", "site.asc"]].concat());
     let sources = place.read("node/etc/apt/landfall.sources.d/landfall.sources");
     assert!(

@@ -125,7 +125,7 @@ pub enum BundleError {
     /// The bundle would exceed a limit of its readers.
     #[error(
         "cannot write {path}: its {what} would have {bytes} bytes, but readers accept at most \
-         {most}; put fewer items into one bundle"
+         {limit}; put fewer items into one bundle"
     )]
     TooLarge {
         /// The path of the bundle.
@@ -135,18 +135,18 @@ pub enum BundleError {
         /// The size of the part in bytes.
         bytes: u64,
         /// The largest accepted size in bytes.
-        most: u64,
+        limit: u64,
     },
     /// The bundle would have too many volumes, or a volume cannot hold a single frame.
     #[error(
-        "volumes of {size} bytes are too small: a bundle has at most {most} volumes, and no frame \
+        "volumes of {size} bytes are too small: a bundle has at most {limit} volumes, and no frame \
          is split; use --volume-size {smallest} or more"
     )]
     VolumeSize {
         /// The requested size in bytes.
         size: u64,
         /// The maximum number of volumes.
-        most: usize,
+        limit: usize,
         /// The smallest size in bytes that fits.
         smallest: u64,
     },

@@ -88,7 +88,7 @@ impl AtomicFile {
         refuse_special(&partial)?;
         let file = lock_partial_file(&partial)?
             .ok_or_else(|| Error::other("another process is writing it"))?;
-        // cut only now, under the lock: before, another process may have been writing it
+        // truncated only under the lock: before, another process may have been writing it
         file.set_len(0)?;
         Ok(AtomicFile {
             partial,

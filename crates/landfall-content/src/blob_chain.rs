@@ -90,8 +90,8 @@ impl ChainReader {
     /// Reads from the current copy. A copy that ends early is a damaged one.
     fn read_current(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         // a copy that is longer than the blob must not add bytes after its end
-        let most = usize::try_from(self.remaining).unwrap_or(usize::MAX);
-        let length = buffer.len().min(most);
+        let limit = usize::try_from(self.remaining).unwrap_or(usize::MAX);
+        let length = buffer.len().min(limit);
         match self.current.read(&mut buffer[..length])? {
             0 if length > 0 => Err(io::ErrorKind::UnexpectedEof.into()),
             count => Ok(count),
@@ -180,10 +180,10 @@ mod tests {
 
     const CONTENT: &[u8] = b"hello world, once more";
 
-    /// A copy that fails after `good` bytes, or silently has wrong bytes there if it `lies`.
+    /// A copy that fails after `good` bytes, or if it `is_silent`, has wrong bytes there.
     struct DamagedCopy {
         good: usize,
-        lies: bool,
+        is_silent: bool,
     }
 
     impl BlobRead for DamagedCopy {
@@ -194,7 +194,7 @@ mod tests {
         fn open(&self, _: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
             let offset = offset as usize;
             let good = self.good.max(offset);
-            let rest: Box<dyn Read + Send> = if self.lies {
+            let rest: Box<dyn Read + Send> = if self.is_silent {
                 Box::new(io::repeat(b'x').take((CONTENT.len() - good) as u64))
             } else {
                 Box::new(BrokenReader)
@@ -220,8 +220,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let digest = Digest::sha256(CONTENT);
         let mut readers: Vec<Arc<dyn BlobRead>> = Vec::new();
-        for &(good, lies) in copies {
-            readers.push(Arc::new(DamagedCopy { good, lies }));
+        for &(good, is_silent) in copies {
+            readers.push(Arc::new(DamagedCopy { good, is_silent }));
         }
         if good {
             let disk = DiskStore::open(dir.path()).unwrap();

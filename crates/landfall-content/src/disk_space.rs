@@ -29,7 +29,7 @@ impl DiskSpace {
             .find(|folder| folder.exists())
             .unwrap_or(&absolute);
         let stats = rustix::fs::statvfs(existing)?;
-        // `f_bavail`, not `f_bfree`: the blocks reserved for root are of no use to this user
+        // `f_bavail`, not `f_bfree`: the blocks reserved for root are not available to this user
         let free = stats.f_bavail.saturating_mul(stats.f_frsize);
         Ok(DiskSpace {
             folder: folder.into(),

@@ -94,6 +94,7 @@ mod transfer_slot;
 mod verified_read;
 mod verified_stream;
 mod verified_writer;
+mod watchdog;
 
 pub use atomic_file::{
     AtomicFile, lock_partial_file, parent_folder, refuse_special, sync_folder, temporary_file_in,
@@ -129,10 +130,11 @@ pub use recent_checks::RecentChecks;
 pub use replace_file::{ReplaceError, create_file, replace_file, write_file, write_file_like};
 pub use retry::{FailedAttempt, FailureCause};
 pub use run_concurrently::{run_concurrently, run_concurrently_by_host};
-pub use schedule::{ScheduleStep, ScheduledTask, TransferSchedule, Watchdog};
+pub use schedule::{ScheduleStep, ScheduledTask, TransferSchedule};
 pub use shard_entry::ShardEntry;
 pub use transfer::{Transfer, TransferOutcome};
 pub use transfer_slot::{HostLoad, TransferSlot};
 pub use verified_read::{FileRunRead, PresignedUrls, VerifiedRead};
 pub use verified_stream::{read_part, verify_stream};
 pub use verified_writer::VerifiedWriter;
+pub use watchdog::Watchdog;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 use tracing::debug;
 
-/// How many local blobs are read at the same time. More need memory and are no faster.
+/// How many local blobs are read at the same time. More would need memory, but would not be faster.
 const MAX_LOCAL_STREAMS: usize = 4;
 
 /// An upstream source with local copies in front of it.

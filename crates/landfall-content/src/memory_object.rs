@@ -55,7 +55,7 @@ impl RangeRead for MemoryObject {
             .unwrap_or_else(PoisonError::into_inner)
             .push(range.clone());
         let answer = io::Cursor::new(self.bytes[range.start as usize..range.end as usize].to_vec());
-        let most = if self.cut == 0 { u64::MAX } else { self.cut };
-        Ok(Box::new(answer.take(most)))
+        let limit = if self.cut == 0 { u64::MAX } else { self.cut };
+        Ok(Box::new(answer.take(limit)))
     }
 }

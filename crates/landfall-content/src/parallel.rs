@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
-/// How many helpers may fail before no more are started.
+/// After this number of failed helpers, no more are started.
 const MAX_FAILURES: u32 = 4;
 
 /// Transfer slots that are idle near the end of a run.

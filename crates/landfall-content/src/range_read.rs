@@ -90,15 +90,15 @@ impl RangeReader {
 
 impl Read for RangeReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let most = (self.range.end - self.range.start).min(buffer.len() as u64) as usize;
-        if most == 0 {
+        let limit = (self.range.end - self.range.start).min(buffer.len() as u64) as usize;
+        if limit == 0 {
             return Ok(0);
         }
         loop {
             if self.response.is_none() {
                 self.response = Some(self.object.open(self.range.clone())?);
             }
-            match self.read_response(&mut buffer[..most]) {
+            match self.read_response(&mut buffer[..limit]) {
                 Ok(count) => {
                     self.range.start += count as u64;
                     // a response that makes progress may break off any number of times

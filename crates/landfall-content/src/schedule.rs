@@ -2,10 +2,10 @@
 
 use super::IdleSlots;
 use super::transfer_slot::{HostLoad, TransferSlot};
-use landfall_http::{Activity, ActivitySnapshot};
+use super::watchdog::Watchdog;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tracing::debug;
@@ -215,65 +215,12 @@ impl<T> Queue<T> {
     }
 }
 
-/// Detects that tasks wait for each other: for a long time, no request is in flight, waits to be
-/// retried, or has ended.
-pub struct Watchdog {
-    activity: Activity,
-    patience: Duration,
-    has_barked: bool,
-}
-
-/// How often the activity is checked within `patience`.
-const CHECKS: u32 = 8;
-
-impl Watchdog {
-    /// Returns a watchdog for `activity`. The run is stuck if nothing happens for `patience`.
-    pub fn new(activity: Activity, patience: Duration) -> Watchdog {
-        Watchdog {
-            activity,
-            patience,
-            has_barked: false,
-        }
-    }
-
-    /// Waits until the run is stuck and returns the error message. It reports this only once.
-    pub async fn wait_until_stuck(&mut self) -> String {
-        // a select in a loop polls it again, and the run must be ended only once
-        if self.has_barked {
-            return std::future::pending().await;
-        }
-        let mut last: Option<ActivitySnapshot> = None;
-        let mut idle_checks = 0;
-        while idle_checks < CHECKS {
-            tokio::time::sleep(self.patience / CHECKS).await;
-            let snapshot = self.activity.snapshot();
-            // several checks in a row, as a run may be between two requests for a moment
-            if snapshot.busy == 0 && last == Some(snapshot) {
-                idle_checks += 1;
-            } else {
-                idle_checks = 0;
-            }
-            last = Some(snapshot);
-        }
-        self.has_barked = true;
-        self.message()
-    }
-
-    fn message(&self) -> String {
-        format!(
-            "no request was in flight for {} s and none can start, as the transfers wait for each \
-             other; this is a bug in landfall; run it again to resume, with `--jobs 1` if it \
-             happens again",
-            self.patience.as_secs()
-        )
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use landfall_http::LendableSlot;
+    use landfall_http::{Activity, LendableSlot};
     use std::sync::LazyLock;
+    use std::time::Duration;
 
     static HERE: LazyLock<Arc<str>> = LazyLock::new(|| "here".into());
 
@@ -302,7 +249,7 @@ mod tests {
                 ScheduleStep::Begin(task, slot) => {
                     begun.push(task);
                     schedule.spawn(slot, async move {
-                        assert!(task != "y", "a task that panics holds nobody up");
+                        assert!(task != "y", "a task that panics does not delay others");
                         task
                     });
                 }
@@ -325,7 +272,7 @@ mod tests {
         assert_eq!(
             begun,
             ["a", "x", "y", "b"],
-            "one of its own, and one that the other queue needs no more"
+            "one of its own, and one that the other queue no longer needs"
         );
     }
 
@@ -356,7 +303,7 @@ mod tests {
                 .iter()
                 .filter(|(host, _)| &**host == "sick")
                 .for_each(|(_, slot)| slot.lend());
-            // those of the other host end at once
+            // those of the other host end immediately
             slots.retain(|(host, _)| &**host == "sick");
             begun
         };

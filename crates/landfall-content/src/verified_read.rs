@@ -10,7 +10,7 @@ use std::io::{self, Read};
 /// Content that is verified once and then read many times, as a server reads it. A verification
 /// holds for as long as the file stamps stay the same.
 pub trait VerifiedRead: BlobRead {
-    /// Returns the stamps of the files that hold the blob, or none if it is held by no file.
+    /// Returns the stamps of the files that hold the blob, or none if it is not in a file.
     ///
     /// # Errors
     /// If the blob is missing, or a file cannot be examined.

@@ -154,7 +154,7 @@ pub(super) async fn open_tunnel(
 async fn read_head(connection: &mut Connection) -> Result<TunnelAnswer, ConnectError> {
     // both come from the network, so both are limited
     const LONGEST: usize = 64 << 10;
-    const MOST_HEADERS: usize = 100;
+    const MAX_HEADERS: usize = 100;
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(connection.read_u8().await.map_err(ConnectError::HungUp)?);
@@ -162,7 +162,7 @@ async fn read_head(connection: &mut Connection) -> Result<TunnelAnswer, ConnectE
             return Err(ConnectError::TooLong);
         }
     }
-    let mut fields = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut fields = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut answer = httparse::Response::new(&mut fields);
     answer.parse(&head).map_err(|_| ConnectError::NotHttp)?;
     let status = answer

@@ -270,8 +270,8 @@ impl Transport {
         let is_public = self.note_peer(url, route, answer.remote_addr());
         // A host that breaks off every body has not answered yet: `HttpResponse::stream` says when.
         let has_body = answer.status().is_success() && request.method != Method::HEAD;
-        let is_put_off = answer.status() == StatusCode::TOO_MANY_REQUESTS;
-        if !has_body && !is_put_off && !retry::is_failing(answer.status()) {
+        let is_postponed = answer.status() == StatusCode::TOO_MANY_REQUESTS;
+        if !has_body && !is_postponed && !retry::is_failing(answer.status()) {
             self.0.lost_hosts.answered(&host_port(url));
         }
         Ok(HttpResponse {

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 /// classes, so no two requests can wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SlotClass {
-    /// All requests that belong to no other class.
+    /// All requests that do not belong to another class.
     Ordinary,
     /// Requests whose response is read at the pace of an upload, which may hold an ordinary slot of
     /// the same host, or of a reader that sends other requests meanwhile.
@@ -67,7 +67,7 @@ pub(super) struct QuotaKey<'a> {
 #[derive(Debug)]
 struct ClassSlots {
     free: Arc<Semaphore>,
-    most: usize,
+    max_slots: usize,
     limit: Mutex<SlotLimit>,
 }
 
@@ -249,12 +249,12 @@ impl Deferral {
 
 impl ClassSlots {
     fn new(slots: usize) -> ClassSlots {
-        let most = slots.max(1);
+        let max_slots = slots.max(1);
         ClassSlots {
-            free: Arc::new(Semaphore::new(most)),
-            most,
+            free: Arc::new(Semaphore::new(max_slots)),
+            max_slots,
             limit: Mutex::new(SlotLimit {
-                slots: most as f64,
+                slots: max_slots as f64,
                 surplus: 0,
                 halved_at: None,
             }),
@@ -267,7 +267,7 @@ impl ClassSlots {
 
     fn resize(&self, limit: &mut SlotLimit, slots: f64) {
         let had = limit.slots as usize;
-        limit.slots = slots.clamp(1.0, self.most as f64);
+        limit.slots = slots.clamp(1.0, self.max_slots as f64);
         let has = limit.slots as usize;
         if has < had {
             // free slots are dropped now, slots in use when they are returned

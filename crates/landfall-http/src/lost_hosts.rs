@@ -25,7 +25,7 @@ struct HostRecord {
     /// The failed attempts since the last answer.
     failing: Option<FailingSince>,
     /// The time since which it has asked every request to wait.
-    put_off: Option<Instant>,
+    postponed_since: Option<Instant>,
     /// The error for all further requests, once the host is given up.
     given_up: Option<HttpError>,
 }
@@ -55,7 +55,7 @@ impl LostHosts {
     ///
     /// If it has done nothing else for longer than a request may wait ([`Limits::max_wait_secs`]),
     /// it is given up. Returns the error for this and all further requests, which `error` creates.
-    pub(super) fn put_off(
+    pub(super) fn postpone(
         &self,
         host: &str,
         limits: &Limits,
@@ -63,7 +63,7 @@ impl LostHosts {
     ) -> Option<HttpError> {
         let mut hosts = self.hosts();
         let record = hosts.entry(host.to_owned()).or_default();
-        let since = *record.put_off.get_or_insert_with(Instant::now);
+        let since = *record.postponed_since.get_or_insert_with(Instant::now);
         record.rounds = 0;
         record.counted = None;
         record.failing = None;
@@ -210,21 +210,21 @@ mod tests {
     #[tokio::test]
     async fn a_host_that_postpones_everything_is_skipped_when_no_request_may_wait_any_longer() {
         let hosts = LostHosts::default();
-        let put_off = |max_wait_secs| {
+        let postpone = |max_wait_secs| {
             let limits = Limits {
                 max_wait_secs,
                 ..LIMITS
             };
-            hosts.put_off("s.test:443", &limits, || {
+            hosts.postpone("s.test:443", &limits, || {
                 HttpError::new(ErrorKind::GivenUp, "it puts off")
             })
         };
-        assert!(put_off(60).is_none());
+        assert!(postpone(60).is_none());
         tokio::time::sleep(Duration::from_millis(5)).await;
         hosts.answered("s.test:443");
-        assert!(put_off(60).is_none());
+        assert!(postpone(60).is_none());
         tokio::time::sleep(Duration::from_millis(1)).await;
-        assert_eq!(put_off(0).unwrap().kind, ErrorKind::GivenUp);
+        assert_eq!(postpone(0).unwrap().kind, ErrorKind::GivenUp);
         assert!(hosts.check("s.test:443").is_some());
     }
 

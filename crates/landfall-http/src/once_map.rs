@@ -71,11 +71,11 @@ mod tests {
     #[tokio::test]
     async fn callers_wait_for_a_value_in_progress_and_a_failure_is_not_kept() {
         let answers = OnceMap::default();
-        let asked = Cell::new(0);
+        let calls = Cell::new(0);
         let ask = async |result: Result<&'static str, &'static str>| {
             answers
                 .get_or_try_init("key", async || {
-                    asked.set(asked.get() + 1);
+                    calls.set(calls.get() + 1);
                     tokio::task::yield_now().await;
                     result
                 })
@@ -83,7 +83,7 @@ mod tests {
         };
         let together = tokio::join!(ask(Err("failed")), ask(Ok("second")), ask(Ok("third")));
         assert_eq!(together, (Err("failed"), Ok("second"), Ok("second")));
-        assert_eq!((ask(Err("late")).await, asked.get()), (Ok("second"), 2));
+        assert_eq!((ask(Err("late")).await, calls.get()), (Ok("second"), 2));
         assert_eq!(
             (answers.get(&"key"), answers.get(&"other")),
             (Some("second"), None)

@@ -147,9 +147,9 @@ impl Transport {
         // needed.
         let requested =
             requested_wait(response).or_else(|| rate_limit.filter(|_| is_limited)?.wait_if_spent());
-        let is_put_off = is_limited
+        let is_postponed = is_limited
             || (response.status == StatusCode::SERVICE_UNAVAILABLE && requested.is_some());
-        if !is_put_off {
+        if !is_postponed {
             return Ok(tally.attempts.fail());
         }
         limiter.halve(request.slot_class(), response.sent_at);
@@ -157,8 +157,8 @@ impl Transport {
         let given_up = self
             .0
             .lost_hosts
-            .put_off(&host_port(&response.url), limits, || {
-                put_off_error(response, limits)
+            .postpone(&host_port(&response.url), limits, || {
+                postponed_error(response, limits)
             });
         if let Some(given_up) = given_up {
             self.note_once(&given_up.to_string());
@@ -176,13 +176,13 @@ impl Transport {
             return Err(error);
         }
         // If the host names no time, landfall gives up earlier.
-        let most = if requested.is_some() {
+        let max_waits = if requested.is_some() {
             limits.waits
         } else {
             limits.waits / 2
         };
         // the response is returned as it is, and the caller reports its status
-        if tally.waits >= most {
+        if tally.waits >= max_waits {
             return Ok(None);
         }
         tally.waits += 1;
@@ -299,7 +299,7 @@ fn host_and_origin(origin: Option<&str>, url: &Url) -> String {
 
 /// Returns the error for all further requests to a host that has postponed every request for too
 /// long.
-fn put_off_error(response: &HttpResponse, limits: &Limits) -> HttpError {
+fn postponed_error(response: &HttpResponse, limits: &Limits) -> HttpError {
     let hint = if response.status == StatusCode::TOO_MANY_REQUESTS {
         SIGN_IN_HINT
     } else {

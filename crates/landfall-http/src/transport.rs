@@ -205,8 +205,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_shard_gets_its_share_of_an_upstream_limit_and_all_of_an_own_host() {
-        let rule = |most| HostRule {
-            max_concurrent: Some(most),
+        let rule = |limit| HostRule {
+            max_concurrent: Some(limit),
             ..HostRule::default()
         };
         let transport = Transport::new(TransportConfig {

@@ -220,8 +220,8 @@ impl UpstreamRepositories {
     /// - each of the others answered in an earlier run that there is no API,
     /// - no repository of the same host is known to have it (otherwise the host consists of several
     ///   services, or its 404 means something else), and
-    /// - the repository that is asked in this run answers the same again. If the registry meanwhile
-    ///   got the API, it lists the referrers there, and every repository is asked.
+    /// - the repository that is queried in this run answers the same again. If the registry meanwhile
+    ///   got the API, it lists the referrers there, and every repository is queried.
     ///
     /// Each run asks a different repository, in case only some of a namespace get the API.
     pub(super) async fn referrers(
@@ -254,7 +254,7 @@ impl UpstreamRepositories {
         let probe = async || {
             let probed = self.next_probe(session, namespace, repository);
             // A registry without the API answers 404 for every digest, so the subject need not be
-            // in the repository that is asked.
+            // in the repository that is queried.
             let response = self.request_referrers(session, &probed, subject).await;
             let probed = session.repository_address(&probed);
             if response.is_err() {
@@ -289,7 +289,7 @@ impl UpstreamRepositories {
         Ok(response)
     }
 
-    /// The repository that is asked on behalf of its namespace in this run: the requested
+    /// The repository that is queried on behalf of its namespace in this run: the requested
     /// repository after the one of the last run, in alphabetical order. `own` is one of them.
     fn next_probe(&self, session: &RegistrySession, namespace: &str, own: &str) -> String {
         let state = self.state();

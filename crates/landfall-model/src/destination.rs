@@ -382,9 +382,9 @@ mod tests {
             let expected: Vec<String> = added.iter().map(|path| format!("{to}/{path}")).collect();
             assert_eq!(all[first.len()..], expected, "{consumer} {image}");
             let mapping = DestinationMap::new(to.parse().unwrap(), &with);
-            let asked = mapping.consumer_destinations(consumer, &image.parse().unwrap());
+            let own = mapping.consumer_destinations(consumer, &image.parse().unwrap());
             assert!(
-                asked.iter().all(|place| all.contains(&place.to_string())),
+                own.iter().all(|place| all.contains(&place.to_string())),
                 "{consumer} {image}"
             );
         }

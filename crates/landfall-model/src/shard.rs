@@ -29,7 +29,7 @@ impl Default for Shard {
 /// A text or two numbers are not a shard.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a shard: write I/N, as in 1/8 for the first of eight (I from 1 to N, N at \
-         most {most})", most = Limits::default().shards)]
+         most {limit})", limit = Limits::default().shards)]
 pub struct ShardError(String);
 
 impl Shard {

@@ -51,7 +51,7 @@ impl Compression {
     }
 }
 
-/// Returns a reader of the unpacked content of `compressed`. It fails after `most` bytes, and if
+/// Returns a reader of the unpacked content of `compressed`. It fails after `limit` bytes, and if
 /// the compressed bytes are damaged or truncated.
 ///
 /// # Errors
@@ -59,40 +59,40 @@ impl Compression {
 pub fn decompressed<'a>(
     compressed: impl BufRead + 'a,
     by: Compression,
-    most: u64,
+    limit: u64,
 ) -> io::Result<Box<dyn Read + 'a>> {
     // a file may consist of several streams, which together are one text
     Ok(match by {
-        Compression::None => bounded(compressed, most),
-        Compression::Gzip => bounded(MultiGzDecoder::new(compressed), most),
-        Compression::Xz => bounded(XzReader::new_mem_limit(compressed, true, XZ_MEMORY), most),
+        Compression::None => bounded(compressed, limit),
+        Compression::Gzip => bounded(MultiGzDecoder::new(compressed), limit),
+        Compression::Xz => bounded(XzReader::new_mem_limit(compressed, true, XZ_MEMORY), limit),
         Compression::Zstd => {
             let mut decoder = zstd::Decoder::with_buffer(compressed)?;
             decoder.window_log_max(ZSTD_WINDOW_LOG)?;
-            bounded(decoder, most)
+            bounded(decoder, limit)
         }
     })
 }
 
-/// Returns the unpacked content of `bytes`, at most `most` bytes. `name` is for messages.
+/// Returns the unpacked content of `bytes`, at most `limit` bytes. `name` is for messages.
 ///
 /// # Errors
-/// If the bytes are damaged or truncated, or unpack to more than `most` bytes.
+/// If the bytes are damaged or truncated, or unpack to more than `limit` bytes.
 pub fn decompress(
     name: &str,
     bytes: &[u8],
     compression: Compression,
-    most: u64,
+    limit: u64,
 ) -> Result<Vec<u8>, PackagesError> {
     let mut content = Vec::new();
-    let read = decompressed(bytes, compression, most)
+    let read = decompressed(bytes, compression, limit)
         .and_then(|mut reader| reader.read_to_end(&mut content));
     match read {
         Ok(_) => Ok(content),
         // `Bounded` reports the limit with this kind
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err(PackagesError::TooLarge {
             name: name.into(),
-            most,
+            limit,
         }),
         Err(error) => Err(PackagesError::Damaged {
             name: name.into(),
@@ -101,20 +101,20 @@ pub fn decompress(
     }
 }
 
-fn bounded<'a>(reader: impl Read + 'a, most: u64) -> Box<dyn Read + 'a> {
+fn bounded<'a>(reader: impl Read + 'a, limit: u64) -> Box<dyn Read + 'a> {
     Box::new(Bounded {
         reader,
-        left: most,
-        most,
+        left: limit,
+        limit,
     })
 }
 
-/// A reader that fails after `most` bytes. `io::Take` would report the end of the file instead, so
+/// A reader that fails after `limit` bytes. `io::Take` would report the end of the file instead, so
 /// a truncated index would look complete.
 struct Bounded<R> {
     reader: R,
     left: u64,
-    most: u64,
+    limit: u64,
 }
 
 impl<R: Read> Read for Bounded<R> {
@@ -123,7 +123,7 @@ impl<R: Read> Read for Bounded<R> {
         self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::FileTooLarge,
-                format!("it unpacks to more than {} bytes", self.most),
+                format!("it unpacks to more than {} bytes", self.limit),
             )
         })?;
         Ok(read)
@@ -199,7 +199,7 @@ mod tests {
                 error,
                 PackagesError::TooLarge {
                     name: "x".into(),
-                    most: 1 << 20
+                    limit: 1 << 20
                 },
                 "{by:?}"
             );

@@ -12,12 +12,12 @@ pub enum PackagesError {
         why: String,
     },
     /// An index unpacks to more bytes than allowed.
-    #[error("{name} unpacks to more than {most} bytes")]
+    #[error("{name} unpacks to more than {limit} bytes")]
     TooLarge {
         /// The file in the repository.
         name: String,
         /// The maximum size of its unpacked content in bytes.
-        most: u64,
+        limit: u64,
     },
     /// A line in the list of checksums of a release is malformed.
     #[error("{name}, line {line}: {why}")]

@@ -21,13 +21,6 @@ pub(super) fn missing_destinations(
     lock: &Lock,
 ) -> Option<MissingDestinations> {
     let prefix = &mapping.target().prefix;
-    let path = |destination: &Destination| {
-        let repository = destination.repository.as_str();
-        let path = repository
-            .strip_prefix(prefix.as_str())
-            .unwrap_or(repository);
-        path.trim_start_matches('/').to_owned()
-    };
     let mut images = Vec::new();
     let mut lines = Vec::new();
     for image in lock.images.iter().map(|image| &image.name) {
@@ -37,7 +30,17 @@ pub(super) fn missing_destinations(
         if missing.is_empty() {
             continue;
         }
-        let paths: Vec<String> = present.iter().chain(&missing).map(path).collect();
+        let paths: Vec<String> = present
+            .iter()
+            .chain(&missing)
+            .map(|destination| {
+                let repository = destination.repository.as_str();
+                let path = repository
+                    .strip_prefix(prefix.as_str())
+                    .unwrap_or(repository);
+                path.trim_start_matches('/').to_owned()
+            })
+            .collect();
         lines.push(format!("    {}: [{}]", image.name(), paths.join(", ")));
         images.push((image.clone(), missing));
     }

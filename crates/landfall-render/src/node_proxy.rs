@@ -61,15 +61,14 @@ impl ProxyAddress {
         let Some(BasicCredentials { username, password }) = &self.account else {
             return self.plain.clone();
         };
-        let encode = |text| utf8_percent_encode(text, UNRESERVED).to_string();
         let (scheme, host) = self
             .plain
             .split_once("://")
             .unwrap_or(("http", &self.plain));
         format!(
             "{scheme}://{}:{}@{host}",
-            encode(username),
-            encode(password)
+            percent_encoded(username),
+            percent_encoded(password)
         )
     }
 
@@ -77,6 +76,10 @@ impl ProxyAddress {
     pub fn has_account(&self) -> bool {
         self.account.is_some()
     }
+}
+
+fn percent_encoded(text: &str) -> String {
+    utf8_percent_encode(text, UNRESERVED).to_string()
 }
 
 impl NodeProxy {
@@ -97,17 +100,14 @@ impl NodeProxy {
         };
         let [http, https] =
             site_proxy_accounts(site, get)?.map(|account| account.map(BasicCredentials::from));
-        let address = |text: &Option<String>, account| {
-            text.as_deref().map(|text| ProxyAddress::new(text, account))
-        };
         let ca = proxy
             .ca
             .as_ref()
             .map(|path| read_certificates(site, path))
             .transpose()?;
         Ok(Some(NodeProxy {
-            http: address(&proxy.http, http),
-            https: address(&proxy.https, https),
+            http: proxy_address(&proxy.http, http),
+            https: proxy_address(&proxy.https, https),
             ca,
         }))
     }
@@ -119,6 +119,10 @@ impl NodeProxy {
             .chain(&self.https)
             .any(ProxyAddress::has_account)
     }
+}
+
+fn proxy_address(text: &Option<String>, account: Option<BasicCredentials>) -> Option<ProxyAddress> {
+    text.as_deref().map(|text| ProxyAddress::new(text, account))
 }
 
 #[cfg(test)]

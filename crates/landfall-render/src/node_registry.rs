@@ -45,14 +45,13 @@ impl<'s> NodeRegistry<'s> {
         plain: &[String],
         environment: fn(&str) -> Option<String>,
     ) -> Result<NodeRegistry<'s>, RenderError> {
-        let is_own = |site: &&Site| {
+        let site = site.filter(|site| {
             let own = site
                 .registry
                 .as_ref()
                 .and_then(|registry| registry.address.parse::<TargetRegistry>().ok());
             own.is_some_and(|own| own.registry == target.registry)
-        };
-        let site = site.filter(is_own);
+        });
         let settings = site.and_then(|site| Some((site, site.registry.as_ref()?)));
         // `--plain-http` takes `host` for all ports, or `host:port`
         let named_plain = plain.iter().any(|host| {

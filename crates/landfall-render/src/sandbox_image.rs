@@ -31,10 +31,10 @@ pub(super) fn sandbox_image(
     let at_registry = |image: &ImageRef| {
         let destination = request.mapping.destinations(image).into_iter().next()?;
         let tag = image.tag_or_latest().map(|tag| format!(":{tag}"));
-        let digest = || image.digest.as_ref().map(|digest| format!("@{digest}"));
         Some(format!(
             "{destination}{}",
-            tag.or_else(digest).unwrap_or_default()
+            tag.or_else(|| image.digest.as_ref().map(|digest| format!("@{digest}")))
+                .unwrap_or_default()
         ))
     };
     if let Some(named) = request.settings.get(SANDBOX.key) {

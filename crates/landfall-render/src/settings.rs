@@ -70,7 +70,7 @@ impl PlatformSettings {
             };
             if !setting.choices.is_empty() && !setting.choices.contains(&value) {
                 return Err(wrong(format!(
-                    "it is one of {}",
+                    "it must be one of {}",
                     setting.choices.join(", ")
                 )));
             }
@@ -88,13 +88,12 @@ impl PlatformSettings {
 
     /// Returns the value of `key`: the given one or the default.
     pub fn get(&self, key: &str) -> Option<&str> {
-        let default = || {
+        self.given.get(key).map(String::as_str).or_else(|| {
             self.known
                 .iter()
                 .find(|setting| setting.key == key)?
                 .default
-        };
-        self.given.get(key).map(String::as_str).or_else(default)
+        })
     }
 
     /// Returns the value of `key`, which the platform requires.

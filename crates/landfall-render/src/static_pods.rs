@@ -14,27 +14,29 @@ pub(super) fn static_pod_patches(
     variables: &[(&'static str, String)],
     secret: bool,
 ) -> Vec<RenderedFile> {
-    let patch = |pod: &str| {
+    [
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-scheduler",
+    ]
+    .map(|pod| {
         let container = map([("name", pod.into()), ("env", env(variables))]);
         let patch = map([("spec", map([("containers", vec![container].into())]))]);
         let path = format!("{}/{pod}0+strategic.yaml", PATCHES.trim_start_matches('/'));
         RenderedFile::new(path, document(&patch))
             .mode(0o600)
             .secret(secret)
-    };
-    [
-        "kube-apiserver",
-        "kube-controller-manager",
-        "kube-scheduler",
-    ]
-    .map(patch)
+    })
     .into()
 }
 
 /// Returns variables as the `env` of a container.
 pub(super) fn env(variables: &[(&'static str, String)]) -> Value {
-    let entry = |(name, value): &(&str, String)| {
-        map([("name", (*name).into()), ("value", value.as_str().into())])
-    };
-    variables.iter().map(entry).collect::<Vec<_>>().into()
+    variables
+        .iter()
+        .map(|(name, value): &(&str, String)| {
+            map([("name", (*name).into()), ("value", value.as_str().into())])
+        })
+        .collect::<Vec<_>>()
+        .into()
 }

@@ -14,7 +14,7 @@ pub(crate) fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
     writer.finish()
 }
 
-/// Decompresses `bytes`. `None` if the result has more than `most` bytes.
+/// Decompresses `bytes`. `None` if the result has more than `max_bytes` bytes.
 pub(crate) fn decompress(bytes: &[u8], max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
     let mut content = Vec::new();
     MultiGzDecoder::new(bytes)

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// The number of uploads at once.
+/// The number of concurrent uploads.
 const CONNECTIONS: usize = 8;
 
 /// Uploads the files of `dir`, which are named by the SHA-256 of their content, as blobs.

@@ -3,7 +3,7 @@
 use crate::testing::{get, image, memory, send, start};
 use crate::{ServedBundle, ServedContent};
 use landfall_bundle::Bundle;
-use landfall_bundle::testkit::sample::lying;
+use landfall_bundle::testkit::sample::forged_bundle;
 use landfall_content::{BlobRead, VerifiedRead};
 use landfall_item::lockfile::Lock;
 use landfall_model::Digest;
@@ -39,7 +39,7 @@ fn named(lock: Lock, blobs: Arc<dyn BlobRead>) -> ServedBundle {
     }
 }
 
-fn assert_nothing_leaves(address: &str, digest: &Digest, lie: &[u8]) {
+fn assert_nothing_leaves(address: &str, digest: &Digest, carried: &[u8]) {
     let target = format!("/v2/app/blobs/{digest}");
     for range in [
         "",
@@ -50,7 +50,7 @@ fn assert_nothing_leaves(address: &str, digest: &Digest, lie: &[u8]) {
         let (status, body) = get(address, &target, range);
         assert_eq!(status, 500, "{range}");
         assert!(
-            !body.windows(32).any(|bytes| bytes == &lie[..32]) && body.len() < 1000,
+            !body.windows(32).any(|bytes| bytes == &carried[..32]) && body.len() < 1000,
             "{range}"
         );
     }
@@ -58,8 +58,8 @@ fn assert_nothing_leaves(address: &str, digest: &Digest, lie: &[u8]) {
 
 #[test]
 fn no_byte_of_other_frames_under_the_approved_lock_is_sent_from_any_offset() {
-    let (honest, lie) = (layer(0), layer(0xff));
-    let (packed, lock) = lying(&honest, &lie);
+    let (locked, carried) = (layer(0), layer(0xff));
+    let (packed, lock) = forged_bundle(&locked, &carried);
     let bundle = Bundle::open(&packed.path).unwrap();
     assert_eq!(
         bundle.fingerprint(),
@@ -69,7 +69,7 @@ fn no_byte_of_other_frames_under_the_approved_lock_is_sent_from_any_offset() {
     let server = start(None, move || {
         served(&bundle, vec![Arc::new(bundle.clone())])
     });
-    assert_nothing_leaves(&server.address, &Digest::sha256(&honest), &lie);
+    assert_nothing_leaves(&server.address, &Digest::sha256(&locked), &carried);
     let manifest = get(&server.address, "/v2/app/manifests/1", "");
     assert_eq!(
         (manifest.0, Digest::sha256(&manifest.1)),
@@ -79,17 +79,17 @@ fn no_byte_of_other_frames_under_the_approved_lock_is_sent_from_any_offset() {
 
 #[test]
 fn a_foreign_base_is_not_sent_and_a_good_one_after_it_is_used() {
-    let (honest, lie) = (layer(0), layer(0xff));
-    let (packed, _) = lying(&honest, &lie);
-    let (sound, _) = lying(&honest, &honest);
+    let (locked, carried) = (layer(0), layer(0xff));
+    let (packed, _) = forged_bundle(&locked, &carried);
+    let (sound, _) = forged_bundle(&locked, &locked);
     let (foreign, good) = (
         Bundle::open(&packed.path).unwrap(),
         Bundle::open(&sound.path).unwrap(),
     );
-    let digest = Digest::sha256(&honest);
+    let digest = Digest::sha256(&locked);
     let alone = foreign.clone();
     let server = start(None, move || served(&alone, vec![Arc::new(alone.clone())]));
-    assert_nothing_leaves(&server.address, &digest, &lie);
+    assert_nothing_leaves(&server.address, &digest, &carried);
     let server = start(None, move || {
         served(
             &good,
@@ -97,10 +97,10 @@ fn a_foreign_base_is_not_sent_and_a_good_one_after_it_is_used() {
         )
     });
     let target = format!("/v2/app/blobs/{digest}");
-    assert!(get(&server.address, &target, "") == (200, honest.clone()));
+    assert!(get(&server.address, &target, "") == (200, locked.clone()));
     assert!(
         get(&server.address, &target, "Range: bytes=2000000-\r\n")
-            == (206, honest[2_000_000..].to_vec())
+            == (206, locked[2_000_000..].to_vec())
     );
 }
 

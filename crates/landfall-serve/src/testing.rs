@@ -1,4 +1,4 @@
-//! What unit tests share: content in memory, locked items, and a server in a thread.
+//! Helpers of unit tests: content in memory, locked items, and a server in a thread.
 #![allow(
     clippy::unwrap_used,
     clippy::missing_panics_doc,

@@ -97,7 +97,7 @@ fn overview(command: &Command) -> String {
         add_group(&mut text, title, verbs);
         grouped.extend(names);
     }
-    // A verb that is in no group is shown too.
+    // A verb without a group is shown too.
     let others = command
         .get_subcommands()
         .filter(|verb| !grouped.contains(verb.get_name()));
@@ -234,8 +234,8 @@ mod tests {
             let refused = command.clone().try_get_matches_from(["x", flag]);
             without_far_tips(refused.unwrap_err()).to_string()
         };
-        let said_of_typo = printed("--stroe=x");
-        assert!(said_of_typo.contains("'--store'"), "{said_of_typo}");
+        let typo_message = printed("--stroe=x");
+        assert!(typo_message.contains("'--store'"), "{typo_message}");
         for flag in ["--bundle=b", "--file=b", "--title", "--image"] {
             assert!(!printed(flag).contains("--idle'"), "{}", printed(flag));
         }

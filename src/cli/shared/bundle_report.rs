@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How many missing items are listed at most.
-pub(crate) const MOST_MISSING: usize = 30;
+pub(crate) const MAX_MISSING: usize = 30;
 
 /// Loads the key of `--sign KEY`.
 pub(crate) fn signer(key: Option<&str>) -> Result<Option<Arc<Signer>>, CliError> {
@@ -99,7 +99,6 @@ pub(crate) fn bundle_member(
     written: &PackedBundle,
     keys: &[PublicKey],
 ) -> serde_json::Value {
-    let signer = |key: &PublicKey| json!({"key": key.fingerprint(), "type": key.kind()});
     let partial: Vec<_> = plan.missing.iter().map(|missing| &missing.item).collect();
     json!({
         "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
@@ -108,10 +107,15 @@ pub(crate) fn bundle_member(
         "files": paths(&written.files), "beside": paths(&written.beside),
         "removed": paths(&written.removed),
         "signed": !keys.is_empty(),
-        "signer": keys.first().map(signer), "signers": keys.iter().map(signer).collect::<Vec<_>>(),
+        "signer": keys.first().map(signer_json),
+        "signers": keys.iter().map(signer_json).collect::<Vec<_>>(),
         "series": plan.serial.as_ref().map(|serial| &serial.series),
         "serial": plan.serial.as_ref().map(|serial| serial.number),
     })
+}
+
+fn signer_json(key: &PublicKey) -> serde_json::Value {
+    json!({"key": key.fingerprint(), "type": key.kind()})
 }
 
 /// The size relative to the content: `, 0.412 of the content's 1.2 GB`. For very small content, the
@@ -192,7 +196,7 @@ pub(crate) fn outcome(plan: &PackPlan, report: RunReport, text: &str) -> VerbOut
     let (exit, lost) = match plan.missing.len() {
         0 => (Exit::Done, String::new()),
         _ => {
-            let missing = shortened(plan.missing.iter().map(ToString::to_string), MOST_MISSING);
+            let missing = shortened(plan.missing.iter().map(ToString::to_string), MAX_MISSING);
             let missing = lines(&missing.collect::<Vec<_>>());
             (
                 Exit::Partial,

@@ -1,125 +1,24 @@
 //! The differences between two locks, bundles or receipts, for `diff` and `report --since`.
 
+use crate::cli::shared::compared_side::ComparedSide;
 use crate::cli::shared::listing::markdown_digest;
-use crate::cli::shared::opened_file::OpenedFile;
-use crate::cli::shared::package_changes::{add_changelogs, package_lines, package_tables};
-use crate::cli::shared::store_location::StoreLocation;
+use crate::cli::shared::package_changes::{package_lines, package_tables};
 use crate::cli::shared::summary::{change_line, endpoint_line};
-use crate::cli::shared::{CliError, Context, open_bundle};
+use crate::cli::shared::{CliError, Context};
 use crate::egress;
 use crate::egress::ContactRecord;
 use crate::egress::EgressHost;
 use crate::egress::needed;
 use crate::lock;
-use crate::lock::DiffSide;
 use crate::lock::EndpointChange;
 use crate::lock::LockChange;
 use crate::lock::diff_sides;
-use crate::push::Receipt;
-use landfall_bundle::Bundle;
 use landfall_content::LockEntry;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{EntryKind, Markdown, count_of, markdown_code, markdown_text};
 use landfall_model::{Digest, human_size, sum_sizes};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
-
-/// One side of a comparison.
-pub(crate) enum ComparedSide {
-    /// A lock, or the part of its lock that a bundle contains.
-    Lock {
-        lock: Box<Lock>,
-        /// The fingerprint of the complete lock.
-        fingerprint: Digest,
-        /// The bundle that contains the lock, if it is not a lock file.
-        bundle: Option<Bundle>,
-    },
-    /// The content of a registry after a push.
-    Receipt(Receipt),
-}
-
-impl ComparedSide {
-    /// Opens a lock, bundle or receipt.
-    pub(crate) fn open(context: &Context, path: &Path) -> Result<ComparedSide, CliError> {
-        Ok(match OpenedFile::open(context, path)? {
-            OpenedFile::Bundle(bundle) => {
-                open_bundle::signed_by(context, &bundle, None)?;
-                ComparedSide::bundle(&bundle)?
-            }
-            OpenedFile::Lock(lock) => ComparedSide::Lock {
-                fingerprint: lock.fingerprint(),
-                lock: lock.into(),
-                bundle: None,
-            },
-            OpenedFile::Receipt(receipt) => ComparedSide::Receipt(receipt),
-        })
-    }
-
-    /// One side from an open bundle, whose signatures the caller has checked.
-    pub(crate) fn bundle(bundle: &Bundle) -> Result<ComparedSide, CliError> {
-        Ok(ComparedSide::Lock {
-            lock: bundle.available_lock()?.into(),
-            fingerprint: bundle.fingerprint().clone(),
-            bundle: Some(bundle.clone()),
-        })
-    }
-
-    /// Adds changelogs of packages to `changes`, as far as the bundle, or for a lock the store on
-    /// disk, has the packages.
-    fn add_changelogs(
-        &self,
-        context: &Context,
-        changes: &mut [LockChange],
-    ) -> Result<(), CliError> {
-        let ComparedSide::Lock { lock, bundle, .. } = self else {
-            return Ok(());
-        };
-        match (bundle, context.store_location()?) {
-            (Some(bundle), _) => add_changelogs(context, changes, lock, bundle),
-            // Not from an object store: each package would be a download.
-            (None, StoreLocation::Folder(_)) if context.has_store() => {
-                add_changelogs(context, changes, lock, &*context.served_store()?);
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn side(&self) -> DiffSide<'_> {
-        match self {
-            ComparedSide::Lock { lock, .. } => DiffSide::lock(lock),
-            // A trimmed index has another digest at the registry; it is compared by the locked one.
-            ComparedSide::Receipt(receipt) => DiffSide::named(receipt.items.iter().map(|item| {
-                (
-                    &*item.name,
-                    item.trimmed_from.as_ref().unwrap_or(&item.digest),
-                )
-            })),
-        }
-    }
-
-    fn fingerprint(&self) -> &Digest {
-        match self {
-            ComparedSide::Lock { fingerprint, .. } => fingerprint,
-            ComparedSide::Receipt(receipt) => &receipt.lock,
-        }
-    }
-
-    fn lock(&self) -> Option<&Lock> {
-        match self {
-            ComparedSide::Lock { lock, .. } => Some(lock),
-            ComparedSide::Receipt(_) => None,
-        }
-    }
-
-    fn word(&self) -> &'static str {
-        match self {
-            ComparedSide::Lock { .. } => "lock",
-            ComparedSide::Receipt(_) => "receipt",
-        }
-    }
-}
 
 /// The differences between two sides.
 pub(crate) struct LockComparison {
@@ -256,7 +155,6 @@ impl LockComparison {
     /// The Markdown for a pull request.
     pub(crate) fn markdown(&self) -> String {
         let mut document = Markdown::new(format!("**{}**", markdown_text(&self.summary())));
-        let size = |bytes: &Option<u64>| bytes.map(human_size).unwrap_or_default();
         let rows = |is: &dyn Fn(&LockChange) -> bool,
                     row: &dyn Fn(&LockChange, &Option<u64>) -> Vec<String>| {
             let rows = self.shown().filter(|(change, _)| is(change));
@@ -268,7 +166,7 @@ impl LockComparison {
                 markdown_code(&change.name),
                 markdown_digest(change.from.as_ref()),
                 markdown_digest(change.to.as_ref()),
-                size(bytes),
+                optional_size(bytes),
             ]
         });
         document.table(
@@ -285,7 +183,7 @@ impl LockComparison {
                         .map(markdown_code)
                         .unwrap_or_default(),
                     markdown_code(&change.name),
-                    size(bytes),
+                    optional_size(bytes),
                 ]
             });
             document.table(title, &["from", "to", "new"], versions);
@@ -298,7 +196,7 @@ impl LockComparison {
                     vec![
                         change.kind.to_string(),
                         markdown_code(&change.name),
-                        size(bytes),
+                        optional_size(bytes),
                     ]
                 },
             )
@@ -310,7 +208,7 @@ impl LockComparison {
                 markdown_code(&change.name),
                 change.new_referrers.len().to_string(),
                 change.gone_referrers.len().to_string(),
-                size(bytes),
+                optional_size(bytes),
             ]
         });
         let columns = ["name", "new referrers", "gone referrers", "new"];
@@ -442,6 +340,10 @@ impl LockComparison {
     }
 }
 
+fn optional_size(bytes: &Option<u64>) -> String {
+    bytes.map(human_size).unwrap_or_default()
+}
+
 /// The line for a version that replaces another one.
 fn version_line(change: &LockChange) -> Option<String> {
     let version = change.version?;
@@ -454,14 +356,18 @@ fn hosts(context: &Context, old: &Lock, new: &Lock) -> Result<Vec<EgressHost>, C
     let sessions = context.client()?.shared_sessions();
     let record = ContactRecord::load(&context.memory_dir()?)?;
     let [old, new] = [old, new].map(|lock| needed(lock, &record, &sessions));
-    // Endpoints have lines of their own.
-    let named = |hosts: Vec<EgressHost>| {
-        hosts
-            .into_iter()
-            .filter(|host| host.known != egress::HostEvidence::Declared)
-            .collect()
-    };
-    Ok(egress::diff(named(old?.hosts), named(new?.hosts)))
+    Ok(egress::diff(
+        without_declared(old?.hosts),
+        without_declared(new?.hosts),
+    ))
+}
+
+/// Leaves out endpoints, which have lines of their own.
+fn without_declared(hosts: Vec<EgressHost>) -> Vec<EgressHost> {
+    hosts
+        .into_iter()
+        .filter(|host| host.known != egress::HostEvidence::Declared)
+        .collect()
 }
 
 /// The blobs of the entries, each once, with its size.

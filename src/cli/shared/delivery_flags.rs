@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 /// How many problems of a push are listed at most.
-const MOST_PROBLEMS: usize = 30;
+const MAX_PROBLEMS: usize = 30;
 
 /// The flags of `push` and `mirror`.
 #[derive(Args)]
@@ -301,7 +301,7 @@ fn refused(report: RunReport, pushed: &Pushed, mapping: &DestinationMap) -> CliE
             }
             _ => problem.message.clone(),
         });
-    shortened(lines, MOST_PROBLEMS).for_each(|line| message += &format!("\n  - {line}"));
+    shortened(lines, MAX_PROBLEMS).for_each(|line| message += &format!("\n  - {line}"));
     CliError::new(exit, message)
         .on(TransferSide::Destination)
         .with_report(report)

@@ -9,9 +9,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// How many names of a group are printed at most.
-const MOST_NAMES: usize = 10;
+const MAX_NAMES: usize = 10;
 /// How many groups are printed at most.
-const MOST_GROUPS: usize = 20;
+const MAX_GROUPS: usize = 20;
 /// Where the full list is.
 const FULL_LIST: &str = "`--report FILE` writes all of them";
 
@@ -64,7 +64,7 @@ impl<'a> FailureGroup<'a> {
 
     /// The first names, and the number of the others.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> {
-        shortened(self.items.iter().map(|item| item.name.clone()), MOST_NAMES)
+        shortened(self.items.iter().map(|item| item.name.clone()), MAX_NAMES)
     }
 
     fn lines(&self) -> String {
@@ -83,16 +83,16 @@ impl<'a> FailureGroup<'a> {
     }
 }
 
-/// The first `most` of `lines`, and a line with the number of the others. A list that is longer by
+/// The first `limit` of `lines`, and a line with the number of the others. A list that is longer by
 /// one is kept: the closing line would take the same space.
 pub(crate) fn shortened(
     lines: impl Iterator<Item = String>,
-    most: usize,
+    limit: usize,
 ) -> impl Iterator<Item = String> {
     let mut shown: Vec<String> = lines.collect();
-    let more = shown.len().saturating_sub(most);
+    let more = shown.len().saturating_sub(limit);
     if more > 1 {
-        shown.truncate(most);
+        shown.truncate(limit);
         shown.push(format!("… and {more} more; {FULL_LIST}"));
     }
     shown.into_iter()
@@ -101,7 +101,7 @@ pub(crate) fn shortened(
 /// The lines about failed items, grouped by cause.
 pub(crate) fn item_lines<'a>(items: impl IntoIterator<Item = &'a ReportItem>) -> String {
     let groups = FailureGroup::group(items);
-    let (shown, rest) = groups.split_at(groups.len().min(MOST_GROUPS));
+    let (shown, rest) = groups.split_at(groups.len().min(MAX_GROUPS));
     let mut lines: String = shown.iter().map(FailureGroup::lines).collect();
     if !rest.is_empty() {
         let counted = count_kinds(rest.iter().flat_map(|group| group.items.iter().copied()));
@@ -296,7 +296,7 @@ mod tests {
         };
         let items: Vec<ReportItem> = (0..300).map(one).collect();
         let lines = loss_lines(&items);
-        assert_eq!(lines.lines().count(), MOST_GROUPS + 1);
+        assert_eq!(lines.lines().count(), MAX_GROUPS + 1);
         assert!(lines.ends_with(
             "… and 280 images more, for 280 other reasons; `--report FILE` writes all of them\n"
         ));

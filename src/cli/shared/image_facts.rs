@@ -28,14 +28,13 @@ impl ImageFacts {
             serde_json::from_slice(&blobs.read(&part.descriptor).ok()?).ok()
         };
         // The annotations of a signature or attestation are not about the image.
-        let own = |part: &&EntryPart| !entry.only_refers(&part.descriptor.digest);
         // From the last part, the top manifest, to its children.
         let manifests = entry
             .parts
             .iter()
             .rev()
             .filter(|part| part.is_manifest())
-            .filter(own);
+            .filter(|part| !entry.only_refers(&part.descriptor.digest));
         let configs = entry
             .parts
             .iter()

@@ -159,8 +159,10 @@ pub(crate) fn is_lock(path: &Path) -> bool {
 /// `HOST.DOMAIN[/PREFIX]`, and there is no such file.
 pub(crate) fn registry(place: &Path) -> Option<TargetRegistry> {
     // `has_host` expects a reference, so a path is appended.
-    let is_host = |text: &&str| !text.contains("://") && has_host(&format!("{text}/x"));
-    let text = place.to_str().filter(is_host).filter(|_| !place.exists())?;
+    let text = place
+        .to_str()
+        .filter(|text| !text.contains("://") && has_host(&format!("{text}/x")))
+        .filter(|_| !place.exists())?;
     let ending = place
         .extension()
         .and_then(|ending| ending.to_str())

@@ -39,11 +39,13 @@ pub(crate) fn locked_charts(
     let mut found = Vec::new();
     for path in paths {
         let text = path.to_str().unwrap_or_default();
-        let means = |chart: &&ChartArchive| {
-            let (name, version) = text.split_once(':').unwrap_or((text, &chart.version));
-            chart.item == text || (chart.chart == name && chart.version == version)
-        };
-        let meant: Vec<&ChartArchive> = charts.iter().filter(means).collect();
+        let meant: Vec<&ChartArchive> = charts
+            .iter()
+            .filter(|chart| {
+                let (name, version) = text.split_once(':').unwrap_or((text, &chart.version));
+                chart.item == text || (chart.chart == name && chart.version == version)
+            })
+            .collect();
         // A file wins over a locked chart with its name.
         if meant.is_empty() || path.exists() {
             found.push(path);

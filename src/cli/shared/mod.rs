@@ -5,6 +5,7 @@ pub(super) mod age;
 pub(super) mod bundle_flags;
 pub(super) mod bundle_report;
 pub(super) mod bundle_with_bases;
+pub(super) mod compared_side;
 pub(super) mod comparison;
 pub(super) mod content_flags;
 pub(super) mod context;

@@ -32,16 +32,12 @@ pub(crate) fn write_new(
     files: &NewFiles<'_>,
     check: impl FnOnce() -> Result<(), CliError>,
 ) -> Result<(), CliError> {
-    let cannot = |file: &Path, error: &dyn std::fmt::Display| {
-        let message = format!("cannot write {}: {error}", file.display());
-        CliError::new(Exit::Failed, message).on(TransferSide::Destination)
-    };
     let is_new = !folder.exists();
-    fs::create_dir_all(folder).map_err(|error| cannot(folder, &error))?;
+    fs::create_dir_all(folder).map_err(|error| write_error(folder, &error))?;
     let mut written = Vec::new();
     let attempt = || {
         for (file, text) in files {
-            create_file(file, text.as_bytes()).map_err(|error| cannot(file, &error))?;
+            create_file(file, text.as_bytes()).map_err(|error| write_error(file, &error))?;
             written.push(file);
         }
         check()
@@ -55,4 +51,9 @@ pub(crate) fn write_new(
         }
     }
     result
+}
+
+fn write_error(file: &Path, error: &dyn std::fmt::Display) -> CliError {
+    let message = format!("cannot write {}: {error}", file.display());
+    CliError::new(Exit::Failed, message).on(TransferSide::Destination)
 }

@@ -199,21 +199,18 @@ fn name_of_bundle(report: &RunReport) -> String {
 fn facts(report: &RunReport) -> Vec<(String, String)> {
     let extra = &report.extra;
     let bundle = extra.get("bundle");
-    let text = |value: Option<&serde_json::Value>| {
-        value.and_then(|value| value.as_str()).map(str::to_owned)
-    };
-    let of_bundle = |member: &str| text(bundle.and_then(|bundle| bundle.get(member)));
+    let of_bundle = |member: &str| optional_text(bundle.and_then(|bundle| bundle.get(member)));
     let facts = [
         ("bundle", of_bundle("path")),
         ("bundle digest", of_bundle("digest")),
         (
             "lock fingerprint",
-            of_bundle("lock").or_else(|| text(extra.get("lock"))),
+            of_bundle("lock").or_else(|| optional_text(extra.get("lock"))),
         ),
         ("series", of_bundle("series")),
         ("signed by", checked_signers(bundle)),
         ("signature", signatures(bundle)),
-        ("delivered to", text(extra.get("to"))),
+        ("delivered to", optional_text(extra.get("to"))),
         ("left out", count_in(bundle, "omitted", "blob")),
         ("needs", bases(bundle)),
         ("missing", count_in(bundle, "partial", "item")),
@@ -222,6 +219,10 @@ fn facts(report: &RunReport) -> Vec<(String, String)> {
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), value?)))
         .collect()
+}
+
+fn optional_text(value: Option<&serde_json::Value>) -> Option<String> {
+    value.and_then(|value| value.as_str()).map(str::to_owned)
 }
 
 /// The number of elements of a list in the bundle member; `None` if it is empty.
@@ -233,17 +234,18 @@ fn count_in(bundle: Option<&serde_json::Value>, member: &str, what: &str) -> Opt
 /// The bases of a delta.
 fn bases(bundle: Option<&serde_json::Value>) -> Option<String> {
     let bases = bundle?.get("bases")?.as_array()?;
-    let digest = |base: &serde_json::Value| {
-        ["digest", "lock"].iter().find_map(|key| {
-            Some(format!(
-                "{} {}",
-                base["kind"].as_str()?,
-                base[*key].as_str()?
-            ))
-        })
-    };
-    let words: Vec<String> = bases.iter().filter_map(digest).collect();
+    let words: Vec<String> = bases.iter().filter_map(base_digest).collect();
     (!words.is_empty()).then(|| words.join(", or "))
+}
+
+fn base_digest(base: &serde_json::Value) -> Option<String> {
+    ["digest", "lock"].iter().find_map(|key| {
+        Some(format!(
+            "{} {}",
+            base["kind"].as_str()?,
+            base[*key].as_str()?
+        ))
+    })
 }
 
 /// The keys of signatures that were checked.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// How many files of the folder are read at most.
-const MOST_FILES: usize = 100;
+const MAX_FILES: usize = 100;
 
 /// Prints a note for each manifest in the folder of the lock that names items which the lock lacks.
 /// A manifest belongs to the lock if both have the same `metadata.name`, or if neither has one and
@@ -67,7 +67,7 @@ fn manifests_beside(lock: &Path) -> Vec<PathBuf> {
     let files = files
         .filter_map(|file| Some(file.ok()?.path()))
         .filter(|path| is_yaml(path))
-        .take(MOST_FILES);
+        .take(MAX_FILES);
     let mut found: Vec<PathBuf> = files
         .filter(|path| path.is_file() && is_manifest(path))
         .map(|path| {

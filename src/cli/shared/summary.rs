@@ -8,9 +8,6 @@ use landfall_model::report::{EntryCount, ItemStatus, ReportItem, RunTotals, one_
 /// The line about a change.
 pub(crate) fn change_line(change: &LockChange) -> String {
     let name = one_line(&change.name);
-    let short = |digest: &Option<landfall_model::Digest>| {
-        digest.as_ref().map_or(String::new(), |d| d.short(12))
-    };
     let (new, gone) = (change.new_referrers.len(), change.gone_referrers.len());
     match change.change {
         "changed" if new + gone > 0 => {
@@ -18,11 +15,15 @@ pub(crate) fn change_line(change: &LockChange) -> String {
         }
         "moved" => format!(
             "moved    {name} {} -> {}",
-            short(&change.from),
-            short(&change.to)
+            short_digest(&change.from),
+            short_digest(&change.to)
         ),
         other => format!("{other:8} {name}"),
     }
+}
+
+fn short_digest(digest: &Option<landfall_model::Digest>) -> String {
+    digest.as_ref().map_or(String::new(), |d| d.short(12))
 }
 
 /// The lines about a change and its packages.

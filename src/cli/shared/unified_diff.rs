@@ -144,8 +144,9 @@ fn changed_until(old: &str, range: &Range<usize>, bytes: &str) -> usize {
 /// Removes common lines at both ends. Returns the remaining range of `old`, and the remaining lines
 /// of `new`.
 fn shortened<'n>(old: &str, new: &'n str) -> (usize, usize, &'n str) {
-    let pairs = || old.split_inclusive('\n').zip(new.split_inclusive('\n'));
-    let from: usize = pairs()
+    let from: usize = old
+        .split_inclusive('\n')
+        .zip(new.split_inclusive('\n'))
         .take_while(|(a, b)| a == b)
         .map(|(a, _)| a.len())
         .sum();
@@ -173,10 +174,6 @@ fn masked(member: &RewrittenText) -> (Cow<'_, str>, Vec<TextEdit>) {
     let mut edits = Vec::new();
     let mut changes = scan.edits().into_iter().peekable();
     let mut done = 0;
-    // Moves an edit outside of masked ranges to its position in the masked text.
-    let shift = |range: &Range<usize>, old: &String, done: usize| {
-        range.start + old.len() - done..range.end + old.len() - done
-    };
     for secret in secrets {
         // A range within another one is masked with it.
         if secret.end <= done {
@@ -184,7 +181,7 @@ fn masked(member: &RewrittenText) -> (Cow<'_, str>, Vec<TextEdit>) {
         }
         let secret = secret.start.max(done)..secret.end;
         while let Some(edit) = changes.next_if(|edit| edit.span.start < secret.start) {
-            edits.push((shift(&edit.span, &old, done), edit.bytes.clone()));
+            edits.push((shifted(&edit.span, &old, done), edit.bytes.clone()));
         }
         old.push_str(&member.old[done..secret.start]);
         // Keeps the line breaks, so that line numbers of the diff are those of the file.
@@ -197,13 +194,18 @@ fn masked(member: &RewrittenText) -> (Cow<'_, str>, Vec<TextEdit>) {
         done = secret.end;
     }
     for edit in changes {
-        edits.push((shift(&edit.span, &old, done), edit.bytes.clone()));
+        edits.push((shifted(&edit.span, &old, done), edit.bytes.clone()));
     }
     if scan.secrets.is_empty() {
         return (Cow::Borrowed(&member.old), edits);
     }
     old.push_str(&member.old[done..]);
     (Cow::Owned(old), edits)
+}
+
+/// Moves the range of an edit outside of masked ranges to its position in the masked text.
+fn shifted(range: &Range<usize>, old: &str, done: usize) -> Range<usize> {
+    range.start + old.len() - done..range.end + old.len() - done
 }
 
 /// A file name for a header, quoted as git and `patch` expect it: a line feed in a name would

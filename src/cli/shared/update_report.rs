@@ -299,7 +299,7 @@ pub(crate) fn markdown(summary: &str, updated: &UpdateOutcome, report: &RunRepor
 /// The tags that upstream no longer has, as Markdown lines. They are not in a folded table, because
 /// a reviewer must see them.
 pub(crate) fn gone(updated: &UpdateOutcome, changes: &[LockChange]) -> String {
-    const MOST: usize = 20;
+    const MAX_NAMES: usize = 20;
     let noticed = updated
         .noticed
         .iter()
@@ -316,10 +316,10 @@ pub(crate) fn gone(updated: &UpdateOutcome, changes: &[LockChange]) -> String {
     let mut text = "\n\n**Gone upstream**; the old pins are kept:\n".to_owned();
     names
         .iter()
-        .take(MOST)
+        .take(MAX_NAMES)
         .for_each(|name| text += &format!("\n- {}", markdown_code(name)));
-    if names.len() > MOST {
-        text += &format!("\n- … and {} more", names.len() - MOST);
+    if names.len() > MAX_NAMES {
+        text += &format!("\n- … and {} more", names.len() - MAX_NAMES);
     }
     text + "\n"
 }

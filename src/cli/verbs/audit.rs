@@ -276,15 +276,17 @@ fn grouped(word: &str, found: &[&FileFinding]) -> Vec<String> {
         }
         group.push(placed);
     }
-    let line = |key| {
-        let group: &Vec<&FileFinding> = &groups[key];
-        let more = match group.len() {
-            1 => String::new(),
-            count => format!(" (and in {} more)", count_of(count - 1, "place")),
-        };
-        group[0].line(word) + &more
-    };
-    order.iter().map(line).collect()
+    order
+        .iter()
+        .map(|key| {
+            let group: &Vec<&FileFinding> = &groups[key];
+            let more = match group.len() {
+                1 => String::new(),
+                count => format!(" (and in {} more)", count_of(count - 1, "place")),
+            };
+            group[0].line(word) + &more
+        })
+        .collect()
 }
 
 /// One report item for each locked item that is referenced, and for each missing name.

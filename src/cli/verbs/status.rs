@@ -206,17 +206,6 @@ fn markdown(summary: &str, tags: &[RegistryTag], fix_command: Option<&str>) -> S
         .filter(|(state, _)| *state != TagStatus::There)
     {
         let of_state = tags.iter().filter(|one| one.state == *state);
-        let row = |one: &RegistryTag| {
-            let name = one.name.as_deref().map(markdown_code).unwrap_or_default();
-            let why = one.why.as_deref().map(markdown_text).unwrap_or_default();
-            vec![
-                markdown_code(&one.at),
-                name,
-                markdown_digest(one.stands.as_ref()),
-                markdown_digest(one.wanted.as_ref()),
-                why,
-            ]
-        };
         document.table(
             word,
             &[
@@ -226,7 +215,17 @@ fn markdown(summary: &str, tags: &[RegistryTag], fix_command: Option<&str>) -> S
                 "expected",
                 "why",
             ],
-            of_state.map(row),
+            of_state.map(|one| {
+                let name = one.name.as_deref().map(markdown_code).unwrap_or_default();
+                let why = one.why.as_deref().map(markdown_text).unwrap_or_default();
+                vec![
+                    markdown_code(&one.at),
+                    name,
+                    markdown_digest(one.stands.as_ref()),
+                    markdown_digest(one.wanted.as_ref()),
+                    why,
+                ]
+            }),
         );
     }
     if let Some(fix_command) = fix_command {
@@ -244,26 +243,27 @@ fn items(lock: &Lock, tags: &[RegistryTag]) -> Vec<ReportItem> {
             .or_default()
             .push(one);
     }
-    let item = |entry: landfall_content::LockEntry| {
-        let own = of_item
-            .get(&(Some(entry.kind), Some(&*entry.name)))
-            .map_or(&[][..], Vec::as_slice);
-        // A tag that could not be looked up decides: its state may be any other.
-        let worst = own.iter().find(|one| one.state == TagStatus::Unknown);
-        let worst = worst.or_else(|| own.iter().find(|one| one.state != TagStatus::There));
-        let status = match worst.map(|one| one.state) {
-            None => ItemStatus::Present,
-            Some(TagStatus::Unknown) => ItemStatus::Failed,
-            Some(_) => ItemStatus::Missing,
-        };
-        let reason = worst.map(|one| line(word(one.state), one).trim_end().to_owned());
-        ReportItem {
-            status,
-            reason,
-            ..entry.item()
-        }
-    };
-    lock.each_entry().map(item).collect()
+    lock.each_entry()
+        .map(|entry| {
+            let own = of_item
+                .get(&(Some(entry.kind), Some(&*entry.name)))
+                .map_or(&[][..], Vec::as_slice);
+            // A tag that could not be looked up decides: its state may be any other.
+            let worst = own.iter().find(|one| one.state == TagStatus::Unknown);
+            let worst = worst.or_else(|| own.iter().find(|one| one.state != TagStatus::There));
+            let status = match worst.map(|one| one.state) {
+                None => ItemStatus::Present,
+                Some(TagStatus::Unknown) => ItemStatus::Failed,
+                Some(_) => ItemStatus::Missing,
+            };
+            let reason = worst.map(|one| line(word(one.state), one).trim_end().to_owned());
+            ReportItem {
+                status,
+                reason,
+                ..entry.item()
+            }
+        })
+        .collect()
 }
 
 fn word(state: TagStatus) -> &'static str {

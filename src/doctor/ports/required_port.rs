@@ -84,16 +84,18 @@ pub(super) fn rows_of_table(
     } else {
         row.why.clone()
     };
-    let required = |port| RequiredPort {
-        role: row.role.clone(),
-        port,
-        protocol: "TCP",
-        from: row.component.clone(),
-        to: row.to.clone(),
-        address: address.map(|(host, _)| host.clone()),
-        why: why.clone(),
-    };
-    ports.into_iter().map(required).collect()
+    ports
+        .into_iter()
+        .map(|port| RequiredPort {
+            role: row.role.clone(),
+            port,
+            protocol: "TCP",
+            from: row.component.clone(),
+            to: row.to.clone(),
+            address: address.map(|(host, _)| host.clone()),
+            why: why.clone(),
+        })
+        .collect()
 }
 
 /// The row of an endpoint of the lock, for machines of `role`.

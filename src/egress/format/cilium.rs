@@ -54,12 +54,16 @@ spec:
             );
         };
         rule("toFQDNs", selectors(group).collect());
-        let block = |address: &std::net::IpAddr| {
-            format!("\"{address}/{}\"", if address.is_ipv4() { 32 } else { 128 })
-        };
-        rule("toCIDR", group.addresses.iter().map(block).collect());
+        rule(
+            "toCIDR",
+            group.addresses.iter().map(address_block).collect(),
+        );
     }
     text
+}
+
+fn address_block(address: &std::net::IpAddr) -> String {
+    format!("\"{address}/{}\"", if address.is_ipv4() { 32 } else { 128 })
 }
 
 /// The selectors of the names of a group. In Cilium, `*` matches one label.

@@ -119,9 +119,8 @@ impl Survey<'_> {
                 .await
             {
                 Ok(raw) => {
-                    let invalid = |error| HttpError::new(ErrorKind::Invalid, format!("{error}"));
-                    let parsed =
-                        Manifest::parse(&raw.bytes, raw.content_type.as_deref()).map_err(invalid);
+                    let parsed = Manifest::parse(&raw.bytes, raw.content_type.as_deref())
+                        .map_err(|error| HttpError::new(ErrorKind::Invalid, format!("{error}")));
                     Some(
                         parsed
                             .map_err(|error| error.about(format!("{}@{digest}", self.repository)))?

@@ -459,7 +459,7 @@ fn missing_content_is_reported_before_anything_is_uploaded() {
     let other = own_registry();
     line.push(0, &["b1"], &other.address, &["--receipt", "r1"]);
     let base = format!("/blobs/{}", line.digest("base"));
-    let liar = TestProxy::new(&other.address, move |request| {
+    let wrong_server = TestProxy::new(&other.address, move |request| {
         match request.is("HEAD", &base) {
             true => ProxyAction::Change(Box::new(|response| {
                 response
@@ -470,7 +470,7 @@ fn missing_content_is_reported_before_anything_is_uploaded() {
             false => ProxyAction::Pass,
         }
     });
-    let report = line.push(4, &["d2"], &liar.address, &[]);
+    let report = line.push(4, &["d2"], &wrong_server.address, &[]);
     assert!(
         message(&report).contains("1 blob ("),
         "{}",

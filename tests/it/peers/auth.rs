@@ -282,9 +282,9 @@ fn bearer_tokens_with_an_account_and_their_expiry() {
     }
     let place = Place::new();
     let (open, manifest) = sources(&place);
-    let (behind, account) = (docker_registry(), format!("{USER}:{PASSWORD}"));
+    let (registry, account) = (docker_registry(), format!("{USER}:{PASSWORD}"));
     // each token is valid for three requests: pushes get a 401 in between and continue
-    let gate = Gate::new(&behind.address, Some(&account), 3);
+    let gate = Gate::new(&registry.address, Some(&account), 3);
     place.write("m.yaml", manifest);
     place.write(
         "home/.docker/config.json",
@@ -304,7 +304,7 @@ fn bearer_tokens_with_an_account_and_their_expiry() {
     for n in 0..4 {
         let repository = format!("team/app{n}");
         let ours = http::manifest(&open.address, &repository, "v1");
-        let theirs = http::manifest(&behind.address, &repository, "v1");
+        let theirs = http::manifest(&registry.address, &repository, "v1");
         assert_eq!((theirs.status, theirs.body), (200, ours.body));
     }
 }

@@ -55,7 +55,7 @@ fn squid_with_the_rendered_list_allows_exactly_the_listed_hosts() {
     // everything in the lock can be pulled into an empty store
     outside.run(0, &variables, &["pull", "--site", "site.yaml"]);
     // squid's own response to CONNECT or to the request; 503: allowed, but nothing listens there
-    let asked = |url: &str| {
+    let status_of = |url: &str| {
         let mut curl = outside.place.clean("curl");
         curl.args([
             "-sk",
@@ -97,7 +97,7 @@ fn squid_with_the_rendered_list_allows_exactly_the_listed_hosts() {
         // the name resolves to a listed address, but is not listed itself
         ("https://registry.test:8444/", "403"),
     ] {
-        assert_eq!(asked(url), answer, "{url}\n{rules}");
+        assert_eq!(status_of(url), answer, "{url}\n{rules}");
     }
 
     // a squid that allows less: one run reports every refused host

@@ -163,7 +163,7 @@ fn from_a_manifest_to_a_private_registry_through_a_bundle() {
     );
     assert_all(&warm, "present");
     // and two files, and the list of delivered locks
-    let asked = world.upstreams.len() + 3;
+    let max_requests = world.upstreams.len() + 3;
     let warm_requests = registry
         .log()
         .lines()
@@ -176,12 +176,12 @@ fn from_a_manifest_to_a_private_registry_through_a_bundle() {
         "nothing is sent again"
     );
     assert_eq!(
-        warm["totals"]["requests"], asked,
+        warm["totals"]["requests"], max_requests,
         "one HEAD a destination tag: {warm:#}"
     );
     assert!(
-        warm_requests <= asked,
-        "{warm_requests} requests, not {asked}:\n{}",
+        warm_requests <= max_requests,
+        "{warm_requests} requests, not {max_requests}:\n{}",
         registry.log()
     );
 }

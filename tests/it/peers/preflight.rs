@@ -192,10 +192,10 @@ fn an_accepted_test_index_is_deleted_again() {
         (202, "ok", "was deleted"),
         (405, "note", "stays in team/app without a tag"),
     ] {
-        let front = TestProxy::new(&registry.address, move |asked| {
-            match asked.method.as_str() {
-                "PUT" if asked.target.contains("/manifests/sha256:") => ProxyAction::status(201),
-                "DELETE" if asked.target.contains("/manifests/") => ProxyAction::status(removes),
+        let front = TestProxy::new(&registry.address, move |request| {
+            match request.method.as_str() {
+                "PUT" if request.target.contains("/manifests/sha256:") => ProxyAction::status(201),
+                "DELETE" if request.target.contains("/manifests/") => ProxyAction::status(removes),
                 _ => ProxyAction::Pass,
             }
         });
@@ -210,8 +210,10 @@ fn an_accepted_test_index_is_deleted_again() {
             front
                 .requests()
                 .iter()
-                .filter(|asked| asked.method == method && asked.target.contains("/manifests/"))
-                .map(|asked| asked.target.clone())
+                .filter(|request| {
+                    request.method == method && request.target.contains("/manifests/")
+                })
+                .map(|request| request.target.clone())
                 .collect::<Vec<_>>()
         };
         assert_eq!(of("PUT"), of("DELETE"), "the test index is deleted");
@@ -229,12 +231,12 @@ fn an_accepted_test_index_is_deleted_again() {
 #[test]
 fn the_ports_of_a_role_are_probed() {
     let place = Place::new();
-    let asked =
+    let doctor_role =
         |exit: i32, args: &[&str]| place.json(exit, &[&["doctor", "--role"], args].concat());
     // addresses that only this test uses
     let _listening = [6443, 8088].map(|port| TcpListener::bind(("127.77.1.1", port)).unwrap());
     let tunnel = ["user-cluster-node", "--expose", "Tunneling", "--set"];
-    let report = asked(
+    let report = doctor_role(
         0,
         &[&tunnel[..], &["seed-nodeport-proxy=127.77.1.1"]].concat(),
     );
@@ -253,7 +255,7 @@ fn the_ports_of_a_role_are_probed() {
     );
     assert!(step(&report, "not tried")[1].contains("cannot be tested from one host"));
 
-    let report = asked(
+    let report = doctor_role(
         4,
         &[&tunnel[..], &["seed-nodeport-proxy=127.77.1.2"]].concat(),
     );
@@ -271,7 +273,7 @@ fn the_ports_of_a_role_are_probed() {
         "--set",
         "seed-nodeport-proxy=127.77.1.2",
     ];
-    let [verdict, says, _] = step(&asked(0, &range), "port");
+    let [verdict, says, _] = step(&doctor_role(0, &range), "port");
     assert_eq!(verdict, "ok");
     assert!(
         says.contains("30000, 30691, 31383, 32075, 32767")
@@ -279,7 +281,7 @@ fn the_ports_of_a_role_are_probed() {
         "{says}"
     );
 
-    let report = asked(0, &["seed-cluster-node"]);
+    let report = doctor_role(0, &["seed-cluster-node"]);
     let [_, says, fix] = steps(&report, "not tried").remove(0);
     assert!(
         says.starts_with("cloud-provider-api: ")
@@ -287,12 +289,12 @@ fn the_ports_of_a_role_are_probed() {
         "{says}"
     );
     assert!(
-        asked(2, &["seed-cluster-nod"])["error"]["message"]
+        doctor_role(2, &["seed-cluster-nod"])["error"]["message"]
             .as_str()
             .unwrap()
             .contains("did you mean seed-cluster-node?")
     );
-    asked(2, &["kkp-user", "--set", "seed=10.0.0.1"]);
+    doctor_role(2, &["kkp-user", "--set", "seed=10.0.0.1"]);
 }
 
 #[test]

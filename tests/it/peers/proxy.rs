@@ -366,17 +366,17 @@ fn a_proxy_that_intercepts_tls_is_named_and_can_be_trusted() {
         return;
     }
     let place = one_image();
-    let behind = docker_registry();
+    let registry = docker_registry();
     let images = Images::new(place.path("layout"));
     images.push(
-        &behind.address,
+        &registry.address,
         "team/app",
         "v1",
         &images.image("linux/amd64", &[images.layer(&[("a", b"a")])]),
     );
     let authority = Authority::new(&place, "Corp Proxy CA");
     let (certificate, key) = authority.issue(&place, &["registry.test"]);
-    let proxy = Interceptor::new((&certificate, &key), &behind.address);
+    let proxy = Interceptor::new((&certificate, &key), &registry.address);
     let url = format!("http://{}", proxy.address);
 
     let reason = &reasons(&lock(&place, 1, &url, &[]))[0];

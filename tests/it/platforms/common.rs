@@ -28,9 +28,9 @@ fn an_unknown_setting_gets_a_suggestion() {
     let place = place(PROXY, &[]);
     for (set, words) in [
         ("from=tkg", "did you mean 'form'? (it takes form, services)"),
-        ("form=tgk", "it is one of giantswarm, tkg"),
+        ("form=tgk", "it must be one of giantswarm, tkg"),
         ("form", "write --set KEY=VALUE"),
-        ("services=a/../b", "it is a list of services"),
+        ("services=a/../b", "it must be a list of services"),
     ] {
         let args = [
             "render",

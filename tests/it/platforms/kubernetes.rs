@@ -129,12 +129,12 @@ fn an_invalid_setting_is_refused() {
         (&["store=s3://b"], "--set image=… is missing"),
         (
             &["image=i", "store=/srv/store"],
-            "store cannot be '/srv/store': it is an object store: s3://",
+            "store cannot be '/srv/store': it must be an object store: s3://",
         ),
-        (&["image=i", "store=s3://"], "it is an object store"),
+        (&["image=i", "store=s3://"], "it must be an object store"),
         (
             &["image=i", "store=s3://b", "shards=0"],
-            "shards cannot be '0': it is a number from 1 to 10000",
+            "shards cannot be '0': it must be a number from 1 to 10000",
         ),
         (
             &["image=i", "store=s3://b", "replicas=many"],
@@ -142,11 +142,11 @@ fn an_invalid_setting_is_refused() {
         ),
         (
             &["image=i", "store=s3://b", "replicas=20"],
-            "max-replicas cannot be '12': replicas is 20, which is more",
+            "max-replicas cannot be '12': it must not be less than replicas, which is 20",
         ),
         (
             &["image=i", "store=s3://b", "redirect=perhaps"],
-            "it is one of yes, no",
+            "it must be one of yes, no",
         ),
     ] {
         let pairs = sets.iter().flat_map(|pair| ["--set", pair]);

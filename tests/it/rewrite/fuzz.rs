@@ -25,8 +25,8 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    fn below(&mut self, most: usize) -> usize {
-        (self.next() % most.max(1) as u64) as usize
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit.max(1) as u64) as usize
     }
 
     fn one<'t, T: ?Sized>(&mut self, all: &[&'t T]) -> &'t T {
@@ -104,11 +104,11 @@ fn mutated(random: &mut Random, seeds: &[String]) -> String {
                 text = text.replacen(from, to, 1);
             }
         }
-        let most = (0..=LONGEST.min(text.len()))
+        let limit = (0..=LONGEST.min(text.len()))
             .rev()
             .find(|at| text.is_char_boundary(*at))
             .unwrap();
-        text.truncate(most);
+        text.truncate(limit);
     }
     text
 }

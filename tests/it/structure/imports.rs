@@ -84,8 +84,8 @@ impl Crate {
                     }
                 }
                 syn::Item::Use(item) => {
-                    let hands_on = !matches!(item.vis, syn::Visibility::Inherited);
-                    module.bring(&item.tree, Vec::new(), hands_on);
+                    let is_exported = !matches!(item.vis, syn::Visibility::Inherited);
+                    module.add_imports(&item.tree, Vec::new(), is_exported);
                 }
                 item => {
                     module.items.extend(name(item));
@@ -149,17 +149,17 @@ impl Crate {
 
 impl Module {
     /// Adds the names that a `use` declaration imports.
-    fn bring(&mut self, tree: &syn::UseTree, mut path: Names, hands_on: bool) {
+    fn add_imports(&mut self, tree: &syn::UseTree, mut path: Names, is_exported: bool) {
         let alias = match tree {
             syn::UseTree::Path(inner) => {
                 path.push(inner.ident.to_string());
-                return self.bring(&inner.tree, path, hands_on);
+                return self.add_imports(&inner.tree, path, is_exported);
             }
             syn::UseTree::Group(group) => {
                 return group
                     .items
                     .iter()
-                    .for_each(|tree| self.bring(tree, path.clone(), hands_on));
+                    .for_each(|tree| self.add_imports(tree, path.clone(), is_exported));
             }
             syn::UseTree::Glob(_) => {
                 self.globs.push(path);
@@ -175,7 +175,7 @@ impl Module {
             }
         };
         path.pop_if(|last| last == "self");
-        if !hands_on {
+        if !is_exported {
             self.used.insert(path.clone());
         }
         if let Some(alias) = alias.or_else(|| path.last().cloned()) {
@@ -215,7 +215,7 @@ impl<'ast> Visit<'ast> for Paths<'_> {
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         let mut module = Module::default();
-        module.bring(&item.tree, Vec::new(), false);
+        module.add_imports(&item.tree, Vec::new(), false);
         self.0.extend(module.used);
     }
 }

@@ -10,22 +10,22 @@ use std::sync::{Arc, Mutex};
 pub struct Front {
     pub address: String,
     pub answers: Arc<Mutex<Vec<(String, Answer)>>>,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 /// A response of its own: status, headers, body; status 0 closes the connection.
 pub type Answer = (u16, String, Vec<u8>);
 
 impl Front {
-    pub fn new(behind: &str) -> Front {
+    pub fn new(upstream: &str) -> Front {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let answers: Arc<Mutex<Vec<(String, Answer)>>> = Arc::default();
-        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-        let (known, asking, behind) = (answers.clone(), asked.clone(), behind.to_owned());
+        let requests: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (known, asking, upstream) = (answers.clone(), requests.clone(), upstream.to_owned());
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
-                let (known, asking, behind) = (known.clone(), asking.clone(), behind.clone());
+                let (known, asking, upstream) = (known.clone(), asking.clone(), upstream.clone());
                 std::thread::spawn(move || {
                     let mut reader = BufReader::new(stream.try_clone().unwrap());
                     let (mut head, mut line) = (Vec::new(), String::new());
@@ -52,7 +52,7 @@ impl Front {
                                 return (400, String::new(), vec![]);
                             }
                             let accept = [("Accept", http::ACCEPT)];
-                            let got = http::request(&method, &behind, &target, &accept, b"");
+                            let got = http::request(&method, &upstream, &target, &accept, b"");
                             let kept = got.headers.iter().filter(|(name, _)| {
                                 !["connection", "transfer-encoding", "content-length"]
                                     .contains(&name.as_str())
@@ -81,16 +81,16 @@ impl Front {
         Front {
             address,
             answers,
-            asked,
+            requests,
         }
     }
 
     /// The requests since the last call, sorted, without `/v2/` itself.
     pub fn requests(&self) -> Vec<String> {
-        let mut asked = std::mem::take(&mut *self.asked.lock().unwrap());
-        asked.retain(|line| !line.ends_with(" /v2/"));
-        asked.sort();
-        asked
+        let mut requests = std::mem::take(&mut *self.requests.lock().unwrap());
+        requests.retain(|line| !line.ends_with(" /v2/"));
+        requests.sort();
+        requests
     }
 
     /// Answers requests whose target ends with `target` like this from now on.

@@ -25,14 +25,14 @@ pub struct Harbor {
 }
 
 impl Harbor {
-    /// A Harbor that keeps its blobs in the registry at `behind`.
-    pub fn new(behind: &str, projects: &[(&str, i64, i64)]) -> Harbor {
+    /// A Harbor that keeps its blobs in the registry at `registry`.
+    pub fn new(registry: &str, projects: &[(&str, i64, i64)]) -> Harbor {
         let named = projects
             .iter()
             .map(|&(name, hard, used)| (name.to_owned(), Project { hard, used }));
         let projects: Arc<Mutex<BTreeMap<String, Project>>> = Arc::new(Mutex::new(named.collect()));
         let own = projects.clone();
-        let middle = TestProxy::new(behind, move |request| turn(request, &own));
+        let middle = TestProxy::new(registry, move |request| answer_request(request, &own));
         Harbor { middle, projects }
     }
 
@@ -54,7 +54,10 @@ fn encoded() -> String {
     base64::engine::general_purpose::STANDARD.encode(ACCOUNT)
 }
 
-fn turn(request: &RecordedRequest, own: &Arc<Mutex<BTreeMap<String, Project>>>) -> ProxyAction {
+fn answer_request(
+    request: &RecordedRequest,
+    own: &Arc<Mutex<BTreeMap<String, Project>>>,
+) -> ProxyAction {
     let signed_in = request.header("authorization") == Some(&format!("Basic {}", encoded()));
     let mut projects = own.lock().unwrap();
     let (path, query) = request

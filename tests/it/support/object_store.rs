@@ -60,7 +60,7 @@ type Judge = Box<dyn FnMut(&RecordedRequest) -> Option<Fault> + Send>;
 #[derive(Default)]
 struct Shared {
     protocol: Protocol,
-    asked: Mutex<Vec<RecordedRequest>>,
+    requests: Mutex<Vec<RecordedRequest>>,
     judge: Mutex<Option<Judge>>,
     /// Keys that listings show below each folder, although no file can have such a name.
     strange_keys: Mutex<Vec<String>>,
@@ -146,7 +146,7 @@ impl ObjectStore {
     /// Removes all faults and recorded requests.
     pub fn reset(&self) {
         *self.shared.judge.lock().unwrap() = None;
-        self.shared.asked.lock().unwrap().clear();
+        self.shared.requests.lock().unwrap().clear();
     }
 
     /// Continues the requests that are held.
@@ -162,17 +162,17 @@ impl ObjectStore {
 
     /// The requests since the last reset.
     pub fn requests(&self) -> Vec<RecordedRequest> {
-        self.shared.asked.lock().unwrap().clone()
+        self.shared.requests.lock().unwrap().clone()
     }
 
     /// How many requests since the last reset match.
     pub fn count(&self, is_meant: impl Fn(&RecordedRequest) -> bool) -> usize {
         self.shared
-            .asked
+            .requests
             .lock()
             .unwrap()
             .iter()
-            .filter(|asked| is_meant(asked))
+            .filter(|request| is_meant(request))
             .count()
     }
 
@@ -227,7 +227,7 @@ async fn answer(
         from_google(request.headers_mut());
     }
     let uri = request.uri();
-    let asked = RecordedRequest {
+    let recorded = RecordedRequest {
         method: request.method().to_string(),
         key: uri
             .path()
@@ -246,12 +246,12 @@ async fn answer(
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .as_mut()
-        .and_then(|judge| judge(&asked));
+        .and_then(|judge| judge(&recorded));
     state
-        .asked
+        .requests
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
-        .push(asked);
+        .push(recorded);
     // the emulator is as strict as real servers
     let lengths = request.headers().get_all("content-length").iter().count();
     let refusal = |status: StatusCode, code: &str| {

@@ -48,14 +48,14 @@ impl PackageStandIn {
     /// Writes the repositories for everything requested. Returns the folder that has each below
     /// `files/HOST`.
     pub fn make(&self, wanted: &MergedManifest) -> PathBuf {
-        let asked: BTreeSet<(&str, String)> = wanted
+        let requested: BTreeSet<(&str, String)> = wanted
             .requests
             .packages
             .iter()
             .flat_map(|wish| &wish.install)
-            .map(|asked| match self {
-                PackageStandIn::Apt(_) => named(asked, asked.split_once('=')),
-                PackageStandIn::Yum(_) => named(asked, version_of(asked)),
+            .map(|requested| match self {
+                PackageStandIn::Apt(_) => named(requested, requested.split_once('=')),
+                PackageStandIn::Yum(_) => named(requested, version_of(requested)),
             })
             .collect();
         let sources = wanted
@@ -66,7 +66,7 @@ impl PackageStandIn {
         let folder = |url: &str| format!("files/{}", url.split_once("://").unwrap().1);
         match self {
             PackageStandIn::Apt(apt) => {
-                let mut all = asked;
+                let mut all = requested;
                 // the packages of a machine before
                 all.insert(("apt", "1".into()));
                 let text: String = all
@@ -84,7 +84,7 @@ impl PackageStandIn {
                 }
             }
             PackageStandIn::Yum(yum) => {
-                let packages: Vec<_> = asked
+                let packages: Vec<_> = requested
                     .iter()
                     .map(|(name, version)| (*name, version.as_str(), "", &[] as &[&str]))
                     .collect();
@@ -157,16 +157,16 @@ fn apt_repository(
 }
 
 /// The name in a request, and a version that satisfies it.
-fn named<'a>(asked: &'a str, parts: Option<(&'a str, &'a str)>) -> (&'a str, String) {
-    let (name, version) = parts.unwrap_or((asked, "1"));
+fn named<'a>(requested: &'a str, parts: Option<(&'a str, &'a str)>) -> (&'a str, String) {
+    let (name, version) = parts.unwrap_or((requested, "1"));
     (name, version.replace('*', "1"))
 }
 
 /// Splits `containerd.io-2.2*` before the number that begins the version.
-fn version_of(asked: &str) -> Option<(&str, &str)> {
-    let at = asked
+fn version_of(requested: &str) -> Option<(&str, &str)> {
+    let at = requested
         .match_indices('-')
-        .find(|(at, _)| asked[at + 1..].starts_with(|c: char| c.is_ascii_digit()))?
+        .find(|(at, _)| requested[at + 1..].starts_with(|c: char| c.is_ascii_digit()))?
         .0;
-    Some((&asked[..at], &asked[at + 1..]))
+    Some((&requested[..at], &requested[at + 1..]))
 }

@@ -27,7 +27,7 @@ impl Guard {
             .prefix("log-")
             .tempfile_in(super::scratch())
             .expect("a log file");
-        // appended to: servers that open /dev/stdout again must not write over what is there
+        // appended to: servers that open /dev/stdout again must not overwrite earlier output
         let end = || {
             std::fs::OpenOptions::new()
                 .append(true)
@@ -48,7 +48,7 @@ impl Guard {
     }
 
     /// The output so far. The tested program knows an item kind that only tests have, the note; a
-    /// count of no notes is left out.
+    /// count of zero notes is left out.
     pub fn log(&self) -> String {
         let log = std::fs::read(self.log.path()).unwrap_or_default();
         String::from_utf8_lossy(&log).replace(", 0 notes", "")
@@ -67,7 +67,7 @@ impl Guard {
         self.wait_until(&format!("an answer at {address}"), || answers(address));
     }
 
-    /// Waits until `ready` says so.
+    /// Waits until `ready` returns true.
     ///
     /// # Panics
     /// If the process ends first, or after a minute; the panic shows the output.

@@ -90,9 +90,12 @@ fn go(
     }
     which("go").ok_or_else(|| format!("this machine has no go to build {name}"))?;
     std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let beside =
+    let build_folder =
         tempfile::tempdir_in(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let new = built(&mut command(beside.path()), &beside.path().join(name))?;
+    let new = built(
+        &mut command(build_folder.path()),
+        &build_folder.path().join(name),
+    )?;
     std::fs::rename(&new, &program).map_err(|error| format!("{}: {error}", program.display()))?;
     Ok(program)
 }

@@ -73,40 +73,40 @@ pub type Rule = dyn Fn(&RecordedRequest) -> ProxyAction + Send + Sync;
 /// A proxy that runs until the process ends.
 pub struct TestProxy {
     pub address: String,
-    asked: Arc<Mutex<Vec<RecordedRequest>>>,
+    requests: Arc<Mutex<Vec<RecordedRequest>>>,
 }
 
 impl TestProxy {
     /// A proxy in front of the server at `behind`.
     pub fn new(
-        behind: &str,
+        upstream: &str,
         rule: impl Fn(&RecordedRequest) -> ProxyAction + Send + Sync + 'static,
     ) -> TestProxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let asked: Arc<Mutex<Vec<RecordedRequest>>> = Arc::default();
-        let (rule, log): (Arc<Rule>, _) = (Arc::new(rule), asked.clone());
-        let (front, behind) = (address.clone(), behind.to_owned());
+        let requests: Arc<Mutex<Vec<RecordedRequest>>> = Arc::default();
+        let (rule, log): (Arc<Rule>, _) = (Arc::new(rule), requests.clone());
+        let (front, upstream) = (address.clone(), upstream.to_owned());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (rule, log, front, behind) =
-                    (rule.clone(), log.clone(), front.clone(), behind.clone());
-                std::thread::spawn(move || answer(stream, &*rule, &log, &front, &behind));
+                let (rule, log, front, upstream) =
+                    (rule.clone(), log.clone(), front.clone(), upstream.clone());
+                std::thread::spawn(move || answer(stream, &*rule, &log, &front, &upstream));
             }
         });
-        TestProxy { address, asked }
+        TestProxy { address, requests }
     }
 
     /// All requests so far in the order of arrival, without bodies.
     pub fn requests(&self) -> Vec<RecordedRequest> {
-        self.asked.lock().unwrap().clone()
+        self.requests.lock().unwrap().clone()
     }
 
     /// How many requests with this method have this text in their target.
     pub fn count(&self, method: &str, part: &str) -> usize {
         self.requests()
             .iter()
-            .filter(|asked| asked.is(method, part))
+            .filter(|request| request.is(method, part))
             .count()
     }
 }
@@ -116,28 +116,28 @@ fn answer(
     rule: &Rule,
     log: &Mutex<Vec<RecordedRequest>>,
     front: &str,
-    behind: &str,
+    upstream: &str,
 ) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let Some(mut asked) = read_head(&mut reader) else {
+    let Some(mut request) = read_head(&mut reader) else {
         return;
     };
-    log.lock().unwrap().push(asked.clone());
-    let mut turn = rule(&asked);
-    if let ProxyAction::CutAt(bytes) = turn {
+    log.lock().unwrap().push(request.clone());
+    let mut action = rule(&request);
+    if let ProxyAction::CutAt(bytes) = action {
         let _ = std::io::copy(&mut reader.take(bytes as u64), &mut std::io::sink());
         return;
     }
     let _ = reader
-        .take(asked.length as u64)
-        .read_to_end(&mut asked.body);
-    if let ProxyAction::Read(decide) = turn {
-        turn = decide(&asked);
+        .take(request.length as u64)
+        .read_to_end(&mut request.body);
+    if let ProxyAction::Read(decide) = action {
+        action = decide(&request);
     }
-    if let ProxyAction::As(target) = &turn {
-        asked.target.clone_from(target);
+    if let ProxyAction::As(target) = &action {
+        request.target.clone_from(target);
     }
-    let response = match turn {
+    let response = match action {
         ProxyAction::Answer(status, headers, body) => http::Response {
             status,
             headers,
@@ -148,9 +148,9 @@ fn answer(
             headers: Vec::new(),
             body,
         },
-        turn => {
-            let mut response = hand_on(&asked, front, behind);
-            if let ProxyAction::Change(change) = turn {
+        action => {
+            let mut response = forward(&request, front, upstream);
+            if let ProxyAction::Change(change) = action {
                 change(&mut response);
             }
             response
@@ -161,11 +161,11 @@ fn answer(
     for (name, value) in &response.headers {
         head += &format!("{name}: {value}\r\n");
     }
-    if !(asked.method == "HEAD" && has_length) {
+    if !(request.method == "HEAD" && has_length) {
         head += &format!("Content-Length: {}\r\n", response.body.len());
     }
     let _ = stream.write_all(format!("{head}\r\n").as_bytes());
-    if asked.method != "HEAD" {
+    if request.method != "HEAD" {
         let _ = stream.write_all(&response.body);
     }
     let _ = stream.shutdown(Shutdown::Write);
@@ -198,8 +198,8 @@ fn read_head(reader: &mut impl BufRead) -> Option<RecordedRequest> {
     })
 }
 
-fn hand_on(asked: &RecordedRequest, front: &str, behind: &str) -> http::Response {
-    let kept: Vec<(&str, &str)> = asked
+fn forward(request: &RecordedRequest, front: &str, upstream: &str) -> http::Response {
+    let kept: Vec<(&str, &str)> = request
         .headers
         .iter()
         .filter(|(name, _)| {
@@ -207,14 +207,20 @@ fn hand_on(asked: &RecordedRequest, front: &str, behind: &str) -> http::Response
         })
         .map(|(name, value)| (name.as_str(), value.as_str()))
         .collect();
-    let mut answer = http::request(&asked.method, behind, &asked.target, &kept, &asked.body);
+    let mut answer = http::request(
+        &request.method,
+        upstream,
+        &request.target,
+        &kept,
+        &request.body,
+    );
     answer.headers.retain(|(name, _)| {
         !["connection", "transfer-encoding"].contains(&name.as_str())
-            && (asked.method == "HEAD" || name != "content-length")
+            && (request.method == "HEAD" || name != "content-length")
     });
     for (name, value) in &mut answer.headers {
         if name == "location" {
-            *value = value.replace(behind, front);
+            *value = value.replace(upstream, front);
         }
     }
     answer

@@ -203,7 +203,7 @@ for line in sys.stdin:
 
 /// The output of each dnf command. They run one after the other in separate processes, and dnf's
 /// modules are loaded once. `None` if dnf is not a Python program here; the test is then skipped.
-pub fn dnf_each(place: &Place, asked: &[Command]) -> Option<Vec<Vec<u8>>> {
+pub fn dnf_each(place: &Place, commands: &[Command]) -> Option<Vec<Vec<u8>>> {
     let program = fs::read(which("dnf").unwrap()).unwrap();
     let first =
         String::from_utf8_lossy(program.split(|byte| *byte == b'\n').next().unwrap()).into_owned();
@@ -214,11 +214,13 @@ pub fn dnf_each(place: &Place, asked: &[Command]) -> Option<Vec<Vec<u8>>> {
         skip(&test_name(), "this machine's dnf is not a Python program");
         return None;
     };
-    let outputs: Vec<_> = (0..asked.len())
+    let outputs: Vec<_> = (0..commands.len())
         .map(|at| place.path(format!("dnf-each-{at}")))
         .collect();
-    let lines = asked.iter().zip(&outputs).map(|(asked, output)| {
-        let arguments = asked.get_args().map(|argument| argument.to_str().unwrap());
+    let lines = commands.iter().zip(&outputs).map(|(commands, output)| {
+        let arguments = commands
+            .get_args()
+            .map(|argument| argument.to_str().unwrap());
         json!(
             [output.to_str().unwrap()]
                 .into_iter()
@@ -228,11 +230,11 @@ pub fn dnf_each(place: &Place, asked: &[Command]) -> Option<Vec<Vec<u8>>> {
         .to_string()
             + "\n"
     });
-    let asked = place.write("dnf-each", lines.collect::<String>());
+    let commands = place.write("dnf-each", lines.collect::<String>());
     let mut each = place.clean(python.trim());
     run(each
         .args(["-c", DNF_EACH])
-        .stdin(Stdio::from(fs::File::open(asked).unwrap())));
+        .stdin(Stdio::from(fs::File::open(commands).unwrap())));
     Some(
         outputs
             .iter()

@@ -65,20 +65,20 @@ pub(super) fn behind_realm(
     registry: &Server,
     token: impl Fn(&RecordedRequest) -> ProxyAction + Send + Sync + Clone + 'static,
 ) -> TestProxy {
-    TestProxy::new(&registry.address, move |asked| {
-        let realm = |asked: &RecordedRequest| {
+    TestProxy::new(&registry.address, move |request| {
+        let realm = |request: &RecordedRequest| {
             format!(
                 "Bearer realm=\"http://{}/token\",service=\"r\"",
-                asked.header("host").unwrap()
+                request.header("host").unwrap()
             )
         };
-        if asked.target.starts_with("/token") {
+        if request.target.starts_with("/token") {
             let token = token.clone();
-            return ProxyAction::Read(Box::new(move |asked| token(asked)));
+            return ProxyAction::Read(Box::new(move |request| token(request)));
         }
-        match asked.header("authorization") {
+        match request.header("authorization") {
             Some("Bearer good") => ProxyAction::Pass,
-            _ if asked.target.starts_with("/v2/") => challenge(&realm(asked)),
+            _ if request.target.starts_with("/v2/") => challenge(&realm(request)),
             _ => ProxyAction::status(404),
         }
     })
@@ -102,11 +102,11 @@ fn an_identity_token_is_exchanged_at_the_realm_and_its_refusal_is_final() {
     let registry = registry_with(&place, &names);
     let forms: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = forms.clone();
-    let front = behind_realm(&registry, move |asked| {
-        let form = String::from_utf8(asked.body.clone()).unwrap();
+    let front = behind_realm(&registry, move |request| {
+        let form = String::from_utf8(request.body.clone()).unwrap();
         seen.lock()
             .unwrap()
-            .push(format!("{} {form}", asked.method));
+            .push(format!("{} {form}", request.method));
         match form.contains("refresh_token=fresh%2Btoken") {
             true => good_token(),
             // RFC 6749, 5.2
@@ -121,13 +121,13 @@ fn an_identity_token_is_exchanged_at_the_realm_and_its_refusal_is_final() {
     );
     lock(&place, 0, host);
     place.json(0, &["pull", "--store", "s", "--plain-http", host]);
-    let asked = std::mem::take(&mut *forms.lock().unwrap());
+    let request = std::mem::take(&mut *forms.lock().unwrap());
     assert_eq!(
-        asked.len(),
+        request.len(),
         2 * names.len(),
-        "one a repository and process: {asked:?}"
+        "one a repository and process: {request:?}"
     );
-    for form in asked {
+    for form in request {
         assert!(
             form.starts_with("POST grant_type=refresh_token&refresh_token=fresh%2Btoken&"),
             "{form}"
@@ -224,11 +224,11 @@ fn no_secret_follows_a_redirect_of_the_realm_to_another_host() {
         thief
             .requests()
             .iter()
-            .all(|asked| asked.header("authorization").is_none())
+            .all(|request| request.header("authorization").is_none())
     );
-    let front = behind_realm(&registry, |asked| {
-        match asked.target.starts_with("/token/new") {
-            true if String::from_utf8_lossy(&asked.body).contains("refresh_token=secret") => {
+    let front = behind_realm(&registry, |request| {
+        match request.target.starts_with("/token/new") {
+            true if String::from_utf8_lossy(&request.body).contains("refresh_token=secret") => {
                 good_token()
             }
             true => ProxyAction::status(401),
@@ -257,13 +257,13 @@ fn a_stale_account_of_a_namespace_fails_only_that_namespace() {
         .map(|n| format!("{}/app{n}", if n % 4 == 1 { "stale" } else { "fine" }))
         .collect();
     let registry = registry_with(&place, &names);
-    let by_basic = TestProxy::new(&registry.address, |asked| {
-        match asked.header("authorization") {
+    let by_basic = TestProxy::new(&registry.address, |request| {
+        match request.header("authorization") {
             Some(header) if header == basic("good:pw") => ProxyAction::Pass,
             _ => challenge("Basic realm=\"r\""),
         }
     });
-    let by_token = behind_realm(&registry, |asked| match asked.header("authorization") {
+    let by_token = behind_realm(&registry, |request| match request.header("authorization") {
         Some(header) if header == basic("good:pw") => good_token(),
         _ => ProxyAction::status(401),
     });
@@ -289,7 +289,7 @@ fn a_stale_account_of_a_namespace_fails_only_that_namespace() {
         let tried = front.requests();
         let tried = tried
             .iter()
-            .filter(|asked| asked.header("authorization") == Some(&basic("old:pw")))
+            .filter(|request| request.header("authorization") == Some(&basic("old:pw")))
             .count();
         assert_eq!(
             tried, 1,
@@ -307,8 +307,8 @@ fn a_401_after_successful_responses_is_retried() {
     let names: Vec<String> = (0..30).map(|n| format!("app{n}")).collect();
     let registry = registry_with(&place, &names);
     let count = AtomicUsize::new(0);
-    let front = TestProxy::new(&registry.address, move |asked| {
-        match asked.header("authorization") {
+    let front = TestProxy::new(&registry.address, move |request| {
+        match request.header("authorization") {
             Some(header) if header == basic("u:p") => match count.fetch_add(1, Ordering::Relaxed) {
                 20 | 100 => challenge("Basic realm=\"r\""),
                 _ => ProxyAction::Pass,
@@ -343,8 +343,8 @@ fn an_account_that_expires_during_a_run_is_not_retried_for_every_image() {
     let registry = registry_with(&place, &names);
     let (good, refused) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
     let seen = refused.clone();
-    let front = TestProxy::new(&registry.address, move |asked| {
-        let signed = asked.header("authorization") == Some(&basic("u:p"));
+    let front = TestProxy::new(&registry.address, move |request| {
+        let signed = request.header("authorization") == Some(&basic("u:p"));
         if signed && good.fetch_add(1, Ordering::Relaxed) < 120 {
             return ProxyAction::Pass;
         }
@@ -426,8 +426,8 @@ fn a_missing_credential_helper_is_reported_only_if_an_account_is_needed() {
         );
     }
     // "" is docker's word for the file itself, and null for nothing
-    let front = TestProxy::new(&registry.address, |asked| {
-        match asked.header("authorization") {
+    let front = TestProxy::new(&registry.address, |request| {
+        match request.header("authorization") {
             Some(header) if header == basic("u:p") => ProxyAction::Pass,
             _ => challenge("Basic realm=\"r\""),
         }

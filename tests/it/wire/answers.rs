@@ -213,7 +213,7 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
     };
     index(
         &mut content,
-        "honest",
+        "right",
         &(0..32).map(|n| child(n, CHILD)).collect::<Vec<_>>(),
     );
     // and one that declares less than the size of its child
@@ -223,8 +223,8 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
         ("app".into(), digest.clone()),
         (OCI_MANIFEST.into(), std::sync::Arc::new(large)),
     );
-    let lie = json!({"mediaType": OCI_MANIFEST, "digest": digest, "size": 100});
-    index(&mut content, "lying", &[lie]);
+    let wrong_size = json!({"mediaType": OCI_MANIFEST, "digest": digest, "size": 100});
+    index(&mut content, "wrong", &[wrong_size]);
     // referrers, from the list of the registry
     let app = content.image("app", "linux/amd64", &[(1, 10)]);
     content.tag("app", "v1", &app);
@@ -252,7 +252,7 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
         no_referrers: true,
         ..Settings::default()
     });
-    let report = lock("app:honest");
+    let report = lock("app:right");
     let why = reasons(&report)[0];
     assert!(why.contains("more than 33.6 MB together"), "{why}");
     assert!(
@@ -260,7 +260,7 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
         "{} bytes were sent",
         server.moved()
     );
-    let report = lock("app:lying");
+    let report = lock("app:wrong");
     let why = reasons(&report)[0];
     assert!(why.contains("larger than the limit of 100 bytes"), "{why}");
 

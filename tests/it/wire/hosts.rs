@@ -23,17 +23,17 @@ fn a_backend_with_its_own_realm_costs_one_token_per_repository() {
     let registry = registry_with(&place, &names);
     let gate = Gate::new(&registry.address, None, usize::MAX);
     // like registry.k8s.io: all content is at another host
-    let (behind, inside, most) = (
+    let (backend, inside, most_in_flight) = (
         gate.address.clone(),
         AtomicUsize::new(0),
         Arc::new(AtomicUsize::new(0)),
     );
-    let peak = most.clone();
-    let front = TestProxy::new("", move |asked| {
+    let peak = most_in_flight.clone();
+    let front = TestProxy::new("", move |request| {
         peak.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         std::thread::sleep(Duration::from_millis(20));
         inside.fetch_sub(1, Ordering::SeqCst);
-        let to = format!("http://{behind}{}", asked.target);
+        let to = format!("http://{backend}{}", request.target);
         ProxyAction::Answer(307, vec![("Location".into(), to)], String::new())
     });
     images_of(&place, &front.address, &names);
@@ -41,8 +41,8 @@ fn a_backend_with_its_own_realm_costs_one_token_per_repository() {
     let seen = gate.seen();
     assert_eq!(seen.tokens.len(), names.len(), "{:?}", seen.tokens);
     assert!(
-        most.load(Ordering::SeqCst) >= 4,
-        "{most:?} requests in flight"
+        most_in_flight.load(Ordering::SeqCst) >= 4,
+        "{most_in_flight:?} requests in flight"
     );
     // each repository gets one challenge there; later requests send the token. Requests that did
     // not wait for the first one may get another
@@ -64,11 +64,11 @@ fn expired_tokens_of_a_backend_are_fetched_again() {
     let place = Place::new();
     let names: Vec<String> = (0..4).map(|n| format!("app{n}")).collect();
     let registry = registry_with(&place, &names);
-    let front = |behind: &str, pause: u64| {
-        let behind = behind.to_owned();
-        TestProxy::new("", move |asked| {
+    let front = |backend: &str, pause: u64| {
+        let backend = backend.to_owned();
+        TestProxy::new("", move |request| {
             std::thread::sleep(Duration::from_millis(pause));
-            let to = format!("http://{behind}{}", asked.target);
+            let to = format!("http://{backend}{}", request.target);
             ProxyAction::Answer(307, vec![("Location".into(), to)], String::new())
         })
     };
@@ -147,8 +147,8 @@ fn a_dead_registry_fails_after_its_first_request_and_is_reported_once() {
     assert_eq!((lost, good), (24, 24));
     let hosts = report["hosts"].as_array().unwrap();
     let port = dead.rsplit(':').next().unwrap().parse::<u64>().unwrap();
-    let asked = hosts.iter().find(|host| host["port"] == port).unwrap();
-    assert_eq!(asked["requests"], 5, "the attempts at one request");
+    let host = hosts.iter().find(|host| host["port"] == port).unwrap();
+    assert_eq!(host["requests"], 5, "the attempts at one request");
     let recorded = place.read("landfall.lock");
     assert_eq!(
         recorded.matches("upstream was not reached").count(),

@@ -86,12 +86,12 @@ fn the_next_mirror_is_used_if_one_fails() {
         1,
         "the list is requested once"
     );
-    let asked = |folder: &str| {
+    let requests_to = |folder: &str| {
         up.server
             .requests(&format!("GET /{folder}/repodata/repomd.xml "))
     };
     assert!(
-        asked("gone") == asked("empty") && asked("empty") == asked("r"),
+        requests_to("gone") == requests_to("empty") && requests_to("empty") == requests_to("r"),
         "in their order"
     );
 

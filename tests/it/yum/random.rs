@@ -112,9 +112,9 @@ impl Author {
     }
 
     fn package(&mut self, number: usize, version: usize) -> String {
-        let mut printed = Vec::new();
+        let mut relations = Vec::new();
         for _ in 0..self.dice.pick(&[0, 0, 1, 1, 2]) {
-            printed.push(format!("requires {}", self.dependency(15)));
+            relations.push(format!("requires {}", self.dependency(15)));
         }
         for (kind, percent, rich) in [
             ("recommends", 40, 40),
@@ -123,18 +123,18 @@ impl Author {
             ("enhances", 10, 15),
         ] {
             if self.is(percent) {
-                printed.push(format!("{kind} {}", self.dependency(rich)));
+                relations.push(format!("{kind} {}", self.dependency(rich)));
             }
         }
         if self.is(8) {
-            printed.push(format!("conflicts {}", self.dependency(10)));
+            relations.push(format!("conflicts {}", self.dependency(10)));
         }
         if self.is(10) {
             let other = self.name();
             let bound = self.dice.pick(&["", " < 2", " < 3", " <= 3"]);
-            printed.push(format!("obsoletes {other}{bound}"));
+            relations.push(format!("obsoletes {other}{bound}"));
             if self.is(40) {
-                printed.push(format!("provides {other} = 9"));
+                relations.push(format!("provides {other} = 9"));
             }
         }
         if self.is(40) {
@@ -144,15 +144,19 @@ impl Author {
             } else {
                 String::new()
             };
-            printed.push(format!("provides {capability}{version}"));
+            relations.push(format!("provides {capability}{version}"));
         }
         if self.is(25) {
-            printed.push(format!("file {}", self.dice.pick(&PROGRAMS)));
+            relations.push(format!("file {}", self.dice.pick(&PROGRAMS)));
         }
         if self.is(30) {
-            printed.push(format!("listed {}", self.dice.pick(&LISTED[..3])));
+            relations.push(format!("listed {}", self.dice.pick(&LISTED[..3])));
         }
-        format!("{} {version}: {}\n", self.named(number), printed.join("; "))
+        format!(
+            "{} {version}: {}\n",
+            self.named(number),
+            relations.join("; ")
+        )
     }
 
     /// A package of a machine. It has no dependencies, so that the machine is consistent.

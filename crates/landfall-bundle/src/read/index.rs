@@ -28,19 +28,22 @@ pub struct BundleIndex {
 /// the footer implies.
 pub(crate) fn read_footer(volumes: &VolumeReader) -> Result<Footer, Damage> {
     let length = volumes.length();
-    let found = footer_before(volumes, length)?;
+    let found = footer_ending_at(volumes, length)?;
     if let Some(footer) = &found
         && footer.bundle_len() == Some(length)
     {
         return Ok(footer.clone());
     }
     // volumes of another bundle may follow, for example on a disc that was used twice
-    if let Some((end, next)) = volumes.ends().find(|(end, _)| whole_before(volumes, *end)) {
+    if let Some((end, next)) = volumes
+        .ends()
+        .find(|(end, _)| is_complete_at(volumes, *end))
+    {
         let why = format!("the bundle ends here; {next} and later volumes do not belong to it");
         return Err(Damage::new("footer", end, why));
     }
     let why = match found {
-        Some(_) => format!("it belongs to a bundle with another length than {length} bytes"),
+        Some(_) => format!("it belongs to a bundle whose length is not {length} bytes"),
         None => "the file does not end like a bundle: it is incomplete, or not a landfall bundle"
             .to_owned(),
     };
@@ -49,7 +52,7 @@ pub(crate) fn read_footer(volumes: &VolumeReader) -> Result<Footer, Damage> {
 }
 
 /// The footer that ends at `end`, if there is one.
-pub(crate) fn footer_before(volumes: &VolumeReader, end: u64) -> Result<Option<Footer>, Damage> {
+pub(crate) fn footer_ending_at(volumes: &VolumeReader, end: u64) -> Result<Option<Footer>, Damage> {
     let at = end.saturating_sub(footer::LEN as u64);
     let bytes = volumes.bytes_at(at, (end - at) as usize);
     let bytes = bytes.map_err(|error| Damage::unread("footer", at, &error))?;
@@ -57,8 +60,8 @@ pub(crate) fn footer_before(volumes: &VolumeReader, end: u64) -> Result<Option<F
 }
 
 /// Whether a complete bundle ends at `end`.
-fn whole_before(volumes: &VolumeReader, end: u64) -> bool {
-    footer_before(volumes, end)
+fn is_complete_at(volumes: &VolumeReader, end: u64) -> bool {
+    footer_ending_at(volumes, end)
         .is_ok_and(|footer| footer.is_some_and(|footer| footer.bundle_len() == Some(end)))
 }
 
@@ -88,7 +91,7 @@ impl BundleIndex {
 
 /// Reads and verifies the bytes of the contents index.
 pub(crate) fn read_index(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<u8>, Damage> {
-    // bounds the allocation for a hostile footer: an honest index is shorter than the entries that
+    // bounds the allocation for a hostile footer: a real index is shorter than the entries that
     // it lists, since each of them has a tar header of 512 bytes
     let limit = (Limits::default().contents_bytes as u64).min((4 << 20) + volumes.length());
     if footer.size > limit || footer.length > limit {

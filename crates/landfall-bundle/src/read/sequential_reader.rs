@@ -71,7 +71,7 @@ impl ReadAt for SequentialReader {
 
 #[cfg(test)]
 mod tests {
-    use crate::testkit::sample::{lying, noise};
+    use crate::testkit::sample::{forged_bundle, noise};
     use crate::{Bundle, verify};
     use landfall_content::{BlobRead, FileRunRead, MemoryObject, VerifiedRead};
     use landfall_model::Digest;
@@ -82,7 +82,7 @@ mod tests {
     /// A blob that does not compress, and the bundle that has it.
     fn stored() -> (Vec<u8>, Vec<u8>) {
         let content = noise((3 << 20) + 77);
-        let (packed, _) = lying(&content, &content);
+        let (packed, _) = forged_bundle(&content, &content);
         (content, std::fs::read(&packed.path).unwrap())
     }
 

@@ -148,7 +148,7 @@ impl Read for VerifiedBlobReader {
 mod tests {
     use crate::Bundle;
     use crate::format::stored::CHUNK;
-    use crate::testkit::sample::{lying, noise};
+    use crate::testkit::sample::{forged_bundle, noise};
     use landfall_content::VerifiedRead;
     use landfall_model::Digest;
     use std::io::{ErrorKind, Read};
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn every_offset_can_be_read_and_damaged_frames_return_nothing() {
         let content = noise(2 * CHUNK + 77);
-        let (packed, _) = lying(&content, &content);
+        let (packed, _) = forged_bundle(&content, &content);
         let bundle = Bundle::open(&packed.path).unwrap();
         let digest = Digest::sha256(&content);
         let read = |bundle: &Bundle, offset: usize| {

@@ -342,7 +342,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().join("B");
         let bytes: Vec<u8> = (0..200u8).collect();
-        // more than are held open, and an empty one
+        // more volumes than the reader keeps open, one of them empty
         let paths: Vec<PathBuf> = (0..=20)
             .map(|number| volume_path(&base, number + 1))
             .collect();

@@ -1,7 +1,7 @@
 //! Opens a split bundle without one of its volumes.
 
 use super::bundle::Bundle;
-use super::index::{BundleIndex, footer_before};
+use super::index::{BundleIndex, footer_ending_at};
 use super::lost_items::lost_items;
 use super::open_bundle::OpenBundle;
 use super::volume_reader::VolumeReader;
@@ -51,7 +51,7 @@ pub(crate) fn open_without(
         .collect();
     let others = VolumeReader::over(set.found().values().cloned().collect(), true)?;
     // if the last volume is missing, there is no footer here
-    let footer = footer_before(&others, others.length()).ok().flatten();
+    let footer = footer_ending_at(&others, others.length()).ok().flatten();
     let length = footer
         .as_ref()
         .and_then(Footer::bundle_len)

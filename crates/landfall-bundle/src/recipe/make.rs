@@ -16,7 +16,7 @@ use tempfile::SpooledTempFile;
 const MAX_IN_MEMORY: usize = 4 << 20;
 
 /// A recipe is used if it is smaller than the blob by a tenth: rebuilding costs time.
-const MOST_PERCENT: u64 = 90;
+const MAX_PERCENT: u64 = 90;
 
 /// A recipe in a temporary file.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ pub(super) fn make_recipe(
         sections: lengths,
     };
     let size = header.length() + lengths.iter().sum::<u64>();
-    if size.saturating_mul(100) > blob.size.saturating_mul(MOST_PERCENT) {
+    if size.saturating_mul(100) > blob.size.saturating_mul(MAX_PERCENT) {
         return Ok(Err(NoRecipe::NotSmaller));
     }
     let mut hasher = Hasher::new(Digest::sha256(b"").algorithm());

@@ -53,14 +53,14 @@ fn family(name: &str) -> String {
         .collect()
 }
 
-/// The blobs among `pool` that `new` is compared with, the most likely first, at most `most`: those
+/// The blobs among `pool` that `new` is compared with, the most likely first, at most `limit`: those
 /// of the same family, by their position. If there is none, all blobs of the pool for which
 /// `is_gone` is true: a blob that the new lock no longer names was probably replaced.
 pub(super) fn candidates<'a>(
     new: &FamilyBlob,
     pool: &'a [FamilyBlob],
     is_gone: impl Fn(&FamilyBlob) -> bool,
-    most: usize,
+    limit: usize,
 ) -> Vec<&'a FamilyBlob> {
     let other = |old: &&FamilyBlob| old.blob.digest != new.blob.digest;
     let mut found: Vec<&FamilyBlob> = pool
@@ -80,7 +80,7 @@ pub(super) fn candidates<'a>(
     found.sort_by_key(|old| (distance(old), old.blob.size.abs_diff(new.blob.size)));
     let mut seen = std::collections::HashSet::new();
     found.retain(|old| seen.insert(&old.blob.digest));
-    found.truncate(most);
+    found.truncate(limit);
     found
 }
 

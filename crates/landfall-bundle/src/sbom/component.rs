@@ -54,7 +54,7 @@ pub(super) fn component(entry: &LockEntry, known: &ItemFacts<'_>) -> Value {
                 image
                     .tag
                     .clone()
-                    // an image that is locked by digest alone has no tag
+                    // an image that is locked only by digest has no tag
                     .unwrap_or_else(|| entry.digest.to_string())
             );
             component["purl"] = json!(purl_of_image(image, &entry.digest));
@@ -130,7 +130,7 @@ pub(super) fn hash(digest: &Digest) -> Value {
     json!({"alg": algorithm, "content": digest.hex()})
 }
 
-/// `pkg:oci/…`: the last component of the repository, and where the rest of it is.
+/// `pkg:oci/…`: the last component of the repository, with the complete repository as a qualifier.
 fn purl_of_image(image: &ImageRef, digest: &Digest) -> String {
     let name = image
         .repository

@@ -26,10 +26,10 @@ impl Packed {
     }
 
     /// Puts a footer where the good one was.
-    fn refoot(&self, lie: impl FnOnce(&mut Footer)) {
+    fn refoot(&self, change: impl FnOnce(&mut Footer)) {
         let bundle = Bundle::open(&self.path).unwrap();
         let mut footer = bundle.0.index.footer.clone();
-        lie(&mut footer);
+        change(&mut footer);
         self.write_at(&footer.to_bytes(), bundle.bytes() - footer::LEN as u64);
     }
 
@@ -111,17 +111,17 @@ fn links_devices_and_names_that_lead_elsewhere_are_refused() {
         "C:\\x",
         "a\nb",
     ];
-    let lies = kinds.map(|kind| (None, kind)).into_iter();
-    let lies = lies.chain(names.map(|name| (Some(name), EntryType::Regular)));
-    for (name, kind) in lies.chain([(None, EntryType::Regular)]) {
+    let headers = kinds.map(|kind| (None, kind)).into_iter();
+    let headers = headers.chain(names.map(|name| (Some(name), EntryType::Regular)));
+    for (name, kind) in headers.chain([(None, EntryType::Regular)]) {
         for entry_index in [0, 1, 3] {
             let packed = packed();
             packed.reseal(|contents, rows| {
                 let entry = &contents.entries[entry_index];
                 let name = name.unwrap_or(&entry.name);
-                let lie = frame::stored(&header_of(name, entry.size, kind));
-                rows[entry.frame as usize].1 = FrameHash::of(&lie);
-                packed.write_at(&lie, entry.offset);
+                let forged = frame::stored(&header_of(name, entry.size, kind));
+                rows[entry.frame as usize].1 = FrameHash::of(&forged);
+                packed.write_at(&forged, entry.offset);
             });
             packed.assert_refused("tar header");
         }
@@ -130,8 +130,8 @@ fn links_devices_and_names_that_lead_elsewhere_are_refused() {
 
 #[test]
 fn a_footer_with_wrong_values_is_refused() {
-    type Lie = fn(&mut Footer);
-    let lies: [Lie; 16] = [
+    type FooterChange = fn(&mut Footer);
+    let changes: [FooterChange; 16] = [
         |f| f.offset = 0,
         |f| f.offset -= 1,
         |f| f.offset += 1,
@@ -149,10 +149,10 @@ fn a_footer_with_wrong_values_is_refused() {
         |f| f.signed = u64::MAX,
         |f| f.signatures = FrameHash::of(b"others"),
     ];
-    for (number, lie) in lies.into_iter().enumerate() {
+    for (number, change) in changes.into_iter().enumerate() {
         let packed = packed();
-        packed.refoot(lie);
-        assert!(Bundle::open(&packed.path).is_err(), "lie {number}");
+        packed.refoot(change);
+        assert!(Bundle::open(&packed.path).is_err(), "change {number}");
     }
     // an index elsewhere that fits the footer: with a gap before it
     let packed = packed();
@@ -288,7 +288,7 @@ fn decompression_bombs_are_refused() {
     let footer = &bundle.0.index.footer;
     let bytes = fs::read(&packed.path).unwrap();
     let after = &bytes[(footer.offset + footer.length) as usize..bytes.len() - footer::LEN];
-    let lie = Footer {
+    let forged = Footer {
         length: frames.len() as u64,
         frames: FrameHash::of(&frames),
         size: footer.size + (2 << 20),
@@ -297,7 +297,7 @@ fn decompression_bombs_are_refused() {
     let before = &bytes[..footer.offset as usize];
     fs::write(
         &packed.path,
-        [before, &frames, after, &lie.to_bytes()].concat(),
+        [before, &frames, after, &forged.to_bytes()].concat(),
     )
     .unwrap();
     packed.assert_refused("landfall-contents.json");

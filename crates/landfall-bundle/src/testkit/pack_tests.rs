@@ -79,7 +79,7 @@ fn a_bundle_that_exceeds_the_limits_of_readers_is_not_begun() {
     };
     assert!(matches!(
         index.check_size(path, &limits),
-        Err(BundleError::TooLarge { most: 500, .. })
+        Err(BundleError::TooLarge { limit: 500, .. })
     ));
     // the limit is that of the reader
     let written = Bundle::open(&packed().path)

@@ -222,7 +222,7 @@ fn a_damaged_base_never_gives_wrong_bytes() {
         new_layer,
     } = versions();
     let bundle = Bundle::open(&pack(&memory, &new, &[&old]).0.path).unwrap();
-    // other valid layers of the same size and of another one, and bytes that are no layer
+    // other valid layers of the same size and of another one, and bytes that are not a layer
     let mut wrong = layer(&[("bin/app", &program(7)), ("etc/version", b"1")]);
     wrong.resize(old_layer.size as usize, 0);
     for bytes in [wrong, layer(&[("a", b"b")]), noise(old_layer.size as usize)] {

@@ -133,11 +133,11 @@ pub fn noise(len: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(len).collect()
 }
 
-/// Returns a bundle whose lock names the layer `honest` of the image `h.example/app:1`, also as the
-/// file `layer.tgz`, but whose frames and index contain `lie` instead, which has the same size.
-pub fn lying(honest: &[u8], lie: &[u8]) -> (Packed, Lock) {
+/// Returns a bundle whose lock names the layer `locked` of the image `h.example/app:1`, also as the
+/// file `layer.tgz`, but whose frames and index contain `carried` instead, which has the same size.
+pub fn forged_bundle(locked: &[u8], carried: &[u8]) -> (Packed, Lock) {
     let (mut memory, mut lock) = sample();
-    let layer = memory.put(honest, "application/vnd.oci.image.layer.v1.tar+gzip");
+    let layer = memory.put(locked, "application/vnd.oci.image.layer.v1.tar+gzip");
     let config = lock.images[0].blobs[0].clone();
     let manifest =
         serde_json::json!({"schemaVersion": 2, "config": config, "layers": [layer]}).to_string();
@@ -163,7 +163,7 @@ pub fn lying(honest: &[u8], lie: &[u8]) -> (Packed, Lock) {
         let file = fs::File::options().write(true).open(&packed.path).unwrap();
         for (row, chunk) in rows[entry.frame as usize + 1..]
             .iter_mut()
-            .zip(lie.chunks(CHUNK))
+            .zip(carried.chunks(CHUNK))
         {
             let frame = frame::stored(chunk);
             file.write_all_at(&frame, row.0).unwrap();
@@ -183,11 +183,11 @@ impl Packed {
         }
     }
 
-    /// Lets a liar change the index and the rows of the frame table, and makes all after them fit.
-    pub(super) fn reseal(&self, lie: impl FnOnce(&mut ContentsIndex, &mut Rows)) {
+    /// Lets `change` modify the index and the rows of the frame table, and makes all after them fit.
+    pub(super) fn reseal(&self, change: impl FnOnce(&mut ContentsIndex, &mut Rows)) {
         let (mut contents, mut rows) = self.opened();
         let table = contents.frames.clone();
-        lie(&mut contents, &mut rows);
+        change(&mut contents, &mut rows);
         let is_lie = contents.frames != table;
         self.seal(contents, &rows, table.offset, is_lie, &[]);
     }

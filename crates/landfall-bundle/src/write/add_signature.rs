@@ -69,13 +69,13 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError
     if !has_signed {
         let texts = [texts, &[sign_index(signer, &index, path)?]].concat();
         let frame = signatures::to_frame(&texts);
-        let (bytes, most) = (frame.len() as u64, Limits::default().signatures_bytes);
-        if bytes > most {
+        let (bytes, limit) = (frame.len() as u64, Limits::default().signatures_bytes);
+        if bytes > limit {
             return Err(BundleError::TooLarge {
                 path: path.into(),
                 what: "list of signatures",
                 bytes,
-                most,
+                limit,
             });
         }
         // the index stays as it is, and so does the bundle digest

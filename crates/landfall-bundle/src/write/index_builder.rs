@@ -102,37 +102,38 @@ impl IndexBuilder {
     /// Fails with [`BundleError::TooLarge`], before anything is written, if readers would refuse
     /// the bundle since its index or lock is too long.
     pub(crate) fn check_size(&self, path: &Path, limits: &Limits) -> Result<(), BundleError> {
-        let mut most = self.contents.clone();
-        let frames: u64 = most
+        let mut longest = self.contents.clone();
+        let frames: u64 = longest
             .entries
             .iter()
             .map(|entry| TarEntry::frame_count(entry.size))
             .sum();
         let size = frames.saturating_mul(ROW as u64);
         // all numbers at their longest, so that the real index cannot become longer
-        most.frames = FrameTable {
+        longest.frames = FrameTable {
             offset: u64::MAX,
             size,
             hashes: Vec::new(),
         };
-        most.entries
+        longest
+            .entries
             .iter_mut()
             .for_each(|entry| (entry.offset, entry.length) = (u64::MAX, u64::MAX));
         // each hash of the table has 64 digits, quotes and a comma
         let hashes = FrameTable::frame_count(size).saturating_mul(67);
-        let bytes = most.to_bytes().map_err(BundleError::write(path))?;
+        let bytes = longest.to_bytes().map_err(BundleError::write(path))?;
         let index = (bytes.len() as u64).saturating_add(hashes);
-        let lock = most
+        let lock = longest
             .lock_index()
-            .map_or(0, |entry_index| most.entries[entry_index].size);
+            .map_or(0, |entry_index| longest.entries[entry_index].size);
         for (what, bytes) in [("contents index", index), ("lock", lock)] {
             if bytes > limits.contents_bytes as u64 {
-                let most = limits.contents_bytes as u64;
+                let limit = limits.contents_bytes as u64;
                 return Err(BundleError::TooLarge {
                     path: path.into(),
                     what,
                     bytes,
-                    most,
+                    limit,
                 });
             }
         }

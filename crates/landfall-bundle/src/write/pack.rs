@@ -99,7 +99,7 @@ pub fn write_packaged(
         match (out.smallest(), packaging.volume_size) {
             (Some(smallest), Some(VolumeSize(size))) => Err(BundleError::VolumeSize {
                 size,
-                most: MAX_VOLUMES,
+                limit: MAX_VOLUMES,
                 smallest,
             }),
             _ => Ok((digest, out)),

@@ -289,13 +289,13 @@ fn volume_count(units: &[u64], size: u64) -> usize {
     volumes
 }
 
-/// The smallest size with which `units` fit into at most `most` volumes in this order.
-fn smallest(units: &[u64], most: usize) -> u64 {
+/// The smallest size with which `units` fit into at most `limit` volumes in this order.
+fn smallest(units: &[u64], limit: usize) -> u64 {
     let (mut low, mut high) = (units.iter().copied().max().unwrap_or(0), units.iter().sum());
     // a binary search, as larger volumes never increase their number
     while low < high {
         let middle = low + (high - low) / 2;
-        if volume_count(units, middle) <= most {
+        if volume_count(units, middle) <= limit {
             high = middle
         } else {
             low = middle + 1

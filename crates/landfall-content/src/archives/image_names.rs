@@ -116,9 +116,9 @@ pub fn read_image_names(
             // the sum is limited, as an archive may contain any number of files of this name
             index_bytes += member.size;
             if index_bytes > limits.manifest_bytes as u64 {
-                let most = limits.manifest_bytes;
+                let limit = limits.manifest_bytes;
                 named.skip(format!(
-                    "{at}: {}: the archive has more than {most} bytes of index.json",
+                    "{at}: {}: the archive has more than {limit} bytes of index.json",
                     member.path
                 ));
                 return Ok(());

@@ -1,5 +1,5 @@
 //! Reads the certificates in `certs.d` folders, as docker, podman and skopeo do:
-//! `certs.d/<host[:port]>/` with `*.crt` (certificate authorities) and `*.cert` beside `*.key` (a
+//! `certs.d/<host[:port]>/` with `*.crt` (certificate authorities) and `*.cert` with `*.key` (a
 //! client certificate) (containers/image, `docs/containers-certs.d.5.md`).
 
 use landfall_http::TlsProfile;

@@ -77,8 +77,8 @@ pub fn host_rules(
         // such hosts are not probed for plain http, which would expose the credentials
         rules.entry(host).or_default().has_credentials = true;
     }
-    // only the most specific rule of a host applies, so a rule with a port includes that of the
-    // host alone
+    // only the most specific rule of a host applies, so a rule with a port includes the rule of
+    // the host without a port
     for (key, bare) in rules.clone() {
         for (other, rule) in &mut rules {
             if other

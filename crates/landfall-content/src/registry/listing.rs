@@ -190,12 +190,12 @@ impl RegistrySession {
         Err(HttpError::new(ErrorKind::Invalid, words).about(&*name))
     }
 
-    /// Requests a page of a list, which may have `most` bytes.
+    /// Requests a page of a list, which may have `limit` bytes.
     async fn page(
         &self,
         request: &HttpRequest,
         scope: &TokenScope,
-        most: usize,
+        limit: usize,
     ) -> Result<ListResponse, HttpError> {
         let mut attempts = self.transport.retry_policy().body_attempts();
         loop {
@@ -205,7 +205,7 @@ impl RegistrySession {
             }
             // before the body, which consumes the response
             let next = next_page(&request.url, &response);
-            match response.bytes(most).await {
+            match response.bytes(limit).await {
                 Ok(bytes) => return Ok(ListResponse::Page(bytes, next)),
                 Err(error) => {
                     attempts

@@ -51,9 +51,9 @@ impl RegistrySession {
         repository: &str,
         descriptor: &Descriptor,
     ) -> Result<FetchedManifest, HttpError> {
-        let most = self.transport.limits().manifest_bytes;
-        let most = usize::try_from(descriptor.size).map_or(most, |size| size.min(most));
-        self.manifest_up_to(repository, &descriptor.digest.to_string(), most)
+        let limit = self.transport.limits().manifest_bytes;
+        let limit = usize::try_from(descriptor.size).map_or(limit, |size| size.min(limit));
+        self.manifest_up_to(repository, &descriptor.digest.to_string(), limit)
             .await
     }
 
@@ -61,11 +61,11 @@ impl RegistrySession {
         &self,
         repository: &str,
         reference: &str,
-        most: usize,
+        limit: usize,
     ) -> Result<FetchedManifest, HttpError> {
         let mut attempts = self.transport.retry_policy().body_attempts();
         loop {
-            match self.manifest_once(repository, reference, most).await {
+            match self.manifest_once(repository, reference, limit).await {
                 Ok(manifest) => return Ok(manifest),
                 Err(failure) => attempts.after(failure).await?,
             }
@@ -76,16 +76,16 @@ impl RegistrySession {
         &self,
         repository: &str,
         reference: &str,
-        most: usize,
+        limit: usize,
     ) -> Result<FetchedManifest, BodyFailure<HttpError>> {
-        let (manifest, named) = self.request_manifest(repository, reference, most).await?;
+        let (manifest, named) = self.request_manifest(repository, reference, limit).await?;
         let Some(named) = named.filter(|named| *named != manifest.digest) else {
             return Ok(manifest);
         };
         // either the digest in the header or the bytes are wrong; if the registry has a manifest
         // with the digest of the bytes, it is the header
         let digest = manifest.digest.to_string();
-        match self.request_manifest(repository, &digest, most).await {
+        match self.request_manifest(repository, &digest, limit).await {
             Ok((same, _)) => Ok(same),
             Err(_) => Err(BodyFailure::Wrong(
                 self.wrong_digest_header(repository, reference, &named, &digest),
@@ -112,12 +112,12 @@ impl RegistrySession {
         HttpError::new(ErrorKind::Invalid, words).about(self.manifest_name(repository, reference))
     }
 
-    /// Requests a manifest of at most `most` bytes. Returns it with the digest in the header.
+    /// Requests a manifest of at most `limit` bytes. Returns it with the digest in the header.
     async fn request_manifest(
         &self,
         repository: &str,
         reference: &str,
-        most: usize,
+        limit: usize,
     ) -> Result<(FetchedManifest, Option<Digest>), BodyFailure<HttpError>> {
         let url = self.url(repository, &format!("manifests/{reference}"))?;
         let mut request =
@@ -143,7 +143,7 @@ impl RegistrySession {
         let named = named.filter(|named| named.algorithm() == Algorithm::Sha256);
         let url = response.url.clone();
         let compressed = response.compression_error(&name);
-        let bytes = response.bytes(most).await.map_err(BodyFailure::reading)?;
+        let bytes = response.bytes(limit).await.map_err(BodyFailure::reading)?;
         // proxies and sign-in pages answer with status 200 too
         if is_html(&bytes) {
             return Err(page_error(&url, None, &name, &bytes).into());

@@ -1,6 +1,6 @@
 //! The scope of a request: the access that it needs to a repository.
 
-/// The access that a request needs, as the token service is asked for it.
+/// The access that a request needs, as it is requested from the token service.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct TokenScope {
     /// The repository; empty for a login that is not about a repository.

@@ -9,7 +9,7 @@ pub enum StoreError {
     /// A file of the store cannot be read or written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// Garbage collection needs the store for itself, or is running right now.
+    /// Garbage collection needs exclusive access to the store, or is running right now.
     #[error("another process uses the store {dir}; wait until it has ended")]
     Busy {
         /// The folder of the store.

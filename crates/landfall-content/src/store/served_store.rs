@@ -132,12 +132,12 @@ impl ServedStore {
                 self.parse(&bytes)?
             }
             ServedStore::Bucket(bucket) => {
-                let most = Limits::default().document_bytes as u64;
+                let limit = Limits::default().document_bytes as u64;
                 let etag = current
                     .object
                     .as_ref()
                     .and_then(|object| object.etag.as_deref());
-                match bucket.get_changed(POINTER, etag, most).await? {
+                match bucket.get_changed(POINTER, etag, limit).await? {
                     ConditionalGet::Unchanged => return Ok(false),
                     ConditionalGet::Missing => return Err(self.nothing_published()),
                     ConditionalGet::Changed(bytes, _) => self.parse(&bytes)?,

@@ -14,9 +14,9 @@ use std::io::{self, Read};
 /// The number of plain bytes after which only the most likely encoders continue.
 const AMBIGUOUS_BYTES: u64 = 8 << 20;
 /// The number of encoders that continue after [`AMBIGUOUS_BYTES`].
-const MOST_REPLAYS: usize = 2;
+const MAX_REPLAYS: usize = 2;
 /// The maximum number of times that the file is read.
-const MOST_PASSES: u32 = 4;
+const MAX_PASSES: u32 = 4;
 /// A recipe of up to this size is not compared with the size of the stream read so far.
 const EXEMPT_BYTES: u64 = 64 << 10;
 
@@ -35,9 +35,9 @@ pub fn analyze<R: Read>(
     limits: &AnalysisLimits,
 ) -> Result<Recipe, DeflateError> {
     let mut plans = MemberPlans::new();
-    for number in 1..=MOST_PASSES {
+    for number in 1..=MAX_PASSES {
         let mut pass = AnalysisPass::new(open()?, *limits, &mut plans)?;
-        pass.is_last_pass = number == MOST_PASSES;
+        pass.is_last_pass = number == MAX_PASSES;
         pass.read_members()?;
         if !pass.is_repeated {
             return pass.finish();
@@ -246,7 +246,7 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
                 };
                 replays.retain_mut(|replay| replay.matches(&plain, expected));
                 if piece.plain_offset > AMBIGUOUS_BYTES {
-                    replays.truncate(MOST_REPLAYS);
+                    replays.truncate(MAX_REPLAYS);
                 }
                 expected.forget(replays);
                 if replays.is_empty() {

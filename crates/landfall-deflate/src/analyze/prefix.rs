@@ -9,7 +9,7 @@ use crate::inflate::{DecodedToken, DeflateBlock, InflatedPiece};
 pub(super) const PREFIX_BYTES: usize = 512 << 10;
 /// The number of consecutive streams without a known encoder after which only the encoders of
 /// earlier streams of the file are tried.
-const MOST_MISSES: u32 = 16;
+const MAX_MISSES: u32 = 16;
 
 /// The beginning of a deflate stream.
 #[derive(Debug, Default)]
@@ -100,7 +100,7 @@ impl EncoderCandidates {
         let mut replays = Vec::new();
         add_matching(prefix, &self.known, &mut replays);
         let is_enough = !replays.is_empty() && (prefix.is_last || !tries_all);
-        if !is_enough && self.misses < MOST_MISSES {
+        if !is_enough && self.misses < MAX_MISSES {
             let mut others = EncoderSpec::candidates(&prefix.hints(header));
             others.retain(|spec| !self.known.contains(spec));
             add_matching(prefix, &others, &mut replays);

@@ -3,7 +3,7 @@
 use super::coder::{BitCoder, NumberModel, Probability, code_tree};
 use crate::inflate::BlockKind;
 
-/// The most tokens of a part of a block.
+/// The maximum number of tokens of a part of a block.
 pub(super) const PART_TOKENS: usize = 1 << 16;
 /// A part ends with the token that reaches this number of plain bytes.
 pub(super) const PART_BYTES: usize = 1 << 20;

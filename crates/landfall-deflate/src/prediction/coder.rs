@@ -238,7 +238,7 @@ pub(super) struct NumberModel {
 }
 
 impl NumberModel {
-    const MOST_BITS: usize = 23;
+    const MAX_BITS: usize = 23;
 
     pub(super) fn new() -> Self {
         Self {
@@ -250,7 +250,7 @@ impl NumberModel {
     pub(super) fn code<C: BitCoder>(&mut self, coder: &mut C, number: usize) -> usize {
         let number = number + 1;
         let length = code_tree(coder, number.ilog2() as usize, 5, &mut self.lengths);
-        let length = length.min(Self::MOST_BITS);
+        let length = length.min(Self::MAX_BITS);
         let mut coded = 1;
         for bit in (0..length).rev() {
             let bit = coder.code(number >> bit & 1 == 1, &mut self.bits[length][bit]);

@@ -45,7 +45,7 @@ impl MatchSearch {
             data: Vec::new(),
             at: 0,
             next_inserted: 0,
-            // so that number 0, which is no position, is too far away
+            // so that number 0, which is not a position, is too far away
             number_offset: WINDOW as u32 + 1,
             heads: zeros(),
             previous: zeros(),
@@ -171,11 +171,11 @@ impl MatchSearch {
         // the last bytes that a match must have to be long enough
         let mut end = tail(ahead, shortest);
         for distance in self.chain(index).take(steps) {
-            let behind = &self.data[index - distance..];
-            if tail(behind, shortest) != end {
+            let earlier = &self.data[index - distance..];
+            if tail(earlier, shortest) != end {
                 continue;
             }
-            let length = common_length(behind, ahead);
+            let length = common_length(earlier, ahead);
             if length >= shortest {
                 best = WindowMatch { length, distance };
                 if length >= usize::from(self.spec.nice_length) || length == longest {
@@ -198,8 +198,8 @@ impl MatchSearch {
         self.chain(index)
             .take(LONGEST_WALK)
             .filter(move |distance| {
-                let behind = &data[index - distance..];
-                ahead.len() == length && behind[..length] == *ahead
+                let earlier = &data[index - distance..];
+                ahead.len() == length && earlier[..length] == *ahead
             })
     }
 }
@@ -248,18 +248,18 @@ fn tail(bytes: &[u8], length: usize) -> u32 {
 }
 
 /// The number of equal bytes at the beginning of both, at most the length of `ahead`.
-fn common_length(behind: &[u8], ahead: &[u8]) -> usize {
-    let behind = &behind[..ahead.len()];
+fn common_length(earlier: &[u8], ahead: &[u8]) -> usize {
+    let earlier = &earlier[..ahead.len()];
     let (ahead_words, _) = ahead.as_chunks::<8>();
-    let (behind_words, _) = behind.as_chunks::<8>();
+    let (earlier_words, _) = earlier.as_chunks::<8>();
     let mut length = 0;
-    for (a, b) in ahead_words.iter().zip(behind_words) {
+    for (a, b) in ahead_words.iter().zip(earlier_words) {
         let difference = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
         if difference != 0 {
             return length + (difference.trailing_zeros() / 8) as usize;
         }
         length += 8;
     }
-    let rest = ahead[length..].iter().zip(&behind[length..]);
+    let rest = ahead[length..].iter().zip(&earlier[length..]);
     length + rest.take_while(|(a, b)| a == b).count()
 }

@@ -6,7 +6,7 @@ use crate::error::DeflateError;
 use crate::inflate::DecodedToken;
 use crate::symbols::{LONGEST_MATCH, SHORTEST_MATCH, WINDOW};
 
-/// The classes of match lengths, and the first length of each. Class 0 is no match.
+/// The classes of match lengths, and the first length of each. Class 0 means that there is no match.
 const LENGTH_CLASSES: usize = 15;
 const CLASS_OF_LENGTH: [u8; LONGEST_MATCH + 1] = {
     let starts = [3, 4, 5, 6, 7, 8, 10, 13, 17, 25, 33, 65, 129, 258];

@@ -61,9 +61,9 @@ pub fn index_entry(chart: &ChartArchive, blobs: &dyn BlobRead) -> Result<String,
         .ok_or("its archive contains no Chart.yaml")?;
     // only Chart.yaml is needed from here on, and the unpacked chart may be large
     drop((archive, files));
-    let most = limits.chart_entry_bytes;
-    if text.len() > most {
-        return Err(format!("its Chart.yaml has more than {most} bytes"));
+    let limit = limits.chart_entry_bytes;
+    if text.len() > limit {
+        return Err(format!("its Chart.yaml has more than {limit} bytes"));
     }
     let mut entry: Map<String, Value> =
         yaml::from_slice(&text).map_err(|error| format!("its Chart.yaml: {error}"))?;
@@ -75,8 +75,8 @@ pub fn index_entry(chart: &ChartArchive, blobs: &dyn BlobRead) -> Result<String,
     entry.insert("digest".into(), json!(chart.archive.digest.hex()));
     let entry = Value::from(entry).to_string();
     // YAML aliases may repeat large values, so the result is bounded, too
-    if entry.len() > most {
-        Err(format!("its Chart.yaml has more than {most} bytes"))
+    if entry.len() > limit {
+        Err(format!("its Chart.yaml has more than {limit} bytes"))
     } else {
         Ok(entry)
     }

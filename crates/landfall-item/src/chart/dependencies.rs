@@ -14,10 +14,10 @@ pub(super) async fn resolve(
     missing: &[ChartDependency],
     source: &str,
 ) -> Result<Vec<ChartName>, ResolveError> {
-    let most = resolver.limits().chart_dependencies;
-    if missing.len() > most {
+    let limit = resolver.limits().chart_dependencies;
+    if missing.len() > limit {
         return Err(
-            format!("it depends on more than {most} charts that it does not contain").into(),
+            format!("it depends on more than {limit} charts that it does not contain").into(),
         );
     }
     let mut found = Vec::new();

@@ -99,21 +99,21 @@ async fn fetch_index(
         .ok_or_else(ResolveError::gone)
 }
 
-/// The versions of `chart` in an index. `None` if it does not contain the chart. More than `most`
+/// The versions of `chart` in an index. `None` if it does not contain the chart. More than `limit`
 /// bytes are not parsed.
-fn read(text: &str, chart: &str, most: usize) -> Result<Option<Vec<IndexedChart>>, String> {
+fn read(text: &str, chart: &str, limit: usize) -> Result<Option<Vec<IndexedChart>>, String> {
     // an index lists every version of every chart, and one chart is a small part of it
     match section(text, chart) {
         Some("") => Ok(None),
-        Some(lines) if lines.len() <= most => {
+        Some(lines) if lines.len() <= limit => {
             let mut entries: BTreeMap<String, Vec<IndexedChart>> = parse(lines)?;
             Ok(entries.remove(chart))
         }
-        None if text.len() <= most => {
+        None if text.len() <= limit => {
             let mut index: ChartIndex = parse(text)?;
             Ok(index.entries.remove(chart))
         }
-        _ => Err(format!("landfall parses at most {most} bytes of it")),
+        _ => Err(format!("landfall parses at most {limit} bytes of it")),
     }
 }
 
@@ -219,8 +219,8 @@ mod tests {
 
     const HELM: &str = "apiVersion: v1\nentries:\n  app:\n  - apiVersion: v2\n    version: 1.2.3\n    urls:\n    - app-1.2.3.tgz\n    digest: AA\n  # a comment\n\n  - version: \"1.10\"\n  other:\n    - version: 2.0.0\n      urls: [\"https://h/x.tgz\"]\ngenerated: \"2026\"\n";
 
-    fn versions(text: &str, chart: &str, most: usize) -> Result<Option<Vec<String>>, String> {
-        let listed = read(text, chart, most)?;
+    fn versions(text: &str, chart: &str, limit: usize) -> Result<Option<Vec<String>>, String> {
+        let listed = read(text, chart, limit)?;
         Ok(listed.map(|all| all.iter().filter_map(|one| plain(&one.version)).collect()))
     }
 

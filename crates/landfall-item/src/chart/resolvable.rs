@@ -190,10 +190,10 @@ fn chart_resolver<'r>(
     let Some(DependencyOrigin { depth, signed }) = request.named_by.as_deref() else {
         return Ok(resolver);
     };
-    let most = resolver.limits().chart_dependency_depth;
-    if *depth > most {
+    let limit = resolver.limits().chart_dependency_depth;
+    if *depth > limit {
         let why = format!(
-            "charts depend on each other in a chain of more than {most}; list it in the manifest"
+            "charts depend on each other in a chain of more than {limit}; list it in the manifest"
         );
         return Err(why.into());
     }

@@ -174,9 +174,9 @@ async fn download(
     url: &str,
     expected: Option<&Digest>,
 ) -> Result<FetchedChart, ResolveError> {
-    let most = resolver.limits().archive_bytes as usize;
+    let limit = resolver.limits().archive_bytes as usize;
     let archive = resolver
-        .small_file(url, most, expected)
+        .small_file(url, limit, expected)
         .await
         .map_err(|error| {
             let is_other_content = error.kind == ErrorKind::Invalid && expected.is_some();

@@ -156,9 +156,9 @@ async fn download_sidecar(
     url: &str,
     what: &str,
 ) -> Result<(LockedSidecar, Bytes), ResolveError> {
-    let most = resolver.limits().document_bytes;
+    let limit = resolver.limits().document_bytes;
     let bytes = resolver
-        .small_file(url, most, None)
+        .small_file(url, limit, None)
         .await
         .map_err(|error| ResolveError::from(error).about(what))?;
     let descriptor = Descriptor {

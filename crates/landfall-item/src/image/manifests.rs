@@ -95,8 +95,8 @@ impl ManifestBudget {
                 Ok(())
             }
             None => {
-                let most = human_size(limits.image_manifest_bytes);
-                Err(format!("its manifests have more than {most} together"))
+                let limit = human_size(limits.image_manifest_bytes);
+                Err(format!("its manifests have more than {limit} together"))
             }
         }
     }

@@ -463,7 +463,7 @@ mod tests {
             size: two.size,
         });
         image.select(&memory, &[]).unwrap();
-        image.trimmed.as_mut().unwrap().digest = Digest::sha256(b"a lie");
+        image.trimmed.as_mut().unwrap().digest = Digest::sha256(b"another");
         assert!(matches!(
             image.select(&memory, &[]),
             Err(SelectionError::Trimmed(_))

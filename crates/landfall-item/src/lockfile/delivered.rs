@@ -21,7 +21,7 @@ const TITLE: &str = "org.opencontainers.image.title";
 const EMPTY: &[u8] = b"{}";
 /// How many locks the list keeps; the oldest are dropped. This keeps its manifest far below the
 /// size limits of registries.
-const MOST: usize = 1000;
+const MAX_LOCKS: usize = 1000;
 
 /// The locks that were delivered, the oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl DeliveredLocks {
             descriptor: descriptor.clone(),
             name,
         });
-        let excess = self.0.len().saturating_sub(MOST);
+        let excess = self.0.len().saturating_sub(MAX_LOCKS);
         self.0.drain(..excess);
         let config = Descriptor {
             digest: Digest::sha256(EMPTY),
@@ -211,11 +211,15 @@ mod tests {
             },
             name: at.to_string(),
         };
-        let full = DeliveredLocks((0..MOST).map(known).collect());
+        let full = DeliveredLocks((0..MAX_LOCKS).map(known).collect());
         let all = list(&list(&full.with(&named("last but one"))).with(&named("last")));
         assert_eq!(
-            (names(&all).len(), names(&all)[0], names(&all)[MOST - 1]),
-            (MOST, "2", "last")
+            (
+                names(&all).len(),
+                names(&all)[0],
+                names(&all)[MAX_LOCKS - 1]
+            ),
+            (MAX_LOCKS, "2", "last")
         );
         for other in ["{}", "[]", r#"{"artifactType":"x","layers":[]}"#] {
             assert!(DeliveredLocks::parse(other.as_bytes()).is_err(), "{other}");

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 /// How many errors are kept. Each contains the text of its file.
-const MOST: usize = 20;
+const MAX_FAULTS: usize = 20;
 
 /// The errors in manifests, in the order of the files.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub struct ManifestFaults {
 
 impl ManifestFaults {
     pub(super) fn push(&mut self, fault: Diagnostic) {
-        if self.first.len() < MOST {
+        if self.first.len() < MAX_FAULTS {
             self.first.push(fault);
         } else {
             self.more += 1;

@@ -52,7 +52,7 @@ pub(super) async fn resolve(
         .await
         .unwrap_or_else(|| {
             Err(ResolveError::local(
-                "the thread that chooses packages has stopped".into(),
+                "the thread that selects packages has stopped".into(),
             ))
         })
 }

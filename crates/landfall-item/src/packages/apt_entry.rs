@@ -1,7 +1,7 @@
 //! Packages for apt in a manifest, and how they expand to requests.
 
-use super::fetch::LANGUAGE;
 use super::fields::{OneOrMore, SharedFields, VariablePin, is_word, read_bases, repository_url};
+use super::release_indexes::LANGUAGE;
 use super::request::{
     MachineBase, OfferedIndex, PackageSetRequest, PackageSourceRequest, add_request,
 };

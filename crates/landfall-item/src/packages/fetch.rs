@@ -3,6 +3,7 @@
 
 use super::consistent::read_consistent;
 use super::locked::{PackageIndex, PackageSource};
+use super::release_indexes::{in_folder, indexes};
 use super::request::PackageSourceRequest;
 use super::suites::Suite;
 use crate::resolver::{ResolveError, Resolver};
@@ -11,17 +12,12 @@ use landfall_content::BlobRead;
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Descriptor, Digest, media_type};
-use landfall_packages::apt::{AptRelease, target_paths};
-use landfall_packages::{COMPRESSIONS, Compression, PackagesError, decompress, file_url};
+use landfall_packages::apt::AptRelease;
+use landfall_packages::{PackagesError, decompress, file_url};
 
-/// The order in which apt prefers compressed forms of an index (`Acquire::CompressionTypes`).
-const APTS_ORDER: [&str; 7] = [".xz", ".bz2", ".lzma", ".gz", ".lz4", ".zst", ""];
 const NOT_SIGNED: &str = "it is not signed: it has a Release, but neither InRelease nor \
                           Release.gpg; landfall locks only signed repositories, so ask its owner \
                           to sign it, or sign a mirror of it yourself";
-/// The language of the descriptions that apt always downloads.
-pub(super) const LANGUAGE: &str = "en";
-
 impl From<PackagesError> for ResolveError {
     fn from(error: PackagesError) -> ResolveError {
         error.to_string().into()
@@ -90,11 +86,11 @@ async fn fetch_suite(
         resolver.limits().package_index_bytes,
     )? {
         let index = listed.index;
-        if let Some((compression, most)) = listed.read {
+        if let Some((compression, limit)) = listed.read {
             let bytes = fetch(resolver, &source, &index, &[]).await?;
             let name = index.path.clone();
             let text =
-                tokio::task::spawn_blocking(move || decompress(&name, &bytes, compression, most))
+                tokio::task::spawn_blocking(move || decompress(&name, &bytes, compression, limit))
                     .await
                     .map_err(|error| ResolveError::local(error.to_string()))??;
             let text =
@@ -173,7 +169,7 @@ async fn fetch_release(
     requested: &PackageSourceRequest,
     folder: &str,
 ) -> Result<SignedRelease, ResolveError> {
-    let name = below(folder, "InRelease");
+    let name = in_folder(folder, "InRelease");
     match fetch_small(resolver, requested, &name).await {
         Ok(bytes) => {
             let (text, by) = requested
@@ -190,7 +186,7 @@ async fn fetch_release(
         }
         // some object stores answer 403 for a missing file
         Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied) => {
-            let name = below(folder, "Release");
+            let name = in_folder(folder, "Release");
             // two files are read, and the mirror may be updated between them
             read_consistent(
                 async || Ok(fetch_small(resolver, requested, &name).await?),
@@ -209,7 +205,10 @@ async fn detached_release(
     folder: &str,
     bytes: &Bytes,
 ) -> Result<SignedRelease, ResolveError> {
-    let (name, signature_name) = (below(folder, "Release"), below(folder, "Release.gpg"));
+    let (name, signature_name) = (
+        in_folder(folder, "Release"),
+        in_folder(folder, "Release.gpg"),
+    );
     let signature = fetch_small(resolver, requested, &signature_name)
         .await
         .map_err(|error| match error.kind {
@@ -238,150 +237,14 @@ async fn fetch_small(
     requested: &PackageSourceRequest,
     path: &str,
 ) -> Result<Bytes, HttpError> {
-    let most = resolver.limits().document_bytes;
+    let limit = resolver.limits().document_bytes;
     resolver
-        .small_file(&file_url(&requested.url, path), most, None)
+        .small_file(&file_url(&requested.url, path), limit, None)
         .await
 }
 
 fn release_text(bytes: &Bytes) -> Result<String, ResolveError> {
     String::from_utf8(bytes.to_vec()).map_err(|_| "its release is not UTF-8 text".into())
-}
-
-/// An index that the release names.
-struct ListedIndex {
-    index: PackageIndex,
-    /// How it is decompressed, and its size limit after that; `None` if it is carried without being
-    /// read.
-    read: Option<(Compression, u64)>,
-}
-
-impl ListedIndex {
-    /// An index that is carried without being read.
-    fn unread(index: PackageIndex) -> ListedIndex {
-        ListedIndex { index, read: None }
-    }
-}
-
-/// The indexes of a release, as its file names them.
-struct ReleaseIndexes<'r> {
-    /// The URL of the repository.
-    url: &'r str,
-    /// The folder of the Release file.
-    folder: &'r str,
-    release: &'r AptRelease,
-}
-
-impl ReleaseIndexes<'_> {
-    /// The index `path` in the compressed form with this ending, if the release names it.
-    fn find(&self, path: &str, ending: &str) -> Option<PackageIndex> {
-        let path = format!("{path}{ending}");
-        let file = self.release.files.get(&path)?;
-        let (digest, size, path) = (file.digest.clone(), file.size, below(self.folder, &path));
-        Some(PackageIndex {
-            digest,
-            size,
-            url: file_url(self.url, &path),
-            path,
-        })
-    }
-
-    /// The index `path` in the form that apt downloads.
-    fn preferred(&self, path: &str) -> Option<PackageIndex> {
-        APTS_ORDER.iter().find_map(|ending| self.find(path, ending))
-    }
-
-    /// The package index `path`: a form that landfall can read, and that which apt downloads if it
-    /// is another one. Empty if the release does not name the index. At most `most` bytes are
-    /// decompressed.
-    fn packages(&self, path: &str, most: u64) -> Vec<ListedIndex> {
-        let Some((index, compression)) = COMPRESSIONS
-            .iter()
-            .find_map(|(ending, compression)| Some((self.find(path, ending)?, *compression)))
-        else {
-            return Vec::new();
-        };
-        // the signed size of the uncompressed form is the best protection against a compressed file
-        // that expands without end
-        let plain = self.release.files.get(path).map(|file| file.size);
-        let carried = self
-            .preferred(path)
-            .filter(|carried| carried.path != index.path);
-        let mut listed = vec![ListedIndex {
-            index,
-            read: Some((compression, plain.unwrap_or(most).min(most))),
-        }];
-        listed.extend(carried.map(ListedIndex::unread));
-        listed
-    }
-}
-
-/// Selects the indexes that apt downloads, and marks those that are read here.
-fn indexes(
-    requested: &PackageSourceRequest,
-    folder: &str,
-    architectures: &[String],
-    release: &AptRelease,
-    most: u64,
-) -> Result<Vec<ListedIndex>, ResolveError> {
-    let indexes = ReleaseIndexes {
-        url: &requested.url,
-        folder,
-        release,
-    };
-    if requested.suite.ends_with('/') {
-        let packages = indexes.packages("Packages", most);
-        if packages.is_empty() {
-            return Err("its release names no Packages".into());
-        }
-        return Ok(packages);
-    }
-    let mut all = Vec::new();
-    for component in &requested.components {
-        for arch in architectures {
-            let packages = indexes.packages(&format!("{component}/binary-{arch}/Packages"), most);
-            if packages.is_empty() {
-                let (what, listed) = if release.components.contains(component) {
-                    ("architectures", &release.architectures)
-                } else {
-                    ("components", &release.components)
-                };
-                return Err(format!(
-                    "its release names no Packages of {component} for {arch}; it has the {what} {}",
-                    listed.join(", ")
-                )
-                .into());
-            }
-            all.extend(packages);
-        }
-        // otherwise the packages for all architectures are in each of the indexes above
-        if release.has_index_of_all {
-            all.extend(indexes.packages(&format!("{component}/binary-all/Packages"), most));
-        }
-    }
-    for component in &requested.components {
-        let index = indexes.preferred(&format!("{component}/i18n/Translation-{LANGUAGE}"));
-        all.extend(index.map(ListedIndex::unread));
-    }
-    // These are optional in a release and not read here. For an architecture that the release
-    // lacks, apt uses `all`.
-    let with_all = release.architectures.iter().filter(|one| *one == "all");
-    let architectures: Vec<String> = architectures.iter().chain(with_all).cloned().collect();
-    for target in &requested.targets {
-        let paths = target_paths(target, &requested.components, &architectures);
-        let found = paths.iter().filter_map(|path| indexes.preferred(path));
-        all.extend(found.map(ListedIndex::unread));
-    }
-    Ok(all)
-}
-
-/// The path of `path` in the folder `folder`, which may be empty.
-fn below(folder: &str, path: &str) -> String {
-    if folder.is_empty() {
-        path.to_owned()
-    } else {
-        format!("{folder}/{path}")
-    }
 }
 
 /// Fetches an index and verifies its digest: from the store, by digest at the source (`by-hash`),
@@ -398,9 +261,9 @@ pub(super) async fn fetch(
         path,
         url,
     } = index;
-    let most = resolver.limits().package_index_bytes;
-    if *size > most {
-        return Err(format!("{path} has {size} bytes, more than {most}").into());
+    let limit = resolver.limits().package_index_bytes;
+    if *size > limit {
+        return Err(format!("{path} has {size} bytes, more than {limit}").into());
     }
     let descriptor = Descriptor {
         digest: digest.clone(),

@@ -20,6 +20,7 @@ mod newer_versions;
 mod package_faults;
 mod package_summary;
 mod parts;
+mod release_indexes;
 mod request;
 mod resolvable;
 mod snapshot;

@@ -4,6 +4,7 @@
 
 use super::carried_index::PackageIndexError;
 use super::locked::{LockedPackageSet, PackageIndex, PackageSource};
+use super::release_indexes::in_folder;
 use super::request::OfferedIndex;
 use crate::UrlFile;
 use jiff::Timestamp;
@@ -209,15 +210,6 @@ fn apt_suite(
 fn relative_to<'p>(folder: &str, path: &'p str) -> &'p str {
     path.strip_prefix(folder)
         .map_or(path, |path| path.trim_start_matches('/'))
-}
-
-/// The path of `path` in the folder `folder`, which may be empty.
-fn in_folder(folder: &str, path: &str) -> String {
-    if folder.is_empty() {
-        path.to_owned()
-    } else {
-        format!("{folder}/{path}")
-    }
 }
 
 /// The generated files of a yum repository, by their paths below it.

@@ -173,9 +173,9 @@ async fn fetch_repomd_at(
     urls: &RepositoryUrls,
     old: Option<&PackageSource>,
 ) -> Result<SignedRepomd, ResolveError> {
-    let most = resolver.limits().document_bytes;
+    let limit = resolver.limits().document_bytes;
     let bytes = resolver
-        .small_file(&file_url(url, REPOMD), most, None)
+        .small_file(&file_url(url, REPOMD), limit, None)
         .await?;
     if let Some(digests) = &urls.repomd
         && !digests.iter().any(|digest| digest.matches(&bytes))
@@ -184,7 +184,7 @@ async fn fetch_repomd_at(
         return Err(ResolveError::from(why).about("the metalink"));
     }
     let signature = match resolver
-        .small_file(&file_url(url, SIGNATURE), most, None)
+        .small_file(&file_url(url, SIGNATURE), limit, None)
         .await
     {
         Ok(signature) => {

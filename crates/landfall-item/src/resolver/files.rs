@@ -11,7 +11,7 @@ use landfall_model::{Descriptor, Digest, ImageRef};
 use std::sync::Arc;
 
 impl Resolver {
-    /// Downloads a file of at most `most` bytes. `expected` is its digest, if it is known: then a
+    /// Downloads a file of at most `max_bytes` bytes. `expected` is its digest, if it is known: then a
     /// `Content-Encoding` header is ignored, as some servers send it for a `.gz` file that is
     /// stored compressed.
     ///
@@ -20,7 +20,7 @@ impl Resolver {
     pub async fn small_file(
         &self,
         url: &str,
-        most: usize,
+        max_bytes: usize,
         expected: Option<&Digest>,
     ) -> Result<Bytes, HttpError> {
         let mut attempts = self.sessions.transport().retry_policy().body_attempts();
@@ -32,7 +32,7 @@ impl Resolver {
             }
             // the request may have been redirected; the error names the URL that answered
             let answered_at = response.url.clone();
-            let failure = match response.bytes(most).await {
+            let failure = match response.bytes(max_bytes).await {
                 Ok(bytes) => match expected.filter(|digest| !digest.matches(&bytes)) {
                     None => return Ok(bytes),
                     Some(expected) => {
@@ -50,13 +50,13 @@ impl Resolver {
         }
     }
 
-    /// Downloads a file of at most `most` bytes, once per run.
+    /// Downloads a file of at most `max_bytes` bytes, once per run.
     ///
     /// # Errors
     /// If it cannot be downloaded, or is larger.
-    pub async fn shared_file(&self, url: &str, most: usize) -> Result<Bytes, HttpError> {
+    pub async fn shared_file(&self, url: &str, max_bytes: usize) -> Result<Bytes, HttpError> {
         self.shared
-            .get_or_try_init(url.to_owned(), || self.small_file(url, most, None))
+            .get_or_try_init(url.to_owned(), || self.small_file(url, max_bytes, None))
             .await
     }
 

@@ -30,7 +30,7 @@ pub struct Resolver {
     /// Parsed apt suites, which are read once for all sets with the same sources.
     suites: SharedSuites,
     image_finder: Option<Arc<dyn FindImages>>,
-    /// The images of local archives, which are searched before upstream is asked.
+    /// The images of local archives, which are searched before upstream is queried.
     pub(super) archives: Arc<ArchiveImages>,
     /// Chart repositories that the manifest names, as `ChartName::repository_url` writes them.
     named: BTreeSet<String>,
@@ -73,7 +73,7 @@ impl Resolver {
         }
     }
 
-    /// Sets the archives that are searched before upstream is asked.
+    /// Sets the archives that are searched before upstream is queried.
     #[must_use]
     pub fn with_archives(self, archives: Arc<ArchiveImages>) -> Resolver {
         Resolver { archives, ..self }
@@ -112,12 +112,12 @@ impl Resolver {
     /// # Errors
     /// If this run has already resolved as many of them as the limit allows.
     pub fn count_dependency(&self) -> Result<(), ResolveError> {
-        let most = self.limits().chart_dependencies;
-        if self.dependencies.fetch_add(1, Ordering::Relaxed) < most {
+        let limit = self.limits().chart_dependencies;
+        if self.dependencies.fetch_add(1, Ordering::Relaxed) < limit {
             return Ok(());
         }
         Err(format!(
-            "charts depend on more than {most} other charts; list the charts that are needed in \
+            "charts depend on more than {limit} other charts; list the charts that are needed in \
              the manifest"
         )
         .into())
@@ -128,7 +128,7 @@ impl Resolver {
         &self.suites
     }
 
-    /// The images of local archives, which are searched before upstream is asked.
+    /// The images of local archives, which are searched before upstream is queried.
     pub fn archives(&self) -> &ArchiveImages {
         &self.archives
     }

@@ -76,8 +76,10 @@ impl MaskedText {
         let mut done = 0;
         for (scheme, _) in text.match_indices("://") {
             let start = scheme + 3;
-            let stop = |c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'');
-            let authority = text[start..].split(stop).next().unwrap_or_default();
+            let authority = text[start..]
+                .split(|c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\''))
+                .next()
+                .unwrap_or_default();
             if let Some(at) = authority.rfind('@')
                 && start >= done
             {

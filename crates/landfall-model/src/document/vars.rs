@@ -79,9 +79,9 @@ fn pieces(template: &str) -> Vec<TemplatePiece<'_>> {
     while let Some((before, after)) = rest.split_once("${") {
         pieces.push(TemplatePiece::Plain(before));
         match after.split_once('}') {
-            Some((name, behind)) => {
+            Some((name, remaining)) => {
                 pieces.push(TemplatePiece::Variable(name));
-                rest = behind;
+                rest = remaining;
             }
             None => {
                 pieces.push(TemplatePiece::Unclosed(&rest[before.len()..]));

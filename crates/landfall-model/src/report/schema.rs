@@ -521,23 +521,25 @@ fn object(members: &[Member], required: &[&str]) -> Value {
 }
 
 fn properties(members: &[Member]) -> Map<String, Value> {
-    let property = |member: &Member| {
-        let kinds: Vec<&str> = member.kind.split(' ').collect();
-        let kind = if let [one] = kinds[..] {
-            json!(one)
-        } else {
-            json!(kinds)
-        };
-        let meaning = match member.commands {
-            [] => member.meaning.to_owned(),
-            commands => format!("{} (of {})", member.meaning, commands.join(", ")),
-        };
-        (
-            member.name.to_owned(),
-            json!({"type": kind, "description": meaning}),
-        )
-    };
-    members.iter().map(property).collect()
+    members
+        .iter()
+        .map(|member| {
+            let kinds: Vec<&str> = member.kind.split(' ').collect();
+            let kind = if let [one] = kinds[..] {
+                json!(one)
+            } else {
+                json!(kinds)
+            };
+            let meaning = match member.commands {
+                [] => member.meaning.to_owned(),
+                commands => format!("{} (of {})", member.meaning, commands.join(", ")),
+            };
+            (
+                member.name.to_owned(),
+                json!({"type": kind, "description": meaning}),
+            )
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -85,9 +85,9 @@ impl OpenPgpKeys {
             .find(|key| fingerprint(key) == wanted)?
             .clone();
         let id = key.legacy_key_id();
-        let is_own = |signature: &Signature| signature.issuer_key_id().contains(&&id);
         for user in &mut key.details.users {
-            user.signatures.retain(is_own);
+            user.signatures
+                .retain(|signature| signature.issuer_key_id().contains(&&id));
         }
         key.details.user_attributes.clear();
         let text = key.to_armored_string(ArmorOptions::default()).ok()?;

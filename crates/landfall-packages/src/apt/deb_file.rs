@@ -17,7 +17,7 @@ const HEADER: usize = 60;
 const HEADER_END: &[u8; 2] = b"`\n";
 /// The maximum unpacked size of a package in bytes. It is read as a stream, so a decompression bomb
 /// costs time up to here, but no memory.
-const MOST: u64 = 64 << 30;
+const MAX_BYTES: u64 = 64 << 30;
 /// The number of bytes that are read of a control file.
 const CONTROL_BYTES: u64 = 1 << 20;
 
@@ -82,7 +82,7 @@ fn open_member<'p>(mut package: &'p mut dyn Read, start: &str) -> io::Result<Box
         if member.starts_with(start) {
             let compression = Compression::of(member)
                 .ok_or_else(|| invalid("its compression is not supported"))?;
-            return decompressed(BufReader::new(package.take(size)), compression, MOST);
+            return decompressed(BufReader::new(package.take(size)), compression, MAX_BYTES);
         }
         // ar(5): members begin at even offsets
         let skipped = size + size % 2;
@@ -126,7 +126,7 @@ fn changelog_in_data(data: impl Read, name: &str) -> io::Result<Vec<String>> {
                 continue;
             };
             let mut text = Vec::new();
-            decompressed(BufReader::new(&mut entry), compression, MOST)?
+            decompressed(BufReader::new(&mut entry), compression, MAX_BYTES)?
                 .take(READ_BYTES)
                 .read_to_end(&mut text)?;
             let lines = first_entry(&String::from_utf8_lossy(&text));

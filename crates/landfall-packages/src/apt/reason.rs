@@ -7,7 +7,7 @@ use super::universe::Universe;
 use std::collections::HashMap;
 
 /// The maximum number of reasons in a chain.
-const MOST: usize = 12;
+const MAX_LINES: usize = 12;
 
 /// Why a package cannot be installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) enum BrokenReason {
     Conflicts(AptVersionId, AptVersionId),
     /// This version for another architecture cannot be installed together with it.
     OtherArchitecture(AptVersionId),
-    /// This package would have to be removed, and must not be.
+    /// This package would have to be removed, which is not allowed.
     Holds(AptPackageId),
 }
 
@@ -110,7 +110,7 @@ impl BrokenReasons {
             let Some(reason) = self
                 .0
                 .get(&at)
-                .filter(|_| !seen.contains(&at) && lines.len() < MOST)
+                .filter(|_| !seen.contains(&at) && lines.len() < MAX_LINES)
             else {
                 continue;
             };

@@ -24,7 +24,7 @@ pub struct PackedIndex {
     pub bytes: Bytes,
     compression: Compression,
     /// The maximum size of the unpacked content in bytes.
-    most: u64,
+    max_bytes: u64,
     /// The digest of the unpacked content, if `repomd.xml` has one.
     open_digest: Option<Digest>,
     path: String,
@@ -79,11 +79,12 @@ impl PackedIndex {
                 limit,
             });
         }
-        let (most, open_digest) = (index.open_size.unwrap_or(limit), index.open_digest.clone());
+        let (max_bytes, open_digest) =
+            (index.open_size.unwrap_or(limit), index.open_digest.clone());
         Ok(PackedIndex {
             bytes: Bytes::new(),
             compression,
-            most,
+            max_bytes,
             open_digest,
             path,
         })
@@ -111,7 +112,7 @@ impl PackedIndex {
         &self,
         read: impl FnOnce(&mut dyn Read) -> Result<(), YumError>,
     ) -> Result<(), YumError> {
-        let reader = decompressed(&self.bytes[..], self.compression, self.most)?;
+        let reader = decompressed(&self.bytes[..], self.compression, self.max_bytes)?;
         // without `open-checksum`, the digest of the compressed content must do
         let Some(open_digest) = &self.open_digest else {
             return read(&mut BufReader::new(reader));

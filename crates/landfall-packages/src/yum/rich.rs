@@ -80,8 +80,8 @@ fn group<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
     *rest = rest.strip_prefix('(')?;
     let first = operand(rest, depth)?;
     // `(a)` is `a`
-    if let Some(behind) = rest.trim_start().strip_prefix(')') {
-        *rest = behind;
+    if let Some(remaining) = rest.trim_start().strip_prefix(')') {
+        *rest = remaining;
         return Some(first);
     }
     let word = word(rest)?;
@@ -132,16 +132,16 @@ fn operand<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
     }
     let name = word(rest)?;
     // the next word is an operator of the version, or belongs to the group and is not consumed
-    let mut behind = *rest;
-    match word(&mut behind).and_then(VersionSense::parse) {
+    let mut remaining = *rest;
+    match word(&mut remaining).and_then(VersionSense::parse) {
         None => Some(RichDependency::One(RpmRelation {
             name,
             sense: VersionSense::ANY,
             evr: "",
         })),
         Some(sense) => {
-            let evr = word(&mut behind)?;
-            *rest = behind;
+            let evr = word(&mut remaining)?;
+            *rest = remaining;
             Some(RichDependency::One(RpmRelation { name, sense, evr }))
         }
     }
@@ -168,8 +168,8 @@ fn word<'a>(rest: &mut &'a str) -> Option<&'a str> {
             _ => false,
         })
         .unwrap_or(text.len());
-    let (word, behind) = text.split_at(end);
-    *rest = behind;
+    let (word, remaining) = text.split_at(end);
+    *rest = remaining;
     (!word.is_empty()).then_some(word)
 }
 

@@ -231,22 +231,12 @@ fn wanted_indexes(source: &PackageSource) -> (String, String) {
         .map(String::as_str)
         .partition(|target| apt::target_language(target).is_some());
     // the name of an index without its compression: `Translation-en.xz` is `Translation-en`
-    let name = |path: &str| {
-        path.rsplit('/')
-            .next()
-            .and_then(|name| name.split('.').next())
-            .map(str::to_owned)
-    };
-    let is_carried = |text: &&str| {
+    let texts = ["Translation-en"].into_iter().chain(texts).filter(|text| {
         source
             .indexes
             .iter()
-            .any(|index| name(&index.path).as_deref() == Some(*text))
-    };
-    let texts = ["Translation-en"]
-        .into_iter()
-        .chain(texts)
-        .filter(is_carried);
+            .any(|index| target_name(&index.path).as_deref() == Some(*text))
+    });
     let languages: Vec<&str> = texts.filter_map(apt::target_language).collect();
     let texts = (!languages.is_empty()).then_some("Translations");
     let targets: Vec<&str> = ["Packages"]
@@ -260,6 +250,14 @@ fn wanted_indexes(source: &PackageSource) -> (String, String) {
         languages.join(" ")
     };
     (languages, targets.join(" "))
+}
+
+/// The name of the target that an index belongs to, without endings.
+fn target_name(path: &str) -> Option<String> {
+    path.rsplit('/')
+        .next()
+        .and_then(|name| name.split('.').next())
+        .map(str::to_owned)
 }
 
 /// Returns the name of a set as a folder name.

@@ -136,14 +136,16 @@ impl RenderPlatform for CapiPlatform {
 
 /// Returns the key of a file in a Secret, which must not contain `/`.
 fn key(path: &str) -> String {
-    let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || "-_.".contains(c) {
-            c
-        } else {
-            '_'
-        }
-    };
-    path.replace('/', ".").chars().map(plain).collect()
+    path.replace('/', ".")
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || "-_.".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect()
 }
 
 /// Returns a kubeadm configuration whose `files` come from the Secret `name`. `joins` are its
@@ -163,10 +165,13 @@ fn kubeadm_spec(files: &[RenderedFile], joins: &[&str], name: &str) -> Value {
             )
         })
         .collect();
-    let from = |file: &RenderedFile| file_from(&file.path, file.mode, name, &key(&file.path));
     spec.insert(
         "files".into(),
-        files.iter().map(from).collect::<Vec<_>>().into(),
+        files
+            .iter()
+            .map(|file| file_from(&file.path, file.mode, name, &key(&file.path)))
+            .collect::<Vec<_>>()
+            .into(),
     );
     spec.insert(
         "preKubeadmCommands".into(),

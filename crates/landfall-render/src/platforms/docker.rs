@@ -35,9 +35,8 @@ impl RenderPlatform for DockerPlatform {
         let own = &registry.target.registry;
         let mut notes = Vec::new();
         let mut daemon = Map::new();
-        let is_hub = |host: &str| host == "docker.io";
         // Docker documents: only the central Hub can be mirrored, and a mirror URL has no path
-        if request.images().any(|image| is_hub(&image.registry)) {
+        if request.images().any(|image| is_docker_hub(&image.registry)) {
             if !request.mapping.target().prefix.is_empty() {
                 let why = format!(
                     "the daemon accepts no mirror with a path, and all images are below {}; write \
@@ -60,7 +59,7 @@ impl RenderPlatform for DockerPlatform {
         }
         let others = request
             .images()
-            .filter(|image| !is_hub(&image.registry))
+            .filter(|image| !is_docker_hub(&image.registry))
             .count();
         if others > 0 {
             notes.push(format!(
@@ -81,4 +80,8 @@ impl RenderPlatform for DockerPlatform {
             ..RenderedConfig::default()
         })
     }
+}
+
+fn is_docker_hub(host: &str) -> bool {
+    host == "docker.io"
 }

@@ -229,17 +229,18 @@ fn allow_other_registries(chart: &HelmChart, old: &Mapping, new: &mut Mapping) {
 /// Finds the images that the templates and files of a chart and its subcharts contain literally, so
 /// that no value can change them.
 fn in_templates(chart: &HelmChart, inventory: &Inventory<'_>) -> Vec<FileFinding> {
-    let is_template = |file: &str| {
-        ["/templates/", "/files/"]
-            .iter()
-            .any(|folder| file.contains(folder))
-    };
     let documents = chart
         .documents()
         .into_iter()
         .filter(|(file, _)| is_template(file));
     let found = documents.flat_map(|(file, text)| audit_text(file, text, inventory));
     found.filter_map(literal_reference).collect()
+}
+
+fn is_template(file: &str) -> bool {
+    ["/templates/", "/files/"]
+        .iter()
+        .any(|folder| file.contains(folder))
 }
 
 /// Returns the finding if the reference is literal. A locked image is undecided: the values cannot

@@ -52,11 +52,10 @@ impl RenderPlatform for HelmValues {
     }
 
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
-        let load = |path: &PathBuf| HelmChart::load(path, request.limits);
         let charts = request
             .paths("charts")
             .iter()
-            .map(load)
+            .map(|path| HelmChart::load(path, request.limits))
             .collect::<Result<Vec<_>, _>>()?;
         let user = user_values(request.paths("values"), request.limits)?;
         let inventory = Inventory::new(request.lock, Some(request.mapping), None, request.today);
@@ -174,7 +173,19 @@ fn rendered(text: String, overlay: &ChartOverlay) -> RenderedConfig {
 }
 
 fn items(overlay: &ChartOverlay, missing: &[&FileFinding]) -> Vec<ReportItem> {
-    let item = |name: String, status, reason| ReportItem {
+    let held = overlay
+        .held
+        .iter()
+        .map(|name| image_item(name.clone(), ItemStatus::Done, None));
+    let missing = missing.iter().map(|open| {
+        let reason = Some(open.line("missing"));
+        image_item(open.finding.reference.clone(), ItemStatus::Missing, reason)
+    });
+    held.chain(missing).collect()
+}
+
+fn image_item(name: String, status: ItemStatus, reason: Option<String>) -> ReportItem {
+    ReportItem {
         kind: EntryKind::Image,
         name,
         digest: None,
@@ -182,14 +193,5 @@ fn items(overlay: &ChartOverlay, missing: &[&FileFinding]) -> Vec<ReportItem> {
         packages: 0,
         status,
         reason,
-    };
-    let held = overlay
-        .held
-        .iter()
-        .map(|name| item(name.clone(), ItemStatus::Done, None));
-    let missing = missing.iter().map(|open| {
-        let reason = Some(open.line("missing"));
-        item(open.finding.reference.clone(), ItemStatus::Missing, reason)
-    });
-    held.chain(missing).collect()
+    }
 }

@@ -74,12 +74,11 @@ impl RenderPlatform for KubeOnePlatform {
         let mut proxy_value = Value::Null;
         if let Some(proxy) = request.proxy()? {
             secret |= proxy.has_account();
-            let url = |one: &Option<ProxyAddress>| optional(one.as_ref().map(ProxyAddress::url));
             // KubeOne adds these entries itself (`defaults.go`)
             let added = ["127.0.0.1/8", "127.0.0.1", "localhost"];
             proxy_value = map([
-                ("http", url(&proxy.http)),
-                ("https", url(&proxy.https)),
+                ("http", optional_url(&proxy.http)),
+                ("https", optional_url(&proxy.https)),
                 (
                     "noProxy",
                     request
@@ -130,6 +129,10 @@ impl RenderPlatform for KubeOnePlatform {
             ..RenderedConfig::default()
         })
     }
+}
+
+fn optional_url(address: &Option<ProxyAddress>) -> Value {
+    optional(address.as_ref().map(ProxyAddress::url))
 }
 
 /// Whether image names are changed. Otherwise the registry is a mirror in containerd.

@@ -147,14 +147,16 @@ fn label(host: &str) -> String {
 fn rule(name: &str, conditions: &[(&str, &str, Value)], to: &str) -> Value {
     let each = |list: &&str| {
         let image = format!("images.{list}.\"{{{{ element.name }}}}\"");
-        let condition = |(part, operator, value): &(&str, &str, Value)| {
-            map([
-                ("key", format!("{{{{ image.{part} }}}}").into()),
-                ("operator", (*operator).into()),
-                ("value", value.clone()),
-            ])
-        };
-        let all: Vec<Value> = conditions.iter().map(condition).collect();
+        let all: Vec<Value> = conditions
+            .iter()
+            .map(|(part, operator, value): &(&str, &str, Value)| {
+                map([
+                    ("key", format!("{{{{ image.{part} }}}}").into()),
+                    ("operator", (*operator).into()),
+                    ("value", value.clone()),
+                ])
+            })
+            .collect();
         let new_image = format!(
             "{to}{{{{ image.tag && join('', [':', image.tag]) || '' }}}}{{{{ image.digest && \
              join('', ['@', image.digest]) || '' }}}}"

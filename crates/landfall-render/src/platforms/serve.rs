@@ -66,11 +66,10 @@ impl RenderPlatform for ServePlatform {
             .map(|(_, port)| port)
             .filter(|port| port.parse::<u16>().is_ok());
         // an address of a registry without a port means that of https
-        let all = || format!("0.0.0.0:{}", port.unwrap_or("443"));
-        let listen = request
-            .settings
-            .get(LISTEN.key)
-            .map_or_else(all, str::to_owned);
+        let listen = request.settings.get(LISTEN.key).map_or_else(
+            || format!("0.0.0.0:{}", port.unwrap_or("443")),
+            str::to_owned,
+        );
         let mut arguments = format!("{} --listen {listen}", request.settings.need(BUNDLE.key)?);
         if let Some(folder) = request.settings.get(TLS.key) {
             arguments += &format!(" --tls-cert {folder}/tls.crt --tls-key {folder}/tls.key");

@@ -72,7 +72,7 @@ impl RenderPlatform for DropIns {
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_@:.".contains(c);
             if service.is_empty() || service.starts_with('.') || !service.chars().all(plain) {
                 // the name becomes a part of a path
-                let why = "it is a list of services, such as containerd,kubelet".to_owned();
+                let why = "it must be a list of services, such as containerd,kubelet".to_owned();
                 return Err(RenderError::Value {
                     key: "services".into(),
                     value: services.into(),
@@ -134,12 +134,11 @@ pub(super) fn drop_in(
     } else {
         (NoProxyDialect::Bare, 0o600)
     };
-    let url = |proxy: &Option<ProxyAddress>| proxy.as_ref().map(ProxyAddress::url);
     let no_proxy = Some(request.no_proxy().list(dialect));
     let mut text = "[Service]\n".to_owned();
     for (name, value) in [
-        ("HTTP_PROXY", url(&proxy.http)),
-        ("HTTPS_PROXY", url(&proxy.https)),
+        ("HTTP_PROXY", optional_url(&proxy.http)),
+        ("HTTPS_PROXY", optional_url(&proxy.https)),
         ("NO_PROXY", no_proxy),
     ] {
         let Some(value) = value else { continue };
@@ -159,4 +158,8 @@ pub(super) fn drop_in(
             .mode(mode)
             .secret(proxy.has_account()),
     ))
+}
+
+fn optional_url(proxy: &Option<ProxyAddress>) -> Option<String> {
+    proxy.as_ref().map(ProxyAddress::url)
 }

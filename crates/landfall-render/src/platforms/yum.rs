@@ -146,11 +146,13 @@ pub(super) fn source_files(
         );
     }
     // a header before a key would make the file invalid
-    let file = |(path, text): (String, String)| RenderedFile {
-        comments: !path.ends_with(".asc"),
-        ..RenderedFile::new(path, text)
-    };
-    rendered.into_iter().map(file).collect()
+    rendered
+        .into_iter()
+        .map(|(path, text): (String, String)| RenderedFile {
+            comments: !path.ends_with(".asc"),
+            ..RenderedFile::new(path, text)
+        })
+        .collect()
 }
 
 /// Returns the packages of each repository that `sets` mirror: its signed metadata lists many

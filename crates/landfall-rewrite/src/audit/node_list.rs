@@ -50,7 +50,7 @@ pub(super) fn candidates(text: &str) -> Option<Vec<ImageCandidate>> {
 /// A row of a table.
 enum NodeListRow {
     Image(String),
-    /// An image without tag and digest, by its name in the table. No registry could be asked for
+    /// An image without tag and digest, by its name in the table. No registry could be queried for
     /// it.
     Nameless(String),
 }

@@ -17,7 +17,8 @@ pub(super) struct UrlWord<'t> {
     pattern: UrlPattern<'t>,
 }
 
-/// The http or https URL that begins in `word` of `text`. A placeholder has at most `most` bytes.
+/// The http or https URL that begins in `word` of `text`. A placeholder has at most `max_bytes`
+/// bytes.
 pub(super) fn at<'t>(text: &'t str, word: &Range<usize>, max_bytes: usize) -> Option<UrlWord<'t>> {
     let written = &text[word.clone()];
     let scheme = written.find("://")?;

@@ -296,9 +296,9 @@ mod tests {
         );
     }
 
-    fn table(most: usize) -> ConnectionTable {
+    fn table(limit: usize) -> ConnectionTable {
         let mut table =
-            ConnectionTable::new(most, Duration::from_secs(100), Duration::from_secs(50));
+            ConnectionTable::new(limit, Duration::from_secs(100), Duration::from_secs(50));
         table.start -= Duration::from_secs(1000);
         table
     }

@@ -124,7 +124,7 @@ impl PhaseMeter {
     /// 11.
     pub(super) fn bar(&self, columns: usize, now: Instant) -> String {
         let (what, (done, all), pace) = (&self.what, self.bytes, self.pace(now));
-        let of = |most: f64| (done.min(all) as f64 / all.max(1) as f64 * most) as usize;
+        let of = |width: f64| (done.min(all) as f64 / all.max(1) as f64 * width) as usize;
         let filled = "=".repeat(of(10.0));
         let tip = if done < all { ">" } else { "" };
         let whole = format!(

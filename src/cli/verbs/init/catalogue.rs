@@ -109,8 +109,8 @@ fn with_address(path: &Path, text: &str, address: &str) -> Result<String, CliErr
         return Ok(text.to_owned());
     };
     // Only after the key, because a comment above it may contain the address too.
-    let (before, behind) = text.split_at(at);
-    Ok(before.to_owned() + &behind.replacen(&old, address, 1))
+    let (before, after) = text.split_at(at);
+    Ok(before.to_owned() + &after.replacen(&old, address, 1))
 }
 
 #[cfg(test)]

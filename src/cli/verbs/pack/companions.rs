@@ -2,7 +2,7 @@
 //! manual pages.
 
 use crate::cli::help::man::all_pages;
-use crate::cli::shared::bundle_report::MOST_MISSING;
+use crate::cli::shared::bundle_report::MAX_MISSING;
 use crate::cli::shared::failed_items::shortened;
 use crate::cli::shared::listing::count;
 use crate::cli::shared::{CliError, Exit};
@@ -20,7 +20,7 @@ pub(crate) fn documents(
     packaging: &Packaging,
     command: Command,
 ) -> Result<Vec<(String, Vec<u8>)>, CliError> {
-    let cannot = |error: std::io::Error| {
+    let pages = manual_pages(command).map_err(|error| {
         CliError::new(
             Exit::Failed,
             format!(
@@ -28,8 +28,7 @@ pub(crate) fn documents(
                 out.display()
             ),
         )
-    };
-    let pages = manual_pages(command).map_err(cannot)?;
+    })?;
     let readme = readme(plan, out, packaging).into_bytes();
     Ok(vec![
         (".README.txt".into(), readme),
@@ -88,7 +87,7 @@ fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
     }
     if !plan.missing.is_empty() {
         text += "It lacks:\n";
-        shortened(plan.missing.iter().map(ToString::to_string), MOST_MISSING)
+        shortened(plan.missing.iter().map(ToString::to_string), MAX_MISSING)
             .for_each(|line| text += &format!("  {line}\n"));
     }
     let _ = write!(

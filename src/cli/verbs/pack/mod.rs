@@ -151,7 +151,7 @@ impl PackCommand {
                 {
                     return Err(CliError::from(error).with_report(report(ItemStatus::Present)));
                 }
-                // An empty bundle is of no use, not even with --allow-partial.
+                // An empty bundle is useless, even with --allow-partial.
                 if plan.items.is_empty() && !plan.missing.is_empty() {
                     let failure =
                         CliError::new(Exit::Failed, "the store has nothing that the lock names");

@@ -12,7 +12,7 @@ const SHOWN: [&str; 4] = ["apiVersion", "kind", "metadata", "type"];
 
 /// How many pairs of lines are compared at most; the table of lengths takes four bytes for each. In
 /// larger texts, everything from the first to the last difference is one change.
-const MOST_PAIRS: usize = 16_000_000;
+const MAX_PAIRS: usize = 16_000_000;
 
 /// Returns the diff between `old` and `merged`, and of texts that the file contains in base64. If
 /// credentials were merged, all values are masked.
@@ -51,7 +51,6 @@ fn diff_texts(
         new.split_inclusive('\n').collect(),
     );
     let (old_masks, new_masks) = (masks(old), masks(new));
-    let is_masked = |masks: &[bool], at: usize| masks.get(at).copied().unwrap_or_default();
     let mut text = String::new();
     let mut starts = Vec::new();
     for (at, line) in old_lines.iter().enumerate() {
@@ -82,6 +81,10 @@ fn diff_texts(
             .collect(),
         reader,
     )
+}
+
+fn is_masked(masks: &[bool], at: usize) -> bool {
+    masks.get(at).copied().unwrap_or_default()
 }
 
 /// Returns for each line of `text` whether its value is masked: in Secrets, or everywhere.
@@ -136,27 +139,27 @@ fn masked(line: &str, mask: &str) -> String {
 fn key_len(content: &str) -> usize {
     let key = content.trim_start_matches(['-', ' ']);
     let dashes = content.len() - key.len();
-    let is_name = |name: &str| {
-        let name = name.trim_matches(['"', '\'']);
-        !name.is_empty()
-            && name
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c))
-    };
     if let Some(assignment) = key.strip_prefix("Environment=\"")
         && let Some((name, _)) = assignment.split_once('=').filter(|(name, _)| is_name(name))
     {
         return dashes + "Environment=\"".len() + name.len() + 1;
     }
-    let ends = |colon: &usize| matches!(key.as_bytes().get(colon + 1), None | Some(b' '));
     match key
         .find(':')
-        .filter(ends)
+        .filter(|colon| matches!(key.as_bytes().get(colon + 1), None | Some(b' ')))
         .filter(|colon| is_name(&key[..*colon]))
     {
         Some(colon) => dashes + colon + 1,
         None => 0,
     }
+}
+
+fn is_name(name: &str) -> bool {
+    let name = name.trim_matches(['"', '\'']);
+    !name.is_empty()
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c))
 }
 
 /// The ranges of lines of `old` that differ, each with the range of lines of `new` that replaces
@@ -169,7 +172,7 @@ fn changes(old: &[&str], new: &[&str]) -> Vec<(Range<usize>, Range<usize>)> {
     if a.is_empty() && b.is_empty() {
         return Vec::new();
     }
-    if a.len().saturating_mul(b.len()) > MOST_PAIRS {
+    if a.len().saturating_mul(b.len()) > MAX_PAIRS {
         return vec![(start..start + a.len(), start..start + b.len())];
     }
     // common[i][j] is the length of the longest common subsequence of a[i..] and b[j..].

@@ -191,7 +191,6 @@ impl RewriteCommand {
     /// The command line that audits the same files against the same lock.
     fn audit_command(&self, context: &Context, lock: Vec<String>) -> Vec<String> {
         let paths = self.paths.iter().map(|path| path.display().to_string());
-        let flag = |name: &str, value: Option<String>| value.map(|value| [name.to_owned(), value]);
         let to = flag("--to", self.to.as_ref().map(ToString::to_string));
         let site = flag(
             "--site",
@@ -310,11 +309,13 @@ impl RewriteCommand {
                     done => {
                         let done = done?;
                         write(&old, &done.bytes)?;
-                        let inside = |member: RewrittenText| RewrittenText {
-                            path: format!("{name}/{}", member.path),
-                            ..member
-                        };
-                        done.members.into_iter().map(inside).collect()
+                        done.members
+                            .into_iter()
+                            .map(|member| RewrittenText {
+                                path: format!("{name}/{}", member.path),
+                                ..member
+                            })
+                            .collect()
                     }
                 },
             };
@@ -336,6 +337,10 @@ impl RewriteCommand {
         let result = attempt().transpose()?;
         Some(RewrittenInput { name, result, lost })
     }
+}
+
+fn flag(name: &str, value: Option<String>) -> Option<[String; 2]> {
+    value.map(|value| [name.to_owned(), value])
 }
 
 fn is_stdin(path: &Path) -> bool {

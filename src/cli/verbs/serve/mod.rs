@@ -1,29 +1,31 @@
 //! `landfall serve`: serves bundles as a registry and file server; with `--writable`, a registry
 //! that accepts pushes.
 
+mod limit_flags;
 mod node_guides;
 mod published;
+mod served_bundles;
 
-use crate::cli::shared::bundle_with_bases::{KEPT_BYTES, missing_content, needs_bases, unreadable};
+use crate::cli::shared::bundle_with_bases::KEPT_BYTES;
 use crate::cli::shared::open_bundle::BundleRequirements;
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::packages_key::PackagesKey;
 use crate::cli::shared::series_history::SeriesHistory;
 use crate::cli::shared::store_location::StoreLocation;
-use crate::cli::shared::{
-    CliError, Context, Exit, OutputMode, VerbOutcome, nonzero_seconds, open_bundle,
-};
+use crate::cli::shared::{CliError, Context, Exit, OutputMode, VerbOutcome, open_bundle};
 use crate::client::Client;
 use clap::Args;
 use landfall_bundle::{Bundle, RebuiltBlobs, scratch_folder, volume_locations};
-use landfall_content::{BlobChain, BlobRead, VerifiedRead, missing_blobs};
+use landfall_content::{BlobChain, BlobRead, VerifiedRead};
 use landfall_model::report::{EntryCount, RunReport};
 use landfall_model::{Digest, Limits, TargetRegistry, parse_size};
 use landfall_serve::{
-    AccessLog, AccessRight, BundleChanges, HtpasswdUsers, LogTarget, ServeError, ServeOptions,
-    ServedBundle, ServedContent, ServerInfo, find_delivered, serve,
+    AccessLog, AccessRight, HtpasswdUsers, LogTarget, ServeError, ServeOptions, ServedBundle,
+    ServedContent, ServerInfo, find_delivered, serve,
 };
-use published::{ServeSources, lock_changes, published};
+use limit_flags::LimitFlags;
+use published::{ServeSources, published};
+use served_bundles::{add_changes, bases_first, served};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -113,60 +115,8 @@ pub(crate) struct ServeCommand {
     bounds: LimitFlags,
 }
 
-/// The flags that limit clients.
-#[derive(Args)]
-#[command(next_help_heading = "Limits")]
-struct LimitFlags {
-    /// Maximum number of connections; the one that is idle longest is closed for a new one
-    #[arg(long, value_name = "N", default_value_t = Limits::default().connections,
-        value_parser = count)]
-    max_connections: usize,
-    /// Maximum number of concurrent requests; others wait up to 30 s
-    #[arg(long, value_name = "N", default_value_t = Limits::default().requests,
-        value_parser = count)]
-    max_requests: usize,
-    /// Maximum number of concurrent uploads
-    #[arg(long, value_name = "N", default_value_t = Limits::default().uploads,
-        value_parser = count)]
-    max_uploads: usize,
-    /// Timeout for idle connections
-    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = nonzero_seconds)]
-    keep_alive: u64,
-    /// Timeout for a client that stalls during a response or an upload
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = nonzero_seconds)]
-    stall: u64,
-    /// How long to serve after SIGTERM, while /readyz returns 503 and connections are closed one by
-    /// one
-    #[arg(long, value_name = "TIME", value_parser = nonzero_seconds)]
-    drain: Option<u64>,
-    /// Timeout for unfinished uploads, which are then deleted
-    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = nonzero_seconds)]
-    upload_expiry: u64,
-}
-
-fn count(text: &str) -> Result<usize, String> {
-    text.parse()
-        .ok()
-        .filter(|count| *count > 0)
-        .ok_or_else(|| "must be a number above 0".into())
-}
-
 fn size(text: &str) -> Result<u64, String> {
     parse_size(text).map_err(|error| error.to_string())
-}
-
-impl LimitFlags {
-    fn limits(&self, limits: Limits) -> Limits {
-        Limits {
-            connections: self.max_connections,
-            requests: self.max_requests,
-            uploads: self.max_uploads,
-            keep_alive: Duration::from_secs(self.keep_alive),
-            stall: Duration::from_secs(self.stall),
-            upload_expiry: Duration::from_secs(self.upload_expiry),
-            ..limits
-        }
-    }
 }
 
 impl ServeCommand {
@@ -412,103 +362,19 @@ fn access_log(path: &Path) -> Result<AccessLog, CliError> {
     })
 }
 
-/// A bundle as it is served. A delta gets the content that it omits from all bundles.
-fn served(
-    bundle: &Bundle,
-    given: &[Bundle],
-    content: &[Arc<dyn VerifiedRead>],
-) -> Result<ServedBundle, CliError> {
-    let lock = bundle.available_lock()?;
-    let mut blobs: Arc<dyn BlobRead> = Arc::new(bundle.clone());
-    if needs_bases(bundle) || bundle.has_recipes() {
-        blobs = Arc::new(BlobChain(
-            std::iter::once(blobs)
-                .chain(content.iter().map(|blobs| blobs.clone() as _))
-                .collect(),
-        ));
-        let lacking = missing_blobs(&lock.entries(), &*blobs).map_err(unreadable)?;
-        if !lacking.is_empty() {
-            return Err(missing_content(bundle, &lacking, given));
-        }
-    }
-    let path = bundle.path();
-    Ok(ServedBundle {
-        changes: None,
-        registry: None,
-        name: path
-            .file_name()
-            .unwrap_or(path.as_os_str())
-            .to_string_lossy()
-            .into_owned(),
-        digest: Some(bundle.digest().clone()),
-        missing: open_bundle::missing_items(bundle),
-        signatures: bundle.signature_keys(),
-        lock,
-        blobs,
-    })
-}
-
-/// Adds to each bundle what changed since its base, or since the one before it with the same
-/// manifests.
-fn add_changes(all: &mut [ServedBundle], bundles: &[Bundle], given: &[Bundle]) {
-    let base_of = |one: &ServedBundle| {
-        let bundle = bundles
-            .iter()
-            .find(|bundle| Some(bundle.digest()) == one.digest.as_ref())?;
-        let is_base = |other: &&Bundle| bundle.bases().iter().any(|base| other.matches_base(base));
-        let base = given.iter().find(is_base)?;
-        Some((
-            base.path().file_name()?.to_string_lossy().into_owned(),
-            base.available_lock().ok()?,
-        ))
-    };
-    for at in 0..all.len() {
-        let before = all[..at]
-            .iter()
-            .rev()
-            .find(|other| other.lock.name == all[at].lock.name);
-        let older = base_of(&all[at])
-            .or_else(|| before.map(|other| (other.name.clone(), other.lock.clone())));
-        all[at].changes = older.map(|(since, lock)| BundleChanges {
-            since,
-            changes: lock_changes(&lock, &all[at].lock),
-        });
-    }
-}
-
-/// Sorts the bundles so that each base comes before its deltas, and keeps the order otherwise.
-fn bases_first(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
-    for at in 0..bundles.len() {
-        // Bounded, because two bundles may each name the lock of the other one as a base.
-        for _ in at + 1..bundles.len() {
-            let is_base = |other: &Bundle| {
-                bundles[at]
-                    .bases()
-                    .iter()
-                    .any(|base| other.matches_base(base))
-            };
-            let Some(place) = bundles[at + 1..].iter().position(is_base) else {
-                break;
-            };
-            bundles[at..=at + 1 + place].rotate_right(1);
-        }
-    }
-    bundles
-}
-
 /// Prints one line that scripts can wait for. With `--output json` or `markdown`, stdout is
 /// reserved for the document, so the line goes to stderr.
 fn announce(serving: &ServerInfo, output: OutputMode) {
-    let mut holds = serving
+    let mut content = serving
         .items
         .iter()
         .map(EntryCount::to_string)
         .collect::<Vec<_>>()
         .join(", ");
     if serving.writable {
-        holds += ", accepts pushes";
+        content += ", accepts pushes";
     }
-    let line = format!("serving on {} ({holds})\n", serving.urls.join(" and "));
+    let line = format!("serving on {} ({content})\n", serving.urls.join(" and "));
     // The server starts even if stdout is closed.
     let _ = match output {
         OutputMode::Text | OutputMode::Github => {

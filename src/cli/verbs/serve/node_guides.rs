@@ -59,10 +59,9 @@ fn guides(request: &RenderRequest<'_>) -> Vec<NodeGuide> {
     if request.images().next().is_none() {
         return Vec::new();
     }
-    let is_shown = |platform: &&&dyn RenderPlatform| RUNTIMES.contains(&platform.spec().name);
     PLATFORMS
         .iter()
-        .filter(is_shown)
+        .filter(|platform| RUNTIMES.contains(&platform.spec().name))
         .filter_map(|platform| guide(*platform, request))
         .collect()
 }

@@ -62,8 +62,8 @@ fn a_minimal_machine_has_what_debootstrap_installs() {
         .into_iter()
         .filter(|name| all.contains_key(name))
         .map(str::to_owned);
-    let asked: BTreeSet<String> = debs.iter().cloned().chain(beside).collect();
-    let list: Vec<String> = asked.iter().map(|name| format!("'{name}'")).collect();
+    let requested: BTreeSet<String> = debs.iter().cloned().chain(beside).collect();
+    let list: Vec<String> = requested.iter().map(|name| format!("'{name}'")).collect();
     let mut taken = Vec::new();
     for base in ["none", "minimal"] {
         up.wants(

@@ -111,7 +111,7 @@ struct Machine {
     status: String,
     architectures: &'static str,
     recommends: bool,
-    asked: Vec<String>,
+    requested: Vec<String>,
 }
 
 /// The names that `wanted` may need, including recommended ones with `recommends`.
@@ -239,7 +239,7 @@ fn the_selection_equals_apts_for_many_packages_and_machines() {
             .map(|version| format!("{name}={version}"))
     });
     // from the first suite, although others have newer ones
-    let of_suite = |most: usize| -> Vec<String> {
+    let of_suite = |limit: usize| -> Vec<String> {
         let several = kinds.iter().filter(|name| {
             let versions: BTreeSet<&str> = offered.own[*name]
                 .iter()
@@ -248,7 +248,7 @@ fn the_selection_equals_apts_for_many_packages_and_machines() {
             versions.len() > 1
         });
         several
-            .take(most)
+            .take(limit)
             .map(|name| format!("{name}/s0"))
             .collect()
     };
@@ -264,7 +264,7 @@ fn the_selection_equals_apts_for_many_packages_and_machines() {
         status: String::new(),
         architectures: "amd64",
         recommends: false,
-        asked: of(&kinds),
+        requested: of(&kinds),
     };
     let on_minimal: Vec<&str> = kinds
         .iter()
@@ -276,47 +276,47 @@ fn the_selection_equals_apts_for_many_packages_and_machines() {
         Machine {
             name: "minimal",
             base: "minimal",
-            asked: of(&on_minimal),
+            requested: of(&on_minimal),
             status: minimal_status,
             ..empty
         },
         Machine {
             name: "words",
-            asked: pinned.take(6).chain(together.map(str::to_owned)).collect(),
+            requested: pinned.take(6).chain(together.map(str::to_owned)).collect(),
             status: String::new(),
             ..empty
         },
         Machine {
             name: "recommending",
             recommends: true,
-            asked: of(&recommending),
+            requested: of(&recommending),
             status: String::new(),
             ..empty
         },
         Machine {
             name: "two",
             architectures: "amd64,i386",
-            asked: of(&FOREIGN),
+            requested: of(&FOREIGN),
             status: String::new(),
             ..empty
         },
         Machine {
             name: "suite",
-            asked: of_suite(rounds(4)),
+            requested: of_suite(rounds(4)),
             status: String::new(),
             ..empty
         },
         Machine {
             name: "suite-this",
             base: "{status: status}",
-            asked: of_suite(rounds(12)),
+            requested: of_suite(rounds(12)),
             status: status.clone(),
             ..empty
         },
         Machine {
             name: "this",
             base: "{status: status}",
-            asked: of(&kinds),
+            requested: of(&kinds),
             status,
             ..empty
         },
@@ -330,7 +330,7 @@ fn the_selection_equals_apts_for_many_packages_and_machines() {
         status,
         architectures,
         recommends,
-        asked,
+        requested,
     } in &machines
     {
         if !status.is_empty() {
@@ -341,8 +341,8 @@ fn the_selection_equals_apts_for_many_packages_and_machines() {
             ..Apt::new(place, name, &sources, status)
         };
         run(&mut apt.get(place, &["update"]));
-        for (at, asked) in asked.iter().enumerate() {
-            let words: Vec<&str> = asked.split(' ').collect();
+        for (at, requested) in requested.iter().enumerate() {
+            let words: Vec<&str> = requested.split(' ').collect();
             manifest += &format!(
                 "- apt: {{name: {name}-{at}, base: {base}, architectures: [{architectures}], recommends: {recommends}, \
                  install: ['{}'], sources: [{}]}}\n",
@@ -351,7 +351,7 @@ fn the_selection_equals_apts_for_many_packages_and_machines() {
             );
             chosen_by_apt.push((
                 format!("{name}-{at}"),
-                asked,
+                requested,
                 apt.simulate(place, *recommends, &words),
             ));
         }
@@ -364,7 +364,7 @@ fn the_selection_equals_apts_for_many_packages_and_machines() {
     };
     let sets = PackageSets::lock(place, exit);
     let mut differ = Vec::new();
-    for (machine, asked, theirs) in &chosen_by_apt {
+    for (machine, requested, theirs) in &chosen_by_apt {
         let ours = sets.chosen(&format!("apt:{machine}"), |[name, version, arch]| {
             let arch = if arch == "i386" { ":i386" } else { "" };
             format!("{name}{arch} {version}")
@@ -386,7 +386,7 @@ fn the_selection_equals_apts_for_many_packages_and_machines() {
             (Ok(_), Err(why)) => Some(format!("apt refuses: {why}")),
             (Err(_), Err(_)) => None,
         };
-        differ.extend(difference.map(|difference| format!("{machine}: {asked}: {difference}")));
+        differ.extend(difference.map(|difference| format!("{machine}: {requested}: {difference}")));
     }
     let (all, bad) = (chosen_by_apt.len(), differ.len());
     assert!(

@@ -82,7 +82,7 @@ impl Target {
 struct MadeCase {
     packages: Vec<MadePackage>,
     installed: Vec<MadePackage>,
-    asked: Vec<String>,
+    requested: Vec<String>,
     recommends: bool,
 }
 
@@ -144,7 +144,7 @@ fn package(dice: &mut Dice, prefix: &str, own: usize, count: usize, suite: usize
         suite,
         ..MadePackage::default()
     };
-    for (field, most, percent) in [
+    for (field, limit, percent) in [
         ("Pre-Depends", 1, 8),
         ("Depends", 3, 60),
         ("Recommends", 2, 30),
@@ -153,7 +153,7 @@ fn package(dice: &mut Dice, prefix: &str, own: usize, count: usize, suite: usize
         if !chance(dice, percent) {
             continue;
         }
-        let count_of_groups = 1 + dice.roll(most);
+        let count_of_groups = 1 + dice.roll(limit);
         let mut groups = Vec::new();
         for _ in 0..count_of_groups {
             let alternatives = dice.pick(&[1, 1, 1, 2, 2, 3]);
@@ -250,16 +250,16 @@ fn made_case(seed: u64, number: usize) -> MadeCase {
     } else {
         installed(&mut dice, &packages)
     };
-    let mut asked: Vec<String> = Vec::new();
+    let mut requested: Vec<String> = Vec::new();
     for _ in 0..=dice.roll(3) {
         let one = dice.pick(&packages);
-        if asked
+        if requested
             .iter()
             .any(|text| text.split(['=', '/']).next() == Some(&one.name))
         {
             continue;
         }
-        asked.push(match dice.roll(10) {
+        requested.push(match dice.roll(10) {
             0 => format!("{}={}", one.name, one.version),
             1 => format!("{}/{}", one.name, SUITES[one.suite].0),
             _ => one.name,
@@ -268,7 +268,7 @@ fn made_case(seed: u64, number: usize) -> MadeCase {
     MadeCase {
         packages,
         installed,
-        asked,
+        requested,
         recommends: chance(&mut dice, 50),
     }
 }
@@ -292,7 +292,7 @@ fn apts_choice(apt: &Apt, place: &Place, case: &MadeCase) -> AptsChoice {
     let mut get = apt.get(place, &["install", "--simulate", recommends]);
     let output = get
         .args(["-o", "Debug::pkgProblemResolver=1"])
-        .args(&case.asked)
+        .args(&case.requested)
         .output()
         .unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
@@ -367,12 +367,12 @@ fn violations(case: &MadeCase, chosen: &[String]) -> Vec<String> {
         found.extend(excluded.map(|other| format!("{} excludes {}", one.name, other.name)));
     }
     let is_there = |name: &str| all.iter().any(|one| one.name == name);
-    let asked = case
-        .asked
+    let requested = case
+        .requested
         .iter()
         .map(|text| text.split(['=', '/']).next().unwrap());
     found.extend(
-        asked
+        requested
             .filter(|name| !is_there(name))
             .map(|name| format!("{name} is asked for")),
     );
@@ -442,7 +442,7 @@ fn the_selection_equals_apts_on_generated_repositories() {
             "- apt: {{name: c{number}, base: {{status: status}}, architectures: [amd64], recommends: {}, \
              install: ['{}'], sources: [{}]}}",
             case.recommends,
-            case.asked.join("', '"),
+            case.requested.join("', '"),
             entries.join(", ")
         )
         .unwrap();
@@ -482,7 +482,7 @@ fn the_selection_equals_apts_on_generated_repositories() {
         writeln!(
             log,
             "c{number} ({kind}, recommends {}): {:?}",
-            case.recommends, case.asked
+            case.recommends, case.requested
         )
         .unwrap();
         match (&ours, &theirs.installs) {

@@ -271,13 +271,13 @@ impl Faults {
                 answer.drip = answer.drip.or(pace);
             }
             let (epoch, at) = self.log(on, &request, answer.status, answer.body.len());
-            let (sent, goes_on) = wire.answer(&answer, request.method == "HEAD");
+            let (sent, is_kept_open) = wire.answer(&answer, request.method == "HEAD");
             let mut state = self.state();
             if state.epoch == epoch {
                 state.seen[at].sent = sent;
             }
             drop(state);
-            if !goes_on || request.header("connection") == Some("close") {
+            if !is_kept_open || request.header("connection") == Some("close") {
                 wire.hang_up();
                 return;
             }
@@ -349,7 +349,7 @@ impl Faults {
                     Answer::new(200, page).header("Content-Type", "text/html; charset=utf-8"),
                 );
             }
-            Some(FaultKind::TooLarge(most)) if request.length > *most => {
+            Some(FaultKind::TooLarge(limit)) if request.length > *limit => {
                 return Some(Answer::new(
                     413,
                     "<html><title>413 Request Entity Too Large</title></html>",

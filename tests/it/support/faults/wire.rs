@@ -223,11 +223,11 @@ impl Wire {
             let _ = self.reader.fill_buf();
         }
         let whole = answer.cut.is_none() && answer.stall.is_none();
-        let goes_on = whole && answer.length == Some(answer.body.len());
-        if !goes_on {
+        let is_kept_open = whole && answer.length == Some(answer.body.len());
+        if !is_kept_open {
             let _ = self.stream.shutdown(Shutdown::Both);
         }
-        (sent, goes_on)
+        (sent, is_kept_open)
     }
 
     pub(super) fn hang_up(&self) {

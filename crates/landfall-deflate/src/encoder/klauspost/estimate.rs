@@ -23,7 +23,7 @@ fn bits(count: u32, inverse_total: f32, bounds: BitBounds) -> f32 {
     bounded * count
 }
 
-/// Between which limits the estimated bits of one symbol are.
+/// The limits of the estimated bits of one symbol.
 #[derive(Debug, Clone, Copy)]
 enum BitBounds {
     None,

@@ -1,6 +1,6 @@
 //! pigz, which compresses blocks of the input in parallel with zlib.
 //!
-//! Each block is compressed for itself, with the 32 KiB before it as dictionary. The deflate blocks
+//! Each block is compressed separately, with the 32 KiB before it as dictionary. The deflate blocks
 //! of a block end at a byte boundary. If an even number of bits is missing, it is reached by empty
 //! fixed blocks of ten bits each, else by an empty stored block. Before zlib 1.2.6, the empty stored
 //! block was always written.

@@ -4,12 +4,12 @@ use crate::encoder::bytes::boxed_array;
 use crate::encoder::symbols::Token;
 
 /// The most tokens that a block holds: those of zlib's memory level 9 and of GNU gzip.
-const MOST_TOKENS: usize = 1 << 15;
+const MAX_TOKENS: usize = 1 << 15;
 
 /// Collects the tokens of a block.
 #[derive(Debug)]
 pub(super) struct Tokens {
-    tokens: Box<[Token; MOST_TOKENS]>,
+    tokens: Box<[Token; MAX_TOKENS]>,
     len: usize,
 }
 
@@ -24,7 +24,7 @@ impl Tokens {
     /// Appends a token to a block that is not full.
     #[inline]
     pub(super) fn push(&mut self, token: Token) {
-        self.tokens[self.len % MOST_TOKENS] = token;
+        self.tokens[self.len % MAX_TOKENS] = token;
         self.len += 1;
     }
 

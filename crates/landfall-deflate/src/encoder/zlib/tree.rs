@@ -11,7 +11,7 @@
 //!   into its position; the second is replaced in its position by the node that joins both.
 //! - A node that would be deeper than the limit is put at the limit. For each two of them, a leaf
 //!   from the deepest level above the limit that has one moves down by one level. Then the lengths
-//!   are handed out again, the longest to the leaves that were removed first.
+//!   are assigned again, the longest to the leaves that were removed first.
 
 use std::array;
 
@@ -20,8 +20,8 @@ const WEIGHT_SHIFT: u32 = 32;
 /// The heap entries hold the depth above these bits, and the node below.
 const DEPTH_SHIFT: u32 = 16;
 
-/// The most symbols that an alphabet of deflate has here.
-const MOST_SYMBOLS: usize = 286;
+/// The maximum number of symbols of an alphabet.
+const MAX_SYMBOLS: usize = 286;
 
 /// Finds the code length of each symbol, none above `limit`. Writes 0 for symbols that do not
 /// occur. Returns the highest symbol that has a code.
@@ -30,7 +30,7 @@ const MOST_SYMBOLS: usize = 286;
 /// less than 2^31.
 pub(crate) fn code_lengths(counts: &[u32], limit: usize, lengths: &mut [u8]) -> usize {
     let symbols = counts.len();
-    debug_assert!(symbols <= MOST_SYMBOLS && lengths.len() == symbols);
+    debug_assert!(symbols <= MAX_SYMBOLS && lengths.len() == symbols);
     let mut heap = NodeHeap::new();
     let mut highest = None;
     for (symbol, &count) in counts.iter().enumerate() {
@@ -51,8 +51,8 @@ pub(crate) fn code_lengths(counts: &[u32], limit: usize, lengths: &mut [u8]) -> 
     heap.order();
 
     // the nodes in the order of their removal, the root last
-    let mut removed = [0_u16; 2 * MOST_SYMBOLS];
-    let mut parents = [0_u16; 2 * MOST_SYMBOLS];
+    let mut removed = [0_u16; 2 * MAX_SYMBOLS];
+    let mut parents = [0_u16; 2 * MAX_SYMBOLS];
     let mut removals = 0;
     let mut joined = symbols;
     while heap.len >= 2 {
@@ -76,11 +76,11 @@ pub(crate) fn code_lengths(counts: &[u32], limit: usize, lengths: &mut [u8]) -> 
 /// Turns parents into depths, from the root down, and limits depths to `limit`.
 fn limit_depths(
     removed: &[u16],
-    parents: &[u16; 2 * MOST_SYMBOLS],
+    parents: &[u16; 2 * MAX_SYMBOLS],
     limit: usize,
     lengths: &mut [u8],
 ) {
-    let mut depths = [0_u8; 2 * MOST_SYMBOLS];
+    let mut depths = [0_u8; 2 * MAX_SYMBOLS];
     let mut leaves_at = [0_usize; 16];
     let mut too_deep = 0_usize;
     lengths.fill(0);
@@ -124,7 +124,7 @@ fn limit_depths(
 /// A binary heap with its first entry at index 1, so that the children of `n` are at `2n` and
 /// `2n + 1`. An entry holds weight, depth and node.
 struct NodeHeap {
-    entries: [u64; MOST_SYMBOLS + 2],
+    entries: [u64; MAX_SYMBOLS + 2],
     len: usize,
 }
 

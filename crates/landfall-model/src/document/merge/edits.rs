@@ -322,9 +322,11 @@ pub(super) fn block_text(
 ) -> Result<String, MergeError> {
     let text =
         serde_yaml::to_string(value).map_err(|error| MergeError::NotYaml(error.to_string()))?;
-    let indented = |line: &str| match line {
-        "" => "\n".to_owned(),
-        line => format!("{:indent$}{line}\n", ""),
-    };
-    Ok(text.lines().map(indented).collect())
+    Ok(text
+        .lines()
+        .map(|line| match line {
+            "" => "\n".to_owned(),
+            line => format!("{:indent$}{line}\n", ""),
+        })
+        .collect())
 }

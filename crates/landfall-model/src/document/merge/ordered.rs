@@ -21,8 +21,8 @@ pub(super) struct Insertion {
     pub(super) before: usize,
 }
 
-/// Whether the order of the list `key` matters: commands run, and mirrors are asked, one after the
-/// other.
+/// Whether the order of the list `key` matters: commands run, and mirrors are
+/// tried, one after the other.
 pub(super) fn is_ordered(key: &str) -> bool {
     key.ends_with("Commands") || ["runcmd", "bootcmd", "mirrors", "endpoint"].contains(&key)
 }
@@ -113,7 +113,7 @@ fn common_subsequence(old: &[String], new: &[String]) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// The text by which two commands are the same: the command without the value that it sets.
+/// The identity of a command: its text without the value that it sets.
 fn command_identity(item: &str) -> String {
     let plain = item.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some((name, _)) = exported_variable(&plain) {
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(
             result(&expected, &NEW).unwrap(),
             expected,
-            "once more, nothing is new"
+            "a second merge changes nothing"
         );
     }
 

@@ -71,8 +71,10 @@ fn without_whitespace(text: &str) -> String {
 fn with_variables(old: &str, new: &str) -> Option<String> {
     let mut lines: Vec<String> = old.lines().map(str::to_owned).collect();
     let section = lines.iter().position(|line| line.trim() == "[Service]")?;
-    let is_section = |line: &String| line.trim_start().starts_with('[');
-    let next = lines.iter().skip(section + 1).position(is_section);
+    let next = lines
+        .iter()
+        .skip(section + 1)
+        .position(|line| line.trim_start().starts_with('['));
     let mut end = next.map_or(lines.len(), |next| section + 1 + next);
     // an empty line before the next section stays there
     while end > section + 1 && lines[end - 1].trim().is_empty() {

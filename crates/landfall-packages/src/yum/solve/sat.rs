@@ -344,7 +344,7 @@ mod tests {
         })
     }
 
-    /// Decides every package, wanted or not by `wishes`.
+    /// Decides every package; the bits of `wishes` are the packages that are preferred.
     fn solved(clauses: &[Vec<Literal>], wishes: u8) -> Result<Vec<bool>, Vec<ClauseId>> {
         let (mut sat, outcome) = Sat::new(8, u64::MAX, clauses.iter().map(Vec::as_slice));
         let mut outcome = outcome.map_err(SolverStop::from);

@@ -96,16 +96,10 @@ impl<'r> ProfileRenderer<'r> {
             value: packages.join(","),
             why: why.into(),
         };
-        let is_host = |host: &&str| {
-            !host.is_empty()
-                && host
-                    .chars()
-                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-:".contains(c))
-        };
         // the hosts become patterns in a shell script of the machine
         if !packages.iter().all(is_host) {
             return Err(wrong(
-                "it is a list of hosts in lower case, without schemes and paths",
+                "it must be a list of hosts in lower case, without schemes and paths",
             ));
         }
         if !packages.is_empty() && files.is_none() {
@@ -295,6 +289,13 @@ impl<'r> ProfileRenderer<'r> {
             ));
         }
     }
+}
+
+fn is_host(host: &&str) -> bool {
+    !host.is_empty()
+        && host
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-:".contains(c))
 }
 
 /// `line 3`, `lines 3, 4`.

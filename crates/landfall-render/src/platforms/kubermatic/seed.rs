@@ -159,10 +159,6 @@ fn each_datacenter(
 /// Returns the datacenters to configure: those of the Seed in the file of `--into`, if it has one.
 /// A datacenter that the Seed lacks is not added, because KKP refuses one without a provider.
 fn names(request: &RenderRequest<'_>) -> Result<Vec<String>, RenderError> {
-    let is_seed = |document: &&Value| match document.get("kind") {
-        Some(kind) => kind == "Seed",
-        None => document.get("datacenters").is_some(),
-    };
     let seeds: Vec<&Value> = request.existing.iter().filter(is_seed).collect();
     let existing: Vec<String> = seeds
         .iter()
@@ -208,6 +204,14 @@ fn names(request: &RenderRequest<'_>) -> Result<Vec<String>, RenderError> {
         value: given.into(),
         why,
     })
+}
+
+/// Whether a document is a Seed, or the datacenters of one.
+fn is_seed(document: &&Value) -> bool {
+    match document.get("kind") {
+        Some(kind) => kind == "Seed",
+        None => document.get("datacenters").is_some(),
+    }
 }
 
 /// Returns the node settings that releases up to 2.12 read from datacenters.yaml.

@@ -135,14 +135,17 @@ impl<'s> LandfallDeployment<'s> {
                 return Err(wrong(
                     key,
                     url,
-                    "it is an object store: s3://, gs:// or az:// and a bucket".into(),
+                    "it must be an object store: s3://, gs:// or az:// and a bucket".into(),
                 ));
             }
         }
         let replicas = number(settings, &REPLICAS)?;
         let max_replicas = number(settings, &MAX_REPLICAS)?;
         if max_replicas < replicas {
-            let why = format!("{} is {replicas}, which is more", REPLICAS.key);
+            let why = format!(
+                "it must not be less than {}, which is {replicas}",
+                REPLICAS.key
+            );
             return Err(wrong(MAX_REPLICAS.key, &max_replicas.to_string(), why));
         }
         Ok(LandfallDeployment {
@@ -181,12 +184,12 @@ fn number(
         .parse()
         .ok()
         .filter(|number| Shard::new(*number, *number).is_ok());
-    let most = Limits::default().shards;
+    let limit = Limits::default().shards;
     number.ok_or_else(|| {
         wrong(
             setting.key,
             text,
-            format!("it is a number from 1 to {most}"),
+            format!("it must be a number from 1 to {limit}"),
         )
     })
 }

@@ -35,19 +35,12 @@ impl RenderPlatform for KubernetesPlatform {
 
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let deployment = LandfallDeployment::of(&request.settings)?;
-        let text = |objects: &[Value]| {
-            objects
-                .iter()
-                .map(document)
-                .collect::<Vec<_>>()
-                .join("---\n")
-        };
         let files = [
-            ("pull.yaml", text(&[jobs::pull(&deployment)])),
-            ("pack.yaml", text(&[jobs::pack(&deployment)])),
-            ("publish.yaml", text(&[jobs::publish(&deployment)])),
-            ("refresh.yaml", text(&[jobs::refresh(&deployment)])),
-            ("serve.yaml", text(&server::objects(&deployment))),
+            ("pull.yaml", objects_text(&[jobs::pull(&deployment)])),
+            ("pack.yaml", objects_text(&[jobs::pack(&deployment)])),
+            ("publish.yaml", objects_text(&[jobs::publish(&deployment)])),
+            ("refresh.yaml", objects_text(&[jobs::refresh(&deployment)])),
+            ("serve.yaml", objects_text(&server::objects(&deployment))),
         ];
         let files = files
             .map(|(path, text)| RenderedFile::new(path, text))
@@ -75,4 +68,12 @@ impl RenderPlatform for KubernetesPlatform {
             ..RenderedConfig::default()
         })
     }
+}
+
+fn objects_text(objects: &[Value]) -> String {
+    objects
+        .iter()
+        .map(document)
+        .collect::<Vec<_>>()
+        .join("---\n")
 }

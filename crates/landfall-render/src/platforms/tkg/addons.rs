@@ -42,15 +42,14 @@ pub(super) fn kapp_controller(
     proxy_ca: &str,
 ) -> Option<Value> {
     let authorities = format!("{}{proxy_ca}", repository.ca);
-    let text = |value: Option<&String>| optional(value.map(String::as_str));
     let config = some_map([
         (
             "caCerts",
-            text(Some(&authorities).filter(|all| !all.is_empty())),
+            optional_text(Some(&authorities).filter(|all| !all.is_empty())),
         ),
-        ("httpProxy", text(proxy.map(|proxy| &proxy.http))),
-        ("httpsProxy", text(proxy.map(|proxy| &proxy.https))),
-        ("noProxy", text(proxy.map(|proxy| &proxy.no_proxy))),
+        ("httpProxy", optional_text(proxy.map(|proxy| &proxy.http))),
+        ("httpsProxy", optional_text(proxy.map(|proxy| &proxy.https))),
+        ("noProxy", optional_text(proxy.map(|proxy| &proxy.no_proxy))),
         (
             "dangerousSkipTLSVerify",
             optional(repository.skip_verify.then(|| repository.host())),
@@ -86,6 +85,10 @@ pub(super) fn kapp_controller(
         ADDON,
         &[("values.yaml", &format!("{HEADER}{values}"))],
     ))
+}
+
+fn optional_text(value: Option<&String>) -> Value {
+    optional(value.map(String::as_str))
 }
 
 /// Returns the metadata by which TKG finds the Secret of an addon. `more` lists further members,

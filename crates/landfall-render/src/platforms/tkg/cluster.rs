@@ -46,7 +46,7 @@ impl TkgRepository {
                 .map_err(|_| RenderError::Value {
                     key: SOURCE.key.into(),
                     value: source.into(),
-                    why: "it is a repository, such as projects.registry.vmware.com/tkg".into(),
+                    why: "it must be a repository, such as projects.registry.vmware.com/tkg".into(),
                 })?;
         // TKG appends `/pause` and other names to one repository, so the repository of `pause`
         // shows the prefix

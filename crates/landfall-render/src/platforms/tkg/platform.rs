@@ -107,8 +107,10 @@ fn proxy(request: &RenderRequest<'_>) -> Result<Option<PodProxy>, RenderError> {
     }
     let proxy = PodProxy::of(request, NoProxyDialect::Dotted)?;
     // `*` is an error anywhere in the list (tanzu-framework, tkg/client/validate.go)
-    let has_wildcard = |proxy: &PodProxy| proxy.no_proxy.contains('*');
-    if proxy.as_ref().is_some_and(has_wildcard) {
+    if proxy
+        .as_ref()
+        .is_some_and(|proxy| proxy.no_proxy.contains('*'))
+    {
         return Err(RenderError::Site(
             "TKG refuses '*' in NO_PROXY; write .example.com for *.example.com".into(),
         ));
@@ -150,15 +152,16 @@ fn variables(repository: &TkgRepository, proxy: Option<&PodProxy>) -> Vec<Topolo
 
 /// Formats the variables as a file.
 fn lines(variables: &[TopologyVariable]) -> String {
-    let value = |value: &Value| {
-        value
-            .as_str()
-            .map_or_else(|| document(value).trim().to_owned(), quoted_string)
-    };
     variables
         .iter()
-        .map(|(name, text)| format!("{name}: {}\n", value(text)))
+        .map(|(name, text)| format!("{name}: {}\n", variable_value(text)))
         .collect()
+}
+
+fn variable_value(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| document(value).trim().to_owned(), quoted_string)
 }
 
 /// Returns the Secret in which TKG stores the configuration of a cluster.

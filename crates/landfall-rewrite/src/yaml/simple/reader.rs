@@ -135,11 +135,11 @@ impl<'a> SimpleReader<'a> {
         }
     }
 
-    pub(super) fn skip_at_most(&mut self, most: usize) -> usize {
+    pub(super) fn skip_at_most(&mut self, limit: usize) -> usize {
         let rest = &self.bytes[self.at..];
         let count = rest
             .iter()
-            .take(most)
+            .take(limit)
             .take_while(|byte| **byte == b' ')
             .count();
         self.at += count;

@@ -120,7 +120,7 @@ impl SpeedEncoder {
     /// Splits the block into tokens.
     ///
     /// Without a match, each 32 positions that were skipped or tried make the steps longer by one.
-    /// Behind a match, the position before it ends and the one where it ends are entered.
+    /// After a match, the position before it ends and the one where it ends are entered.
     fn find_tokens(&mut self) {
         self.tokens.clear();
         let Self {

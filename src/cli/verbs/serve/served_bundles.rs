@@ -1,0 +1,93 @@
+//! The bundles that `landfall serve` serves: their order, content and changes.
+
+use super::published::lock_changes;
+use crate::cli::shared::bundle_with_bases::{missing_content, needs_bases, unreadable};
+use crate::cli::shared::{CliError, open_bundle};
+use landfall_bundle::Bundle;
+use landfall_content::{BlobChain, BlobRead, VerifiedRead, missing_blobs};
+use landfall_serve::{BundleChanges, ServedBundle};
+use std::sync::Arc;
+
+/// A bundle as it is served. A delta gets the content that it omits from all bundles.
+pub(super) fn served(
+    bundle: &Bundle,
+    given: &[Bundle],
+    content: &[Arc<dyn VerifiedRead>],
+) -> Result<ServedBundle, CliError> {
+    let lock = bundle.available_lock()?;
+    let mut blobs: Arc<dyn BlobRead> = Arc::new(bundle.clone());
+    if needs_bases(bundle) || bundle.has_recipes() {
+        blobs = Arc::new(BlobChain(
+            std::iter::once(blobs)
+                .chain(content.iter().map(|blobs| blobs.clone() as _))
+                .collect(),
+        ));
+        let lacking = missing_blobs(&lock.entries(), &*blobs).map_err(unreadable)?;
+        if !lacking.is_empty() {
+            return Err(missing_content(bundle, &lacking, given));
+        }
+    }
+    let path = bundle.path();
+    Ok(ServedBundle {
+        changes: None,
+        registry: None,
+        name: path
+            .file_name()
+            .unwrap_or(path.as_os_str())
+            .to_string_lossy()
+            .into_owned(),
+        digest: Some(bundle.digest().clone()),
+        missing: open_bundle::missing_items(bundle),
+        signatures: bundle.signature_keys(),
+        lock,
+        blobs,
+    })
+}
+
+/// Adds to each bundle what changed since its base, or since the one before it with the same
+/// manifests.
+pub(super) fn add_changes(all: &mut [ServedBundle], bundles: &[Bundle], given: &[Bundle]) {
+    let base_of = |one: &ServedBundle| {
+        let bundle = bundles
+            .iter()
+            .find(|bundle| Some(bundle.digest()) == one.digest.as_ref())?;
+        let base = given
+            .iter()
+            .find(|other| bundle.bases().iter().any(|base| other.matches_base(base)))?;
+        Some((
+            base.path().file_name()?.to_string_lossy().into_owned(),
+            base.available_lock().ok()?,
+        ))
+    };
+    for at in 0..all.len() {
+        let before = all[..at]
+            .iter()
+            .rev()
+            .find(|other| other.lock.name == all[at].lock.name);
+        let older = base_of(&all[at])
+            .or_else(|| before.map(|other| (other.name.clone(), other.lock.clone())));
+        all[at].changes = older.map(|(since, lock)| BundleChanges {
+            since,
+            changes: lock_changes(&lock, &all[at].lock),
+        });
+    }
+}
+
+/// Sorts the bundles so that each base comes before its deltas, and keeps the order otherwise.
+pub(super) fn bases_first(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
+    for at in 0..bundles.len() {
+        // Bounded, because two bundles may each name the lock of the other one as a base.
+        for _ in at + 1..bundles.len() {
+            let Some(place) = bundles[at + 1..].iter().position(|other| {
+                bundles[at]
+                    .bases()
+                    .iter()
+                    .any(|base| other.matches_base(base))
+            }) else {
+                break;
+            };
+            bundles[at..=at + 1 + place].rotate_right(1);
+        }
+    }
+    bundles
+}

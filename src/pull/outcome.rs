@@ -1,0 +1,178 @@
+//! The state of the entries of a pull, and its report.
+
+use landfall_content::{
+    BlobStore, EntryPart, LockEntry, PartOrigin, ShardEntry, TransferError, TransferOutcome,
+};
+use landfall_http::ErrorKind;
+use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, TransferSide};
+use landfall_model::{Digest, media_type, trim_index};
+use std::collections::HashMap;
+
+/// The maximum number of repositories that are tried for one blob.
+const ORIGINS: usize = 4;
+
+/// The state of all entries of a pull.
+#[derive(Default)]
+pub(super) struct PullOutcome {
+    /// The entries of the lock, reduced to the parts that this shard fetches.
+    pub(super) shard_entries: Vec<ShardEntry>,
+    pub(super) parts: HashMap<Digest, BlobFetch>,
+    /// The number of parts that each entry still waits for.
+    pub(super) open: Vec<usize>,
+    /// The error of a full disk. It is the reason of all items whose tasks it cancelled.
+    full: Option<String>,
+    /// The message of the watchdog, if it ended the transfers.
+    pub(super) stuck: Option<String>,
+}
+
+/// The state of a blob or manifest to fetch.
+#[derive(Default)]
+pub(super) struct BlobFetch {
+    /// The parts that need the blob, by entry and position.
+    pub(super) wanted: Vec<(usize, usize)>,
+    /// The result; `None` if the task panicked or was aborted.
+    result: Option<Result<TransferOutcome, TransferError>>,
+}
+
+impl PullOutcome {
+    /// The state before the first transfer, without the blobs of the `entry_count` entries.
+    pub(super) fn new(entry_count: usize) -> PullOutcome {
+        PullOutcome {
+            open: vec![0; entry_count],
+            ..PullOutcome::default()
+        }
+    }
+
+    /// Returns one part for each repository that has the blob.
+    pub(super) fn origins(&self, digest: &Digest) -> Vec<EntryPart> {
+        let wanted = self
+            .parts
+            .get(digest)
+            .into_iter()
+            .flat_map(|fetch| &fetch.wanted);
+        let mut parts: Vec<EntryPart> = wanted
+            .map(|(at, part)| self.shard_entries[*at].entry.parts[*part].clone())
+            .collect();
+        parts.dedup_by(|a, b| a.origin == b.origin);
+        parts.truncate(ORIGINS);
+        parts
+    }
+
+    /// Records the result of a task, and reports the entries that it completes.
+    pub(super) fn record_result(
+        &mut self,
+        digest: Digest,
+        result: Result<TransferOutcome, TransferError>,
+        progress: &dyn Progress,
+    ) {
+        if let Err(error) = &result
+            && error.is_full()
+        {
+            self.full.get_or_insert_with(|| error.to_string());
+        }
+        progress.parts_done(1);
+        let fetch = self.parts.entry(digest).or_default();
+        fetch.result = Some(result);
+        for (at, _) in std::mem::take(&mut fetch.wanted) {
+            self.open[at] -= 1;
+            if self.open[at] == 0 {
+                progress.item(&self.shard_entries[at].entry.name);
+            }
+        }
+    }
+
+    /// Writes the trimmed indexes of an entry. They are computed from the whole ones, so this runs
+    /// after all transfers.
+    pub(super) fn compute_trimmed(&mut self, entry: &LockEntry, into: &dyn BlobStore) {
+        for part in &entry.parts {
+            if let PartOrigin::Trimmed { of, keep } = &part.origin {
+                let digest = &part.descriptor.digest;
+                if into.has_blob(&part.descriptor, false).unwrap_or(false) {
+                    continue;
+                }
+                let result = into
+                    .read(of)
+                    .map_err(invalid_source)
+                    .and_then(|index| trim_index(&index, keep).map_err(invalid_source))
+                    .and_then(|bytes| Ok(into.put(&part.descriptor, &bytes)?));
+                if let Err(error) = result {
+                    self.parts.entry(digest.clone()).or_default().result = Some(Err(error));
+                }
+            }
+        }
+    }
+
+    /// The item of the report for an entry.
+    pub(super) fn item(&self, shard_entry: &ShardEntry) -> ReportItem {
+        let entry = &shard_entry.entry;
+        let mut status = ItemStatus::Present;
+        let mut reason = None;
+        for part in &entry.parts {
+            match self
+                .parts
+                .get(&part.descriptor.digest)
+                .map(|fetch| &fetch.result)
+            {
+                None => {}
+                Some(Some(Ok(TransferOutcome::Received(1..)))) if status == ItemStatus::Present => {
+                    status = ItemStatus::Done
+                }
+                Some(Some(Ok(_))) => {}
+                Some(result) => {
+                    status = ItemStatus::Failed;
+                    reason.get_or_insert_with(|| match (result, &self.full) {
+                        (Some(Err(error)), None) => failure_reason(entry, part, error),
+                        (Some(Err(error)), Some(_)) if !error.is_full() => {
+                            failure_reason(entry, part, error)
+                        }
+                        (_, Some(full)) => format!("destination: {full}"),
+                        (_, None) => {
+                            let stuck = self.stuck.as_deref();
+                            format!(
+                                "source: {}",
+                                stuck.unwrap_or("its transfer ended without a result")
+                            )
+                        }
+                    });
+                }
+            }
+        }
+        let item = shard_entry.item();
+        ReportItem {
+            status,
+            reason: reason.or(item.reason),
+            ..item
+        }
+    }
+}
+
+fn invalid_source(error: impl ToString) -> TransferError {
+    TransferError::new(TransferSide::Source, ErrorKind::Invalid, error.to_string())
+}
+
+/// The reason of an item whose part failed. For a set of packages, it contains the URL of the
+/// package, and what to do if the repository has replaced it.
+fn failure_reason(entry: &LockEntry, part: &EntryPart, error: &TransferError) -> String {
+    let why = format!("{}: {error}", error.side);
+    let Some(url) = part
+        .origin
+        .url()
+        .filter(|_| entry.kind == EntryKind::Package)
+    else {
+        return why;
+    };
+    let is_metadata = part.descriptor.media_type == media_type::OCTETS;
+    // A package repository replaces metadata and packages. The store that locked the set has kept
+    // the metadata, but not the packages.
+    let help = if !error.may_be_elsewhere() {
+        ""
+    } else if is_metadata {
+        "; the repository has replaced its metadata since it was locked: pull with the store that \
+         locked it (`--store DIR`, or a copy of it), or lock what the repository has now with \
+         `landfall lock --refresh`"
+    } else {
+        "; if the repository has replaced the package, `landfall lock --refresh` locks its current \
+         version"
+    };
+    format!("{url}: {why}{help}")
+}
