@@ -9,7 +9,7 @@ use landfall_item::lockfile::Lock;
 use landfall_model::report::Progress;
 use std::sync::Arc;
 
-/// The most bytes of rebuilt blobs that are kept while a bundle is packed.
+/// The maximum number of bytes of rebuilt blobs that are kept while a bundle is packed.
 const KEPT_BYTES: u64 = 4 << 30;
 
 /// The content that the receiver of a bundle has, as far as it is known here: the delivered locks,

@@ -122,6 +122,7 @@ impl FromStr for ImageRef {
             Some((name, digest)) => (name, Some(digest.parse::<Digest>()?)),
             None => (text, None),
         };
+        // a colon before the last `/` begins the port of the host, not a tag
         let last = name.rfind('/').map_or(0, |slash| slash + 1);
         let (name, tag) = match name[last..].find(':') {
             Some(colon) => (&name[..last + colon], Some(&name[last + colon + 1..])),
@@ -146,6 +147,7 @@ impl FromStr for ImageRef {
             ));
         }
         let host = canonical_host(&host).to_owned();
+        // official images on Docker Hub are written without `library/`
         let repository = if host == HUB && !path.contains('/') {
             format!("library/{path}")
         } else {

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
 
-/// The most files of a listing. The content after them counts as one file.
+/// The maximum number of files of a listing. The content after them counts as one file.
 const MAX_FILES: usize = 1 << 20;
 
 /// The files of a plain stream in order. They cover it without gaps.

@@ -70,6 +70,7 @@ impl ReferenceMeaning {
         if text.is_empty() {
             return None;
         }
+        // templates, shells and scripts replace these before the value is used
         let has_placeholder = ["{{", "${", "$(", "__", "://"]
             .iter()
             .any(|sign| text.contains(sign));

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The most bytes of rebuilt blobs that are kept for further reads.
+/// The maximum number of bytes of rebuilt blobs that are kept for further reads.
 pub(crate) const KEPT_BYTES: u64 = 8 << 30;
 
 /// A bundle, its bases, and all content of them.

@@ -8,7 +8,7 @@ use landfall_model::{Descriptor, DestinationMap, Digest, ImageRef, is_repository
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
 
-/// The most bases of a recipe.
+/// The maximum number of bases of a recipe.
 pub(crate) const MAX_BASES: usize = 8;
 
 /// The largest plain content that a reader rebuilds: 64 GiB.

@@ -6,7 +6,8 @@ use super::names::RECIPE;
 use landfall_model::Digest;
 use std::collections::{HashMap, HashSet};
 
-/// The most recipes in a row: a blob that is rebuilt from one that is rebuilt from another …
+/// The maximum number of recipes in a row: a blob that is rebuilt from one that is rebuilt from
+/// another …
 const MAX_CHAIN: usize = 16;
 
 /// Checks that each recipe has its entry, and that what it uses can be found: in the bundle, by

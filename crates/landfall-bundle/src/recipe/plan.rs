@@ -22,10 +22,10 @@ use std::sync::Arc;
 /// A smaller blob is not worth a recipe.
 const MIN_BLOB: u64 = 8 << 10;
 
-/// The most candidates whose files are compared with those of a blob.
+/// The maximum number of candidates whose files are compared with those of a blob.
 const MAX_CANDIDATES: usize = 4;
 
-/// The most bases of one recipe.
+/// The maximum number of bases of one recipe.
 const BASES: usize = 2;
 
 /// A candidate is used if this share of the plain bytes is in files that it has too.

@@ -26,7 +26,8 @@ pub struct RebuiltBlobs {
     /// Blobs that were added after the bundles were opened.
     added: Mutex<HashMap<Digest, Arc<TemporaryFile>>>,
     folder: PathBuf,
-    /// The most bytes of rebuilt blobs that are kept. A blob that is being read stays readable.
+    /// The maximum number of bytes of rebuilt blobs that are kept. A blob that is being read stays
+    /// readable.
     limit: u64,
     choice: Mutex<RecipeChoice>,
     cache: Mutex<RebuiltCache>,

@@ -98,6 +98,7 @@ impl EncoderCandidates {
         tries_all: bool,
     ) -> CandidateMatches {
         let mut replays = Vec::new();
+        // one program usually writes all streams of a file, and each further encoder costs time
         add_matching(prefix, &self.known, &mut replays);
         let is_enough = !replays.is_empty() && (prefix.is_last || !tries_all);
         if !is_enough && self.misses < MAX_MISSES {

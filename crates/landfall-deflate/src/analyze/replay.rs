@@ -3,8 +3,8 @@
 use crate::bits::BitWriter;
 use crate::encoder::{Encoder, EncoderSpec};
 
-/// The most compressed bytes that an encoder may keep back. An encoder that holds back more did not
-/// write this stream.
+/// The maximum number of compressed bytes that an encoder may keep back. An encoder that holds back
+/// more did not write this stream.
 const LONGEST_DELAY: usize = 8 << 20;
 /// The number of plain bytes that an encoder receives before its output is compared.
 const COMPARED_BYTES: usize = 32 << 10;

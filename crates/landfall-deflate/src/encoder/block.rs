@@ -10,7 +10,7 @@ use crate::bits::BitWriter;
 /// The maximum number of bytes in a stored block.
 pub(crate) const MAX_STORED: usize = 65_535;
 
-/// The most bits of a token: 15 and 5 of a length, 15 and 13 of a distance.
+/// The maximum number of bits of a token: 15 and 5 of a length, 15 and 13 of a distance.
 const MAX_TOKEN_BITS: usize = 48;
 /// How many tokens are written at once, so that the space that is reserved for them is small.
 const BULK_TOKENS: usize = 1024;

@@ -22,7 +22,7 @@ pub(crate) enum TieOrder {
     SymbolFirst,
 }
 
-/// The most symbols of an alphabet.
+/// The maximum number of symbols of an alphabet.
 const MAX_SYMBOLS: usize = 288;
 /// The bits of a symbol in an entry of a sorted list, below its count.
 const SYMBOL_BITS: u32 = 9;

@@ -7,7 +7,7 @@ use std::io::Read;
 
 /// The longest header of a gzip member: an extra field of 64 KiB, a name and a comment.
 pub(crate) const LONGEST_HEADER: usize = 128 << 10;
-/// The most bytes after the last member, without the zero bytes directly after it.
+/// The maximum number of bytes after the last member, without the zero bytes directly after it.
 pub(crate) const LONGEST_TRAILING: usize = 64 << 10;
 
 /// The flags of a gzip header.

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// The version of the encoding.
 pub(super) const VERSION: u8 = 1;
-/// The most plain bytes for each compressed byte: a match of 258 bytes in two bits.
+/// The maximum number of plain bytes for each compressed byte: a match of 258 bytes in two bits.
 const LARGEST_EXPANSION: u64 = 1032;
 
 /// Everything about a compressed stream that does not follow from its plain bytes.

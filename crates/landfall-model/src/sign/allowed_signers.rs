@@ -200,6 +200,7 @@ fn parse_line(
     }
     let mut options = SignerOptions::default();
     let mut kind = words.next();
+    // a line of authorized_keys has the same form, except that it lacks the principals
     if is_kind(&line[principals.clone()])
         && PublicKey::from_words(&line[principals.clone()], &line[kind.clone()]).is_some()
     {

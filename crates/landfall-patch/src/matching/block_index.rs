@@ -3,7 +3,7 @@
 /// The length of an indexed block. A match of `BLOCK + stride - 1` bytes is always found.
 pub(super) const BLOCK: usize = 12;
 
-/// The most blocks of one index: its table has 4 bytes for each, 32 MiB in all.
+/// The maximum number of blocks of one index: its table has 4 bytes for each, 32 MiB in all.
 const MAX_BLOCKS: usize = 8 << 20;
 
 /// The distance of blocks in short input. Smaller ones cost time and find little more.

@@ -3,7 +3,7 @@
 use crate::encoder::bytes::boxed_array;
 use crate::encoder::symbols::Token;
 
-/// The most tokens that a block holds: those of zlib's memory level 9 and of GNU gzip.
+/// The maximum number of tokens that a block holds: those of zlib's memory level 9 and of GNU gzip.
 const MAX_TOKENS: usize = 1 << 15;
 
 /// Collects the tokens of a block.

@@ -102,6 +102,7 @@ impl MachineSetup<'_> {
         };
         let mut script = SOURCES.to_owned();
         for host in &self.packages {
+            // in a regular expression, a dot would match any character
             let pattern = host.replace('.', r"\.");
             let _ = writeln!(script, "point '{pattern}' '{files}/{host}/'");
         }

@@ -116,6 +116,7 @@ fn job_after_pull(
     command: Vec<String>,
 ) -> Value {
     let spec = map([
+        // with the delays of Kubernetes, twelve retries wait about 45 minutes for the pull
         ("backoffLimit", 12.into()),
         (
             "podFailurePolicy",
