@@ -88,7 +88,12 @@ mod tests {
         ] {
             assert!(matcher.is_in(text), "{text}");
         }
-        for text in ["image: redis:7", r"color: \x1b[1m", r"C:\Users\xavier", r"\u2026"] {
+        for text in [
+            "image: redis:7",
+            r"color: \x1b[1m",
+            r"C:\Users\xavier",
+            r"\u2026",
+        ] {
             assert!(!matcher.is_in(text), "{text}");
         }
     }
