@@ -16,6 +16,7 @@ mod images_in_pods;
 mod machines;
 mod nodes;
 mod openpgp;
+mod patched;
 mod preflight;
 mod proxy;
 mod public_hosts;
