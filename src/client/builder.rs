@@ -9,6 +9,7 @@ use landfall_http::{PrivateTargets, TlsProfile, Transport, TransportConfig};
 use landfall_model::config::Site;
 use landfall_model::report::{Progress, SilentProgress};
 use landfall_model::{Limits, Shard, TargetRegistry};
+use landfall_signature::SignaturePolicy;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -105,6 +106,8 @@ impl ClientBuilder {
             .collect();
         let archives = archives?;
         let site = self.site.as_ref();
+        let signatures = site.map(SignaturePolicy::of_site).transpose()?;
+        let signatures = signatures.unwrap_or_default();
         let keychain = Keychain::load(site, self.environment).map_err(SetupError::from)?;
         // Connections are opened later, one by one. Without this check, a typing error in a path
         // would be reported only when its host is first contacted.
@@ -135,6 +138,7 @@ impl ClientBuilder {
             self.limits,
             self.progress,
             archives,
+            signatures,
             self.shard,
         ))
     }

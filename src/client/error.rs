@@ -8,6 +8,7 @@ use landfall_content::{ReplaceError, WriteError};
 use landfall_http as http;
 use landfall_http::TlsError;
 use landfall_item::manifest;
+use landfall_signature::SiteRuleError;
 use std::path::PathBuf;
 
 /// Why a [`Client`](super::Client) cannot be set up, or why one of its operations failed.
@@ -24,6 +25,9 @@ pub enum ClientError {
         /// Why the certificate cannot be used.
         source: TlsError,
     },
+    /// A rule for the signatures of images in the site cannot be used.
+    #[error(transparent)]
+    Signatures(#[from] SiteRuleError),
     /// An archive of another tool cannot be read.
     #[error(transparent)]
     Archive(#[from] SourceArchiveError),

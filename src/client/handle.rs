@@ -5,6 +5,7 @@ use landfall_content::registry::RegistrySessions;
 use landfall_content::store::DiskStore;
 use landfall_model::report::{Progress, ReportItem, RunReport};
 use landfall_model::{Limits, Shard};
+use landfall_signature::SignaturePolicy;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ pub struct Client {
     pub(super) limits: Limits,
     pub(super) progress: Arc<dyn Progress>,
     pub(super) archives: Arc<[SourceArchive]>,
+    /// Whose signatures images need, by the rules of the site.
+    pub(super) signatures: SignaturePolicy,
     /// The shard of each lock that is pulled and pushed.
     pub(super) shard: Shard,
     /// The blobs that were copied from archives.
@@ -27,6 +30,7 @@ impl Client {
         limits: Limits,
         progress: Arc<dyn Progress>,
         archives: Vec<SourceArchive>,
+        signatures: SignaturePolicy,
         shard: Shard,
     ) -> Client {
         Client {
@@ -34,6 +38,7 @@ impl Client {
             limits,
             progress,
             archives: archives.into(),
+            signatures,
             shard,
             imports: Mutex::default(),
         }

@@ -23,7 +23,10 @@ impl Client {
         pins: PinPolicy,
         store: &DiskStore,
     ) -> Locked {
+        let mut signatures = manifest.signatures.clone();
+        signatures.append(self.signatures.clone());
         let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
+            .with_signatures(signatures)
             .finding_images(Arc::new(ChartImages(self.limits)))
             .with_archives(self.archive_images(store).await)
             // accounts of chart repositories may only be used for the repositories of the

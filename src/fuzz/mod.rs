@@ -15,6 +15,7 @@ mod mutation;
 mod network;
 mod packages;
 mod patch;
+mod signatures;
 #[cfg(test)]
 mod tests;
 
@@ -111,6 +112,11 @@ pub const TARGETS: &[Target] = &[
         name: "openpgp",
         seeds: packages::openpgp_seeds,
         run: packages::openpgp,
+    },
+    Target {
+        name: "image_signature",
+        seeds: signatures::signature_seeds,
+        run: landfall_signature::fuzz,
     },
     Target {
         name: "egress",

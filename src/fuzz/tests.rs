@@ -71,6 +71,7 @@ targets!(
     apt,
     yum,
     openpgp,
+    image_signature,
     egress,
     htpasswd,
     registry_error,

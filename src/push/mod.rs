@@ -38,6 +38,8 @@ mod referrers;
 mod refusal;
 mod run;
 #[cfg(feature = "cli")]
+mod signed_images;
+#[cfg(feature = "cli")]
 mod status;
 mod upload_slots;
 mod uploader;
@@ -53,5 +55,7 @@ pub(crate) use prune::{Needed, PruneScope, Pruned, prune};
 pub(crate) use receipt::{PrunedManifest, Receipt};
 pub(crate) use references::References;
 pub(crate) use run::{PushContent, push};
+#[cfg(feature = "cli")]
+pub(crate) use signed_images::{SignedImages, sign_images};
 #[cfg(feature = "cli")]
 pub(crate) use status::{RegistryTag, StatusScope, TagStatus, status};

@@ -48,6 +48,7 @@ mod full_disk;
 mod gc;
 mod hostile_archives;
 mod hostile_charts;
+mod image_signatures;
 mod import;
 mod init;
 mod inputs;

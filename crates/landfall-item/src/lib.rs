@@ -75,6 +75,7 @@ pub use field_conflict::FieldConflict;
 pub use file::file_repository;
 pub use file::{FileRequest, LockedFile, LockedSidecar};
 pub use image::{ImageRequest, LockedImage, LockedManifest, LockedReferrer, LockedTrimmedIndex};
+pub use image::{ImageSignatureError, verified_signatures};
 pub use image::{OneManifest, ReadError, Selection, SelectionError};
 pub use image::{listed, platforms, tag_of};
 pub use item_kind::{

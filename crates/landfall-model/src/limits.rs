@@ -86,6 +86,8 @@ pub struct Limits {
     pub image_manifest_bytes: u64,
     /// The maximum number of referrers of one image, including referrers of referrers.
     pub referrers: usize,
+    /// The maximum number of signatures and attestations of one image that are verified.
+    pub image_signatures: usize,
     /// The maximum number of pages of a list of tags or referrers.
     pub pages: usize,
     /// The maximum number of redirects of one request.
@@ -189,6 +191,7 @@ impl Limits {
         index_nodes: 1024,
         image_manifest_bytes: 32 << 20,
         referrers: 1024,
+        image_signatures: 256,
         pages: 64,
         redirects: 10,
         attempts: 5,

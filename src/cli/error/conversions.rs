@@ -21,6 +21,7 @@ use landfall_model::sign;
 use landfall_render::RenderError;
 use landfall_rewrite::{ChartError, RewriteError};
 use landfall_serve::{ExportError, RegistrySourceError, ServeError};
+use landfall_signature::SiteRuleError;
 use std::sync::Arc;
 
 impl From<Box<Diagnostic>> for CliError {
@@ -207,6 +208,7 @@ impl From<ClientError> for CliError {
         let help = error.help();
         let converted = match error {
             ClientError::Setup(error) => error.into(),
+            ClientError::Signatures(error) => error.into(),
             ClientError::Trust { .. } => CliError::usage(error.to_string()),
             ClientError::Archive(error) => CliError::usage(error.to_string()),
             ClientError::ObjectStore(error) if error.kind == ErrorKind::Local => {
@@ -229,6 +231,12 @@ impl From<ClientError> for CliError {
             help: help.or(converted.help),
             ..converted
         }
+    }
+}
+
+impl From<SiteRuleError> for CliError {
+    fn from(error: SiteRuleError) -> CliError {
+        CliError::usage(error.to_string()).with_help(error.source.help)
     }
 }
 

@@ -18,6 +18,7 @@ pub(super) mod finish;
 pub(super) mod from_archives;
 pub(super) mod github;
 pub(super) mod image_facts;
+pub(super) mod image_signatures;
 pub(super) mod input_file;
 pub(super) mod interrupt;
 pub(super) mod listing;

@@ -125,6 +125,18 @@ impl PageRecorder {
 
 /// Describes everything that `lock` names.
 fn content_of(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<ItemContent> {
+    let images = lock
+        .images
+        .iter()
+        .map(|image| (image.name.to_string(), &image.verified));
+    let charts = lock
+        .charts
+        .iter()
+        .map(|chart| (chart.name.to_string(), &chart.verified));
+    let signers: BTreeMap<String, Vec<String>> = images
+        .chain(charts)
+        .map(|(name, verified)| (name, verified.iter().map(ToString::to_string).collect()))
+        .collect();
     let of_item = |item: &dyn landfall_item::LockedItem| {
         let entry: LockEntry = item.entry();
         let sizes: BTreeMap<_, _> = entry
@@ -155,6 +167,7 @@ fn content_of(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<ItemContent> {
             attached: attached
                 .map(|(what, count)| (what.to_owned(), count))
                 .collect(),
+            signed_by: signers.get(&*entry.name).cloned().unwrap_or_default(),
             licences: facts.licences,
             created: facts.created,
             packages: packages.collect(),

@@ -2,6 +2,7 @@
 
 use crate::cli::shared::failed_items::loss_lines;
 use crate::cli::shared::from_archives::FromArchives;
+use crate::cli::shared::image_signatures::ImageSignatures;
 use crate::cli::shared::manifest_args::ManifestArgs;
 use crate::cli::shared::output_file::check_output;
 use crate::cli::shared::previous_lock::load_previous_lock;
@@ -121,6 +122,9 @@ impl LockCommand {
         });
         report.extra.insert("open".into(), members.collect());
         text += &loss_lines(&report.items);
+        let signatures = ImageSignatures::recorded(lock);
+        text += &signatures.line();
+        signatures.add_to(&mut report);
         // If nothing could be resolved, the old lock is kept: a new one would have no pins.
         let resolved_nothing = report.has_losses() && !report.has_successes();
         if !resolved_nothing || self.check {

@@ -4,6 +4,7 @@ use crate::cli::shared::age::Age;
 use crate::cli::shared::bundle_flags::BundleFlags;
 use crate::cli::shared::compared_side::ComparedSide;
 use crate::cli::shared::comparison::LockComparison;
+use crate::cli::shared::image_signatures::ImageSignatures;
 use crate::cli::shared::output_file::write_result;
 use crate::cli::shared::page_recorder::PageRecorder;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
@@ -48,6 +49,7 @@ impl ReportCommand {
         report
             .extra
             .insert("bundle".into(), accepted.report_member());
+        ImageSignatures::recorded(&lock).add_to(&mut report);
         let page = PageRecorder::of_bundle();
         page.set_content(&lock, Some(bundle));
         if let Some(age) = &self.older_than {

@@ -1,5 +1,6 @@
 //! `landfall status`: compares a registry with a lock.
 
+use crate::cli::shared::image_signatures::ImageSignatures;
 use crate::cli::shared::listing::markdown_digest;
 use crate::cli::shared::lock_flags::LockFlags;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
@@ -81,7 +82,11 @@ impl StatusCommand {
                 failure.with_report(report.clone())
             })?;
             context.page.set_content(&lock, None);
-            Ok(outcome(report, &lock, &tags, &mapping, &push))
+            let mut outcome = outcome(report, &lock, &tags, &mapping, &push);
+            let signatures = ImageSignatures::recorded(&lock);
+            outcome.text += &signatures.line();
+            signatures.add_to(&mut outcome.report);
+            Ok(outcome)
         })
     }
 

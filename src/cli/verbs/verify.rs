@@ -5,6 +5,7 @@ use crate::cli::shared::bundle_with_bases::{
 };
 use crate::cli::shared::context::run_blocking;
 use crate::cli::shared::failed_items::item_line;
+use crate::cli::shared::image_signatures::ImageSignatures;
 use crate::cli::shared::listing::{count, lines, unique_bytes};
 use crate::cli::shared::open_bundle::{AcceptedBundle, BundleRequirements, put_first};
 use crate::cli::shared::shard::{ShardFlag, its_part, report_shard};
@@ -69,6 +70,7 @@ impl VerifyCommand {
         {
             context.page.set_content(&held, Some(&accepted.bundle));
         }
+        let site = context.site.clone();
         context.run(async move {
             run_blocking("the check", move || {
                 for bundle in std::iter::once(&chain.bundle).chain(&chain.bases) {
@@ -77,7 +79,9 @@ impl VerifyCommand {
                 if shard.is_first() {
                     chain.prove_recipes(&*progress)?;
                 }
-                self.outcome(&accepted, shard)
+                let lock = accepted.bundle.available_lock()?;
+                let signatures = ImageSignatures::verify(site.as_ref(), &lock, &*chain.blobs)?;
+                self.outcome(&accepted, shard, &signatures)
             })
             .await?
         })
@@ -92,7 +96,12 @@ impl VerifyCommand {
         Ok(chain)
     }
 
-    fn outcome(&self, accepted: &AcceptedBundle, shard: Shard) -> Result<VerbOutcome, CliError> {
+    fn outcome(
+        &self,
+        accepted: &AcceptedBundle,
+        shard: Shard,
+        signatures: &ImageSignatures,
+    ) -> Result<VerbOutcome, CliError> {
         let bundle = &accepted.bundle;
         let own = bundle::shard_parts(bundle, shard)?;
         let mut report = RunReport {
@@ -109,6 +118,7 @@ impl VerifyCommand {
         report
             .extra
             .insert("bundle".into(), accepted.report_member());
+        signatures.add_to(&mut report);
         let partial = match bundle.partial().len() {
             0 => String::new(),
             lost => format!(", partial: it lacks {} of the lock", count_of(lost, "item")),
@@ -129,12 +139,13 @@ impl VerifyCommand {
         });
         let text = format!(
             "{runner}{}: {}consistent, {origin}{partial}\n  bundle digest     {}\n  lock \
-             fingerprint  {}\n{}{}  {its_part}{}, {}\n{}",
+             fingerprint  {}\n{}{}{}  {its_part}{}, {}\n{}",
             accepted.path().display(),
             if shard.is_only() { "" } else { "its part is " },
             bundle.digest(),
             bundle.fingerprint(),
             serial.unwrap_or_default(),
+            signatures.line(),
             self.delta_lines(bundle),
             count,
             human_size(unique_bytes(&entries)),

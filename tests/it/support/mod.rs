@@ -27,6 +27,7 @@ pub mod process;
 pub mod programs;
 pub mod rpm_repository;
 pub mod signed;
+pub mod sigstore;
 pub mod squid;
 pub mod test_proxy;
 pub mod tokens;

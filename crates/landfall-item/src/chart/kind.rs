@@ -45,6 +45,13 @@ impl PushedItem for LockedChart {
         mapping.destinations(&self.name.reference)
     }
 
+    fn referrer_tags(&self) -> Vec<(&str, &Digest)> {
+        let tagged = self.referrers.iter().flatten();
+        tagged
+            .filter_map(|referrer| Some((referrer.tag.as_deref()?, &referrer.digest)))
+            .collect()
+    }
+
     fn tag(&self) -> String {
         self.name.reference.tag.clone().unwrap_or_default()
     }
@@ -102,9 +109,19 @@ impl LockedItem for LockedChart {
         if let Some(fault) = oversize(blobs.chain(provenance).chain([self.size])) {
             return Some(fault);
         }
+        // an artifact has the sizes and tags of an image with referrers
+        if let Some(fault) = self
+            .artifact()
+            .and_then(|artifact| artifact.implausibility())
+        {
+            return Some(fault);
+        }
         let has_archive = match self.media_type {
             Some(_) => parts::layers(self).archive.is_some() && self.provenance.is_none(),
-            None => self.url.is_some() && self.blobs.is_empty(),
+            None => {
+                let is_bare = self.blobs.is_empty() && self.referrers.is_none();
+                self.url.is_some() && is_bare && self.referrer_blobs.is_empty()
+            }
         };
         if !has_archive {
             return Some(format!(
@@ -152,7 +169,7 @@ impl LockedItem for LockedChart {
         let mut known = BTreeSet::new();
         named.retain(|blob| known.insert(blob.digest.clone()));
         if named == locked {
-            Vec::new()
+            self.referrer_contradictions(blobs)
         } else {
             vec![format!("{} names other blobs than the lock", self.digest)]
         }

@@ -2,8 +2,10 @@
 
 use super::name::ChartName;
 use crate::file::LockedSidecar;
+use crate::image::{LockedReferrer, write_referrers, write_verified};
 use crate::text::quoted;
 use landfall_model::{Descriptor, Digest, ImageRef, MediaType};
+use landfall_signature::{VerifiedSignature, read_verified};
 use serde::Deserialize;
 use std::fmt::{self, Write};
 
@@ -24,9 +26,19 @@ pub struct LockedChart {
     pub media_type: Option<MediaType>,
     /// Size of the manifest or of the archive, in bytes.
     pub size: u64,
+    /// The signatures that met the rules of `verify:`, sorted; empty if it needs none.
+    #[serde(default, deserialize_with = "read_verified")]
+    pub verified: Vec<VerifiedSignature>,
     /// Config and layers of the artifact, in the manifest's order.
     #[serde(default, deserialize_with = "crate::image::read_blobs")]
     pub blobs: Vec<Descriptor>,
+    /// Signatures and other manifests that refer to the artifact. `None` if no rule of `verify:`
+    /// matches it, since they were not looked up then.
+    #[serde(default)]
+    pub referrers: Option<Vec<LockedReferrer>>,
+    /// Configs and layers of the referrers that are not among `blobs`, sorted by digest.
+    #[serde(default, deserialize_with = "crate::image::read_blobs")]
+    pub referrer_blobs: Vec<Descriptor>,
     /// The URL of the archive; or the reference of the artifact, if the index of an HTTP repository
     /// points to a registry.
     #[serde(default)]
@@ -101,7 +113,9 @@ pub(super) fn write(chart: &LockedChart, out: &mut dyn Write) -> fmt::Result {
         writeln!(out, "  mediaType: {}", quoted(media_type))?;
     }
     writeln!(out, "  size: {}", chart.size)?;
+    write_verified(out, &chart.verified)?;
     crate::image::write_blobs(out, "blobs", &chart.blobs)?;
+    write_referrers(out, chart.referrers.as_deref(), &chart.referrer_blobs)?;
     if let Some(url) = &chart.url {
         writeln!(out, "  url: {}", quoted(url))?;
     }

@@ -3,6 +3,7 @@
 //! found in it are locked with it.
 
 mod archive;
+mod artifact;
 mod dependencies;
 mod discovery;
 mod images;

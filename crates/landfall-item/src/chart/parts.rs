@@ -2,37 +2,47 @@
 //! one that is built from an archive and its provenance.
 
 use super::locked::LockedChart;
-use landfall_content::{EntryPart, LockEntry, PartOrigin};
+use crate::image::referrers_of;
+use landfall_content::{AttachedReferrer, EntryPart, LockEntry, PartOrigin};
 use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, media_type};
 use serde_json::{Map, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Lists the parts of a chart. The artifact of an archive is computed from the lock alone, so every
 /// command gets the same bytes.
 pub(super) fn entry(chart: &LockedChart) -> LockEntry {
+    let artifact = chart.artifact();
+    let referrers = artifact.as_ref().map(referrers_of).unwrap_or_default();
     let parts = match chart.source() {
         Some(source) => {
             let (registry, repository): (Arc<str>, Arc<str>) = (
                 source.registry.as_str().into(),
                 source.repository.as_str().into(),
             );
-            let blobs = chart.blobs.iter().map(|blob| EntryPart {
-                descriptor: blob.clone(),
-                origin: PartOrigin::Blob {
+            let blobs = chart
+                .blobs
+                .iter()
+                .chain(&chart.referrer_blobs)
+                .map(|blob| EntryPart {
+                    descriptor: blob.clone(),
+                    origin: PartOrigin::Blob {
+                        registry: registry.clone(),
+                        repository: repository.clone(),
+                    },
+                });
+            let mut parts: Vec<EntryPart> = blobs.collect();
+            let manifest = |descriptor| EntryPart {
+                descriptor,
+                origin: PartOrigin::Manifest {
                     registry: registry.clone(),
                     repository: repository.clone(),
                 },
-            });
-            let mut parts: Vec<EntryPart> = blobs.collect();
-            // registries refuse a manifest before its blobs
-            parts.push(EntryPart {
-                descriptor: manifest(chart),
-                origin: PartOrigin::Manifest {
-                    registry,
-                    repository,
-                },
-            });
+            };
+            // registries refuse a manifest before its blobs, and the top is the last part
+            parts.extend(referrer_manifests(&referrers).map(manifest));
+            parts.push(manifest(self::manifest(chart)));
             parts
         }
         None => wrapped_archive(chart),
@@ -47,8 +57,17 @@ pub(super) fn entry(chart: &LockedChart) -> LockEntry {
             .map_or_else(|| manifest(chart), |top| top.descriptor.clone()),
         artifact_type: None,
         parts,
-        referrers: Vec::new(),
+        referrers,
     }
+}
+
+/// The manifests of the referrers, each once: it may have several tags.
+fn referrer_manifests(referrers: &[AttachedReferrer]) -> impl Iterator<Item = Descriptor> {
+    let mut known = BTreeSet::new();
+    referrers
+        .iter()
+        .map(|referrer| referrer.descriptor.clone())
+        .filter(move |descriptor| known.insert(descriptor.digest.clone()))
 }
 
 /// The descriptor of the artifact's manifest.

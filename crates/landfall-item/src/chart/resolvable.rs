@@ -3,7 +3,7 @@
 use super::locked::LockedChart;
 use super::name::ChartName;
 use super::request::{ChartRequest, DependencyOrigin};
-use super::{repository, resolve};
+use super::{artifact, repository, resolve};
 use crate::field_conflict::{FieldConflict, merge_option};
 use crate::image::ImageRequest;
 use crate::{
@@ -57,42 +57,10 @@ impl ResolvableRequest for ChartRequest {
             Ok(chart_resolver) => chart_resolver,
             Err(cause) => return ResolveOutcome::Failed(None, cause),
         };
-        // the old chart, if it was searched for images and verified as this request requires
-        let comparable = old.filter(|old| is_signed_for(self, old) && is_searched_for(self, old));
-        let matching = comparable.filter(|old| old.pin == self.pin);
-        if let Some(old) = matching {
-            if matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) {
-                return ResolveOutcome::Kept(old.clone());
-            }
-            match resolve::head(chart_resolver, old).await {
-                Ok(Some(digest)) if digest == old.digest => {
-                    return ResolveOutcome::Kept(old.clone());
-                }
-                Ok(_) => {}
-                Err(_) if pins == PinPolicy::Recall => {}
-                Err(cause) if cause.is_gone => return ResolveOutcome::Gone(old.clone()),
-                Err(cause) => return ResolveOutcome::Failed(Some(old.clone()), cause),
-            }
-        }
-        let found = resolve::resolve(resolver, chart_resolver, self).await;
-        let locked = old.filter(|_| {
-            matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) && self.pin.is_none()
-        });
-        match (found, locked) {
-            // a version that was published again with other content is never accepted silently
-            (Ok(chart), Some(old)) if chart.digest != old.digest => ResolveOutcome::Failed(
-                comparable.cloned(),
-                format!(
-                    "upstream now has {} for this version, but the lock has {}; use `--refresh` \
-                     to accept it",
-                    chart.digest, old.digest
-                )
-                .into(),
-            ),
-            (Ok(chart), _) if old.is_some_and(|old| *old == chart) => ResolveOutcome::Kept(chart),
-            (Ok(chart), _) => ResolveOutcome::New(chart),
-            (Err(cause), _) => ResolveOutcome::Failed(matching.cloned(), cause),
-        }
+        let outcome = self
+            .resolve_content(resolver, chart_resolver, old, pins)
+            .await;
+        artifact::verify_outcome(chart_resolver, outcome, old, pins).await
     }
 
     fn dependencies(&self, chart: &LockedChart) -> Vec<DependencyRequest> {
@@ -136,6 +104,54 @@ impl ResolvableRequest for ChartRequest {
 
     async fn check_upstream(resolver: &Resolver, old: &LockedChart) -> Result<(), ResolveError> {
         resolve::head(resolver, old).await.map(drop)
+    }
+}
+
+impl ChartRequest {
+    /// Resolves the chart, whoever signed it.
+    async fn resolve_content(
+        &self,
+        resolver: &Resolver,
+        chart_resolver: &Resolver,
+        old: Option<&LockedChart>,
+        pins: PinPolicy,
+    ) -> ResolveOutcome<LockedChart> {
+        // the old chart, if it was searched for images and verified as this request requires
+        let comparable = old.filter(|old| is_signed_for(self, old) && is_searched_for(self, old));
+        let matching = comparable.filter(|old| old.pin == self.pin);
+        if let Some(old) = matching {
+            if matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) {
+                return ResolveOutcome::Kept(old.clone());
+            }
+            match resolve::head(chart_resolver, old).await {
+                Ok(Some(digest)) if digest == old.digest => {
+                    return ResolveOutcome::Kept(old.clone());
+                }
+                Ok(_) => {}
+                Err(_) if pins == PinPolicy::Recall => {}
+                Err(cause) if cause.is_gone => return ResolveOutcome::Gone(old.clone()),
+                Err(cause) => return ResolveOutcome::Failed(Some(old.clone()), cause),
+            }
+        }
+        let found = resolve::resolve(resolver, chart_resolver, self).await;
+        let locked = old.filter(|_| {
+            matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) && self.pin.is_none()
+        });
+        match (found, locked) {
+            // a version that was published again with other content is never accepted silently
+            (Ok(chart), Some(old)) if chart.digest != old.digest => ResolveOutcome::Failed(
+                comparable.cloned(),
+                format!(
+                    "upstream now has {} for this version, but the lock has {}; use `--refresh` \
+                     to accept it",
+                    chart.digest, old.digest
+                )
+                .into(),
+            ),
+            (Ok(chart), _) if old.is_some_and(|old| *old == chart) => ResolveOutcome::Kept(chart),
+            (Ok(chart), _) => ResolveOutcome::New(chart),
+            (Err(cause), _) => ResolveOutcome::Failed(matching.cloned(), cause),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! A locked image: every manifest and blob by digest.
 
 use landfall_model::{Descriptor, Digest, ImageRef, MediaType, Platform};
+use landfall_signature::{VerifiedSignature, read_verified};
 use serde::Deserialize;
 
 /// A container image in the lock, with everything below it.
@@ -28,6 +29,9 @@ pub struct LockedImage {
     /// image without an index.
     #[serde(default)]
     pub manifests: Vec<LockedManifest>,
+    /// The signatures that met the rules of `verify:`, sorted; empty if it needs none.
+    #[serde(default, deserialize_with = "read_verified")]
+    pub verified: Vec<VerifiedSignature>,
     /// Configs and layers of all the manifests, once each, sorted by digest.
     #[serde(default, deserialize_with = "read_blobs")]
     pub blobs: Vec<Descriptor>,
@@ -60,6 +64,7 @@ impl LockedImage {
             size,
             platform: None,
             manifests: Vec::new(),
+            verified: Vec::new(),
             blobs: Vec::new(),
             trimmed: None,
             referrers: None,

@@ -45,18 +45,7 @@ pub(super) fn entry(image: &LockedImage) -> LockEntry {
         origin: manifest(),
     }));
     let mut known: BTreeSet<_> = image.manifests_in_order().map(|own| own.digest).collect();
-    let own = known.clone();
-    let referrers: Vec<AttachedReferrer> = image
-        .referrers
-        .iter()
-        .flatten()
-        .map(|referrer| AttachedReferrer {
-            descriptor: referrer.descriptor(),
-            tag: referrer.tag.clone(),
-            subject: referrer.subject.clone(),
-            is_child: own.contains(&referrer.digest),
-        })
-        .collect();
+    let referrers = referrers_of(image);
     for referrer in &referrers {
         if known.insert(referrer.descriptor.digest.clone()) {
             // registries reject an index before its children, so the top stays last
@@ -94,6 +83,20 @@ pub(super) fn entry(image: &LockedImage) -> LockEntry {
         parts,
         referrers,
     }
+}
+
+/// The referrers of `image`.
+pub(crate) fn referrers_of(image: &LockedImage) -> Vec<AttachedReferrer> {
+    let own: BTreeSet<_> = image.manifests_in_order().map(|own| own.digest).collect();
+    let referrers = image.referrers.iter().flatten();
+    referrers
+        .map(|referrer| AttachedReferrer {
+            descriptor: referrer.descriptor(),
+            tag: referrer.tag.clone(),
+            subject: referrer.subject.clone(),
+            is_child: own.contains(&referrer.digest),
+        })
+        .collect()
 }
 
 #[cfg(test)]

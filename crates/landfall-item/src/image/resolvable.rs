@@ -2,7 +2,7 @@
 
 use super::locked::LockedImage;
 use super::request::ImageRequest;
-use super::{referrers, resolve, verify};
+use super::{referrers, resolve, signatures, verify};
 use crate::field_conflict::{FieldConflict, merge_option};
 use crate::{
     Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome, Resolver,
@@ -63,6 +63,43 @@ impl ResolvableRequest for ImageRequest {
         old: Option<&LockedImage>,
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedImage> {
+        let policy = resolver.signatures();
+        // an image that needs a signature which the lock does not record may have one by now
+        let is_unverified = old.is_some_and(|old| !policy.accepts(&self.name, &old.verified));
+        let search = if is_unverified && pins == PinPolicy::Keep {
+            PinPolicy::Referrers
+        } else {
+            pins
+        };
+        let outcome = self.resolve_content(resolver, old, search).await;
+        signatures::verify_outcome(resolver, outcome, old, search).await
+    }
+
+    async fn check_upstream(resolver: &Resolver, old: &LockedImage) -> Result<(), ResolveError> {
+        let ImageRef {
+            registry,
+            repository,
+            ..
+        } = &old.name;
+        let session = resolver.sessions().upstream(registry).await?;
+        match session
+            .head_manifest(repository, &old.digest.to_string(), false)
+            .await?
+        {
+            Some(_) => Ok(()),
+            None => Err(ResolveError::gone()),
+        }
+    }
+}
+
+impl ImageRequest {
+    /// Resolves the image and its referrers, whoever signed it.
+    async fn resolve_content(
+        &self,
+        resolver: &Resolver,
+        old: Option<&LockedImage>,
+        pins: PinPolicy,
+    ) -> ResolveOutcome<LockedImage> {
         let archived = resolver.archives().has(&self.name);
         // An archive does not contain the referrers of its images. They are looked up when upstream
         // is asked again.
@@ -113,22 +150,6 @@ impl ResolvableRequest for ImageRequest {
         match resolve::resolve(resolver, request, &reference).await {
             Ok(image) => ResolveOutcome::New(image),
             Err(cause) => ResolveOutcome::Failed(matching.cloned(), cause),
-        }
-    }
-
-    async fn check_upstream(resolver: &Resolver, old: &LockedImage) -> Result<(), ResolveError> {
-        let ImageRef {
-            registry,
-            repository,
-            ..
-        } = &old.name;
-        let session = resolver.sessions().upstream(registry).await?;
-        match session
-            .head_manifest(repository, &old.digest.to_string(), false)
-            .await?
-        {
-            Some(_) => Ok(()),
-            None => Err(ResolveError::gone()),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The text of an image in the lock.
 
-use super::locked::LockedImage;
+use super::locked::{LockedImage, LockedReferrer};
 use crate::text::quoted;
 use landfall_model::{Descriptor, Platform};
+use landfall_signature::VerifiedSignature;
 use std::fmt::{self, Write};
 
 /// Writes `image` as YAML, one value per line so that diffs are small.
@@ -41,6 +42,7 @@ pub(super) fn write(image: &LockedImage, out: &mut dyn Write) -> fmt::Result {
             .map(|platform| format!(", platform: {}", quoted(platform)));
         writeln!(out, "{}}}", platform.unwrap_or_default())?;
     }
+    write_verified(out, &image.verified)?;
     write_blobs(out, "blobs", &image.blobs)?;
     if let Some(trimmed) = &image.trimmed {
         writeln!(
@@ -49,14 +51,23 @@ pub(super) fn write(image: &LockedImage, out: &mut dyn Write) -> fmt::Result {
             trimmed.digest, trimmed.size
         )?;
     }
-    if let Some(referrers) = &image.referrers {
+    write_referrers(out, image.referrers.as_deref(), &image.referrer_blobs)
+}
+
+/// Writes the referrers, if they were looked up, and their blobs.
+pub(crate) fn write_referrers(
+    out: &mut dyn Write,
+    referrers: Option<&[LockedReferrer]>,
+    blobs: &[Descriptor],
+) -> fmt::Result {
+    if let Some(referrers) = referrers {
         writeln!(
             out,
             "  referrers:{}",
             if referrers.is_empty() { " []" } else { "" }
         )?;
     }
-    for referrer in image.referrers.iter().flatten() {
+    for referrer in referrers.iter().copied().flatten() {
         let kind = quoted(&referrer.media_type);
         write!(
             out,
@@ -75,7 +86,27 @@ pub(super) fn write(image: &LockedImage, out: &mut dyn Write) -> fmt::Result {
             .unwrap_or_default();
         writeln!(out, "{tag}{subject}}}")?;
     }
-    write_blobs(out, "referrerBlobs", &image.referrer_blobs)
+    write_blobs(out, "referrerBlobs", blobs)
+}
+
+/// Writes one signature on the line of its key, and several as a list.
+pub(crate) fn write_verified(out: &mut dyn Write, verified: &[VerifiedSignature]) -> fmt::Result {
+    let text = |signature: &VerifiedSignature| {
+        let fields = signature.fields().into_iter();
+        let fields: Vec<String> = fields
+            .map(|(key, value)| format!("{key}: {}", quoted(&value)))
+            .collect();
+        format!("{{{}}}", fields.join(", "))
+    };
+    match verified {
+        [] => Ok(()),
+        [one] => writeln!(out, "  verified: {}", text(one)),
+        many => {
+            writeln!(out, "  verified:")?;
+            many.iter()
+                .try_for_each(|signature| writeln!(out, "  - {}", text(signature)))
+        }
+    }
 }
 
 /// The platform, quoted if needed: a variant may be any text.

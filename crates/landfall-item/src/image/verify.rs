@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How `image` contradicts its manifests, which are read from `blobs`, one sentence for each
 /// contradiction. Children that a trimmed index leaves out are not expected in the lock.
-pub(super) fn contradictions(image: &LockedImage, blobs: &dyn BlobRead) -> Vec<String> {
+pub(crate) fn contradictions(image: &LockedImage, blobs: &dyn BlobRead) -> Vec<String> {
     let mut verifier = ImageVerifier {
         image,
         blobs,

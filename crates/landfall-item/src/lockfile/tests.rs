@@ -6,10 +6,23 @@ use crate::{
 };
 use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest};
+use landfall_signature::{SignerKind, VerifiedSignature};
 use proptest::prelude::*;
 
 fn digest(text: &str) -> Digest {
     Digest::sha256(text.as_bytes())
+}
+
+fn verified(fingerprint: &str) -> VerifiedSignature {
+    VerifiedSignature {
+        by: SignerKind::Key,
+        fingerprint: Some(fingerprint.into()),
+        issuer: None,
+        identity: None,
+        time: Some("2026-01-01T12:00:00Z".into()),
+        builder: None,
+        source: Some("git: #1".into()),
+    }
 }
 
 fn sample() -> Lock {
@@ -30,6 +43,7 @@ fn sample() -> Lock {
                 media_type: kind.clone(),
                 platform: Some("linux/amd64".into()),
             }],
+            verified: vec![verified("sha256:aa"), verified("sha256:bb")],
             blobs: vec![Descriptor {
                 digest: digest("layer"),
                 size: 7,

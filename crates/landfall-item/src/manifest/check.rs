@@ -15,7 +15,9 @@ use landfall_model::document::{
     ManifestVars, SourceSpan, SourceText, TemplateField, VarPart, YamlNode,
 };
 use landfall_model::{Platform, is_dns_name};
+use landfall_signature::SignaturePolicy;
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::rc::Rc;
 
 /// Validates and expands `document`, which was parsed from `text`, with the lists that it names.
@@ -68,6 +70,9 @@ pub(super) fn check(
                 .extend(faults.take(list_source(from, &at, list, &reader)));
         }
     }
+    items.signatures = faults
+        .take(signature_policy(document, &reader))
+        .unwrap_or_default();
     let checker = EntryChecker(reader);
     for (index, entry) in document.missing.iter().enumerate() {
         faults.take(checker.missing(entry, root.get("missing").item(index), &mut items));
@@ -83,6 +88,22 @@ pub(super) fn check(
         faults.take(checker.exclude(entry, here(root.get("exclude").item(index)), &mut items));
     }
     Ok(items)
+}
+
+/// Reads the rules of `verify:`, with the files that they name.
+fn signature_policy(
+    document: &ManifestDocument,
+    reader: &EntryContext<'_>,
+) -> ManifestResult<SignaturePolicy> {
+    let folder = Path::new(&*reader.text.file)
+        .parent()
+        .unwrap_or(Path::new(""));
+    SignaturePolicy::read(&document.verify, folder).map_err(|error| {
+        let rule = reader.text.root.get("verify").item(error.index);
+        reader
+            .here(rule.get(error.key))
+            .fault(error.why, Some(error.help.into()))
+    })
 }
 
 /// Reads the `from` of a list.

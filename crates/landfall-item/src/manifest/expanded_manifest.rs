@@ -5,6 +5,7 @@ use crate::lockfile::{AcceptedLoss, Endpoint};
 use crate::note::NoteRequest;
 use crate::{ChartRequest, Exclusion, FileRequest, ImageRequest, ItemRequest, PackageSetRequest};
 use landfall_model::document::SourceSpan;
+use landfall_signature::SignaturePolicy;
 use std::path::PathBuf;
 
 /// The requests of one manifest, each with its position in the file.
@@ -21,6 +22,8 @@ pub(super) struct ExpandedManifest {
     pub(super) missing: Vec<Located<AcceptedLoss>>,
     pub(super) endpoints: Vec<Located<Endpoint>>,
     pub(super) exclude: Vec<Located<Exclusion>>,
+    /// Whose signatures the images need.
+    pub(super) signatures: SignaturePolicy,
     /// The lists that have a `from`.
     pub(super) list_sources: Vec<ListSource>,
 }

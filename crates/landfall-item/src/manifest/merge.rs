@@ -7,6 +7,7 @@ use crate::lockfile::{AcceptedLoss, Endpoint};
 use crate::{Exclusion, FieldConflict, ItemRequest, ItemRequests};
 use landfall_model::document::{Diagnostic, SourceSpan, nearest};
 use landfall_model::report::EntryKind;
+use landfall_signature::SignaturePolicy;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -32,12 +33,17 @@ pub(super) fn merge(
         #[cfg(any(test, feature = "testkit"))]
         notes: merge_requests(notes, &exclude, faults),
     };
+    let mut signatures = SignaturePolicy::default();
+    for manifest in &mut manifests {
+        signatures.append(std::mem::take(&mut manifest.signatures));
+    }
     let missing = take_all(&mut manifests, |manifest| &mut manifest.missing);
     let endpoints = take_all(&mut manifests, |manifest| &mut manifest.endpoints);
     MergedManifest {
         name: shared_name(manifests),
         requests,
         exclude,
+        signatures,
         missing: values(merge_by_key(missing, faults)),
         endpoints: values(merge_by_key(endpoints, faults)),
     }

@@ -2,6 +2,7 @@
 
 use crate::lockfile::{AcceptedLoss, Endpoint};
 use crate::{Exclusion, ItemRequests};
+use landfall_signature::SignaturePolicy;
 
 /// Everything that a set of manifests requests. Each list is sorted by name and contains a name
 /// once.
@@ -13,6 +14,8 @@ pub struct MergedManifest {
     pub requests: ItemRequests,
     /// Exclusions, which also apply to dependencies and images that are found while locking.
     pub exclude: Vec<Exclusion>,
+    /// Whose signatures the images need, also those that are found while locking.
+    pub signatures: SignaturePolicy,
     /// Losses that the manifests accept until a date.
     pub missing: Vec<AcceptedLoss>,
     /// Hosts that cannot be mirrored and must stay reachable.

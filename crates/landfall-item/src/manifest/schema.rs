@@ -7,7 +7,7 @@ use crate::image::ImageEntry;
 #[cfg(any(test, feature = "testkit"))]
 use crate::note::NoteEntry;
 use crate::packages::PackageEntry;
-use landfall_model::document::MovingVar;
+use landfall_model::document::{MovingVar, SignatureRule};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -53,6 +53,10 @@ pub struct ManifestDocument {
     /// Losses that are accepted until a date.
     #[serde(default)]
     pub(super) missing: Vec<MissingEntry>,
+    /// Whose signatures images and charts in registries need. The first rule that matches counts;
+    /// what no rule matches needs none.
+    #[serde(default)]
+    pub(super) verify: Vec<SignatureRule>,
     /// Images: a reference with a tag or digest, or a mapping.
     #[serde(default)]
     pub(super) images: Vec<ImageEntry>,

@@ -12,6 +12,7 @@ use landfall_content::store::DiskStore;
 use landfall_http::OnceMap;
 use landfall_model::report::Progress;
 use landfall_model::{Descriptor, Digest, Limits};
+use landfall_signature::SignaturePolicy;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,6 +33,8 @@ pub struct Resolver {
     image_finder: Option<Arc<dyn FindImages>>,
     /// The images of local archives, which are searched before upstream is queried.
     pub(super) archives: Arc<ArchiveImages>,
+    /// Whose signatures images need.
+    signatures: SignaturePolicy,
     /// Chart repositories that the manifest names, as `ChartName::repository_url` writes them.
     named: BTreeSet<String>,
     /// This resolver without credentials, for chart repositories that only charts name. Most runs
@@ -58,6 +61,7 @@ impl Resolver {
             suites: SharedSuites::default(),
             image_finder: None,
             archives: Arc::default(),
+            signatures: SignaturePolicy::default(),
             named: BTreeSet::new(),
             without_accounts: OnceLock::new(),
             dependencies: AtomicUsize::new(0),
@@ -77,6 +81,12 @@ impl Resolver {
     #[must_use]
     pub fn with_archives(self, archives: Arc<ArchiveImages>) -> Resolver {
         Resolver { archives, ..self }
+    }
+
+    /// Sets whose signatures images need.
+    #[must_use]
+    pub fn with_signatures(self, signatures: SignaturePolicy) -> Resolver {
+        Resolver { signatures, ..self }
     }
 
     /// Sets the chart repositories that the manifest names, which may be read with credentials.
@@ -102,6 +112,7 @@ impl Resolver {
             Box::new(Resolver {
                 image_finder: self.image_finder.clone(),
                 archives: self.archives.clone(),
+                signatures: self.signatures.clone(),
                 ..other
             })
         })
@@ -131,6 +142,11 @@ impl Resolver {
     /// The images of local archives, which are searched before upstream is queried.
     pub fn archives(&self) -> &ArchiveImages {
         &self.archives
+    }
+
+    /// Whose signatures images need.
+    pub fn signatures(&self) -> &SignaturePolicy {
+        &self.signatures
     }
 
     /// The finder of images in charts; `None` if charts are not searched.

@@ -6,7 +6,7 @@ use super::registry::RegistrySite;
 use super::required_names_check::check_required_names;
 use super::signers::SiteSigners;
 use super::upstream::SiteUpstream;
-use crate::document::{self, Diagnostic, read_text_input};
+use crate::document::{self, Diagnostic, SignatureRule, read_text_input};
 use crate::{Consumer, DestinationMap, DestinationRules, TargetRegistry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,10 @@ pub struct Site {
     /// file and how many must sign.
     #[serde(default)]
     pub signers: Option<SiteSigners>,
+    /// Whose signatures images need: the least that enters this site, in addition to the rules of
+    /// manifests. Paths are relative to the site file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub verify: Vec<SignatureRule>,
     /// The receipt in which pushes record what they delivered, and the last bundle of each series;
     /// relative to the site file.
     #[serde(default)]

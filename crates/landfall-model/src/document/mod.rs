@@ -15,6 +15,7 @@ mod moving_var;
 mod nearest;
 mod read;
 mod read_all;
+mod signature_rule;
 mod source_text;
 mod vars;
 pub mod yaml;
@@ -31,6 +32,7 @@ pub use moving_var::{ChartVersions, MovingVar, VersionsFrom};
 pub use nearest::nearest;
 pub use read::read;
 pub use read_all::{ReadAll, read_all};
+pub use signature_rule::{KeylessSigner, KeylessSigners, ProvenanceRule, SignatureRule};
 pub use source_text::{SourceSpan, SourceText};
 pub use vars::{ManifestVars, OWN_URL, TemplateField, VarBinding, VarPart};
 pub use yaml_tree::{

@@ -162,6 +162,13 @@ pub(super) const MEMBERS: &[Member] = &[
         "the volume that was packed again: `path`, `bytes`",
     ),
     member(
+        "signatures",
+        "array",
+        &["lock", "verify", "push", "status", "report"],
+        "verified signatures of images: `name`, `by` and the other keys of `verified` in the lock, \
+         and `verified`: whether this run verified it",
+    ),
+    member(
         "platforms",
         "object",
         &["ls", "render"],

@@ -8,8 +8,10 @@ use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, 
 use crate::pod_proxy::PodProxy;
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
+use crate::settings::PlatformSetting;
 use crate::static_pods::env;
 use landfall_model::Consumer;
+use landfall_model::document::read_text_input;
 use serde_yaml::Value;
 
 pub(super) struct KyvernoPlatform;
@@ -24,7 +26,7 @@ impl RenderPlatform for KyvernoPlatform {
                       injected into pods in kube-system and kyverno, and into pods with the \
                       annotation landfall/inject-proxy: exclude.",
             inputs: &[],
-            settings: &[],
+            settings: &[IMAGE_KEY],
             consumer: Some(Consumer::Kyverno),
             reads_lock: true,
             writes: OutputForm::Files { not_into: None },
@@ -40,11 +42,65 @@ impl RenderPlatform for KyvernoPlatform {
             let text = document(&inject(&proxy));
             files.push(RenderedFile::new("inject-proxy.yaml", text).secret(proxy.has_account));
         }
+        if let Some(path) = request.settings.get(IMAGE_KEY.key) {
+            let text = document(&verify(request, &public_key(path)?));
+            files.push(RenderedFile::new("verify-images.yaml", text));
+        }
         Ok(RenderedConfig {
             output: RenderedOutput::Files(files),
             ..RenderedConfig::default()
         })
     }
+}
+
+const IMAGE_KEY: PlatformSetting = PlatformSetting {
+    key: "image-key",
+    value_name: "FILE",
+    help: "The public key (PEM) of `push --sign-images`: adds a policy that admits from the \
+           registry only images with its signature",
+    default: None,
+    choices: &[],
+};
+
+/// Reads the public key at `path`.
+fn public_key(path: &str) -> Result<String, RenderError> {
+    let pem = read_text_input(path).map_err(|source| RenderError::Read {
+        path: path.into(),
+        source,
+    })?;
+    if pem.starts_with("-----BEGIN PUBLIC KEY-----") {
+        return Ok(pem.trim_end().to_owned());
+    }
+    Err(RenderError::Value {
+        key: IMAGE_KEY.key.into(),
+        value: path.into(),
+        why: "the file is not a public key in PEM".into(),
+    })
+}
+
+/// Returns the policy that admits from the registry only images with a signature by the key. Kyverno
+/// verifies images after other policies have replaced their registries.
+fn verify(request: &RenderRequest<'_>, public_key: &str) -> Value {
+    let keys = map([
+        ("publicKeys", public_key.into()),
+        // the site's signatures are in no transparency log
+        ("rekor", map([("ignoreTlog", true.into())])),
+        ("ctlog", map([("ignoreSCT", true.into())])),
+    ]);
+    let entry = map([("keys", keys)]);
+    let attestor = map([("count", 1.into()), ("entries", vec![entry].into())]);
+    let registry = &request.mapping.target().registry;
+    let images = map([
+        ("imageReferences", texts([format!("{registry}/*").as_str()])),
+        ("failureAction", "Enforce".into()),
+        ("attestors", vec![attestor].into()),
+    ]);
+    let rule = map([
+        ("name", "signed-for-the-site".into()),
+        ("match", pods()),
+        ("verifyImages", vec![images].into()),
+    ]);
+    policy("landfall-verify-images", vec![rule])
 }
 
 /// The lists of containers in a pod.

@@ -5,15 +5,18 @@ mod prune;
 use crate::cli::shared::bundle_with_bases::{BundleWithBases, optional_store};
 use crate::cli::shared::context::run_blocking;
 use crate::cli::shared::delivery_flags::{DeliveryFlags, planned};
+use crate::cli::shared::image_signatures::ImageSignatures;
 use crate::cli::shared::open_bundle::{BundleRequirements, put_first};
 use crate::cli::shared::series_history::SeriesHistory;
 use crate::cli::shared::{CliError, Context, VerbOutcome, input_file, open_bundle};
-use crate::push::{Omitted, PushOptions};
+use crate::push::{Omitted, PushOptions, SignedImages, sign_images};
 use clap::Args;
 use landfall_bundle::{self as bundle, Bundle, Serial, volume_locations};
 use landfall_content::BlobRead;
 use landfall_item::lockfile::{FILE_NAME, Lock};
 use landfall_model::Digest;
+use landfall_model::document::read_text_input;
+use landfall_signature::{ImageSigningKey, SigningKeyError};
 use prune::PruneFlags;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -48,6 +51,10 @@ pub(crate) struct PushCommand {
     /// Accept a bundle that is older than the last one of its series in the receipt
     #[arg(long)]
     allow_older: bool,
+    /// Sign the delivered images with this private key, so that `cosign verify --key` accepts them
+    /// at the registry: ECDSA P-256 in PEM (PKCS#8)
+    #[arg(long, value_name = "KEY")]
+    sign_images: Option<PathBuf>,
     #[command(flatten)]
     delivery: DeliveryFlags,
     #[command(flatten)]
@@ -108,6 +115,15 @@ impl PushCommand {
             Some(locations) => self.bundle_source(context, locations, &history)?,
             None => self.store_source(context)?,
         };
+        let signatures = ImageSignatures::verify(context.site.as_ref(), &lock, &*blobs)?;
+        let SignedImages { lock, blobs } = match &self.sign_images {
+            Some(path) => {
+                sign_images(lock, blobs, &mapping, &signing_key(path)?).map_err(|error| {
+                    CliError::refused(format!("a signature cannot be read: {error}"))
+                })?
+            }
+            None => SignedImages { lock, blobs },
+        };
         let dry_run = self.delivery.is_dry_run();
         let prune = || {
             self.pruning
@@ -163,9 +179,13 @@ impl PushCommand {
             }
         });
         let report = match &mut result {
-            Ok(outcome) => &mut outcome.report,
+            Ok(outcome) => {
+                outcome.text += &signatures.line();
+                &mut outcome.report
+            }
             Err(failure) => &mut failure.report,
         };
+        signatures.add_to(report);
         report
             .extra
             .extend(bundle.map(|bundle| ("bundle".to_owned(), bundle)));
@@ -250,6 +270,22 @@ impl PushCommand {
             volumes: None,
         })
     }
+}
+
+/// Loads the key of `--sign-images`.
+fn signing_key(path: &Path) -> Result<ImageSigningKey, CliError> {
+    let shown = path.display();
+    let pem = read_text_input(path)
+        .map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))?;
+    ImageSigningKey::from_pem(&pem).map_err(|error| {
+        let help = match error {
+            SigningKeyError::Encrypted => "decrypt it into a file that only landfall can read",
+            SigningKeyError::Unsupported => {
+                "`openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256` makes one"
+            }
+        };
+        CliError::usage(format!("{shown} cannot sign images: {error}")).with_help(help)
+    })
 }
 
 /// Verifies all volumes, so that nothing of a damaged set is uploaded.

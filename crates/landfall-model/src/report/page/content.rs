@@ -40,6 +40,8 @@ pub struct ItemContent {
     pub platforms: Vec<String>,
     /// The kinds of artifacts that refer to the item, each with its count.
     pub attached: Vec<(String, usize)>,
+    /// The verified signers of an image.
+    pub signed_by: Vec<String>,
     /// The licences that the image declares.
     pub licences: Option<String>,
     /// The creation time that the image declares.

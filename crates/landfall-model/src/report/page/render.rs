@@ -145,6 +145,7 @@ mod tests {
             ],
             platforms: vec!["linux/amd64".into()],
             attached: vec![("signature".into(), 2)],
+            signed_by: vec![name(0)],
             licences: Some(name(0)),
             created: None,
             packages: vec![PackageRow {

@@ -80,7 +80,7 @@ fn item_row(
 ) -> Vec<TableCell> {
     let digest = item.digest.as_ref().map(|digest| digest.short(12));
     let platforms = content.map(|content| content.platforms.join(", "));
-    let attached = content.map(|content| attached_counts(&content.attached));
+    let attached = content.map(attached_documents);
     let licences = content.and_then(|content| content.licences.clone());
     vec![
         TableCell::code(&item.name),
@@ -94,12 +94,17 @@ fn item_row(
     ]
 }
 
-fn attached_counts(attached: &[(String, usize)]) -> String {
-    let counts = attached.iter().map(|(kind, count)| match count {
+/// The kinds of artifacts that refer to the item, and who is verified to have signed it.
+fn attached_documents(content: &ItemContent) -> String {
+    let counts = content.attached.iter().map(|(kind, count)| match count {
         1 => kind.clone(),
         count => format!("{count} {kind}s"),
     });
-    counts.collect::<Vec<_>>().join(", ")
+    let signers = content
+        .signed_by
+        .iter()
+        .map(|signer| format!("signed by {signer}"));
+    counts.chain(signers).collect::<Vec<_>>().join(", ")
 }
 
 fn packages(contents: &[ItemContent]) -> Section {

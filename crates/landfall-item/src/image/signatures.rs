@@ -1,0 +1,227 @@
+//! Verifies the signatures of an image: while it is locked, and later from a bundle or store alone.
+
+use super::locked::LockedImage;
+use super::manifests::{read_manifest, read_small};
+use super::referrers;
+use crate::resolver::{ResolveError, Resolver};
+use crate::{PinPolicy, ReadError, ResolveOutcome};
+use landfall_content::BlobRead;
+use landfall_model::{Descriptor, Digest, Limits, cosign_tags};
+use landfall_signature::{
+    SignatureDocument, SignatureFailure, SignatureFormat, SignaturePolicy, VerifiedSignature,
+};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Why an image does not meet a policy.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageSignatureError {
+    /// The lock does not say which signatures it has.
+    #[error(
+        "its signatures were not looked up, because `referrers: false` is set or it comes from an \
+         archive"
+    )]
+    NotLookedUp,
+    /// A signature cannot be read.
+    #[error("a signature cannot be read: {0}")]
+    Read(#[from] ReadError),
+    /// It has more signatures than are verified.
+    #[error("it has more than {0} signatures and attestations")]
+    TooMany(usize),
+    /// Its signatures do not meet the policy.
+    #[error(transparent)]
+    Policy(#[from] SignatureFailure),
+}
+
+/// Verifies the signatures of `image`, which are read from `blobs`. Returns those that meet the
+/// policy; empty if the image needs none.
+///
+/// # Errors
+/// If the image does not meet the policy, or a signature cannot be read.
+pub fn verified_signatures(
+    image: &LockedImage,
+    policy: &SignaturePolicy,
+    blobs: &dyn BlobRead,
+) -> Result<Vec<VerifiedSignature>, ImageSignatureError> {
+    if !policy.applies_to(&image.name) {
+        return Ok(Vec::new());
+    }
+    let mut documents = Vec::new();
+    for layer in signature_layers(image, blobs)? {
+        let bytes = read_small(blobs, &layer.descriptor)?;
+        documents.push(SignatureDocument::new(
+            layer.format,
+            bytes,
+            layer.annotations,
+        ));
+    }
+    Ok(policy.verify(&image.name, &image.digest, &documents)?)
+}
+
+/// Replaces what `outcome` says of verified signatures by what the policy of `resolver` finds.
+/// `old` is the image in the old lock. Without a policy for the image, nothing is requested.
+pub(super) async fn verify_outcome(
+    resolver: &Resolver,
+    outcome: ResolveOutcome<LockedImage>,
+    old: Option<&LockedImage>,
+    pins: PinPolicy,
+) -> ResolveOutcome<LockedImage> {
+    let policy = resolver.signatures();
+    let accepted = |image: &LockedImage| policy.accepts(&image.name, &image.verified);
+    let (image, is_kept) = match outcome {
+        ResolveOutcome::Kept(image) => (image, true),
+        ResolveOutcome::New(image) => (image, false),
+        ResolveOutcome::Gone(old) if !accepted(&old) => {
+            return ResolveOutcome::Failed(None, ResolveError::gone());
+        }
+        ResolveOutcome::Failed(old, cause) => {
+            return ResolveOutcome::Failed(old.filter(accepted), cause);
+        }
+        outcome @ ResolveOutcome::Gone(_) => return outcome,
+    };
+    // `--refresh` and `--check` verify again; otherwise the record in the lock is enough
+    let is_recorded = policy.applies_to(&image.name) && accepted(&image);
+    if is_recorded && matches!(pins, PinPolicy::Keep) {
+        return wrapped(image, is_kept);
+    }
+    match verify(resolver, &image).await {
+        Ok(verified) => {
+            let is_kept = is_kept && verified == image.verified;
+            wrapped(LockedImage { verified, ..image }, is_kept)
+        }
+        Err(cause) => {
+            // an image whose signature is gone is not kept, unless only the network failed
+            let kept = old
+                .filter(|old| accepted(old) && (old.digest != image.digest || cause.is_temporary));
+            ResolveOutcome::Failed(kept.cloned(), cause)
+        }
+    }
+}
+
+/// Looks up the referrers of `artifact` and verifies its signatures. `None` if it needs none.
+pub(crate) async fn find_signatures(
+    resolver: &Resolver,
+    artifact: LockedImage,
+) -> Result<Option<LockedImage>, ResolveError> {
+    if !resolver.signatures().applies_to(&artifact.name) {
+        return Ok(None);
+    }
+    let found = referrers::look_up(resolver, &artifact, true).await?;
+    let verified = verify(resolver, &found).await?;
+    Ok(Some(LockedImage { verified, ..found }))
+}
+
+fn wrapped(image: LockedImage, is_kept: bool) -> ResolveOutcome<LockedImage> {
+    if is_kept {
+        ResolveOutcome::Kept(image)
+    } else {
+        ResolveOutcome::New(image)
+    }
+}
+
+/// Downloads the signatures of `image` and verifies them.
+async fn verify(
+    resolver: &Resolver,
+    image: &LockedImage,
+) -> Result<Vec<VerifiedSignature>, ResolveError> {
+    let policy = resolver.signatures();
+    if !policy.applies_to(&image.name) {
+        return Ok(Vec::new());
+    }
+    for referrer in image.referrers.iter().flatten() {
+        let descriptor = referrer.descriptor();
+        let reference = descriptor.digest.to_string();
+        resolver
+            .manifest(&image.name, &reference, Some(&descriptor))
+            .await?;
+    }
+    let layers = signature_layers(image, resolver.disk()).map_err(failure)?;
+    for layer in layers {
+        resolver.small_blob(&image.name, &layer.descriptor).await?;
+    }
+    verified_signatures(image, policy, resolver.disk()).map_err(failure)
+}
+
+fn failure(error: ImageSignatureError) -> ResolveError {
+    match error {
+        ImageSignatureError::Read(_) => ResolveError::local(error.to_string()),
+        ImageSignatureError::Policy(SignatureFailure::NotFound { .. }) => {
+            let places = "; the referrers API, the referrers tag and cosign's tags were searched";
+            ResolveError::from(format!("{error}{places}"))
+        }
+        _ => ResolveError::from(error.to_string()),
+    }
+}
+
+/// A layer with a signature.
+struct SignatureLayer {
+    format: SignatureFormat,
+    descriptor: Descriptor,
+    annotations: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct SignatureManifest {
+    #[serde(default)]
+    layers: Vec<AnnotatedLayer>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AnnotatedLayer {
+    media_type: String,
+    digest: Digest,
+    size: u64,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+/// The layers with signatures in the manifests that refer to the image itself. Those that refer to
+/// one of its platforms are about another digest. Documents that are too large to be read, such as
+/// the SBOM of a large image, do not count.
+fn signature_layers(
+    image: &LockedImage,
+    blobs: &dyn BlobRead,
+) -> Result<Vec<SignatureLayer>, ImageSignatureError> {
+    let Some(referrers) = &image.referrers else {
+        return Err(ImageSignatureError::NotLookedUp);
+    };
+    let limits = Limits::default();
+    let tags = cosign_tags(&image.digest);
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    for referrer in referrers {
+        let is_tagged = referrer.tag.as_ref().is_some_and(|tag| tags.contains(tag));
+        let is_about_it = is_tagged || referrer.subject.as_ref() == Some(&image.digest);
+        if !is_about_it || !seen.insert(&referrer.digest) {
+            continue;
+        }
+        let (bytes, ..) = read_manifest(blobs, &referrer.descriptor())?;
+        // an index, or annotations that are not texts, have no signature
+        let Ok(manifest) = serde_json::from_slice::<SignatureManifest>(&bytes) else {
+            continue;
+        };
+        for layer in manifest.layers {
+            let Some(format) = SignatureFormat::of(&layer.media_type) else {
+                continue;
+            };
+            if layer.size > limits.manifest_bytes as u64 {
+                continue;
+            }
+            let descriptor = Descriptor {
+                digest: layer.digest,
+                size: layer.size,
+                media_type: layer.media_type.into(),
+            };
+            found.push(SignatureLayer {
+                format,
+                descriptor,
+                annotations: layer.annotations,
+            });
+        }
+        if found.len() > limits.image_signatures {
+            return Err(ImageSignatureError::TooMany(limits.image_signatures));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,72 @@
+//! A rule of `verify:` in a manifest or site: whose signatures the images that it matches need.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A rule of `verify:`. An image needs a signature by one of `keys` or by one of `keyless`. The
+/// first rule that matches an image counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct SignatureRule {
+    /// The images: a repository or full reference with `*` for any text, as in `quay.io/team/*`.
+    pub r#match: String,
+    /// Public keys: a PEM file, relative to the folder of the document, or the PEM text itself.
+    /// ECDSA P-256 and P-384, Ed25519 and RSA.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<String>,
+    /// Identities in certificates of Fulcio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keyless: Option<KeylessSigners>,
+    /// The trust root of Sigstore, a `trusted_root.json`, relative to the folder of the document.
+    /// `keyless` needs it. With it, signatures by `keys` must be in its transparency log as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trusted_root: Option<String>,
+    /// Conditions on the SLSA provenance, which must be signed as the rule says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attestation: Option<ProvenanceRule>,
+    /// Why these images need no signature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub none: Option<String>,
+}
+
+/// One identity, or several of which one must sign.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum KeylessSigners {
+    /// One identity.
+    One(KeylessSigner),
+    /// One of these.
+    Any(Vec<KeylessSigner>),
+}
+
+impl KeylessSigners {
+    /// Returns the identities.
+    pub fn as_slice(&self) -> &[KeylessSigner] {
+        match self {
+            KeylessSigners::One(one) => std::slice::from_ref(one),
+            KeylessSigners::Any(any) => any,
+        }
+    }
+}
+
+/// An identity in certificates of Fulcio.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KeylessSigner {
+    /// The URL of the identity provider, with `*` for any text.
+    pub issuer: String,
+    /// The e-mail address or URI in the certificate, with `*` for any text.
+    pub identity: String,
+}
+
+/// Conditions on the SLSA provenance of an image.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProvenanceRule {
+    /// The `builder.id`, with `*` for any text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub builder: Option<String>,
+    /// The URI of the source repository, with `*` for any text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+}

@@ -1,0 +1,48 @@
+//! The fuzz target of this crate.
+
+use crate::document::{SignatureDocument, SignatureFormat};
+use crate::pattern::TextPattern;
+use crate::requirement::{SignatureRequirement, SignerIdentity};
+use crate::trust_root::TrustRoot;
+use landfall_model::Digest;
+use sigstore_verify::trust_root::SIGSTORE_PRODUCTION_TRUSTED_ROOT;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// Reads and verifies the bytes as a signature in every format. The part after a zero byte is the
+/// value of all of cosign's annotations.
+///
+/// # Panics
+/// If the bytes count as a signature: no input has a certificate of the public instance.
+pub fn image_signature(bytes: &[u8]) {
+    static ROOT: LazyLock<Option<TrustRoot>> =
+        LazyLock::new(|| TrustRoot::parse(SIGSTORE_PRODUCTION_TRUSTED_ROOT).ok());
+    let requirement = SignatureRequirement {
+        keys: Vec::new(),
+        identities: vec![SignerIdentity {
+            issuer: TextPattern::new("*"),
+            identity: TextPattern::new("*"),
+        }],
+        trust_root: ROOT.clone(),
+        provenance: None,
+    };
+    let mut parts = bytes.splitn(2, |byte| *byte == 0);
+    let content = parts.next().unwrap_or_default();
+    let annotation = String::from_utf8_lossy(parts.next().unwrap_or_default());
+    let annotations: BTreeMap<String, String> = [
+        "dev.cosignproject.cosign/signature",
+        "dev.sigstore.cosign/certificate",
+        "dev.sigstore.cosign/bundle",
+        "dev.sigstore.cosign/rfc3161timestamp",
+    ]
+    .map(|key| (key.to_owned(), annotation.to_string()))
+    .into();
+    let documents = [
+        SignatureFormat::SimpleSigning,
+        SignatureFormat::Envelope,
+        SignatureFormat::Bundle,
+    ]
+    .map(|format| SignatureDocument::new(format, content.to_vec(), annotations.clone()));
+    let verified = requirement.verify(&Digest::sha256(b"image"), &documents);
+    assert!(verified.is_err(), "{verified:?}");
+}

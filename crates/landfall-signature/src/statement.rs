@@ -1,0 +1,99 @@
+//! What a signature says of an image: that it is signed, or how it was built.
+
+use landfall_model::Digest;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The predicate of cosign's signatures in bundles.
+pub(crate) const COSIGN_SIGN: &str = "https://sigstore.dev/cosign/sign/v1";
+const SLSA_02: &str = "https://slsa.dev/provenance/v0.2";
+const SLSA_1: &str = "https://slsa.dev/provenance/v1";
+
+/// What a signature says of an image.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum SignedStatement {
+    /// Only that the signer signs it.
+    Signature,
+    /// How it was built.
+    Provenance(Provenance),
+    /// Something else: the type of the predicate.
+    Other(String),
+}
+
+/// Builder and source repository, as the builder says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Provenance {
+    pub(crate) builder: Option<String>,
+    pub(crate) source: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct InToto {
+    subject: Vec<StatementSubject>,
+    predicate_type: String,
+    #[serde(default)]
+    predicate: Value,
+}
+
+#[derive(Deserialize)]
+struct StatementSubject {
+    digest: Value,
+}
+
+impl SignedStatement {
+    /// Reads cosign's payload, which must name the digest `subject`.
+    pub(crate) fn simple_signing(
+        payload: &[u8],
+        subject: &Digest,
+    ) -> Result<SignedStatement, String> {
+        let payload: Value =
+            serde_json::from_slice(payload).map_err(|error| format!("a payload of {error}"))?;
+        let digest = payload["critical"]["image"]["docker-manifest-digest"]
+            .as_str()
+            .unwrap_or_default();
+        check_digest(digest == subject.to_string(), digest)?;
+        Ok(SignedStatement::Signature)
+    }
+
+    /// Reads an in-toto statement, which must have the digest `subject` among its subjects.
+    pub(crate) fn in_toto(payload: &[u8], subject: &Digest) -> Result<SignedStatement, String> {
+        let InToto {
+            subject: subjects,
+            predicate_type,
+            predicate,
+        } = serde_json::from_slice(payload)
+            .map_err(|error| format!("a malformed in-toto statement ({error})"))?;
+        let algorithm = subject.algorithm().as_str();
+        let digests: Vec<&str> = subjects
+            .iter()
+            .filter_map(|subject| subject.digest[algorithm].as_str())
+            .collect();
+        let is_subject = digests.contains(&subject.hex().as_str());
+        check_digest(is_subject, digests.first().unwrap_or(&""))?;
+        let text = |pointer: &str| predicate.pointer(pointer)?.as_str().map(str::to_owned);
+        Ok(match predicate_type.as_str() {
+            COSIGN_SIGN => SignedStatement::Signature,
+            SLSA_02 => SignedStatement::Provenance(Provenance {
+                builder: text("/builder/id"),
+                source: text("/invocation/configSource/uri"),
+            }),
+            SLSA_1 => SignedStatement::Provenance(Provenance {
+                builder: text("/runDetails/builder/id"),
+                // GitHub's builders, and Google Cloud Build
+                source: text("/buildDefinition/externalParameters/workflow/repository").or_else(
+                    || text("/buildDefinition/externalParameters/buildConfigSource/repository"),
+                ),
+            }),
+            _ => SignedStatement::Other(predicate_type),
+        })
+    }
+}
+
+fn check_digest(is_subject: bool, found: &str) -> Result<(), String> {
+    if is_subject {
+        Ok(())
+    } else {
+        Err(format!("a signature of another digest ({found})"))
+    }
+}

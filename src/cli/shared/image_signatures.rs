@@ -1,0 +1,155 @@
+//! Signatures of images and charts: verified by the rules of the site, and shown as locks record them.
+
+use crate::cli::shared::{CliError, Exit};
+use landfall_content::BlobRead;
+use landfall_item::lockfile::Lock;
+use landfall_item::{LockedItem, verified_signatures};
+use landfall_model::config::Site;
+use landfall_model::report::{ItemStatus, ReportItem, RunReport, count_of};
+use landfall_signature::{SignaturePolicy, VerifiedSignature};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The verified signatures of the images and charts of a lock.
+pub(crate) struct ImageSignatures {
+    verified: Vec<(String, Vec<VerifiedSignature>)>,
+    /// The number of images and charts of registries.
+    artifacts: usize,
+    /// Whether this run verified them; otherwise the lock says so.
+    is_proven: bool,
+}
+
+impl ImageSignatures {
+    /// What `lock` records.
+    pub(crate) fn recorded(lock: &Lock) -> ImageSignatures {
+        let images = lock
+            .images
+            .iter()
+            .map(|image| (image.name.to_string(), image.verified.clone()));
+        let charts = lock
+            .charts
+            .iter()
+            .map(|chart| (chart.name.to_string(), chart.verified.clone()));
+        let verified = images
+            .chain(charts)
+            .filter(|(_, verified)| !verified.is_empty());
+        ImageSignatures {
+            verified: verified.collect(),
+            artifacts: artifacts(lock),
+            is_proven: false,
+        }
+    }
+
+    /// Verifies the signatures of the images and charts of `lock`, which are read from `blobs`, by
+    /// the rules of the site. Refuses the lock if one does not meet them. Without rules, returns
+    /// what the lock records.
+    pub(crate) fn verify(
+        site: Option<&Site>,
+        lock: &Lock,
+        blobs: &dyn BlobRead,
+    ) -> Result<ImageSignatures, CliError> {
+        let Some(site) = site.filter(|site| !site.verify.is_empty()) else {
+            return Ok(ImageSignatures::recorded(lock));
+        };
+        let policy = SignaturePolicy::of_site(site)?;
+        let mut verified = Vec::new();
+        let mut failed = Vec::new();
+        let images = lock.images.iter().map(|image| {
+            let found = verified_signatures(image, &policy, blobs);
+            (image as &dyn LockedItem, found)
+        });
+        let charts = lock.charts.iter().map(|chart| {
+            let found = chart.verified_signatures(&policy, blobs);
+            (chart as &dyn LockedItem, found)
+        });
+        for (item, found) in images.chain(charts) {
+            match found {
+                Ok(found) if found.is_empty() => {}
+                Ok(found) => verified.push((item.name().into_owned(), found)),
+                Err(error) => failed.push(ReportItem {
+                    status: ItemStatus::Failed,
+                    reason: Some(error.to_string()),
+                    ..item.entry().item()
+                }),
+            }
+        }
+        if failed.is_empty() {
+            return Ok(ImageSignatures {
+                verified,
+                artifacts: artifacts(lock),
+                is_proven: true,
+            });
+        }
+        let head = format!(
+            "{} not signed as {} demands",
+            match failed.len() {
+                1 => "1 item is".to_owned(),
+                items => format!("{items} items are"),
+            },
+            site.key("verify")
+        );
+        let lines = failed.iter().map(|item| {
+            let reason = item.reason.as_deref().unwrap_or_default();
+            format!("  {}: {reason}", item.name)
+        });
+        let lines: Vec<String> = std::iter::once(head).chain(lines).collect();
+        let report = RunReport {
+            items: failed,
+            ..RunReport::default()
+        };
+        Err(CliError::of_lines(Exit::Refused, &lines).with_report(report))
+    }
+
+    /// The line for people; empty if no signature was verified.
+    pub(crate) fn line(&self) -> String {
+        if self.verified.is_empty() {
+            return String::new();
+        }
+        let mut signers: BTreeMap<String, usize> = BTreeMap::new();
+        for signature in self.verified.iter().flat_map(|(_, verified)| verified) {
+            *signers.entry(signature.to_string()).or_default() += 1;
+        }
+        let signers: Vec<String> = signers
+            .into_iter()
+            .map(|(signer, images)| format!("{images} by {signer}"))
+            .collect();
+        let how = if self.is_proven {
+            "verified"
+        } else {
+            "verified when it was locked"
+        };
+        format!(
+            "  signatures        {} of {} {how}: {}\n",
+            self.verified.len(),
+            count_of(self.artifacts, "item"),
+            signers.join("; ")
+        )
+    }
+
+    /// Adds the member `signatures` to a report, if any signature was verified.
+    pub(crate) fn add_to(&self, report: &mut RunReport) {
+        if self.verified.is_empty() {
+            return;
+        }
+        let members: Vec<Value> = self
+            .verified
+            .iter()
+            .flat_map(|(name, verified)| verified.iter().map(move |one| (name, one)))
+            .map(|(name, one)| {
+                let mut member = json!({"name": name, "verified": self.is_proven});
+                for (key, value) in one.fields() {
+                    member[key] = value.into();
+                }
+                member
+            })
+            .collect();
+        report.extra.insert("signatures".into(), members.into());
+    }
+}
+
+/// The number of items that may have signatures.
+fn artifacts(lock: &Lock) -> usize {
+    let charts = lock.charts.iter();
+    let charts = charts.filter(|chart| chart.media_type.is_some());
+    lock.images.len() + charts.count()
+}
