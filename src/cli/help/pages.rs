@@ -66,7 +66,10 @@ const PAGES: &[(&str, &str)] = &[
     ("threat-model", "explanation/threat-model.md"),
     ("tkg", "how-to/platforms/tkg.md"),
     ("update", "how-to/update.md"),
-    ("verify-image-signatures", "how-to/verify-image-signatures.md"),
+    (
+        "verify-image-signatures",
+        "how-to/verify-image-signatures.md",
+    ),
     ("yum", "how-to/platforms/yum.md"),
 ];
 
