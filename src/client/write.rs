@@ -2,13 +2,17 @@
 
 use super::{Client, ClientError};
 use crate::lock::Locked;
-use crate::update::UpdateOutcome;
+use crate::update::{ChangedSights, FirstSights, UpdateOutcome};
 use landfall_content::store::DiskStore;
-use landfall_content::{create_file, replace_file};
+use landfall_content::{ReplaceError, create_file, replace_file};
 use landfall_item::lockfile::Lock;
 use landfall_model::Digest;
 use landfall_model::report::RunReport;
+use std::io::ErrorKind;
 use std::path::Path;
+
+/// How often the file of first sights is read again because another run changed it.
+const WRITE_ATTEMPTS: usize = 5;
 
 /// The lock file as it was before anything was resolved.
 pub(crate) struct PreviousLock {
@@ -29,9 +33,13 @@ impl PreviousLock {
 }
 
 impl Client {
-    /// Writes the manifests and lists that an update changes, each atomically. A file that was
-    /// edited since the update read it is an error.
+    /// Writes the first sights of versions, then the manifests and lists that an update changes,
+    /// each atomically. A manifest that was edited since the update read it is an error.
     pub(crate) fn write_manifests(&self, updated: &UpdateOutcome) -> Result<(), ClientError> {
+        // first: a run that is killed later must not lose them
+        if let Some(sights) = &updated.ages.sights {
+            self.write_sights(&updated.sights_path, sights)?;
+        }
         for (path, text) in &updated.edited {
             let is_read = |now: &[u8]| updated.before.get(path) == Some(&Digest::sha256(now));
             let lost = replace_file(path, is_read, text.as_bytes()).map_err(|source| {
@@ -42,6 +50,36 @@ impl Client {
             })?;
             self.note_lost(path, &lost);
         }
+        Ok(())
+    }
+
+    /// Writes the first sights. Those that another run wrote meanwhile are kept.
+    fn write_sights(&self, path: &Path, changed: &ChangedSights) -> Result<(), ClientError> {
+        let mut result = Err(ReplaceError::Changed);
+        for _ in 0..WRITE_ATTEMPTS {
+            result = match std::fs::read(path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    create_file(path, changed.after.to_text().as_bytes()).map(|()| Vec::new())
+                }
+                Err(error) => Err(error.into()),
+                Ok(bytes) => match FirstSights::parse(&String::from_utf8_lossy(&bytes)) {
+                    Ok(present) => {
+                        let text = changed.merged_with(&present).to_text();
+                        replace_file(path, |now| now == bytes, text.as_bytes())
+                    }
+                    // it was valid when this run began
+                    Err(_) => Err(ReplaceError::Changed),
+                },
+            };
+            if !matches!(result, Err(ReplaceError::Changed)) {
+                break;
+            }
+        }
+        let lost = result.map_err(|source| ClientError::WriteDocument {
+            path: path.into(),
+            source,
+        })?;
+        self.note_lost(path, &lost);
         Ok(())
     }
 

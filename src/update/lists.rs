@@ -1,9 +1,12 @@
 //! Updates the lists of other tools: a list with a `from` is replaced as a whole.
 
-use super::outcome::VersionMove;
+use super::first_sights::SightKey;
+use super::outcome::{VersionMove, WaitingVersion};
 use super::state::{RejectedVersion, UpdateRun, added_items, failed, first_line};
 use landfall_item::ResolveError;
-use landfall_item::manifest::{FileOverrides, LoadManifestError, list_sources, text_of};
+use landfall_item::manifest::{
+    FileOverrides, ListSource, LoadManifestError, list_sources, text_of,
+};
 use landfall_model::Digest;
 use landfall_model::document::SourceLocation;
 use landfall_model::report::EntryKind;
@@ -33,6 +36,13 @@ impl UpdateRun<'_> {
             if old == text {
                 continue;
             }
+            if let Some(waiting) = self.list_wait(&source, &name, &text) {
+                self.outcome.moves.push(VersionMove {
+                    waiting: vec![waiting],
+                    ..unmoved_list(name, &old)
+                });
+                continue;
+            }
             // The manifests are loaded with the new list before it is accepted, so a list that
             // cannot be parsed, or contradicts a manifest, does not replace the old one.
             let mut edited = self.outcome.edited.clone();
@@ -52,24 +62,25 @@ impl UpdateRun<'_> {
                         .into_iter()
                         .map(|item| item.name);
                     self.outcome.moves.push(VersionMove {
-                        at: SourceLocation {
-                            file: name.clone(),
-                            line: 1,
-                            column: 1,
-                        },
-                        name,
-                        policy: "list".into(),
-                        from: text_digest(&old),
                         to: Some(text_digest(&text)),
-                        source: None,
                         items: items.collect(),
-                        held: Vec::new(),
+                        ..unmoved_list(name, &old)
                     });
                     (self.outcome.edited, self.outcome.manifest) = (edited, manifest);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Returns the wait of the new content of a list, if it is not old enough.
+    fn list_wait(&mut self, source: &ListSource, name: &str, text: &str) -> Option<WaitingVersion> {
+        let min_age = source.min_age.as_ref().filter(|age| !age.is_zero())?;
+        let digest = text_digest(text);
+        let clock = self.clock();
+        let key = SightKey::new(&source.url, &digest);
+        let wait = self.ages.wait(key, min_age, clock)?;
+        (!self.ages.is_urgent(name, &digest)).then(|| WaitingVersion::new(&digest, wait))
     }
 
     /// Fetches the list at `url`, once per run.
@@ -90,13 +101,15 @@ impl UpdateRun<'_> {
         fetched
     }
 
-    /// Replaces the lists whose URLs contain a version that `edited` moved.
+    /// Replaces the lists whose URLs contain a version that `edited` moved. Returns their URLs and
+    /// the digests of their new contents.
     pub(super) async fn follow_lists(
         &mut self,
         edited: &mut FileOverrides,
-    ) -> Result<(), RejectedVersion> {
+    ) -> Result<Vec<(String, Digest)>, RejectedVersion> {
+        let mut replaced = Vec::new();
         if !self.has_lists {
-            return Ok(());
+            return Ok(replaced);
         }
         // `fetch_list` keeps what it fetched, so only a URL that changed costs a request
         for source in list_sources(self.request.paths, edited)? {
@@ -111,10 +124,30 @@ impl UpdateRun<'_> {
                 }
             })?;
             if text_of(&source.path, edited)? != text {
+                replaced.push((source.url, Digest::sha256(text.as_bytes())));
                 edited.insert(source.path, text);
             }
         }
-        Ok(())
+        Ok(replaced)
+    }
+}
+
+/// The report of a list with the content `old` that is not replaced.
+fn unmoved_list(name: String, old: &str) -> VersionMove {
+    VersionMove {
+        at: SourceLocation {
+            file: name.clone(),
+            line: 1,
+            column: 1,
+        },
+        name,
+        policy: "list".into(),
+        from: text_digest(old),
+        to: None,
+        source: None,
+        items: Vec::new(),
+        held: Vec::new(),
+        waiting: Vec::new(),
     }
 }
 

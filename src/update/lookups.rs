@@ -6,7 +6,7 @@ use landfall_item::manifest::MergedManifest;
 use landfall_item::{
     ItemKind, RequestVisitor, ResolvableRequest, ResolveError, Resolver, UpstreamStatus, host_in,
 };
-use landfall_model::document::SourceLocation;
+use landfall_model::document::{SourceLocation, UpdateRule};
 use landfall_model::report::EntryKind;
 use landfall_model::{Digest, ImageRef};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct RequestedItem {
     pub(super) kind: EntryKind,
     pub(super) name: String,
-    /// The update policy of its entry.
-    pub(super) policy: Option<String>,
+    /// The update policy of its entry, with the minimum age.
+    pub(super) update: Option<UpdateRule>,
     /// The digest that the manifest demands, and where it is written.
     pub(super) demanded: Option<(Digest, SourceLocation)>,
     /// The image reference, if it has a tag.
@@ -38,7 +38,7 @@ pub(super) fn requested_items(manifest: &MergedManifest) -> Vec<RequestedItem> {
         .map(|request| RequestedItem {
             kind: request.kind,
             name: request.name,
-            policy: request.update_policy.map(str::to_owned),
+            update: request.update_rule.cloned(),
             demanded: request
                 .demanded_digest
                 .map(|(digest, at)| (digest.clone(), at.clone())),
@@ -65,6 +65,13 @@ pub(super) fn changed_package_sets(
 
 fn key<R: ResolvableRequest>(request: &R) -> (EntryKind, String) {
     (R::Item::KIND, request.name().to_string())
+}
+
+impl RequestedItem {
+    /// The rule of its entry, if the entry follows the digest of its tag.
+    pub(super) fn digest_rule(&self) -> Option<&UpdateRule> {
+        self.update.as_ref().filter(|rule| rule.policy == "digest")
+    }
 }
 
 impl UpstreamLookups<'_> {

@@ -9,14 +9,20 @@
 //! A candidate is tried by editing the text of its manifest in memory and loading all manifests
 //! again with that text. So the rules for what uses a version, what contradicts it and how YAML
 //! parses the edit exist only once, in the manifest loader. Items that are requested only after the
-//! edit must exist upstream, and it must be possible to lock each changed set of packages. Nothing
+//! edit must exist upstream, and it must be possible to lock each changed set of packages. A version
+//! that waits for its minimum age (`version_ages`) is no candidate; the first sights of versions and
+//! of their contents are written to a file beside the lock before anything else. Nothing
 //! is written before all versions are settled. Then the manifests, the lock, and for a `refresh`
 //! the store and the bundle are written, each atomically, so an interruption between two of them
 //! leaves every file whole.
 //!
 //! [`UpdatePolicy`]: landfall_model::UpdatePolicy
 
+mod age_clock;
+mod aged_candidates;
+mod first_sights;
 mod json_path;
+mod kept_versions;
 mod lists;
 mod lookups;
 mod name_pattern;
@@ -25,10 +31,16 @@ mod packages;
 mod run;
 mod sources;
 mod state;
+mod trial;
 mod unmoved_items;
+mod urgent;
+mod version_ages;
 mod versions;
 
+pub(crate) use first_sights::FirstSights;
 pub(crate) use name_pattern::NamePattern;
 pub(crate) use outcome::{UpdateOutcome, UpstreamNotice, VersionMove};
 pub(crate) use run::update;
 pub(crate) use state::UpdateRequest;
+pub(crate) use urgent::UrgentVersion;
+pub(crate) use version_ages::{AgeWait, ChangedSights};

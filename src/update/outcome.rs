@@ -2,6 +2,7 @@
 //! without a new version.
 
 use super::lookups::{RequestedItem, requested_items};
+use super::version_ages::{AgeWait, AgesOutcome};
 use landfall_item::manifest::{FileOverrides, MergedManifest};
 use landfall_model::Digest;
 use landfall_model::document::SourceLocation;
@@ -32,6 +33,8 @@ pub(crate) struct VersionMove {
     pub(crate) items: Vec<String>,
     /// Newer versions that cannot be used.
     pub(crate) held: Vec<HeldVersion>,
+    /// Newer versions that wait for their minimum age, the newest first.
+    pub(crate) waiting: Vec<WaitingVersion>,
 }
 
 fn serialize_position<S: Serializer>(
@@ -48,12 +51,35 @@ pub(crate) struct HeldVersion {
     pub(crate) why: String,
 }
 
+/// A newer version that waits for its minimum age.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WaitingVersion {
+    pub(crate) version: String,
+    /// When this project first saw the version, or the content that it has now.
+    pub(crate) first_seen: String,
+    /// From when it can be taken.
+    pub(crate) until: String,
+}
+
+impl WaitingVersion {
+    pub(super) fn new(version: &str, wait: AgeWait) -> WaitingVersion {
+        WaitingVersion {
+            version: version.to_owned(),
+            first_seen: wait.first_seen.to_string(),
+            until: wait.until.to_string(),
+        }
+    }
+}
+
 /// A change upstream to an item whose version did not move: the item has another digest or, for a
 /// file, another size, or it is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UpstreamNotice {
     pub(crate) item: EntryKind,
     pub(crate) notice: Notice,
+    /// The wait of a new digest that is not old enough.
+    pub(crate) wait: Option<AgeWait>,
 }
 
 impl UpstreamNotice {
@@ -86,12 +112,16 @@ pub(crate) struct UpdateOutcome {
     /// The items that must be locked again although their names are the same: their tag moved and
     /// their policy is `digest`.
     pub(crate) relock: BTreeSet<(EntryKind, String)>,
+    /// What the run learned about the ages of versions.
+    pub(crate) ages: AgesOutcome,
+    /// The path of the file of first sights.
+    pub(crate) sights_path: PathBuf,
 }
 
 impl UpdateOutcome {
-    /// Whether something is newer, moved or gone.
+    /// Whether something is newer, moved or gone. What waits for its minimum age is not news.
     pub(crate) fn has_news(&self) -> bool {
-        !self.noticed.is_empty()
+        self.noticed.iter().any(|noticed| noticed.wait.is_none())
             || self
                 .moves
                 .iter()
@@ -146,6 +176,7 @@ impl UpdateOutcome {
 
     /// The paths of the files that change.
     pub(crate) fn files(&self) -> Vec<&PathBuf> {
-        self.edited.keys().collect()
+        let sights = self.ages.sights.as_ref().map(|_| &self.sights_path);
+        self.edited.keys().chain(sights).collect()
     }
 }

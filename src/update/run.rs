@@ -3,6 +3,7 @@
 use super::lookups::{UpstreamLookups, requested_items};
 use super::outcome::UpdateOutcome;
 use super::state::{UpdateRequest, UpdateRun};
+use super::version_ages::{RunEnd, VersionAges};
 use landfall_item::Resolver;
 use landfall_item::manifest::{
     FileOverrides, LoadManifestError, list_sources, load_edited, manifest_files,
@@ -26,6 +27,7 @@ pub(crate) async fn update(
     let outcome = UpdateOutcome {
         before,
         manifest,
+        sights_path: request.sights_path.to_owned(),
         ..UpdateOutcome::default()
     };
     let mut run = UpdateRun {
@@ -33,6 +35,7 @@ pub(crate) async fn update(
         lookups: UpstreamLookups::new(resolver),
         lists: BTreeMap::new(),
         has_lists,
+        ages: VersionAges::new(request.sights, request.urgent),
         outcome,
     };
     resolver.progress().begin(
@@ -45,6 +48,12 @@ pub(crate) async fn update(
     // last: only now is it known which items did not move, and which repositories were listed
     run.look_up_unmoved_items().await?;
     resolver.progress().end();
+    let end = RunEnd {
+        has_seen_all: request.only.is_empty() && run.outcome.failed.is_empty(),
+        rewrite: request.rewrite_sights,
+        clock: run.clock(),
+    };
+    run.outcome.ages = run.ages.end(end);
     Ok(run.outcome)
 }
 

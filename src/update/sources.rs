@@ -46,9 +46,11 @@ pub(super) async fn versions(
 fn is_version(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= MAX_VERSION_BYTES
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'+'))
+        // a colon at the end would begin a mapping
+        && !text.ends_with(':')
+        && text.bytes().all(|byte| {
+            byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'+' | b':')
+        })
 }
 
 async fn document_versions(
@@ -126,7 +128,8 @@ mod tests {
     #[test]
     fn text_with_a_meaning_in_yaml_is_not_a_version() {
         assert!(is_version("v1.30.0-rke2r1") && is_version("1.2.3+k3s1"));
-        for bad in ["", "1.0 # x", "a: b", "\"1\"", "1\n2"] {
+        assert!(is_version("db_2026-09-28T00:37:02Z_1790577750.tar.zst"));
+        for bad in ["", "a:", "1.0 # x", "a: b", "\"1\"", "1\n2"] {
             assert!(!is_version(bad), "{bad}");
         }
     }

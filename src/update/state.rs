@@ -1,15 +1,18 @@
 //! The state of an update: its request, what it found so far, and why versions are rejected.
 
-use super::NamePattern;
+use super::age_clock::AgeClock;
+use super::first_sights::FirstSights;
 use super::lookups::{RequestedItem, UpstreamLookups, requested_items};
 use super::outcome::UpdateOutcome;
+use super::version_ages::{AgeWait, VersionAges};
+use super::{NamePattern, UrgentVersion};
 use landfall_item::ResolveError;
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{
     FileOverrides, LoadManifestError, MergedManifest, load_edited, set_digest, text_of,
 };
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
-use landfall_model::{Digest, Platform};
+use landfall_model::{Digest, Platform, now};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -25,6 +28,15 @@ pub(crate) struct UpdateRequest<'a> {
     pub(crate) only: &'a [NamePattern],
     /// Also look up the digests of images whose tags were listed, to detect tags that moved.
     pub(crate) every_digest: bool,
+    /// When this project first saw versions.
+    pub(crate) sights: &'a FirstSights,
+    /// Whether the file must be written again: it has lines twice or in another order, as after a
+    /// merge.
+    pub(crate) rewrite_sights: bool,
+    /// The file of `sights`.
+    pub(crate) sights_path: &'a Path,
+    /// Versions that need not wait for their minimum age.
+    pub(crate) urgent: &'a [UrgentVersion],
 }
 
 /// The state of an update.
@@ -35,6 +47,7 @@ pub(super) struct UpdateRun<'a> {
     pub(super) lists: BTreeMap<String, Result<String, ResolveError>>,
     /// Whether any list has a `from`. If not, candidates are tried without reading the lists again.
     pub(super) has_lists: bool,
+    pub(super) ages: VersionAges<'a>,
     pub(super) outcome: UpdateOutcome,
 }
 
@@ -42,6 +55,8 @@ pub(super) struct UpdateRun<'a> {
 pub(super) enum RejectedVersion {
     /// The version cannot be used, for this reason. The next lower one is tried.
     Unusable(String),
+    /// The version waits for its minimum age. The next lower one is tried.
+    Waiting(AgeWait),
     /// A look-up failed, so nothing is known about the version. Lower ones are not tried.
     LookUpFailed(ReportItem),
 }
@@ -80,6 +95,11 @@ impl UpdateRun<'_> {
             || only
                 .iter()
                 .any(|pattern| names.iter().any(|name| pattern.matches(name)))
+    }
+
+    /// The time by which ages count.
+    pub(super) fn clock(&self) -> AgeClock {
+        AgeClock::new(now(), self.lookups.resolver.server_clock_offset())
     }
 
     /// Loads the manifests with these texts instead of the files' own.

@@ -1,9 +1,11 @@
 //! Looks up the items whose versions did not move, and reports tags that moved and items that are
 //! gone.
 
+use super::first_sights::SightKey;
 use super::lookups::{RequestedItem, requested_items};
 use super::outcome::UpstreamNotice;
 use super::state::{RejectedVersion, UpdateRun, failed, update_checksum};
+use super::version_ages::AgeWait;
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::LoadManifestError;
 use landfall_item::{ResolveError, UpstreamStatus};
@@ -69,7 +71,7 @@ impl UpdateRun<'_> {
     /// repository made the run fetch the list. It saves one request for the image.
     fn status_in_tag_list(&self, item: &RequestedItem) -> Option<UpstreamStatus> {
         // a tag list has no digests, so it cannot show that a tag was pushed again
-        if self.request.every_digest || item.policy.as_deref() == Some("digest") {
+        if self.request.every_digest || item.digest_rule().is_some() {
             return None;
         }
         let image = item.tagged.as_ref()?;
@@ -102,13 +104,15 @@ impl UpdateRun<'_> {
             .map(|(digest, _)| digest)
             .or(locked.map(|(digest, _)| digest))
             .cloned();
+        let mut wait = None;
         let notice = match status {
             UpstreamStatus::Gone => Notice::gone(name),
             UpstreamStatus::Present {
                 digest: Some(digest),
                 ..
             } if from.as_ref().is_some_and(|from| from != digest) => {
-                let follows_digest = item.policy.as_deref() == Some("digest");
+                wait = self.digest_wait(item, digest);
+                let follows_digest = item.digest_rule().is_some() && wait.is_none();
                 let taken = match demanded {
                     // The manifest must be edited too: it demands the old digest, so locking the
                     // new one would fail.
@@ -130,6 +134,7 @@ impl UpdateRun<'_> {
                 }
                 Notice {
                     taken,
+                    until: wait.map(|wait: AgeWait| wait.until.to_string()),
                     ..Notice::moved(name, from, Some(digest.clone()))
                 }
             }
@@ -144,7 +149,20 @@ impl UpdateRun<'_> {
         self.outcome.noticed.push(UpstreamNotice {
             item: *kind,
             notice,
+            wait,
         });
+    }
+
+    /// Returns the wait of the new digest of a tag whose entry follows it.
+    fn digest_wait(&mut self, item: &RequestedItem, digest: &Digest) -> Option<AgeWait> {
+        let min_age = item.digest_rule()?.min_age.as_ref();
+        let min_age = min_age.filter(|age| !age.is_zero())?;
+        let digest = digest.to_string();
+        let clock = self.clock();
+        let wait = self
+            .ages
+            .wait(SightKey::new(&item.name, &digest), min_age, clock)?;
+        (!self.ages.is_urgent(&item.name, &digest)).then_some(wait)
     }
 }
 

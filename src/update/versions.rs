@@ -1,14 +1,11 @@
 //! Moves each version that has an update policy to the newest one that can be used.
 
-use super::lookups::changed_package_sets;
-use super::outcome::{HeldVersion, VersionMove};
+use super::outcome::{HeldVersion, VersionMove, WaitingVersion};
 use super::sources::{versions, written_like};
-use super::state::{RejectedVersion, UpdateRun, added_items, failed, update_checksum};
+use super::state::{RejectedVersion, UpdateRun, failed};
 use landfall_content::run_concurrently_by_host;
-use landfall_item::manifest::{
-    LoadManifestError, UpdatableVersion, set_version, text_of, updatable_versions,
-};
-use landfall_item::{ResolveError, UpstreamStatus, VersionSource};
+use landfall_item::manifest::{LoadManifestError, UpdatableVersion, updatable_versions};
+use landfall_item::{ResolveError, VersionSource};
 use std::collections::BTreeMap;
 
 /// A version to which a version of a manifest may move.
@@ -38,15 +35,37 @@ impl UpdateRun<'_> {
         });
         let found = self.find_candidates(&slots).await;
         let mut movable: Vec<(&UpdatableVersion, Vec<VersionCandidate>)> = Vec::new();
+        let mut waiting = Vec::new();
+        let mut kept_slots = Vec::new();
         for (slot, candidates) in slots.iter().zip(found) {
             match candidates {
-                Ok(candidates) => movable.push((slot, candidates)),
+                Ok(candidates) => match &slot.kept {
+                    Some(kept) => kept_slots.push((slot, kept, candidates)),
+                    None => {
+                        let aged = self.split_by_age(slot, candidates).await;
+                        movable.push((slot, aged.ready));
+                        waiting.push((slot, aged.waiting));
+                    }
+                },
                 Err(cause) => {
                     let name = format!("{} ({})", slot.name, slot.at);
                     self.outcome.failed.push(failed(slot.kind, name, &cause));
                 }
             }
         }
+        for (slot, kept, candidates) in kept_slots {
+            let found = candidates.into_iter().map(|one| one.version);
+            self.move_kept(slot, kept, found.collect()).await;
+        }
+        self.move_entries(&movable).await;
+        for (slot, waiting) in waiting {
+            self.add_waiting(slot, waiting);
+        }
+        Ok(())
+    }
+
+    /// Moves the versions of each entry, together if possible.
+    async fn move_entries(&mut self, movable: &[(&UpdatableVersion, Vec<VersionCandidate>)]) {
         for entry in movable.chunk_by(|(one, _), (other, _)| one.is_beside(other)) {
             if self.move_together(entry).await {
                 continue;
@@ -65,12 +84,11 @@ impl UpdateRun<'_> {
                 moves.retain(|moved| !stuck.iter().any(|(slot, _)| slot.at == moved.at));
             }
             self.outcome.moves.extend(
-                moves
-                    .into_iter()
-                    .filter(|one| one.to.is_some() || !one.held.is_empty()),
+                moves.into_iter().filter(|one| {
+                    one.to.is_some() || !one.held.is_empty() || !one.waiting.is_empty()
+                }),
             );
         }
-        Ok(())
     }
 
     /// The versions to which each slot may move.
@@ -184,6 +202,11 @@ impl UpdateRun<'_> {
                         why,
                     });
                 }
+                Err(RejectedVersion::Waiting(wait)) => {
+                    moved
+                        .waiting
+                        .push(WaitingVersion::new(&candidate.version, wait));
+                }
                 Err(RejectedVersion::LookUpFailed(item)) => {
                     self.outcome.failed.push(item);
                     break;
@@ -192,90 +215,14 @@ impl UpdateRun<'_> {
         }
         moved
     }
-
-    /// Moves to these versions if upstream has all items that use them. Returns the names of the
-    /// new items. If a version is rejected, the outcome is unchanged.
-    async fn try_versions(
-        &mut self,
-        moves: &[(&UpdatableVersion, &VersionCandidate)],
-    ) -> Result<Vec<String>, RejectedVersion> {
-        let mut edited = self.outcome.edited.clone();
-        for (slot, VersionCandidate { version, .. }) in moves {
-            // the values of a list variable must stay different
-            if slot.others.iter().any(|other| other == version) {
-                return Err(RejectedVersion::Unusable(format!(
-                    "it is a value of `{}` already",
-                    slot.name
-                )));
-            }
-            let text = text_of(&slot.file, &edited)?;
-            edited.insert(slot.file.clone(), set_version(&text, slot, version)?);
-        }
-        self.follow_lists(&mut edited).await?;
-        let mut manifest = self.load(&edited)?;
-        let added = added_items(&self.outcome.manifest, &manifest);
-        let names = added
-            .iter()
-            .map(|item| (item.kind, item.name.clone()))
-            .collect();
-        self.lookups.look_up(&manifest, &names).await;
-        let mut has_new_digests = false;
-        for item in &added {
-            let accepted = manifest
-                .missing
-                .iter()
-                .any(|lost| (lost.kind, &lost.name) == (item.kind, &item.name));
-            match self.lookups.result(item) {
-                Some(Err(cause)) => {
-                    return Err(RejectedVersion::LookUpFailed(failed(
-                        item.kind, &item.name, cause,
-                    )));
-                }
-                Some(Ok(UpstreamStatus::Gone)) if !accepted => {
-                    return Err(RejectedVersion::Unusable(format!(
-                        "upstream does not have {} {}",
-                        item.kind, item.name
-                    )));
-                }
-                Some(Ok(UpstreamStatus::Present { digest, .. })) => {
-                    has_new_digests |= update_checksum(&mut edited, item, digest.as_ref())?;
-                }
-                Some(Ok(UpstreamStatus::Gone)) | None => {}
-            }
-        }
-        if has_new_digests {
-            manifest = self.load(&edited)?;
-        }
-        // Solving a set may take millions of steps, so the cheaper checks come first.
-        let package_sets = changed_package_sets(&self.outcome.manifest, &manifest);
-        let solved = self
-            .lookups
-            .can_lock(&manifest, self.request.old, &package_sets)
-            .await;
-        solved.map_err(|((kind, name), cause)| {
-            if cause.is_temporary {
-                RejectedVersion::LookUpFailed(failed(kind, name, &cause))
-            } else {
-                RejectedVersion::Unusable(format!("{name}: {}", cause.message))
-            }
-        })?;
-        // a set keeps its name when its packages change, so it is not among the added items
-        let changed_sets = package_sets
-            .into_iter()
-            .filter(|name| !names.contains(name))
-            .map(|(_, name)| name);
-        let items = added
-            .into_iter()
-            .map(|item| item.name)
-            .chain(changed_sets)
-            .collect();
-        (self.outcome.edited, self.outcome.manifest) = (edited, manifest);
-        Ok(items)
-    }
 }
 
 /// The versions of a source that the policy of `slot` allows, the newest first.
 fn newer_versions(slot: &UpdatableVersion, versions: Vec<String>) -> VersionCandidates {
+    // those of a list with `keep` are chosen together
+    if slot.kept.is_some() {
+        return Ok(versions.into_iter().map(listed).collect());
+    }
     let versions = versions.into_iter().map(|version| match &slot.versions {
         Ok(VersionSource::Document(_)) => written_like(&slot.current, &version),
         // a tag or chart version exists only as it is written
@@ -285,17 +232,19 @@ fn newer_versions(slot: &UpdatableVersion, versions: Vec<String>) -> VersionCand
         .policy
         .newer(&slot.current, versions)
         .map_err(|error| ResolveError::from(error.to_string()))?;
-    Ok(newer
-        .into_iter()
-        .map(|version| VersionCandidate {
-            version,
-            source: None,
-        })
-        .collect())
+    Ok(newer.into_iter().map(listed).collect())
+}
+
+/// A version that a source lists.
+fn listed(version: String) -> VersionCandidate {
+    VersionCandidate {
+        version,
+        source: None,
+    }
 }
 
 /// The report of a version that does not move.
-fn unmoved(slot: &UpdatableVersion) -> VersionMove {
+pub(super) fn unmoved(slot: &UpdatableVersion) -> VersionMove {
     VersionMove {
         name: slot.name.clone(),
         at: slot.at.clone(),
@@ -305,6 +254,7 @@ fn unmoved(slot: &UpdatableVersion) -> VersionMove {
         source: None,
         items: Vec::new(),
         held: Vec::new(),
+        waiting: Vec::new(),
     }
 }
 

@@ -267,6 +267,7 @@ impl Transport {
             Some(proxy) => self.check_proxy_answer(proxy, url, turn, answer)?,
             None => answer?,
         };
+        self.0.ledger.server_clock(&entry, answer.headers());
         let is_public = self.note_peer(url, route, answer.remote_addr());
         // A host that breaks off every body has not answered yet: `HttpResponse::stream` says when.
         let has_body = answer.status().is_success() && request.method != Method::HEAD;

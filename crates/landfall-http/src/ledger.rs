@@ -1,10 +1,13 @@
 //! Records every host that landfall contacts: port, scheme, purposes, bytes, requests, the proxy,
 //! the upstream that a mirror replaces, and the host that named it.
 
+use super::server_clock::{clock_offset, median};
 use super::sync::locked;
 use landfall_model::report::HostUse;
+use reqwest::header::HeaderMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
+use std::time::SystemTime;
 use url::Url;
 
 /// The purpose of a request.
@@ -68,6 +71,8 @@ struct LedgerLine {
     requests: u64,
     purposes: BTreeSet<RequestPurpose>,
     named_by: BTreeSet<String>,
+    /// By how many seconds its clock is ahead of the machine's, by the latest date that it sent.
+    clock_offset: Option<i64>,
 }
 
 /// A reference to a line of the ledger, to which body bytes can be added.
@@ -107,6 +112,27 @@ impl Ledger {
         if let Some(line) = locked(&self.0).get_mut(&entry.0) {
             line.bytes += count;
         }
+    }
+
+    /// Records the server's clock, if the response has a date.
+    pub(super) fn server_clock(&self, entry: &LedgerEntry, headers: &HeaderMap) {
+        let offset = clock_offset(headers, SystemTime::now());
+        if let Some(line) = locked(&self.0).get_mut(&entry.0) {
+            // a cache without `Age` may send an old date, so the latest one counts
+            line.clock_offset = line.clock_offset.max(offset);
+        }
+    }
+
+    /// Returns by how many seconds the clocks of the servers are ahead of the machine's, negative
+    /// if they are behind: the median of all servers. `None` if no server sent a date.
+    pub fn clock_offset(&self) -> Option<i64> {
+        let lines = locked(&self.0);
+        median(
+            lines
+                .values()
+                .filter_map(|line| line.clock_offset)
+                .collect(),
+        )
     }
 
     /// Returns all lines, sorted by host.

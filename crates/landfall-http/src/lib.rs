@@ -80,6 +80,7 @@ mod request;
 mod retry;
 mod retry_notices;
 mod send;
+mod server_clock;
 mod settings;
 mod sync;
 mod tls;

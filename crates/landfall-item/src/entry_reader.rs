@@ -4,7 +4,7 @@ use landfall_model::document::{
     Diagnostic, ManifestVars, SourceSpan, SourceText, TemplateField, YamlNode, read_input,
 };
 use landfall_model::sign::OpenPgpKeys;
-use landfall_model::{Digest, DigestError, Platform, has_userinfo};
+use landfall_model::{Digest, DigestError, MinimumAge, Platform, has_userinfo};
 use std::path::Path;
 use std::rc::Rc;
 use url::Url;
@@ -24,6 +24,8 @@ pub struct EntryContext<'a> {
     pub platforms: Vec<Platform>,
     /// Whether the referrers of its images are carried.
     pub referrers: bool,
+    /// The minimum age of new versions that have no other.
+    pub min_age: Option<MinimumAge>,
 }
 
 impl EntryContext<'_> {

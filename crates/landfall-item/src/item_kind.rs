@@ -7,7 +7,7 @@ use super::exclusion::Exclusion;
 use super::field_conflict::FieldConflict;
 use super::locked_item::LockedItem;
 use super::resolver::{ResolveError, Resolver};
-use landfall_model::document::{SourceLocation, SourceSpan, YamlNode};
+use landfall_model::document::{SourceLocation, SourceSpan, UpdateRule, YamlNode};
 use landfall_model::report::EntryKind;
 use landfall_model::{Digest, ImageRef};
 use schemars::JsonSchema;
@@ -146,8 +146,9 @@ pub trait ResolvableRequest: UpdatableRequest {
 
 /// How `update` finds newer versions for a request.
 pub trait UpdatableRequest: ItemRequest {
-    /// The update policy, if the request has one of its own.
-    fn update_policy(&self) -> Option<&str> {
+    /// The update policy with its further rules, if the request has one of its own. The manifest's
+    /// minimum age is filled in.
+    fn update_rule(&self) -> Option<&UpdateRule> {
         None
     }
 
@@ -179,8 +180,8 @@ pub trait UpdatableRequest: ItemRequest {
 /// A version in a manifest entry, which `update` may change because the entry has a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MovableVersion<'a> {
-    /// The update policy, as it is written.
-    pub policy: &'a str,
+    /// The update policy and its further rules, as they are written.
+    pub rule: &'a UpdateRule,
     /// The item without its version, as messages name it.
     pub name: String,
     /// The key of the entry whose position identifies the item's request.

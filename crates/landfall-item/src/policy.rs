@@ -1,18 +1,22 @@
 //! Checks the update policy of a manifest entry.
 
-use super::entry_reader::ManifestResult;
-use landfall_model::document::SourceSpan;
+use super::entry_reader::{EntryContext, ManifestResult};
+use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
 use landfall_model::{PolicyError, UpdatePolicy};
 
-/// Checks the policy `text` at position `at`. `what` is how messages name the kind of item.
+/// Checks `rule`, written at `node`. `what` is how messages name the kind of item.
 /// `version` is the text that the policy may change, or `None` if the item has no version.
-pub(super) fn check_policy(
-    text: &str,
+pub(super) fn check_rule(
+    rule: &UpdateRule,
     version: Option<&str>,
     what: &str,
-    at: &SourceSpan,
+    node: &YamlNode<'_>,
+    reader: &EntryContext<'_>,
 ) -> ManifestResult<()> {
-    let policy: UpdatePolicy = text
+    check_keeps_one(rule, &reader.here(node.get("keep")))?;
+    let at = reader.here(node.get("policy"));
+    let policy: UpdatePolicy = rule
+        .policy
         .parse()
         .map_err(|error: PolicyError| at.fault(error.to_string(), Some(error.help().into())))?;
     if !policy.allows_other_versions() {
@@ -34,4 +38,14 @@ pub(super) fn check_policy(
         Some(_) => return Ok(()),
     };
     Err(at.fault(message, Some(help.into())))
+}
+
+/// Rejects `keep` at an entry, which has one version only. `at` is its position.
+pub(super) fn check_keeps_one(rule: &UpdateRule, at: &SourceSpan) -> ManifestResult<()> {
+    if rule.keep.is_none() {
+        return Ok(());
+    }
+    let help = "use a variable as version, and write `keep` there, as in `vars: {app: {value: \
+                [v1.1.0, v1.2.0], update: {policy: minor, keep: 2}}}`";
+    Err(at.fault("`keep` applies to variables only", Some(help.into())))
 }

@@ -35,9 +35,11 @@ mod layout;
 mod limits;
 mod manifest;
 pub mod media_type;
+mod minimum_age;
 mod platform;
 mod reference;
 mod referrer;
+mod release_lines;
 mod shard;
 mod size;
 mod update_policy;
@@ -46,7 +48,7 @@ mod version_range;
 
 pub use chart_version::{ChartVersion, ChartVersionRange};
 pub use consumer::{Consumer, path_prefix};
-pub use date::today;
+pub use date::{now, today};
 pub use descriptor::Descriptor;
 pub use destination::{Destination, DestinationRules, TargetRegistryError};
 pub use destination::{DestinationMap, TargetRegistry};
@@ -62,6 +64,7 @@ pub use limits::Limits;
 pub use manifest::trim_index;
 pub use manifest::{ChildManifest, Manifest, ManifestError};
 pub use media_type::MediaType;
+pub use minimum_age::{MinimumAge, MinimumAgeError};
 pub use platform::Platform;
 pub use reference::ImageRef;
 pub use reference::{ReferenceError, has_host, is_repository, is_repository_component, is_tag};
@@ -69,6 +72,7 @@ pub use referrer::{
     ENTRY_ANNOTATIONS, ReferrerManifest, cosign_tags, merge_referrers, read_referrer,
     referrers_tag, tagged_subject,
 };
+pub use release_lines::ReleaseLine;
 pub use shard::Shard;
 pub use shard::ShardError;
 pub use shard::{assign_shards, transfer_cost};

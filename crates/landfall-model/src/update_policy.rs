@@ -180,12 +180,12 @@ impl UpdatePolicy {
     }
 
     /// Whether a pre-release may follow `version`.
-    fn allows_prerelease(&self, version: &TagVersion) -> bool {
+    pub(crate) fn allows_prerelease(&self, version: &TagVersion) -> bool {
         version.is_prerelease()
             || matches!(self, UpdatePolicy::Range(range) if range.names_prerelease())
     }
 
-    fn allows(&self, version: &TagVersion, other: &TagVersion) -> bool {
+    pub(crate) fn allows(&self, version: &TagVersion, other: &TagVersion) -> bool {
         match self {
             UpdatePolicy::Patch => version
                 .core()
@@ -234,7 +234,7 @@ fn newer_by_pattern(
 }
 
 /// The matches of the groups of a pattern; empty for a group that did not match.
-fn groups(pattern: &Regex, text: &str) -> Option<Vec<String>> {
+pub(crate) fn groups(pattern: &Regex, text: &str) -> Option<Vec<String>> {
     let captures = pattern.captures(text)?;
     let groups = captures.iter().skip(1);
     Some(
@@ -245,7 +245,7 @@ fn groups(pattern: &Regex, text: &str) -> Option<Vec<String>> {
 }
 
 /// Compares group by group: as versions if their shapes are equal, else as text.
-fn compare_groups(one: &[String], other: &[String]) -> Ordering {
+pub(crate) fn compare_groups(one: &[String], other: &[String]) -> Ordering {
     for (a, b) in one.iter().zip(other) {
         let order = match (TagVersion::parse(a), TagVersion::parse(b)) {
             (Some(x), Some(y)) if x.shape() == y.shape() => x.order(&y),

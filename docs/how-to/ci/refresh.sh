@@ -8,10 +8,14 @@ set -eu
 mkdir -p "$BUNDLES"
 git fetch --quiet origin
 git switch --quiet --force -C "$BRANCH" origin/HEAD
+# what a branch that nobody merged saw first counts too
+if git cat-file -e "origin/$BRANCH:landfall.lock.seen" 2>/dev/null; then
+    git show "origin/$BRANCH:landfall.lock.seen" >> landfall.lock.seen
+fi
 code=0
 landfall refresh -f manifests --digests --since sent.lock -o "$BUNDLES/delta.bundle" --report "$BUNDLES/refresh.json" || code=$?
 landfall diff sent.lock landfall.lock --output markdown > "$BUNDLES/body.md"
-git add manifests landfall.lock
+git add manifests landfall.lock*
 if ! git diff --cached --quiet; then
     git commit --quiet -m "Refresh: newer versions" -m "$(cat "$BUNDLES/body.md")"
     git push --quiet --force origin "$BRANCH"

@@ -58,6 +58,7 @@ const PAGES: &[(&str, &str)] = &[
     ("rewrite", "how-to/rewrite.md"),
     ("sbom", "how-to/sbom.md"),
     ("scale", "how-to/scale.md"),
+    ("scanners", "how-to/scanners.md"),
     ("serve", "how-to/serve.md"),
     ("signing", "how-to/signing.md"),
     ("site", "reference/site.md"),
@@ -65,6 +66,7 @@ const PAGES: &[(&str, &str)] = &[
     ("systemd", "how-to/platforms/systemd.md"),
     ("threat-model", "explanation/threat-model.md"),
     ("tkg", "how-to/platforms/tkg.md"),
+    ("trivy", "how-to/platforms/trivy.md"),
     ("update", "how-to/update.md"),
     (
         "verify-image-signatures",

@@ -47,6 +47,7 @@ pub(super) mod stale_lock;
 pub(super) mod store_location;
 pub(super) mod summary;
 pub(super) mod unified_diff;
+pub(super) mod update_flags;
 pub(super) mod update_report;
 
 pub(crate) use super::error::{CliError, Exit};

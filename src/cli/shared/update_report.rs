@@ -1,76 +1,16 @@
-//! What `update` and `refresh` share: the flags, and how the result is printed.
+//! How the result of an update is printed, by `update` and `refresh`.
 
-use crate::cli::shared::manifest_args::ManifestArgs;
-use crate::cli::shared::previous_lock::load_previous_lock;
 use crate::cli::shared::summary::{change_lines, endpoint_line};
-use crate::cli::shared::{CliError, input_file};
-use crate::client::PreviousLock;
 use crate::lock::{LockChange, Locked};
-use crate::update::{NamePattern, UpdateOutcome, UpdateRequest, UpstreamNotice, VersionMove};
-use clap::Args;
-use landfall_item::lockfile::FILE_NAME;
+use crate::update::{AgeWait, UpdateOutcome, UpstreamNotice, VersionMove};
+use landfall_model::Digest;
 use landfall_model::report::{
     AnnotationLevel, CiAnnotation, ItemStatus, Markdown, Notice, NoticeKind, RunReport, count_of,
     markdown_code, markdown_text,
 };
-use landfall_model::{Digest, Platform};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-
-/// The flags of `update` and `refresh`.
-#[derive(Args)]
-pub(crate) struct UpdateFlags {
-    #[command(flatten)]
-    manifests: ManifestArgs,
-    /// A platform for the images of plain lists, as in linux/amd64 [default: all] (may be repeated)
-    #[arg(long = "platform", value_name = "OS/ARCH")]
-    platforms: Vec<Platform>,
-    /// The lock to update
-    #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
-    pub(crate) lock: PathBuf,
-    /// Update only this variable, image, package, package set or list; * matches any text (may be
-    /// repeated)
-    #[arg(long, value_name = "PATTERN")]
-    only: Vec<NamePattern>,
-    /// Also look up signatures and other referrers of images that did not change
-    #[arg(long)]
-    pub(crate) referrers: bool,
-}
-
-impl UpdateFlags {
-    /// Reads the names of the manifests and the previous lock, and checks that all can be read.
-    pub(crate) fn open(&self) -> Result<UpdateInputs<'_>, CliError> {
-        let paths = self.manifests.paths()?;
-        input_file::manifests(&paths, &self.platforms)?;
-        Ok(UpdateInputs {
-            flags: self,
-            paths,
-            previous_lock: load_previous_lock(&self.lock)?,
-        })
-    }
-}
-
-/// The files that an update reads.
-pub(crate) struct UpdateInputs<'a> {
-    flags: &'a UpdateFlags,
-    paths: Vec<PathBuf>,
-    pub(crate) previous_lock: Option<PreviousLock>,
-}
-
-impl UpdateInputs<'_> {
-    /// The request to upstream. With `every_digest`, it includes the digest of each image, which
-    /// detects tags that were pushed again.
-    pub(crate) fn request(&self, every_digest: bool) -> UpdateRequest<'_> {
-        UpdateRequest {
-            paths: &self.paths,
-            platforms: &self.flags.platforms,
-            old: self.previous_lock.as_ref().map(|old| &old.lock),
-            only: &self.flags.only,
-            every_digest,
-        }
-    }
-}
 
 /// The lines about updated and held back versions, and about changes upstream.
 pub(crate) fn lines(updated: &UpdateOutcome) -> Vec<String> {
@@ -82,6 +22,7 @@ pub(crate) fn lines(updated: &UpdateOutcome) -> Vec<String> {
             from,
             to,
             held,
+            waiting,
             items,
             ..
         } = one;
@@ -98,9 +39,20 @@ pub(crate) fn lines(updated: &UpdateOutcome) -> Vec<String> {
             held.iter()
                 .map(|held| format!("held     {name} {} ({at}): {}", held.version, held.why)),
         );
+        lines.extend(waiting.iter().map(|waiting| {
+            format!(
+                "waits    {name} {} ({at}): {}",
+                short(&waiting.version),
+                wait_text(&waiting.first_seen, &waiting.until)
+            )
+        }));
     }
     for one in &updated.noticed {
-        let advice = if one.notice.taken { "" } else { advice(one) };
+        let advice = if one.notice.taken {
+            String::new()
+        } else {
+            advice(one)
+        };
         lines.push(format!(
             "{:8} {} {}{}{advice}",
             word(one),
@@ -109,7 +61,18 @@ pub(crate) fn lines(updated: &UpdateOutcome) -> Vec<String> {
             digests(one)
         ));
     }
+    let clock = updated.ages.notices.iter();
+    lines.extend(clock.map(|one| format!("clock    {}: {}", one.name, one.message)));
+    let urgent = updated.ages.unused_urgent.iter();
+    lines.extend(urgent.map(|one| format!("unused   --urgent {one}: {UNUSED_URGENT}")));
     lines
+}
+
+const UNUSED_URGENT: &str = "no entry can move to it; --urgent can be left out";
+
+/// Since when a version is known, and from when it can be taken.
+fn wait_text(first_seen: &str, until: &str) -> String {
+    format!("first seen {first_seen}, can be taken from {until}")
 }
 
 /// The location of a version in the manifest, and the source of a package.
@@ -130,15 +93,24 @@ fn digests(noticed: &UpstreamNotice) -> String {
 }
 
 fn word(noticed: &UpstreamNotice) -> &'static str {
-    if noticed.is_gone() { "gone" } else { "moved" }
+    match noticed.wait {
+        _ if noticed.is_gone() => "gone",
+        Some(_) => "waits",
+        None => "moved",
+    }
 }
 
 /// What the update does about a change upstream.
-fn advice(noticed: &UpstreamNotice) -> &'static str {
-    if noticed.is_gone() {
-        ": the old pin is kept"
-    } else {
-        ": not updated; `update: digest` updates it"
+fn advice(noticed: &UpstreamNotice) -> String {
+    match noticed.wait {
+        _ if noticed.is_gone() => ": the old pin is kept".to_owned(),
+        Some(AgeWait { first_seen, until }) => {
+            format!(
+                ": {}",
+                wait_text(&first_seen.to_string(), &until.to_string())
+            )
+        }
+        None => ": not updated; `update: digest` updates it".to_owned(),
     }
 }
 
@@ -171,6 +143,7 @@ pub(crate) fn add_to_report(report: &mut RunReport, updated: &UpdateOutcome) {
         from,
         to,
         held,
+        waiting,
         ..
     } in &updated.moves
     {
@@ -193,6 +166,12 @@ pub(crate) fn add_to_report(report: &mut RunReport, updated: &UpdateOutcome) {
         report
             .annotations
             .extend(held.map(|message| annotation(AnnotationLevel::Warning, message)));
+        let waiting = waiting
+            .iter()
+            .map(|waiting| format!("{} waits until {}", short(&waiting.version), waiting.until));
+        report
+            .annotations
+            .extend(waiting.map(|message| annotation(AnnotationLevel::Notice, message)));
     }
     report.add_notices(notices(updated));
     for noticed in updated
@@ -216,7 +195,7 @@ fn notices(updated: &UpdateOutcome) -> Vec<Notice> {
     let noticed = updated.noticed.iter().map(|one| {
         let mut notice = one.notice.clone();
         if !notice.taken {
-            notice.message += advice(one);
+            notice.message += &advice(one);
         }
         notice
     });
@@ -226,7 +205,25 @@ fn notices(updated: &UpdateOutcome) -> Vec<Notice> {
             Notice::new(NoticeKind::Newer, &one.name, message)
         })
     });
-    noticed.chain(held).collect()
+    let waiting = updated.moves.iter().flat_map(|one| {
+        one.waiting.iter().map(|waiting| Notice {
+            until: Some(waiting.until.clone()),
+            ..Notice::new(
+                NoticeKind::Newer,
+                &one.name,
+                format!(
+                    "{} waits: {}",
+                    short(&waiting.version),
+                    wait_text(&waiting.first_seen, &waiting.until)
+                ),
+            )
+        })
+    });
+    noticed
+        .chain(held)
+        .chain(waiting)
+        .chain(updated.ages.notices.iter().cloned())
+        .collect()
 }
 
 /// The Markdown for a pull request. `summary` is its first line.
@@ -264,11 +261,28 @@ pub(crate) fn markdown(summary: &str, updated: &UpdateOutcome, report: &RunRepor
         })
     });
     document.table("held back", &["what", "stays at", "newer", "why"], held);
+    let waiting = updated.moves.iter().flat_map(|one| {
+        one.waiting.iter().map(|waiting| {
+            vec![
+                markdown_code(&one.name),
+                markdown_code(&short(&one.from)),
+                markdown_code(&short(&waiting.version)),
+                markdown_text(&waiting.first_seen),
+                markdown_text(&waiting.until),
+            ]
+        })
+    });
+    document.table(
+        "waiting for the minimum age",
+        &["what", "stays at", "newer", "first seen", "until"],
+        waiting,
+    );
     let noticed = updated.noticed.iter().map(|one| {
+        let advice = advice(one);
         let done = if one.notice.taken {
             "taken"
         } else {
-            advice(one).trim_start_matches(": ")
+            advice.trim_start_matches(": ")
         };
         vec![
             word(one).to_owned(),
@@ -324,21 +338,26 @@ pub(crate) fn gone(updated: &UpdateOutcome, changes: &[LockChange]) -> String {
     text + "\n"
 }
 
-/// `2 newer versions, 1 held back, 3 moved or gone`; empty if there is nothing.
+/// `2 newer versions, 1 held back, 1 waiting, 3 moved or gone`; empty if there is nothing.
 pub(crate) fn counted(updated: &UpdateOutcome) -> String {
     let newer = updated.moves.iter().filter(|one| one.to.is_some()).count();
+    let noticed = updated
+        .noticed
+        .iter()
+        .filter(|one| one.wait.is_none())
+        .count();
     let held = updated
         .moves
         .iter()
         .map(|one| one.held.len())
         .sum::<usize>();
+    let waiting = updated.moves.iter().map(|one| one.waiting.len());
+    let waiting = waiting.sum::<usize>() + updated.noticed.len() - noticed;
     let parts = [
         (newer, count_of(newer, "newer version")),
         (held, format!("{held} held back")),
-        (
-            updated.noticed.len(),
-            format!("{} moved or gone", updated.noticed.len()),
-        ),
+        (waiting, format!("{waiting} waiting")),
+        (noticed, format!("{noticed} moved or gone")),
     ];
     let nonzero: Vec<String> = parts
         .into_iter()

@@ -2,7 +2,8 @@
 
 use crate::cli::shared::failed_items::loss_lines;
 use crate::cli::shared::summary::{good_of_all, lost_count};
-use crate::cli::shared::update_report::{UpdateFlags, counted};
+use crate::cli::shared::update_flags::UpdateFlags;
+use crate::cli::shared::update_report::counted;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, update_report};
 use crate::update::UpdateOutcome;
 use clap::Args;

@@ -15,7 +15,7 @@ const IMAGES: &[&str] = &[
     "registry.k8s.io/pause:3.10",
 ];
 
-const ROOT: &str = "registry: {address: \"172.20.0.2:5000\", plainHTTP: true}\nfiles: \"http://172.20.0.2:8080\"\n\
+pub(super) const ROOT: &str = "registry: {address: \"172.20.0.2:5000\", plainHTTP: true}\nfiles: \"http://172.20.0.2:8080\"\n\
                     consumers: [kubeadm, kubeone]\n";
 
 const CORP: &str = "registry:
@@ -35,7 +35,11 @@ proxy:
 ";
 
 fn corp() -> Place {
-    let place = place(CORP, IMAGES);
+    corp_with(IMAGES)
+}
+
+pub(super) fn corp_with(images: &[&str]) -> Place {
+    let place = place(CORP, images);
     place.write(
         "ca.crt",
         "-----BEGIN CERTIFICATE-----\nbm90IGEgY2VydGlmaWNhdGU=\n-----END CERTIFICATE-----\n",

@@ -17,6 +17,7 @@ mod published;
 mod scheme;
 mod seeds;
 mod systemd;
+mod trivy;
 
 pub use published::assert_published;
 

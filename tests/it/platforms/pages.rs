@@ -24,7 +24,11 @@ fn every_command_of_a_page_runs() {
         {
             let place = place(
                 SITE,
-                &["docker.io/library/nginx:1.27", "registry.k8s.io/pause:3.10"],
+                &[
+                    "docker.io/library/nginx:1.27",
+                    "ghcr.io/aquasecurity/trivy-db:2",
+                    "registry.k8s.io/pause:3.10",
+                ],
             );
             place.write(
                 "osp-ubuntu.yaml",

@@ -1,11 +1,14 @@
 //! Updates: versions are updated by their policies if upstream has all items that use them, and no
 //! other byte changes.
 
+mod age;
 mod aliases;
 mod charts;
 mod ci;
+mod keep;
 mod property;
 mod refresh;
+mod scanners;
 mod upstream;
 mod year;
 

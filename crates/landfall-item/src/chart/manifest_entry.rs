@@ -5,11 +5,11 @@ use super::name::{ChartName, ChartNameError};
 use super::request::ChartRequest;
 use crate::entry_reader::digest_of;
 use crate::image::{platforms, tag_of};
-use crate::policy::check_policy;
+use crate::policy::check_rule;
 use crate::{
     EntryContext, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion, UpdatableEntry,
 };
-use landfall_model::document::{SourceSpan, TemplateField, VarBinding, YamlNode};
+use landfall_model::document::{SourceSpan, TemplateField, UpdateRule, VarBinding, YamlNode};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
@@ -48,9 +48,9 @@ pub struct FullChart {
     #[serde(default)]
     pub digest: Option<String>,
     /// What `landfall update` may move the version to: `patch`, `minor`, a range as in `~1.9`, a
-    /// pattern, `digest`, or `never`.
+    /// pattern, `digest`, or `never`; or a mapping with this as `policy`, and `minAge`.
     #[serde(default)]
-    pub update: Option<String>,
+    pub update: Option<UpdateRule>,
     /// A file with OpenPGP public keys, one of which must have signed the provenance.
     #[serde(default)]
     pub key: Option<String>,
@@ -166,7 +166,6 @@ pub(super) fn read(
         ("name", &full.name),
         ("version", &full.version),
         ("digest", &full.digest),
-        ("update", &full.update),
         ("key", &full.key),
         ("kubernetes", &full.kubernetes),
         ("helm", &full.helm),
@@ -175,6 +174,8 @@ pub(super) fn read(
     for (key, text) in texts {
         fields.extend(text.iter().map(|text| reader.field(node, key, text)));
     }
+    let policy = full.update.as_ref().map(|rule| &rule.policy);
+    fields.extend(policy.map(|text| reader.field(node.get("update"), "policy", text)));
     let discover = discovery(full, node, reader)?;
     let mut charts = Vec::new();
     for binding in reader.vars.bindings(&fields)? {
@@ -186,10 +187,13 @@ pub(super) fn read(
         let keys = fill(&full.key)
             .map(|path| reader.read_keys(&path, &reader.here(node.get("key"))))
             .transpose()?;
-        let update = fill(&full.update);
-        if let Some(text) = &update {
+        let update = full
+            .update
+            .as_ref()
+            .map(|rule| rule.completed(binding.fill(&rule.policy), reader.min_age.as_ref()));
+        if let Some(rule) = &update {
             let version = movable_version(entry).map(|movable| &movable.text[movable.version]);
-            check_policy(text, version, "a chart", &reader.here(node.get("update")))?;
+            check_rule(rule, version, "a chart", node.get("update"), reader)?;
         }
         let discover = discover.clone().map(|discover| Discovery {
             kubernetes: fill(&full.kubernetes),
@@ -246,13 +250,13 @@ fn movable_version(entry: &ChartEntry) -> Option<MovableVersion<'_>> {
     let ChartEntry::Full(full) = entry else {
         return None;
     };
-    let policy = full.update.as_deref()?;
+    let rule = full.update.as_ref()?;
     if let Some(text) = &full.r#ref {
         let version = tag_of(text)?;
         // a chart has no digest after its tag
         let start = text.len() - version.len();
         return Some(MovableVersion {
-            policy,
+            rule,
             name: text[..start - 1].to_owned(),
             item_key: "ref",
             path: vec![EntryPathStep::Key("ref")],
@@ -263,7 +267,7 @@ fn movable_version(entry: &ChartEntry) -> Option<MovableVersion<'_>> {
     let (repo, name) = (full.repo.as_ref()?, full.name.as_ref()?);
     let text = full.version.as_ref()?;
     Some(MovableVersion {
-        policy,
+        rule,
         name: format!("{}/{name}", repo.trim_end_matches('/')),
         item_key: "repo",
         path: vec![EntryPathStep::Key("version")],

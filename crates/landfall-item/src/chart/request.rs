@@ -2,7 +2,7 @@
 
 use super::discovery::Discovery;
 use super::name::ChartName;
-use landfall_model::document::SourceLocation;
+use landfall_model::document::{SourceLocation, UpdateRule};
 use landfall_model::sign::OpenPgpKeys;
 use landfall_model::{Digest, Platform};
 
@@ -15,7 +15,7 @@ pub struct ChartRequest {
     /// HTTP repository.
     pub pin: Option<Digest>,
     /// What `landfall update` may move the version to.
-    pub update: Option<String>,
+    pub update: Option<UpdateRule>,
     /// The keys, one of which must have signed the provenance.
     pub keys: Option<OpenPgpKeys>,
     /// How its images are discovered, if they are.

@@ -10,7 +10,7 @@ use crate::{
     DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError,
     ResolveOutcome, Resolver, UpdatableRequest, UpstreamStatus,
 };
-use landfall_model::document::SourceLocation;
+use landfall_model::document::{SourceLocation, UpdateRule};
 use landfall_model::{Digest, ImageRef};
 
 impl ItemRequest for ChartRequest {
@@ -156,8 +156,8 @@ impl ChartRequest {
 }
 
 impl UpdatableRequest for ChartRequest {
-    fn update_policy(&self) -> Option<&str> {
-        self.update.as_deref()
+    fn update_rule(&self) -> Option<&UpdateRule> {
+        self.update.as_ref()
     }
 
     fn tagged_reference(&self) -> Option<&ImageRef> {

@@ -2,9 +2,9 @@
 
 use super::request::ImageRequest;
 use crate::entry_reader::{EntryContext, ManifestResult, digest_of};
-use crate::policy::check_policy;
+use crate::policy::check_rule;
 use crate::{EntryPathStep, ManifestEntry, MovableVersion, UpdatableEntry};
-use landfall_model::document::{SourceSpan, YamlNode};
+use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
 use landfall_model::{Digest, ImageRef, Platform, ReferenceError};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
@@ -35,9 +35,9 @@ pub struct FullImage {
     #[serde(default)]
     pub platforms: Option<Vec<String>>,
     /// What `landfall update` may move to: `patch`, `minor`, a range as in `~1.9`, a pattern,
-    /// `digest`, or `never`.
+    /// `digest`, or `never`; or a mapping with this as `policy`, and `minAge`.
     #[serde(default)]
-    pub update: Option<String>,
+    pub update: Option<UpdateRule>,
     /// Whether its signatures, attestations, SBOMs and other referrers are carried. Overrides the
     /// manifest's setting.
     #[serde(default)]
@@ -96,14 +96,14 @@ fn movable_tag(entry: &ImageEntry) -> Option<MovableVersion<'_>> {
     let ImageEntry::Full(image) = entry else {
         return None;
     };
-    let (policy, text) = (image.update.as_deref()?, image.r#ref.as_str());
+    let (rule, text) = (image.update.as_ref()?, image.r#ref.as_str());
     let version = tag_of(text)?;
     // `version` is a slice of `text`, so the difference of the pointers is its offset
     let start = version.as_ptr() as usize - text.as_ptr() as usize;
     let version = start..start + version.len();
     let name = text[..start - 1].to_owned();
     Some(MovableVersion {
-        policy,
+        rule,
         name,
         item_key: "ref",
         path: vec![EntryPathStep::Key("ref")],
@@ -144,7 +144,7 @@ pub(super) fn read(
     fields.extend(
         full.update
             .iter()
-            .map(|text| reader.field(node, "update", text)),
+            .map(|rule| reader.field(node.get("update"), "policy", &rule.policy)),
     );
     let platform_texts = full.platforms.as_deref().unwrap_or_default();
     fields.extend(reader.list_fields(node, "platforms", platform_texts));
@@ -163,15 +163,14 @@ pub(super) fn read(
                 platforms(&texts, |index| reader.item_at(node, "platforms", index))?
             }
         };
-        let update = full.update.as_ref().map(|text| binding.fill(text));
-        if let Some(text) = &update {
+        let update = full
+            .update
+            .as_ref()
+            .map(|rule| rule.completed(binding.fill(&rule.policy), reader.min_age.as_ref()));
+        if let Some(rule) = &update {
             // the tag as it is written, since a variable in it cannot be updated here
-            check_policy(
-                text,
-                tag_of(&full.r#ref).filter(|_| name.tag.is_some()),
-                "an image",
-                &reader.here(node.get("update")),
-            )?;
+            let version = tag_of(&full.r#ref).filter(|_| name.tag.is_some());
+            check_rule(rule, version, "an image", node.get("update"), reader)?;
         }
         let referrers = full.referrers.unwrap_or(reader.referrers);
         let image = ImageRequest {

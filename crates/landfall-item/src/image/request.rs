@@ -1,6 +1,6 @@
 //! A request for an image.
 
-use landfall_model::document::SourceLocation;
+use landfall_model::document::{SourceLocation, UpdateRule};
 use landfall_model::{Digest, ImageRef, Platform};
 
 /// A request for one image.
@@ -13,7 +13,7 @@ pub struct ImageRequest {
     /// The platforms, sorted; empty means all.
     pub platforms: Vec<Platform>,
     /// The update policy: what `landfall update` may move the tag to.
-    pub update: Option<String>,
+    pub update: Option<UpdateRule>,
     /// Whether its referrers are looked up and carried.
     pub referrers: bool,
     /// The position of the entry in the manifest.

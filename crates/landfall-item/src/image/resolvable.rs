@@ -8,7 +8,7 @@ use crate::{
     Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome, Resolver,
     UpdatableRequest, UpstreamStatus,
 };
-use landfall_model::document::SourceLocation;
+use landfall_model::document::{SourceLocation, UpdateRule};
 use landfall_model::{Digest, ImageRef, Platform};
 
 impl ItemRequest for ImageRequest {
@@ -155,8 +155,8 @@ impl ImageRequest {
 }
 
 impl UpdatableRequest for ImageRequest {
-    fn update_policy(&self) -> Option<&str> {
-        self.update.as_deref()
+    fn update_rule(&self) -> Option<&UpdateRule> {
+        self.update.as_ref()
     }
 
     fn tagged_reference(&self) -> Option<&ImageRef> {

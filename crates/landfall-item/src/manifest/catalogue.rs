@@ -134,6 +134,22 @@ pub const CATALOGUE: &[CatalogueManifest] = &[
         platform: "containerd",
     },
     CatalogueManifest {
+        name: "scanners",
+        about: "Databases of vulnerability scanners: Trivy (vulnerabilities, Java, checks) and \
+                Grype, for a nightly refresh",
+        files: files![
+            "scanners/trivy.yaml",
+            "scanners/grype.yaml",
+            "scanners/site.yaml"
+        ],
+        edit: &[
+            REGISTRY,
+            "remove the manifest of the scanner that you do not use",
+            "trivy.yaml: the tag of trivy-checks, if your Trivy expects another",
+        ],
+        platform: "trivy",
+    },
+    CatalogueManifest {
         name: "packages-ubuntu",
         about: "apt packages for nodes with Ubuntu 24.04: workers of KKP, machines of KubeOne and \
                 kubeadm",

@@ -50,6 +50,7 @@ pub(super) fn check(
         vars,
         platforms,
         referrers: document.referrers,
+        min_age: document.min_age.clone(),
     };
     let mut items = ExpandedManifest::default();
     expand_entries::<LockedImage>(&document.images, &reader, &mut items.images, faults);
@@ -126,6 +127,7 @@ fn list_source(
             Ok(ListSource {
                 path: (&*list.file).into(),
                 url,
+                min_age: reader.min_age.clone(),
             })
         }
         _ => Err(at.fault(
@@ -148,6 +150,7 @@ pub(super) fn plain_list(
         vars: ManifestVars::default(),
         platforms,
         referrers: true,
+        min_age: None,
     };
     read_list(format, list, &reader, &mut items, faults);
     items

@@ -4,6 +4,7 @@ use crate::lockfile::{AcceptedLoss, Endpoint};
 #[cfg(any(test, feature = "testkit"))]
 use crate::note::NoteRequest;
 use crate::{ChartRequest, Exclusion, FileRequest, ImageRequest, ItemRequest, PackageSetRequest};
+use landfall_model::MinimumAge;
 use landfall_model::document::SourceSpan;
 use landfall_signature::SignaturePolicy;
 use std::path::PathBuf;
@@ -92,6 +93,8 @@ pub struct ListSource {
     pub path: PathBuf,
     /// The URL, with variables filled in.
     pub url: String,
+    /// How long ago this project must have seen new content first.
+    pub min_age: Option<MinimumAge>,
 }
 
 /// A value and its position in a manifest or list.

@@ -6,7 +6,7 @@ use crate::note::NoteRequest;
 use crate::{
     ChartRequest, FileRequest, ImageRequest, ItemKind, PackageSetRequest, ResolvableRequest,
 };
-use landfall_model::document::SourceLocation;
+use landfall_model::document::{SourceLocation, UpdateRule};
 use landfall_model::report::EntryKind;
 use landfall_model::{Digest, ImageRef};
 
@@ -75,9 +75,9 @@ pub struct RequestSummary<'a> {
     pub kind: EntryKind,
     /// The name under which the item is locked.
     pub name: String,
-    /// The update policy; see
-    /// [`UpdatableRequest::update_policy`](crate::UpdatableRequest::update_policy).
-    pub update_policy: Option<&'a str>,
+    /// The update policy and its further rules; see
+    /// [`UpdatableRequest::update_rule`](crate::UpdatableRequest::update_rule).
+    pub update_rule: Option<&'a UpdateRule>,
     /// The reference, if it has a tag; see
     /// [`tagged_reference`](crate::UpdatableRequest::tagged_reference).
     pub tagged_reference: Option<&'a ImageRef>,
@@ -91,7 +91,7 @@ impl<'a> RequestSummary<'a> {
         RequestSummary {
             kind: R::Item::KIND,
             name: request.name().to_string(),
-            update_policy: request.update_policy(),
+            update_rule: request.update_rule(),
             tagged_reference: request.tagged_reference(),
             demanded_digest: request.demanded_digest(),
         }

@@ -9,9 +9,9 @@ use landfall_model::document::{
 use serde_yaml::Value;
 use std::path::Path;
 
-const NOT_PLAIN: &str =
+pub(super) const NOT_PLAIN: &str =
     "it is written with escapes or repeated by an alias, so it cannot be edited in place";
-const NOT_YAML: &str = "the manifest is no longer valid YAML";
+pub(super) const NOT_YAML: &str = "the manifest is no longer valid YAML";
 
 /// Replaces the version of `slot` in the manifest `text` by `new`.
 ///
@@ -93,7 +93,7 @@ pub fn set_digest(
 }
 
 /// Splits a text after its byte order mark, since offsets in the parsed text begin after it.
-fn split_byte_order_mark(text: &str) -> (&str, &str) {
+pub(super) fn split_byte_order_mark(text: &str) -> (&str, &str) {
     let body = text.trim_start_matches('\u{feff}');
     text.split_at(text.len() - body.len())
 }

@@ -11,6 +11,7 @@ mod faults;
 mod first;
 mod import;
 mod item_requests;
+mod list_edits;
 mod lists;
 mod load;
 mod manifest_edits;
@@ -25,9 +26,11 @@ mod tests;
 
 pub use catalogue::{CATALOGUE, CatalogueManifest};
 pub use draft::{DraftEntry, DraftItem, DraftManifest, draft, platforms_line};
+pub use expanded_manifest::ListSource;
 pub use first::{MORE, example_manifest, from_list};
 pub use import::{IMPORTS, ImportSource, ImportedItems, manifest_of};
 pub use item_requests::{ItemRequests, RequestSummary, RequestVisitor};
+pub use list_edits::set_versions;
 pub use lists::list_format;
 pub use load::{FileOverrides, load_edited, load_for, manifest_files};
 pub use load::{LoadManifestError, load};
@@ -35,5 +38,6 @@ pub use manifest_edits::{set_digest, set_version, text_of};
 pub use merged_manifest::MergedManifest;
 pub use schema::ManifestDocument;
 pub use updatable_versions::{
-    PackageVersions, UpdatableVersion, VersionSource, list_sources, updatable_versions,
+    KeptVersions, PackageVersions, UpdatableVersion, VersionSource, list_sources,
+    updatable_versions,
 };

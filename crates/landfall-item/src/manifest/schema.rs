@@ -7,6 +7,7 @@ use crate::image::ImageEntry;
 #[cfg(any(test, feature = "testkit"))]
 use crate::note::NoteEntry;
 use crate::packages::PackageEntry;
+use landfall_model::MinimumAge;
 use landfall_model::document::{MovingVar, SignatureRule};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Visitor};
@@ -43,6 +44,11 @@ pub struct ManifestDocument {
     /// its lists are carried. The default is true.
     #[serde(default = "yes")]
     pub(super) referrers: bool,
+    /// How long ago this project must have seen a new version first before `landfall update` takes
+    /// it, as in `12h`, `7d` or `2w`. An `update` with its own `minAge` overrides it.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    pub(super) min_age: Option<MinimumAge>,
     /// Image lists of other tools.
     #[serde(default)]
     pub(super) lists: Vec<ListEntry>,

@@ -12,7 +12,7 @@ use landfall_model::document::{
     ChartVersions, MovingVar, SourceLocation, SourceSpan, VersionsFrom, YamlNode,
 };
 use landfall_model::report::EntryKind;
-use landfall_model::{ImageRef, UpdatePolicy};
+use landfall_model::{ImageRef, MinimumAge, UpdatePolicy};
 use serde_yaml::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -33,10 +33,14 @@ pub struct UpdatableVersion {
     pub policy: UpdatePolicy,
     /// The update policy as it is written.
     pub written: String,
+    /// How long ago this project must have seen a version first.
+    pub min_age: Option<MinimumAge>,
     /// The version that the manifest contains.
     pub current: String,
     /// Other values of the same variable.
     pub others: Vec<String>,
+    /// The values of a variable that has several versions at once; `None` if one version moves.
+    pub kept: Option<KeptVersions>,
     /// Where its versions are listed, or why that is unknown.
     pub versions: Result<VersionSource, String>,
     pub(super) key: VersionLocation,
@@ -44,6 +48,15 @@ pub struct UpdatableVersion {
     pub(super) text: String,
     /// The bytes of `text` that are the version.
     pub(super) version: Range<usize>,
+}
+
+/// The values of a variable with `keep`.
+#[derive(Debug, Clone)]
+pub struct KeptVersions {
+    /// How many versions the variable has after an update.
+    pub count: usize,
+    /// The present values, in the order of the manifest.
+    pub values: Vec<String>,
 }
 
 /// Where `landfall update` finds the versions of an item.
@@ -145,11 +158,12 @@ fn moving_policy(text: &str) -> Option<UpdatePolicy> {
 
 fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersion> {
     let mut found = Vec::new();
+    let default = read.document.min_age.as_ref();
     for (name, value) in &read.document.vars {
         let Ok(var) = serde_yaml::from_value::<MovingVar>(value.clone()) else {
             continue;
         };
-        let Some(policy) = moving_policy(&var.update) else {
+        let Some(policy) = moving_policy(&var.update.policy) else {
             continue;
         };
         let texts: Vec<(Option<usize>, String)> = match &var.value {
@@ -174,6 +188,36 @@ fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersion> {
                 )
             }),
         };
+        if let Some(count) = var.update.keep {
+            let values: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
+            let versions = match versions {
+                Ok(VersionSource::Packages(_)) => Err(format!(
+                    "the versions of packages cannot be several at once: add `from:` to `{name}`"
+                )),
+                versions => versions,
+            };
+            let key = VersionLocation::Var(name.clone(), None);
+            found.push(UpdatableVersion {
+                name: name.clone(),
+                kind: kind_of_source(&versions),
+                file: read.path.clone(),
+                at: key.position(read),
+                policy,
+                written: var.update.policy.clone(),
+                min_age: var.update.min_age.as_ref().or(default).cloned(),
+                current: values.join(", "),
+                others: Vec::new(),
+                kept: Some(KeptVersions {
+                    count: count.get(),
+                    values,
+                }),
+                versions,
+                key,
+                text: String::new(),
+                version: 0..0,
+            });
+            continue;
+        }
         for (index, current) in &texts {
             let key = VersionLocation::Var(name.clone(), *index);
             let others = texts
@@ -182,18 +226,15 @@ fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersion> {
                 .map(|(_, text)| text.clone());
             found.push(UpdatableVersion {
                 name: name.clone(),
-                // the kind of source, since a variable may be used by items of several kinds
-                kind: match versions {
-                    Ok(VersionSource::Document(_)) => EntryKind::File,
-                    Ok(VersionSource::Packages(_)) => EntryKind::Package,
-                    _ => EntryKind::Image,
-                },
+                kind: kind_of_source(&versions),
                 file: read.path.clone(),
                 at: key.position(read),
                 policy: policy.clone(),
-                written: var.update.clone(),
+                written: var.update.policy.clone(),
+                min_age: var.update.min_age.as_ref().or(default).cloned(),
                 current: current.clone(),
                 others: others.collect(),
+                kept: None,
                 versions: versions.clone(),
                 key,
                 text: current.clone(),
@@ -203,6 +244,15 @@ fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersion> {
     }
     found.sort_by_key(|slot| slot.key.node(&read.text.root).span().start);
     found
+}
+
+/// The kind of a source of versions, since a variable may be used by items of several kinds.
+fn kind_of_source(versions: &Result<VersionSource, String>) -> EntryKind {
+    match versions {
+        Ok(VersionSource::Document(_)) => EntryKind::File,
+        Ok(VersionSource::Packages(_)) => EntryKind::Package,
+        _ => EntryKind::Image,
+    }
 }
 
 /// The tags of the repository `text`, the `from:` of a variable.
@@ -358,6 +408,7 @@ fn version_in_entry(
     source: Option<VersionSource>,
 ) -> Option<UpdatableVersion> {
     let name = movable.name;
+    let default = read.document.min_age.as_ref();
     let versions = match source {
         Some(VersionSource::Packages(machine)) => {
             Ok(VersionSource::Packages(Box::new(PackageVersions {
@@ -372,10 +423,12 @@ fn version_in_entry(
         versions,
         file: read.path.clone(),
         at: key.position(read),
-        policy: moving_policy(movable.policy)?,
-        written: movable.policy.into(),
+        policy: moving_policy(&movable.rule.policy)?,
+        written: movable.rule.policy.clone(),
+        min_age: movable.rule.min_age.as_ref().or(default).cloned(),
         current: movable.text[movable.version.clone()].into(),
         others: Vec::new(),
+        kept: None,
         text: movable.text.into(),
         key,
         kind,

@@ -7,7 +7,7 @@ use super::request::{
 };
 use crate::MovableVersion;
 use crate::entry_reader::{EntryContext, ManifestResult};
-use landfall_model::document::{SourceSpan, TemplateField, VarBinding, YamlNode};
+use landfall_model::document::{SourceSpan, TemplateField, UpdateRule, VarBinding, YamlNode};
 use landfall_packages::apt::{
     is_request, is_target, pinned_version, target_language, target_names,
 };
@@ -53,7 +53,7 @@ pub struct AptEntry {
     /// What `landfall update` may move the versions in `install` to: a policy such as `patch`,
     /// `minor`, `"~1.7"` or `"*"`.
     #[serde(default)]
-    pub update: Option<String>,
+    pub update: Option<UpdateRule>,
     /// Whether recommended packages are installed as well.
     #[serde(default)]
     pub recommends: bool,
@@ -128,7 +128,7 @@ impl AptEntry {
             name: self.name.as_deref(),
             architectures: &self.architectures,
             install: &self.install,
-            update: self.update.as_deref(),
+            update: self.update.as_ref(),
         }
     }
 }

@@ -3,8 +3,9 @@
 use super::request::MachineBase;
 use crate::entry_reader::{EntryContext, ManifestResult, check_no_userinfo};
 use crate::file::is_file_url;
+use crate::policy::check_keeps_one;
 use crate::{EntryPathStep, MovableVersion};
-use landfall_model::document::{SourceSpan, TemplateField, VarBinding, YamlNode};
+use landfall_model::document::{SourceSpan, TemplateField, UpdateRule, VarBinding, YamlNode};
 use landfall_model::{PolicyError, UpdatePolicy};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -50,7 +51,7 @@ pub(super) struct SharedFields<'e> {
     pub(super) name: Option<&'e str>,
     pub(super) architectures: &'e [String],
     pub(super) install: &'e [String],
-    pub(super) update: Option<&'e str>,
+    pub(super) update: Option<&'e UpdateRule>,
 }
 
 impl<'e> SharedFields<'e> {
@@ -69,9 +70,11 @@ impl<'e> SharedFields<'e> {
                 .fault("this entry lists no packages to install", help));
         }
         match self.update {
-            Some(policy) => {
-                let at = reader.here(node.get("update"));
-                check_policy(policy, self.install, is_pinned, &at)
+            Some(rule) => {
+                let node = node.get("update");
+                check_keeps_one(rule, &reader.here(node.get("keep")))?;
+                let at = reader.here(node.get("policy"));
+                check_policy(&rule.policy, self.install, is_pinned, &at)
             }
             None => Ok(()),
         }
@@ -136,7 +139,7 @@ impl<'e> SharedFields<'e> {
         &self,
         pinned: impl Fn(&'e str) -> Option<(String, Range<usize>)>,
     ) -> Vec<MovableVersion<'e>> {
-        let Some(policy) = self.update else {
+        let Some(rule) = self.update else {
             return Vec::new();
         };
         let mut versions = Vec::new();
@@ -144,7 +147,7 @@ impl<'e> SharedFields<'e> {
             // the text of a variable is moved by the policy of the variable
             let pin = pinned(text).filter(|_| !text.contains("${"));
             versions.extend(pin.map(|(name, version)| MovableVersion {
-                policy,
+                rule,
                 name,
                 item_key: self.system,
                 path: vec![

@@ -8,7 +8,7 @@ use super::request::{
 };
 use crate::MovableVersion;
 use crate::entry_reader::{EntryContext, ManifestResult};
-use landfall_model::document::{SourceSpan, TemplateField, VarBinding, YamlNode};
+use landfall_model::document::{SourceSpan, TemplateField, UpdateRule, VarBinding, YamlNode};
 use landfall_packages::yum::{Architectures, Pool, RpmPin, read_base};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -49,7 +49,7 @@ pub struct YumEntry {
     /// What `landfall update` may move the versions in `install` to: a policy such as `patch`,
     /// `minor`, `"~1.7"` or `"*"`.
     #[serde(default)]
-    pub update: Option<String>,
+    pub update: Option<UpdateRule>,
     /// Whether weak dependencies are installed as well, as dnf does by default.
     #[serde(default = "yes")]
     pub weak: bool,
@@ -119,7 +119,7 @@ impl YumEntry {
             name: self.name.as_deref(),
             architectures: &self.architectures,
             install: &self.install,
-            update: self.update.as_deref(),
+            update: self.update.as_ref(),
         }
     }
 }

@@ -159,6 +159,12 @@ impl Resolver {
         &self.sessions
     }
 
+    /// By how many seconds the clocks of the servers that answered are ahead of the machine's;
+    /// `None` if none of them sent a date.
+    pub fn server_clock_offset(&self) -> Option<i64> {
+        self.sessions.transport().ledger().clock_offset()
+    }
+
     /// The store that keeps what is fetched.
     pub fn disk(&self) -> &DiskStore {
         &self.disk

@@ -17,6 +17,7 @@ mod read;
 mod read_all;
 mod signature_rule;
 mod source_text;
+mod update_rule;
 mod vars;
 pub mod yaml;
 mod yaml_tree;
@@ -34,6 +35,7 @@ pub use read::read;
 pub use read_all::{ReadAll, read_all};
 pub use signature_rule::{KeylessSigner, KeylessSigners, ProvenanceRule, SignatureRule};
 pub use source_text::{SourceSpan, SourceText};
+pub use update_rule::UpdateRule;
 pub use vars::{ManifestVars, OWN_URL, TemplateField, VarBinding, VarPart};
 pub use yaml_tree::{
     NotYaml, ScalarStyle, YamlAlias, YamlDocument, YamlDocuments, YamlEntry, YamlMapping, YamlNode,

@@ -1,6 +1,7 @@
 //! A variable of a manifest that `landfall update` may move: its value, the policy, and where its
 //! versions come from.
 
+use super::update_rule::UpdateRule;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_yaml::Value;
@@ -13,8 +14,8 @@ pub struct MovingVar {
     #[schemars(with = "OneOrMany")]
     pub value: Value,
     /// The versions that it may move to: `patch`, `minor`, a range such as `~1.9`, a pattern, or
-    /// `never`.
-    pub update: String,
+    /// `never`; or a mapping with this as `policy`, and `minAge` or `keep`.
+    pub update: UpdateRule,
     /// Where its versions are listed. By default, the tags of the first image that uses it as tag.
     #[serde(default)]
     pub from: Option<VersionsFrom>,

@@ -243,7 +243,16 @@ fn moving(
             span(name, VarPart::Policy).fault("the source of versions cannot use variables", help)
         );
     }
-    match moving.update.parse() {
+    let is_list = matches!(moving.value, Value::Sequence(_));
+    if moving.update.keep.is_some() && (!is_list || moving.update.policy == "never") {
+        let help = Some(format!(
+            "write the value as a list, as in `{name}: {{value: [v1.2.0], update: {{policy: minor, \
+             keep: 3}}}}`"
+        ));
+        let message = "`keep` needs a list of values, and a policy that moves them";
+        return Err(span(name, VarPart::Policy).fault(message, help));
+    }
+    match moving.update.policy.parse() {
         Ok(UpdatePolicy::Digest) => {
             let help = Some("set this policy on the image".into());
             Err(span(name, VarPart::Policy).fault("a variable has no digest", help))

@@ -17,6 +17,8 @@ pub enum NoticeKind {
     Newer,
     /// The image was created longer ago than `--older-than` allows.
     Old,
+    /// The machine's clock, or a time that it recorded, is wrong.
+    Clock,
 }
 
 /// A notice about one item.
@@ -36,6 +38,9 @@ pub struct Notice {
     pub to: Option<Digest>,
     /// Whether the change was accepted, as the manifest allows.
     pub taken: bool,
+    /// The time from which the change can be accepted, if it waits for its minimum age.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
 }
 
 impl Notice {
@@ -48,6 +53,7 @@ impl Notice {
             from: None,
             to: None,
             taken: false,
+            until: None,
         }
     }
 

@@ -90,8 +90,9 @@ pub(super) const MEMBERS: &[Member] = &[
         "updates",
         "array",
         &["update", "refresh"],
-        "versions that moved or are held: `name`, `at`, `policy`, `from`, `to`, `items`, and \
-         `held` with `version` and `why`; for a package the `source` that has it",
+        "versions that moved, are held or wait: `name`, `at`, `policy`, `from`, `to`, `items`, \
+         `held` with `version` and `why`, and `waiting` with `version`, `firstSeen` and `until`; \
+         for a package the `source` that has it",
     ),
     member(
         "open",
@@ -395,8 +396,9 @@ pub(super) const MEMBERS: &[Member] = &[
         "notices",
         "array",
         &["lock", "report", "update", "refresh"],
-        "changes that upstream reports: `kind` (`gone`, `moved`, `newer`, `old`), `name`, \
-         `message`, whether it is `taken`, and `from` and `to` of what moved",
+        "changes that upstream reports: `kind` (`gone`, `moved`, `newer`, `old`, `clock`), `name`, \
+         `message`, whether it is `taken`, `from` and `to` of what moved, and `until` when \
+         something waits",
     ),
     member("sbom", "object", &["sbom"], "the CycloneDX document"),
     member(

@@ -21,6 +21,7 @@ mod registries_yaml;
 mod serve;
 mod systemd;
 mod tkg;
+mod trivy;
 mod yum;
 
 use super::platform::RenderPlatform;
@@ -48,6 +49,7 @@ pub const PLATFORMS: &[&dyn RenderPlatform] = &[
     &capi::CapiPlatform,
     &apt::AptPlatform,
     &yum::YumPlatform,
+    &trivy::TrivyPlatform,
     &serve::ServePlatform,
     &kubernetes::KubernetesPlatform,
 ];

@@ -52,6 +52,8 @@ pub struct Settings {
     pub no_referrers: bool,
     /// Transfers blobs, files and uploads in pieces of this many bytes, with a pause after each.
     pub pace: Option<(usize, Duration)>,
+    /// Sends `Date`, with a clock that is ahead of the machine's by this many days.
+    pub clock_days: Option<i64>,
 }
 
 /// A fault registry that runs until this is dropped.
@@ -255,7 +257,9 @@ impl Faults {
                 wire.hang_up();
                 return;
             }
-            let pace = self.state().settings.pace;
+            let Settings {
+                pace, clock_days, ..
+            } = self.state().settings.clone();
             let body = wire.body(request.length, pace);
             if body.len() < request.length {
                 return;
@@ -266,6 +270,9 @@ impl Faults {
             };
             if let Some(fault) = &fault {
                 spoil(&mut answer, fault, &request);
+            }
+            if let Some(days) = clock_days {
+                answer = answer.header("Date", http_date(days));
             }
             if matches!(on, Some(RequestKind::Blob | RequestKind::File)) {
                 answer.drip = answer.drip.or(pace);
@@ -569,4 +576,12 @@ fn spoil(answer: &mut Answer, fault: &FaultKind, request: &Request) {
         FaultKind::NoLength if request.method == "HEAD" => answer.length = None,
         _ => {}
     }
+}
+
+/// The time that is this many days ahead of the machine's clock.
+fn http_date(days: i64) -> String {
+    let day = Duration::from_hours(24);
+    let span = day * u32::try_from(days.unsigned_abs()).unwrap();
+    let now = SystemTime::now();
+    httpdate::fmt_http_date(if days < 0 { now - span } else { now + span })
 }

@@ -111,7 +111,10 @@ endpoints:
     assert_eq!(platforms(1), ["linux/amd64"]);
     let exporter = &wanted.requests.images[1];
     assert_eq!(
-        (exporter.pin.as_ref(), exporter.update.as_deref()),
+        (
+            exporter.pin.as_ref(),
+            exporter.update.as_ref().map(|rule| &*rule.policy)
+        ),
         (Some(&pin), Some("~1.9"))
     );
     let listed = &wanted.requests.images[0].at;

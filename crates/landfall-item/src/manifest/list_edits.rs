@@ -1,0 +1,203 @@
+//! Edits the list of versions of a variable in the text of a manifest, without touching any other
+//! byte.
+
+use super::manifest_edits::{NOT_PLAIN, NOT_YAML, split_byte_order_mark};
+use super::updatable_versions::UpdatableVersion;
+use landfall_model::document::{YamlNode, yaml};
+use serde_yaml::Value;
+use std::ops::Range;
+
+/// Replaces the list of the variable of `slot` in the manifest `text` by `new`, which has at least
+/// one version. Values keep their positions: the first value becomes the first of `new`, and only at
+/// the end values are added or removed.
+///
+/// # Errors
+/// Why the list cannot be edited in place.
+pub fn set_versions(text: &str, slot: &UpdatableVersion, new: &[String]) -> Result<String, String> {
+    let (mark, body) = split_byte_order_mark(text);
+    let root = YamlNode::parse(body).ok_or(NOT_YAML)?;
+    let list = slot.key.node(&root);
+    let old = slot.kept.as_ref().map_or(&[][..], |kept| &kept.values);
+    let list_text = body.get(list.span()).unwrap_or_default();
+    let is_alias = list_text.starts_with('*');
+    if is_alias || list.count() != old.len() || old.is_empty() || new.is_empty() {
+        return Err(NOT_PLAIN.into());
+    }
+    let items: Vec<Range<usize>> = (0..old.len())
+        .map(|index| list.item(index).span())
+        .collect();
+    let is_flow = list_text.starts_with('[');
+    let mut edited = body.to_owned();
+    // from the end, so that the offsets of earlier items stay valid
+    if new.len() > old.len() {
+        let last = &items[old.len() - 1];
+        let added = &new[old.len()..];
+        let (at, inserted) = if is_flow {
+            flow_items(body, last, &old[old.len() - 1], added)?
+        } else {
+            block_items(body, last, &old[old.len() - 1], added)?
+        };
+        edited.insert_str(at, &inserted);
+    }
+    for removed in (new.len()..old.len()).rev() {
+        let range = if is_flow {
+            items[removed - 1].end..items[removed].end
+        } else {
+            line_of(body, items[removed].start)
+        };
+        edited.replace_range(range, "");
+    }
+    for ((span, old), new) in items.iter().zip(old).zip(new).rev() {
+        let start = body[span.clone()].rfind(old).ok_or(NOT_PLAIN)? + span.start;
+        edited.replace_range(start..start + old.len(), new);
+    }
+    // the edited manifest is parsed, since a new version may need quotes that the old one did not
+    let document: Option<Value> = yaml::from_str(&edited).ok();
+    let list = document
+        .as_ref()
+        .and_then(|document| document.get("vars")?.get(slot.name.as_str())?.get("value"));
+    let expected: Vec<Value> = new.iter().map(|text| Value::from(text.as_str())).collect();
+    match list {
+        Some(Value::Sequence(read)) if *read == expected => Ok([mark, &edited].concat()),
+        _ => Err(format!(
+            "`{}` cannot be written there: YAML would read it as another value",
+            new.join(", ")
+        )),
+    }
+}
+
+/// The text that adds `added` to a list in brackets, and where: after its last item, in the same
+/// quotes.
+fn flow_items(
+    body: &str,
+    last: &Range<usize>,
+    last_text: &str,
+    added: &[String],
+) -> Result<(usize, String), String> {
+    let mut items = String::new();
+    for text in added {
+        items += &format!(", {}", written_like(&body[last.clone()], last_text, text)?);
+    }
+    Ok((last.end, items))
+}
+
+/// The text that adds `added` to a list with a line for each item, and where: after the line of its
+/// last item, indented and quoted like that, without its comment.
+fn block_items(
+    body: &str,
+    last: &Range<usize>,
+    last_text: &str,
+    added: &[String],
+) -> Result<(usize, String), String> {
+    let line = line_of(body, last.start);
+    let template = &body[line.start..last.end];
+    let ending = if body[line.clone()].ends_with("\r\n") {
+        "\r\n"
+    } else {
+        "\n"
+    };
+    // the last line of a file may have no end, and keeps that
+    let has_end = body[..line.end].ends_with('\n');
+    let mut lines = String::new();
+    for text in added {
+        let item = written_like(template, last_text, text)?;
+        lines += &if has_end {
+            format!("{item}{ending}")
+        } else {
+            format!("{ending}{item}")
+        };
+    }
+    Ok((line.end, lines))
+}
+
+/// `template` with `new` instead of its text `old`.
+fn written_like(template: &str, old: &str, new: &str) -> Result<String, String> {
+    let at = template.rfind(old).ok_or(NOT_PLAIN)?;
+    Ok([&template[..at], new, &template[at + old.len()..]].concat())
+}
+
+/// The line that contains the byte at `at`, with its end.
+fn line_of(body: &str, at: usize) -> Range<usize> {
+    let start = body[..at].rfind('\n').map_or(0, |end| end + 1);
+    let end = body[at..].find('\n').map_or(body.len(), |end| at + end + 1);
+    start..end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::{FileOverrides, updatable_versions};
+    use proptest::prelude::*;
+    use std::path::PathBuf;
+
+    /// Edits the list `written` in a manifest; returns what it is then.
+    fn edited(written: &str, new: &[&str]) -> Result<String, String> {
+        let head = "apiVersion: landfall/v1\nkind: Manifest\nvars:\n  v:\n    update: {policy: minor, \
+                    keep: 3}\n    value:";
+        let tail = "  # end\nimages: ['quay.io/a/b:${v}']\n";
+        let text = format!("{head}{written}{tail}");
+        let path = PathBuf::from("m.yaml");
+        let files = FileOverrides::from([(path.clone(), text.clone())]);
+        let slots = updatable_versions(&[path], &files).map_err(|error| error.to_string())?;
+        let new: Vec<String> = new.iter().map(|text| (*text).to_owned()).collect();
+        let edited = set_versions(&text, &slots[0], &new)?;
+        let inner = edited.strip_prefix(head).unwrap().strip_suffix(tail);
+        Ok(inner.unwrap().to_owned())
+    }
+
+    #[test]
+    fn a_list_keeps_its_notation() {
+        for (written, new, expected) in [
+            (
+                " [1.0.0, '1.1.0'] # two",
+                &["1.1.1", "1.2.0"][..],
+                " [1.1.1, '1.2.0'] # two",
+            ),
+            (
+                " [1.0.0, '1.1.0']",
+                &["1.1.1", "1.2.0", "1.3.0"],
+                " [1.1.1, '1.2.0', '1.3.0']",
+            ),
+            (" [1.0.0, \"1.1.0\", 1.2.0]", &["1.2.1"], " [1.2.1]"),
+            (
+                "\n    - 1.0.0 # first\n    -   '1.1.0'\n    # comment\n",
+                &["1.1.0", "1.2.0", "1.3.0"],
+                "\n    - 1.1.0 # first\n    -   '1.2.0'\n    -   '1.3.0'\n    # comment\n",
+            ),
+            (
+                "\r\n    - 1.0.0\r\n    - 1.1.0 # last\r\n    - 1.2.0\r\n",
+                &["1.2.1", "1.3.0"],
+                "\r\n    - 1.2.1\r\n    - 1.3.0 # last\r\n",
+            ),
+        ] {
+            assert_eq!(edited(written, new).as_deref(), Ok(expected), "{written}");
+        }
+        // `1.4` would be a number
+        assert!(edited(" [v1.0.0]", &["1.4"]).is_err());
+        assert!(edited(" [\"1.\\u0030.0\"]", &["1.4.0"]).is_err());
+    }
+
+    proptest! {
+        /// Only versions change, whatever surrounds them.
+        #[test]
+        fn other_bytes_stay(
+            is_block in any::<bool>(),
+            old in proptest::collection::btree_set(0..9_u8, 1..5),
+            new in proptest::collection::btree_set(10..19_u8, 1..5),
+            quotes in prop_oneof![Just(""), Just("'"), Just("\"")],
+        ) {
+            let write = |numbers: &std::collections::BTreeSet<u8>| {
+                let items = numbers.iter().map(|one| format!("{quotes}v1.{one}.0{quotes}"));
+                let items: Vec<String> = items.collect();
+                if is_block {
+                    format!("\n    - {}\n", items.join("\n    - "))
+                } else {
+                    format!(" [{}]", items.join(", "))
+                }
+            };
+            let texts: Vec<String> = new.iter().map(|one| format!("v1.{one}.0")).collect();
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            prop_assert_eq!(edited(&write(&old), &texts), Ok(write(&new)));
+        }
+    }
+}

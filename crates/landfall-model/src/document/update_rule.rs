@@ -1,0 +1,131 @@
+//! The value of `update` in a manifest: a policy, or a mapping with a policy and further rules.
+
+use crate::MinimumAge;
+use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+use std::num::NonZeroUsize;
+
+/// What `landfall update` may move a version to, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpdateRule {
+    /// The policy: `patch`, `minor`, a range, a pattern, `digest` or `never`.
+    pub policy: String,
+    /// How long ago this project must have seen a version first. `None` is the default of the
+    /// manifest.
+    pub min_age: Option<MinimumAge>,
+    /// How many versions a variable has.
+    pub keep: Option<NonZeroUsize>,
+}
+
+/// The mapping of an [`UpdateRule`], as it is written.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(rename = "UpdateRules")]
+struct UpdateRuleFields {
+    /// The versions that it may move to: `patch`, `minor`, a range such as `~1.9`, a pattern,
+    /// `digest`, or `never`.
+    policy: String,
+    /// How long ago this project must have seen a version first, as in `12h`, `7d` or `2w`.
+    /// Overrides the manifest's `minAge`.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    min_age: Option<MinimumAge>,
+    /// For a variable with a list of values: how many versions it has. `patch` keeps the newest
+    /// patches, other policies the newest patch of each of the newest minor versions.
+    #[serde(default)]
+    #[schemars(with = "Option<usize>")]
+    keep: Option<NonZeroUsize>,
+}
+
+/// A policy alone, or with further rules.
+#[derive(JsonSchema)]
+#[schemars(untagged, rename = "UpdateRule")]
+#[expect(dead_code, reason = "for the JSON schema")]
+enum UpdateRuleSchema {
+    /// The policy: `patch`, `minor`, a range such as `~1.9`, a pattern, `digest`, or `never`.
+    Policy(String),
+    /// The policy with further rules.
+    Rules(UpdateRuleFields),
+}
+
+impl UpdateRule {
+    /// A policy without further rules.
+    pub fn new(policy: impl Into<String>) -> UpdateRule {
+        UpdateRule {
+            policy: policy.into(),
+            min_age: None,
+            keep: None,
+        }
+    }
+
+    /// This rule with `policy`, and with the manifest's minimum age if it has none of its own.
+    #[must_use]
+    pub fn completed(&self, policy: String, default: Option<&MinimumAge>) -> UpdateRule {
+        UpdateRule {
+            policy,
+            min_age: self.min_age.as_ref().or(default).cloned(),
+            keep: self.keep,
+        }
+    }
+}
+
+impl fmt::Display for UpdateRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.policy)?;
+        if let Some(age) = &self.min_age {
+            write!(f, ", minAge {age}")?;
+        }
+        match self.keep {
+            Some(keep) => write!(f, ", keep {keep}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for UpdateRule {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<UpdateRule, D::Error> {
+        struct UpdateRuleVisitor;
+        impl<'de> Visitor<'de> for UpdateRuleVisitor {
+            type Value = UpdateRule;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("an update policy, or a mapping with `policy`")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<UpdateRule, E> {
+                Ok(UpdateRule::new(text))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<UpdateRule, A::Error> {
+                let UpdateRuleFields {
+                    policy,
+                    min_age,
+                    keep,
+                } = UpdateRuleFields::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(UpdateRule {
+                    policy,
+                    min_age,
+                    keep,
+                })
+            }
+        }
+        deserializer.deserialize_any(UpdateRuleVisitor)
+    }
+}
+
+impl JsonSchema for UpdateRule {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        UpdateRuleSchema::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        UpdateRuleSchema::json_schema(generator)
+    }
+}
+
+impl<'de> Deserialize<'de> for MinimumAge {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<MinimumAge, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}

@@ -1,0 +1,232 @@
+//! Chooses several versions at once: the newest of each release line.
+
+use crate::update_policy::{NotOrdered, compare_groups, groups};
+use crate::{TagVersion, UpdatePolicy};
+use std::cmp::Ordering;
+
+/// The versions of one release line, such as `1.33`, the newest first.
+pub type ReleaseLine = Vec<String>;
+
+/// How many numbers name a release line.
+const LINE_NUMBERS: usize = 2;
+
+/// A version that can be compared with others of the same policy.
+struct OrderedVersion {
+    text: String,
+    order: VersionOrder,
+}
+
+enum VersionOrder {
+    Version(TagVersion),
+    /// The groups of a pattern.
+    Groups(Vec<String>),
+}
+
+impl OrderedVersion {
+    fn parse(policy: &UpdatePolicy, text: &str) -> Result<OrderedVersion, NotOrdered> {
+        let order = match policy {
+            UpdatePolicy::Pattern(pattern) => groups(pattern, text)
+                .map(VersionOrder::Groups)
+                .ok_or_else(|| NotOrdered::NoMatch(text.to_owned())),
+            _ => TagVersion::parse(text)
+                .map(VersionOrder::Version)
+                .ok_or_else(|| NotOrdered::NoNumber(text.to_owned())),
+        };
+        Ok(OrderedVersion {
+            text: text.to_owned(),
+            order: order?,
+        })
+    }
+
+    fn compare(&self, other: &OrderedVersion) -> Ordering {
+        match (&self.order, &other.order) {
+            (VersionOrder::Version(one), VersionOrder::Version(other)) => one.order(other),
+            (VersionOrder::Groups(one), VersionOrder::Groups(other)) => compare_groups(one, other),
+            // one policy parses all versions alike
+            _ => Ordering::Equal,
+        }
+    }
+
+    /// Whether both are of the same release line.
+    fn is_beside(&self, other: &OrderedVersion, policy: &UpdatePolicy) -> bool {
+        match (&self.order, &other.order) {
+            // within a minor version, each patch is a line
+            _ if matches!(policy, UpdatePolicy::Patch) => self.compare(other) == Ordering::Equal,
+            (VersionOrder::Version(one), VersionOrder::Version(other)) => {
+                let one = one.core().into_iter().take(LINE_NUMBERS);
+                one.eq(other.core().into_iter().take(LINE_NUMBERS))
+            }
+            (VersionOrder::Groups(one), VersionOrder::Groups(other))
+                if one.len() > LINE_NUMBERS =>
+            {
+                compare_groups(&one[..LINE_NUMBERS], &other[..LINE_NUMBERS]) == Ordering::Equal
+            }
+            _ => self.compare(other) == Ordering::Equal,
+        }
+    }
+}
+
+impl UpdatePolicy {
+    /// Returns the release lines of `found` and `current`, the newest first. A line has the
+    /// versions that the policy allows for the newest of `current`, and no version below a current
+    /// one of the line.
+    ///
+    /// # Errors
+    /// If the policy cannot order one of `current`, or `current` is empty.
+    pub fn release_lines(
+        &self,
+        current: &[String],
+        found: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<Vec<ReleaseLine>, NotOrdered> {
+        let mut versions = Vec::new();
+        for text in current {
+            versions.push(OrderedVersion::parse(self, text)?);
+        }
+        let newest = versions.iter().max_by(|one, other| one.compare(other));
+        let newest = newest.ok_or_else(|| NotOrdered::NoNumber(String::new()))?;
+        let allowed: Vec<OrderedVersion> = found
+            .into_iter()
+            .filter_map(|text| OrderedVersion::parse(self, text.as_ref()).ok())
+            .filter(|other| self.allows_beside(newest, other))
+            .collect();
+        versions.extend(
+            allowed
+                .into_iter()
+                .filter(|one| !current.contains(&one.text)),
+        );
+        versions.sort_by(|one, other| other.compare(one).then_with(|| one.text.cmp(&other.text)));
+        versions.dedup_by(|one, other| one.text == other.text);
+        let lines = versions.chunk_by(|one, other| one.is_beside(other, self));
+        Ok(lines
+            .map(|line| {
+                let texts = line.iter().map(|one| one.text.clone());
+                let mut texts: Vec<String> = texts.collect();
+                // what is below a current version would be a step down
+                if let Some(at) = texts.iter().position(|text| current.contains(text)) {
+                    texts.truncate(at + 1);
+                }
+                texts
+            })
+            .collect())
+    }
+
+    fn allows_beside(&self, newest: &OrderedVersion, other: &OrderedVersion) -> bool {
+        match (&newest.order, &other.order) {
+            (VersionOrder::Version(newest), VersionOrder::Version(other)) => {
+                other.shape() == newest.shape()
+                    && (self.allows_prerelease(newest) || !other.is_prerelease())
+                    && self.allows(newest, other)
+            }
+            // a pattern allows whatever it matches
+            _ => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn lines(policy: &str, current: &[&str], found: &[&str]) -> Vec<Vec<String>> {
+        let policy: UpdatePolicy = policy.parse().unwrap();
+        let current: Vec<String> = current.iter().map(|text| (*text).to_owned()).collect();
+        policy.release_lines(&current, found).unwrap()
+    }
+
+    #[test]
+    fn a_line_is_a_minor_version_and_within_it_a_patch() {
+        let found = [
+            "v1.31.8",
+            "v1.31.9",
+            "v1.32.4",
+            "v1.32.5",
+            "v1.33.3",
+            "v1.33.4",
+            "v1.34.0-rc.1",
+            "v1.34.0",
+            "v2.0.0",
+            "v1.33.4-debug",
+            "latest",
+        ];
+        assert_eq!(
+            lines("minor", &["v1.32.4", "v1.33.4"], &found),
+            [
+                &["v1.34.0"][..],
+                &["v1.33.4"],
+                &["v1.32.5", "v1.32.4"],
+                &["v1.31.9", "v1.31.8"],
+            ]
+        );
+        assert_eq!(
+            lines("patch", &["v1.33.3"], &found),
+            [["v1.33.4"], ["v1.33.3"]]
+        );
+        assert_eq!(lines("*", &["v1.33.4"], &found)[0], ["v2.0.0"]);
+        // a current version that the policy does not allow stays a line
+        assert_eq!(
+            lines("~1.33", &["v1.30.1", "v1.33.4"], &found),
+            [["v1.33.4"], ["v1.30.1"]]
+        );
+        let rke2 = r"^v(\d+)\.(\d+)\.(\d+)-rke2r(\d+)$";
+        let found = [
+            "v1.33.4-rke2r1",
+            "v1.33.4-rke2r2",
+            "v1.32.9-rke2r1",
+            "v1.33.4",
+        ];
+        assert_eq!(
+            lines(rke2, &["v1.33.4-rke2r1"], &found),
+            [
+                &["v1.33.4-rke2r2", "v1.33.4-rke2r1"][..],
+                &["v1.32.9-rke2r1"]
+            ]
+        );
+        let policy: UpdatePolicy = "minor".parse().unwrap();
+        assert!(policy.release_lines(&["stable".into()], ["1.0.0"]).is_err());
+        assert!(policy.release_lines(&[], ["1.0.0"]).is_err());
+    }
+
+    fn version() -> impl Strategy<Value = String> {
+        (0..3_u8, 0..4_u8, 0..4_u8).prop_map(|(a, b, c)| format!("{a}.{b}.{c}"))
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_ordered_and_never_go_down(
+            policy in prop_oneof![Just("patch"), Just("minor"), Just("*"), Just(">=1 <2")],
+            current in proptest::collection::btree_set(version(), 1..4),
+            found in proptest::collection::vec(version(), 0..20),
+        ) {
+            let parsed: UpdatePolicy = policy.parse().unwrap();
+            let current: Vec<String> = current.into_iter().collect();
+            let lines = parsed.release_lines(&current, &found).unwrap();
+            let flat = lines.concat();
+            let ordered = |text: &String| TagVersion::parse(text).unwrap();
+            // strictly descending, without repetition
+            for pair in flat.windows(2) {
+                prop_assert_eq!(ordered(&pair[0]).order(&ordered(&pair[1])), Ordering::Greater);
+            }
+            // each current version is there, unless a newer one of its line is current too
+            let line = |text: &str| {
+                let numbers = if policy == "patch" { 3 } else { 2 };
+                text.split('.').take(numbers).map(str::to_owned).collect::<Vec<_>>()
+            };
+            for one in &current {
+                let newer = current.iter().any(|other| {
+                    line(other) == line(one)
+                        && ordered(other).order(&ordered(one)) == Ordering::Greater
+                });
+                prop_assert_eq!(flat.contains(one), !newer);
+            }
+            // all others were found, and are in a line of their own numbers
+            for versions in &lines {
+                prop_assert!(versions.iter().all(|one| line(one) == line(&versions[0])));
+                prop_assert!(versions.iter().all(|one| found.contains(one) || current.contains(one)));
+            }
+            // the order in which they are found has no meaning
+            let reversed = parsed.release_lines(&current, found.iter().rev()).unwrap();
+            prop_assert_eq!(lines, reversed);
+        }
+    }
+}

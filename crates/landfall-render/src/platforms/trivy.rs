@@ -1,0 +1,180 @@
+//! `trivy`: a trivy.yaml that takes the databases and the scanned images from the registry, with
+//! certificates and account.
+
+use crate::error::RenderError;
+use crate::host_paths::{host_paths, join_path};
+use crate::node_registry::NodeRegistry;
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
+use crate::value_quoting::quoted_string;
+
+pub(super) struct TrivyPlatform;
+
+/// The folder of the files on a machine.
+const FOLDER: &str = "etc/trivy";
+
+/// A database of Trivy.
+struct TrivyDatabase {
+    /// The last part of the repository.
+    name: &'static str,
+    /// The section of trivy.yaml, and its key for the repository.
+    key: (&'static str, &'static str),
+    /// The section and the key that keep Trivy from asking for it.
+    skip: (&'static str, &'static str),
+}
+
+const DATABASES: [TrivyDatabase; 3] = [
+    TrivyDatabase {
+        name: "trivy-db",
+        key: ("db", "repository"),
+        skip: ("db", "skip-update"),
+    },
+    TrivyDatabase {
+        name: "trivy-java-db",
+        key: ("db", "java-repository"),
+        skip: ("db", "java-skip-update"),
+    },
+    TrivyDatabase {
+        name: "trivy-checks",
+        key: ("misconfiguration", "checks-bundle-repository"),
+        skip: ("rego", "skip-check-update"),
+    },
+];
+
+/// The sections of trivy.yaml, in the order of the file.
+const SECTIONS: [&str; 3] = ["db", "misconfiguration", "rego"];
+
+impl RenderPlatform for TrivyPlatform {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
+            name: "trivy",
+            about: "Trivy: trivy.yaml with the databases and images at the registry, certificates, \
+                    account",
+            details: "The paths below the folder are those on a machine. Databases that are not \
+                      locked are not updated by Trivy.",
+            inputs: &[],
+            settings: &[],
+            consumer: None,
+            reads_lock: true,
+            writes: OutputForm::Files { not_into: None },
+        }
+    }
+
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+        let registry = request.registry()?;
+        let mut notes = Vec::new();
+        let mut files = vec![RenderedFile::new(
+            format!("{FOLDER}/trivy.yaml"),
+            trivy_yaml(request, &registry, &mut notes),
+        )];
+        let ca = registry.ca.iter();
+        files.extend(ca.map(|ca| RenderedFile::new(format!("{FOLDER}/ca.crt"), ca.clone())));
+        if let Some(account) = registry.account(&request.mapping.target().prefix)? {
+            files.push(RenderedFile {
+                comments: false,
+                ..RenderedFile::new(
+                    format!("{FOLDER}/config.json"),
+                    registry.auth_file(&account),
+                )
+                .secret(true)
+            });
+            notes.push(format!(
+                "set DOCKER_CONFIG=/{FOLDER}, so that Trivy reads the account of the registry"
+            ));
+        }
+        let failure = (notes
+            .iter()
+            .filter(|note| note.starts_with(NOT_LOCKED))
+            .count()
+            == DATABASES.len())
+        .then_some("the lock has none of Trivy's databases");
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files),
+            notes,
+            failure,
+            ..RenderedConfig::default()
+        })
+    }
+}
+
+const NOT_LOCKED: &str = "not locked: ";
+
+fn trivy_yaml(
+    request: &RenderRequest<'_>,
+    registry: &NodeRegistry<'_>,
+    notes: &mut Vec<String>,
+) -> String {
+    let mut text = String::new();
+    if registry.plain_http || registry.skip_verify {
+        // also allows plain http
+        text += "insecure: true\n";
+    }
+    if registry.ca.is_some() {
+        text += &format!("cacert: /{FOLDER}/ca.crt\n");
+    }
+    let mut lines: Vec<(&str, String)> = Vec::new();
+    for database in &DATABASES {
+        match location(request, database.name) {
+            Some(location) => {
+                let (section, key) = database.key;
+                lines.push((section, format!("  {key}: {}\n", quoted_string(&location))));
+            }
+            None => {
+                let (section, key) = database.skip;
+                lines.push((section, format!("  {key}: true\n")));
+                notes.push(format!(
+                    "{NOT_LOCKED}{}; Trivy does not update it",
+                    database.name
+                ));
+            }
+        }
+    }
+    for section in SECTIONS {
+        let of_section = lines.iter().filter(|(name, _)| *name == section);
+        let body: String = of_section.map(|(_, line)| line.as_str()).collect();
+        if !body.is_empty() {
+            text += &format!("{section}:\n{body}");
+        }
+    }
+    text += &mirrors(request);
+    // what Trivy would otherwise ask the internet for
+    text += "scan:\n  disable-telemetry: true\n  offline: true\n  skip-version-check: true\n";
+    text
+}
+
+/// Returns where the registry has the database `name`, with its tag; `None` if it is not locked.
+fn location(request: &RenderRequest<'_>, name: &str) -> Option<String> {
+    let image = request
+        .images()
+        .find(|image| image.tag.is_some() && image.repository.rsplit('/').next() == Some(name))?;
+    let destination = request.mapping.destinations(image).into_iter().next()?;
+    let registry = &request.mapping.target().registry;
+    let tag = image.tag.as_deref().unwrap_or_default();
+    Some(format!("{registry}/{}:{tag}", destination.repository))
+}
+
+/// Returns the mirrors of the hosts in the lock, for images that are scanned by their names
+/// upstream. A repository with its own path has no mirror: Trivy maps only whole hosts.
+fn mirrors(request: &RenderRequest<'_>) -> String {
+    let registry = &request.mapping.target().registry;
+    let mut text = String::new();
+    for (host, paths) in host_paths(request) {
+        let host = match host.as_str() {
+            // the name that Trivy has for Docker Hub
+            "docker.io" => "index.docker.io",
+            host => host,
+        };
+        let mirror = if paths.prefix.is_empty() {
+            registry.clone()
+        } else {
+            join_path(registry, &paths.prefix)
+        };
+        let [host, mirror] = [host, &mirror].map(quoted_string);
+        text += &format!("    {host}:\n    - {mirror}\n");
+    }
+    if text.is_empty() {
+        return text;
+    }
+    format!("registry:\n  mirrors:\n{text}")
+}

@@ -1,0 +1,94 @@
+//! The flags that `update` and `refresh` share, and the files that they read.
+
+use crate::cli::shared::manifest_args::ManifestArgs;
+use crate::cli::shared::previous_lock::load_previous_lock;
+use crate::cli::shared::{CliError, input_file};
+use crate::client::PreviousLock;
+use crate::update::{FirstSights, NamePattern, UpdateRequest, UrgentVersion};
+use clap::Args;
+use landfall_item::lockfile::FILE_NAME;
+use landfall_model::Platform;
+use landfall_model::document::read_text_input;
+use std::path::{Path, PathBuf};
+
+/// The flags of `update` and `refresh`.
+#[derive(Args)]
+pub(crate) struct UpdateFlags {
+    #[command(flatten)]
+    manifests: ManifestArgs,
+    /// A platform for the images of plain lists, as in linux/amd64 [default: all] (may be repeated)
+    #[arg(long = "platform", value_name = "OS/ARCH")]
+    platforms: Vec<Platform>,
+    /// The lock to update
+    #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
+    pub(crate) lock: PathBuf,
+    /// Update only this variable, image, package, package set or list; * matches any text (may be
+    /// repeated)
+    #[arg(long, value_name = "PATTERN")]
+    only: Vec<NamePattern>,
+    /// Take this version before its minimum age; the policy must still allow it (may be repeated)
+    #[arg(long, value_name = "NAME=VERSION")]
+    urgent: Vec<UrgentVersion>,
+    /// Also look up signatures and other referrers of images that did not change
+    #[arg(long)]
+    pub(crate) referrers: bool,
+}
+
+impl UpdateFlags {
+    /// Reads the names of the manifests and the previous lock, and checks that all can be read.
+    pub(crate) fn open(&self) -> Result<UpdateInputs<'_>, CliError> {
+        let paths = self.manifests.paths()?;
+        input_file::manifests(&paths, &self.platforms)?;
+        let sights_path = FirstSights::path_beside(&self.lock);
+        let (sights, rewrite_sights) = load_first_sights(&sights_path)?;
+        Ok(UpdateInputs {
+            flags: self,
+            paths,
+            sights,
+            rewrite_sights,
+            sights_path,
+            previous_lock: load_previous_lock(&self.lock)?,
+        })
+    }
+}
+
+/// Reads the file of first sights. Without the file, nothing was seen before. Also returns whether
+/// the file has another form than landfall writes, as after a merge.
+fn load_first_sights(path: &Path) -> Result<(FirstSights, bool), CliError> {
+    if !path.exists() {
+        return Ok((FirstSights::default(), false));
+    }
+    let cannot = |why: String| CliError::usage(format!("cannot read {}: {why}", path.display()));
+    let text = read_text_input(path).map_err(|error| cannot(error.to_string()))?;
+    let sights = FirstSights::parse(&text).map_err(|error| cannot(error.to_string()))?;
+    let rewrite = text != sights.to_text();
+    Ok((sights, rewrite))
+}
+
+/// The files that an update reads.
+pub(crate) struct UpdateInputs<'a> {
+    flags: &'a UpdateFlags,
+    paths: Vec<PathBuf>,
+    sights: FirstSights,
+    rewrite_sights: bool,
+    sights_path: PathBuf,
+    pub(crate) previous_lock: Option<PreviousLock>,
+}
+
+impl UpdateInputs<'_> {
+    /// The request to upstream. With `every_digest`, it includes the digest of each image, which
+    /// detects tags that were pushed again.
+    pub(crate) fn request(&self, every_digest: bool) -> UpdateRequest<'_> {
+        UpdateRequest {
+            paths: &self.paths,
+            platforms: &self.flags.platforms,
+            old: self.previous_lock.as_ref().map(|old| &old.lock),
+            only: &self.flags.only,
+            every_digest,
+            sights: &self.sights,
+            rewrite_sights: self.rewrite_sights,
+            sights_path: &self.sights_path,
+            urgent: &self.flags.urgent,
+        }
+    }
+}

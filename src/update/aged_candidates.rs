@@ -1,0 +1,151 @@
+//! Separates the candidates that are old enough from those that wait for their minimum age.
+
+use super::first_sights::SightKey;
+use super::outcome::WaitingVersion;
+use super::state::{RejectedVersion, UpdateRun};
+use super::version_ages::AgeWait;
+use super::versions::{VersionCandidate, unmoved};
+use jiff::Timestamp;
+use landfall_item::VersionSource;
+use landfall_item::manifest::{UpdatableVersion, set_version, text_of};
+use landfall_model::MinimumAge;
+use landfall_model::document::VersionsFrom;
+
+/// The candidates of a version.
+pub(super) struct AgedCandidates {
+    /// Those that can be taken, the newest first.
+    pub(super) ready: Vec<VersionCandidate>,
+    /// Newer ones that wait.
+    pub(super) waiting: Vec<WaitingVersion>,
+}
+
+impl UpdateRun<'_> {
+    /// Separates `candidates` by the minimum age of `slot`. Those that were not seen before are
+    /// recorded.
+    pub(super) async fn split_by_age(
+        &mut self,
+        slot: &UpdatableVersion,
+        candidates: Vec<VersionCandidate>,
+    ) -> AgedCandidates {
+        let mut aged = AgedCandidates {
+            ready: Vec::new(),
+            waiting: Vec::new(),
+        };
+        let Some(min_age) = slot.min_age.clone().filter(|age| !age.is_zero()) else {
+            aged.ready = candidates;
+            return aged;
+        };
+        let mut first_seen = FirstSightOfNewer::default();
+        for candidate in candidates {
+            let Some(wait) = self.version_wait(slot, &candidate.version, &min_age) else {
+                aged.ready.push(candidate);
+                continue;
+            };
+            // A newer version that was seen no later is taken before this one. So this one is not
+            // reported, and its items are not looked up.
+            if !aged.ready.is_empty() || first_seen.is_before(wait) {
+                continue;
+            }
+            if self.see_items(slot, &candidate, &min_age).await {
+                first_seen.0 = Some(wait.first_seen);
+            }
+            aged.waiting
+                .push(WaitingVersion::new(&candidate.version, wait));
+        }
+        aged
+    }
+
+    /// Returns the wait of a version; `None` if it can be taken.
+    pub(super) fn version_wait(
+        &mut self,
+        slot: &UpdatableVersion,
+        version: &str,
+        min_age: &MinimumAge,
+    ) -> Option<AgeWait> {
+        let key = sight_of_version(slot, version)?;
+        let clock = self.clock();
+        // Recorded also if it is urgent: the next run may not name it any more.
+        let wait = self.ages.wait(key, min_age, clock);
+        if self.ages.is_urgent(&slot.name, version) {
+            return None;
+        }
+        wait
+    }
+
+    /// Looks up what upstream has of a version that waits, so that the age of its content counts
+    /// from now on. Returns whether upstream has all of it.
+    async fn see_items(
+        &mut self,
+        slot: &UpdatableVersion,
+        candidate: &VersionCandidate,
+        min_age: &MinimumAge,
+    ) -> bool {
+        // the content of a package is that of its signed repository
+        if matches!(slot.versions, Ok(VersionSource::Packages(_))) {
+            return true;
+        }
+        let edited = text_of(&slot.file, &self.outcome.edited)
+            .map_err(RejectedVersion::from)
+            .and_then(|text| Ok(set_version(&text, slot, &candidate.version)?))
+            .map(|text| {
+                let mut edited = self.outcome.edited.clone();
+                edited.insert(slot.file.clone(), text);
+                edited
+            });
+        self.see_edit(edited, min_age).await
+    }
+
+    /// Reports versions that wait, unless a newer one was taken.
+    pub(super) fn add_waiting(&mut self, slot: &UpdatableVersion, waiting: Vec<WaitingVersion>) {
+        if waiting.is_empty() {
+            return;
+        }
+        let known = self
+            .outcome
+            .moves
+            .iter_mut()
+            .find(|moved| moved.at == slot.at);
+        match known {
+            Some(moved) => moved.waiting.splice(0..0, waiting).for_each(drop),
+            None => {
+                let mut moved = unmoved(slot);
+                moved.waiting = waiting;
+                self.outcome.moves.push(moved);
+            }
+        }
+    }
+}
+
+/// The earliest first sight of the newer versions that can be taken when they are old enough.
+#[derive(Default)]
+struct FirstSightOfNewer(Option<Timestamp>);
+
+impl FirstSightOfNewer {
+    fn is_before(&self, wait: AgeWait) -> bool {
+        self.0.is_some_and(|newer| newer <= wait.first_seen)
+    }
+}
+
+/// What the file of first sights calls a version of `slot`; `None` if its source is unknown.
+fn sight_of_version(slot: &UpdatableVersion, version: &str) -> Option<SightKey> {
+    let key = match slot.versions.as_ref().ok()? {
+        VersionSource::Tags {
+            image,
+            before,
+            after,
+        } => SightKey::new(image.name(), [before, version, after].concat()),
+        VersionSource::Packages(found) => SightKey::new(
+            format!("{}:{}", found.machine.name, found.package),
+            [&found.before, version, &found.after].concat(),
+        ),
+        VersionSource::Chart(from) | VersionSource::Document(VersionsFrom::Chart(from)) => {
+            let repository = from.repo.trim_end_matches('/');
+            SightKey::new(format!("{repository}/{}", from.chart), version)
+        }
+        VersionSource::Document(VersionsFrom::Text(url)) => SightKey::new(url, version),
+        VersionSource::Document(VersionsFrom::Json(from)) => {
+            SightKey::new(format!("{}#{}", from.url, from.path), version)
+        }
+    };
+    Some(key)
+}

@@ -1,0 +1,217 @@
+//! The file that remembers when this project first saw each version and each digest. It is kept in
+//! git beside the lock: sorted, one line for each, so that merges are lines that two branches added.
+
+use jiff::{SignedDuration, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+const HEAD: &str =
+    "# When this project first saw each version. Written by landfall; keep it in git.";
+
+/// How long an unused line is kept: a version may be missing from a list for a while, and must not
+/// wait from the beginning when it is back.
+const KEPT_UNUSED: SignedDuration = SignedDuration::from_hours(24 * 30);
+
+/// What was seen: a version in the source that lists it, or a digest under the name of an item.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SightKey {
+    subject: String,
+    version: String,
+}
+
+impl SightKey {
+    pub(crate) fn new(subject: impl AsRef<str>, version: impl AsRef<str>) -> SightKey {
+        SightKey {
+            subject: without_spaces(subject.as_ref()),
+            version: without_spaces(version.as_ref()),
+        }
+    }
+}
+
+impl std::fmt::Display for SightKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.subject, self.version)
+    }
+}
+
+/// `text` with its spaces and control characters escaped as in a URL: a space ends a field of a line.
+fn without_spaces(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_whitespace() || c.is_control() || c == '%' {
+            let mut bytes = [0; 4];
+            for byte in c.encode_utf8(&mut bytes).bytes() {
+                let _ = write!(escaped, "%{byte:02X}");
+            }
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+/// A line that is not a first sight.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "line {line} is not `NAME VERSION TIME`: {text}\nhelp: after a merge conflict, keep the lines of both \
+     sides"
+)]
+pub(crate) struct FirstSightsError {
+    line: usize,
+    text: String,
+}
+
+/// When this project first saw each version and each digest.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct FirstSights(BTreeMap<SightKey, Timestamp>);
+
+impl FirstSights {
+    /// The path of the file that belongs to the lock at `lock`.
+    pub(crate) fn path_beside(lock: &Path) -> PathBuf {
+        let mut path = lock.as_os_str().to_owned();
+        path.push(".seen");
+        path.into()
+    }
+
+    /// Parses the text of the file. If it has a version twice, the first sight is the earlier one.
+    pub(crate) fn parse(text: &str) -> Result<FirstSights, FirstSightsError> {
+        let mut sights = FirstSights::default();
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim_end();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let fields: Vec<&str> = line.split(' ').collect();
+            let time = fields.last().and_then(|time| time.parse().ok());
+            match (&fields[..], time) {
+                ([subject, version, _], Some(time)) => sights.add_earlier(
+                    SightKey {
+                        subject: (*subject).to_owned(),
+                        version: (*version).to_owned(),
+                    },
+                    time,
+                ),
+                _ => {
+                    return Err(FirstSightsError {
+                        line: index + 1,
+                        text: line.chars().take(100).collect(),
+                    });
+                }
+            }
+        }
+        Ok(sights)
+    }
+
+    /// The text of the file.
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = format!("{HEAD}\n");
+        for (key, time) in &self.0 {
+            let _ = writeln!(text, "{key} {time}");
+        }
+        text
+    }
+
+    pub(crate) fn get(&self, key: &SightKey) -> Option<Timestamp> {
+        self.0.get(key).copied()
+    }
+
+    pub(crate) fn set(&mut self, key: SightKey, time: Timestamp) {
+        self.0.insert(key, time);
+    }
+
+    /// The latest time of all.
+    pub(crate) fn latest(&self) -> Option<Timestamp> {
+        self.0.values().max().copied()
+    }
+
+    /// Adds the sights of another run. The earlier time of each counts.
+    pub(crate) fn merge(&mut self, other: &FirstSights) {
+        for (key, time) in &other.0 {
+            self.add_earlier(key.clone(), *time);
+        }
+    }
+
+    fn add_earlier(&mut self, key: SightKey, time: Timestamp) {
+        let known = self.0.entry(key).or_insert(time);
+        *known = time.min(*known);
+    }
+
+    /// Removes the sights that are not `used` and were long ago at `now`.
+    pub(crate) fn prune(&mut self, used: &BTreeSet<SightKey>, now: Timestamp) {
+        self.0
+            .retain(|key, time| used.contains(key) || now.duration_since(*time) <= KEPT_UNUSED);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_file_has_one_sorted_line_for_each_version() {
+        let mut sights = FirstSights::default();
+        let time = |text: &str| text.parse::<Timestamp>().unwrap();
+        let key = SightKey::new("https://u/a b.json#x[]", "1.0.1");
+        sights.set(SightKey::new("r/b", "1.0.1"), time("2026-11-25T10:00:00Z"));
+        sights.set(key.clone(), time("2026-11-26T10:00:00Z"));
+        let text = "https://u/a%20b.json#x[] 1.0.1 2026-11-26T10:00:00Z\n\
+                    r/b 1.0.1 2026-11-25T10:00:00Z\n";
+        assert_eq!(sights.to_text(), format!("{HEAD}\n{text}"));
+        // the lines of a merge: the earlier sight counts, and the order has no meaning
+        let merged = format!("r/b 1.0.1 2026-11-24T10:00:00Z\r\n\n# text\n{text}");
+        let merged = FirstSights::parse(&merged).unwrap();
+        assert_eq!(merged.get(&key), sights.get(&key));
+        let first = merged.get(&SightKey::new("r/b", "1.0.1"));
+        assert_eq!(first, Some(time("2026-11-24T10:00:00Z")));
+        for bad in ["<<<<<<< ours", "a 1 yesterday", "a 2026-11-24T10:00:00Z"] {
+            let error = FirstSights::parse(&format!("\n{bad}\n")).unwrap_err();
+            assert_eq!((error.line, &*error.text), (2, bad));
+        }
+    }
+
+    #[test]
+    fn unused_lines_are_kept_for_a_month() {
+        let mut sights = FirstSights::default();
+        let now: Timestamp = "2026-11-25T10:00:00Z".parse().unwrap();
+        let days = |days: i64| now - SignedDuration::from_hours(24 * days);
+        let keys = [("a", 31), ("b", 30), ("used", 400)];
+        for (name, age) in keys {
+            sights.set(SightKey::new(name, "1"), days(age));
+        }
+        sights.prune(&BTreeSet::from([SightKey::new("used", "1")]), now);
+        let left: Vec<&str> = sights.0.keys().map(|key| &*key.subject).collect();
+        assert_eq!(left, ["b", "used"]);
+    }
+
+    fn any_sights() -> impl Strategy<Value = FirstSights> {
+        let sight = ("[ab% \u{a0}ä]{1,3}", "[12]{1,2}", 0..2_000_000_000_i64);
+        proptest::collection::vec(sight, 0..12).prop_map(|lines| {
+            let mut sights = FirstSights::default();
+            for (subject, version, second) in lines {
+                let time = Timestamp::from_second(second).unwrap();
+                sights.set(SightKey::new(subject, version), time);
+            }
+            sights
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(sights in any_sights()) {
+            prop_assert_eq!(FirstSights::parse(&sights.to_text()), Ok(sights));
+        }
+
+        #[test]
+        fn a_merge_does_not_depend_on_its_order(one in any_sights(), other in any_sights()) {
+            let (mut a, mut b) = (one.clone(), other.clone());
+            a.merge(&other);
+            b.merge(&one);
+            prop_assert_eq!(&a, &b);
+            // git's union of the lines is the same merge
+            let union = FirstSights::parse(&(one.to_text() + &other.to_text()));
+            prop_assert_eq!(union, Ok(a));
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Moves the values of a variable with `keep`: the newest version of each of the newest release
+//! lines.
+
+use super::outcome::{HeldVersion, VersionMove, WaitingVersion};
+use super::sources::written_like;
+use super::state::{RejectedVersion, UpdateRun, failed};
+use super::versions::unmoved;
+use landfall_item::manifest::{
+    FileOverrides, KeptVersions, UpdatableVersion, set_versions, text_of,
+};
+use landfall_item::{ResolveError, VersionSource};
+use landfall_model::MinimumAge;
+
+impl UpdateRun<'_> {
+    /// Moves the values of a variable to the newest versions in `found` that can be used.
+    pub(super) async fn move_kept(
+        &mut self,
+        slot: &UpdatableVersion,
+        kept: &KeptVersions,
+        found: Vec<String>,
+    ) {
+        let newest = kept.values.last().map_or("", String::as_str);
+        let found = found.into_iter().map(|version| match &slot.versions {
+            Ok(VersionSource::Document(_)) => written_like(newest, &version),
+            // a tag or chart version exists only as it is written
+            _ => version,
+        });
+        let lines = match slot.policy.release_lines(&kept.values, found) {
+            Ok(lines) => lines,
+            Err(error) => {
+                let name = format!("{} ({})", slot.name, slot.at);
+                let cause = ResolveError::from(error.to_string());
+                self.outcome.failed.push(failed(slot.kind, name, &cause));
+                return;
+            }
+        };
+        let newest_first = lines.concat();
+        let mut moved = unmoved(slot);
+        let mut chosen: Vec<String> = Vec::new();
+        let mut tried = 0;
+        for line in lines {
+            if chosen.len() == kept.count {
+                break;
+            }
+            for version in line {
+                // a present value needs no check, and ends its line
+                if kept.values.contains(&version) {
+                    chosen.push(version);
+                    break;
+                }
+                if tried == self.lookups.resolver.limits().candidates {
+                    continue;
+                }
+                tried += 1;
+                match self.try_kept(slot, &chosen, &version).await {
+                    Ok(()) => {
+                        chosen.push(version);
+                        break;
+                    }
+                    Err(RejectedVersion::Unusable(why)) => {
+                        moved.held.push(HeldVersion { version, why });
+                    }
+                    Err(RejectedVersion::Waiting(wait)) => {
+                        moved.waiting.push(WaitingVersion::new(&version, wait));
+                    }
+                    // nothing is known about the newest, so older ones must not take its place
+                    Err(RejectedVersion::LookUpFailed(item)) => {
+                        self.outcome.failed.push(item);
+                        return;
+                    }
+                }
+            }
+        }
+        let chosen = in_order_of(&kept.values, chosen, &newest_first);
+        if chosen != kept.values {
+            self.take_kept(slot, &chosen, &mut moved).await;
+        }
+        if moved.to.is_some() || !moved.held.is_empty() || !moved.waiting.is_empty() {
+            self.outcome.moves.push(moved);
+        }
+    }
+
+    /// Checks that upstream has all of `version`, and has had it for the minimum age.
+    async fn try_kept(
+        &mut self,
+        slot: &UpdatableVersion,
+        chosen: &[String],
+        version: &str,
+    ) -> Result<(), RejectedVersion> {
+        let wait = match waiting_age(slot) {
+            Some(min_age) => self.version_wait(slot, version, min_age),
+            None => None,
+        };
+        let list: Vec<String> = chosen.iter().cloned().chain([version.to_owned()]).collect();
+        let edited = self.edited_list(slot, &list)?;
+        let trial = self.try_edit(edited).await?;
+        // looked up before the wait ends, so that the age of the content counts from now on
+        let content = waiting_age(slot).and_then(|age| self.content_wait(&trial, age));
+        let is_urgent = self.ages.is_urgent(&slot.name, version);
+        if let Some(wait) = wait.or(content.filter(|_| !is_urgent)) {
+            return Err(RejectedVersion::Waiting(wait));
+        }
+        self.check_items(&trial)
+    }
+
+    /// Writes the list, if it can be edited and locked.
+    async fn take_kept(
+        &mut self,
+        slot: &UpdatableVersion,
+        chosen: &[String],
+        moved: &mut VersionMove,
+    ) {
+        let edited = self.edited_list(slot, chosen);
+        let trial = match edited {
+            Ok(edited) => self.try_edit(edited).await,
+            Err(rejected) => Err(rejected),
+        };
+        let taken = match trial {
+            // each version was checked alone
+            Ok(trial) => self.accept(trial, None).await,
+            Err(rejected) => Err(rejected),
+        };
+        match taken {
+            Ok(items) => {
+                moved.items = items;
+                moved.to = Some(chosen.join(", "));
+            }
+            Err(RejectedVersion::Unusable(why)) => moved.held.push(HeldVersion {
+                version: chosen.join(", "),
+                why,
+            }),
+            Err(RejectedVersion::Waiting(wait)) => {
+                let version = chosen.join(", ");
+                moved.waiting.push(WaitingVersion::new(&version, wait));
+            }
+            Err(RejectedVersion::LookUpFailed(item)) => self.outcome.failed.push(item),
+        }
+    }
+
+    fn edited_list(
+        &self,
+        slot: &UpdatableVersion,
+        list: &[String],
+    ) -> Result<FileOverrides, RejectedVersion> {
+        let mut edited = self.outcome.edited.clone();
+        let text = text_of(&slot.file, &edited)?;
+        edited.insert(slot.file.clone(), set_versions(&text, slot, list)?);
+        Ok(edited)
+    }
+}
+
+/// The minimum age of `slot`, if its versions wait at all.
+fn waiting_age(slot: &UpdatableVersion) -> Option<&MinimumAge> {
+    slot.min_age.as_ref().filter(|age| !age.is_zero())
+}
+
+/// `chosen`, the newest first, in the order of `values`: descending if they are, else ascending.
+/// `newest_first` contains all of them.
+fn in_order_of(values: &[String], mut chosen: Vec<String>, newest_first: &[String]) -> Vec<String> {
+    let rank = |value: &String| newest_first.iter().position(|one| one == value);
+    let ranks: Vec<_> = values.iter().filter_map(rank).collect();
+    let is_descending = ranks.len() > 1 && ranks.is_sorted();
+    if !is_descending {
+        chosen.reverse();
+    }
+    chosen
+}

@@ -1,0 +1,194 @@
+//! Tries versions: edits the manifests in memory, and checks that upstream has what they request.
+
+use super::first_sights::SightKey;
+use super::lookups::{RequestedItem, changed_package_sets};
+use super::state::{RejectedVersion, UpdateRun, added_items, failed, update_checksum};
+use super::version_ages::AgeWait;
+use super::versions::VersionCandidate;
+use landfall_item::UpstreamStatus;
+use landfall_item::manifest::{
+    FileOverrides, MergedManifest, UpdatableVersion, set_version, text_of,
+};
+use landfall_model::{Digest, MinimumAge};
+
+/// The manifests with versions that are tried.
+pub(super) struct VersionTrial {
+    edited: FileOverrides,
+    manifest: MergedManifest,
+    /// The items that are requested only with these versions. Their look-ups are done.
+    added: Vec<RequestedItem>,
+    /// The lists whose URLs contain the versions, with the digests of their contents.
+    lists: Vec<(String, Digest)>,
+}
+
+impl UpdateRun<'_> {
+    /// Moves to these versions if upstream has all items that use them. Returns the names of the
+    /// new items. If a version is rejected, the outcome is unchanged.
+    pub(super) async fn try_versions(
+        &mut self,
+        moves: &[(&UpdatableVersion, &VersionCandidate)],
+    ) -> Result<Vec<String>, RejectedVersion> {
+        let mut edited = self.outcome.edited.clone();
+        for (slot, VersionCandidate { version, .. }) in moves {
+            // the values of a list variable must stay different
+            if slot.others.iter().any(|other| other == version) {
+                return Err(RejectedVersion::Unusable(format!(
+                    "it is a value of `{}` already",
+                    slot.name
+                )));
+            }
+            let text = text_of(&slot.file, &edited)?;
+            edited.insert(slot.file.clone(), set_version(&text, slot, version)?);
+        }
+        let trial = self.try_edit(edited).await?;
+        let waiting = moves.iter().filter_map(|(slot, candidate)| {
+            let age = slot.min_age.as_ref().filter(|age| !age.is_zero())?;
+            (!self.ages.is_urgent(&slot.name, &candidate.version)).then_some(age)
+        });
+        let min_age = waiting.max();
+        self.accept(trial, min_age).await
+    }
+
+    /// Loads the manifests with `edited`, and looks up the items that they request in addition.
+    pub(super) async fn try_edit(
+        &mut self,
+        mut edited: FileOverrides,
+    ) -> Result<VersionTrial, RejectedVersion> {
+        let lists = self.follow_lists(&mut edited).await?;
+        let manifest = self.load(&edited)?;
+        let added = added_items(&self.outcome.manifest, &manifest);
+        let names = added
+            .iter()
+            .map(|item| (item.kind, item.name.clone()))
+            .collect();
+        self.lookups.look_up(&manifest, &names).await;
+        Ok(VersionTrial {
+            edited,
+            manifest,
+            added,
+            lists,
+        })
+    }
+
+    /// Takes the versions of `trial` if upstream has all their items, and has had them for
+    /// `min_age`.
+    pub(super) async fn accept(
+        &mut self,
+        mut trial: VersionTrial,
+        min_age: Option<&MinimumAge>,
+    ) -> Result<Vec<String>, RejectedVersion> {
+        self.check_items(&trial)?;
+        if let Some(wait) = min_age.and_then(|age| self.content_wait(&trial, age)) {
+            return Err(RejectedVersion::Waiting(wait));
+        }
+        let mut has_new_digests = false;
+        for item in &trial.added {
+            if let Some(Ok(UpstreamStatus::Present { digest, .. })) = self.lookups.result(item) {
+                has_new_digests |= update_checksum(&mut trial.edited, item, digest.as_ref())?;
+            }
+        }
+        if has_new_digests {
+            trial.manifest = self.load(&trial.edited)?;
+        }
+        // Solving a set may take millions of steps, so the cheaper checks come first.
+        let package_sets = changed_package_sets(&self.outcome.manifest, &trial.manifest);
+        let solved = self
+            .lookups
+            .can_lock(&trial.manifest, self.request.old, &package_sets)
+            .await;
+        solved.map_err(|((kind, name), cause)| {
+            if cause.is_temporary {
+                RejectedVersion::LookUpFailed(failed(kind, name, &cause))
+            } else {
+                RejectedVersion::Unusable(format!("{name}: {}", cause.message))
+            }
+        })?;
+        // a set keeps its name when its packages change, so it is not among the added items
+        let changed_sets = package_sets
+            .into_iter()
+            .map(|(_, name)| name)
+            .filter(|name| trial.added.iter().all(|item| item.name != *name));
+        let names = trial.added.iter().map(|item| item.name.clone());
+        let items = names.chain(changed_sets).collect();
+        (self.outcome.edited, self.outcome.manifest) = (trial.edited, trial.manifest);
+        Ok(items)
+    }
+
+    /// Looks up what upstream has of an edit that waits, so that the age of its content counts from
+    /// now on. Returns whether upstream has all of it.
+    pub(super) async fn see_edit(
+        &mut self,
+        edited: Result<FileOverrides, RejectedVersion>,
+        min_age: &MinimumAge,
+    ) -> bool {
+        let trial = match edited {
+            Ok(edited) => self.try_edit(edited).await,
+            Err(rejected) => Err(rejected),
+        };
+        // What prevents the update is reported when the wait is over, except for failures: what
+        // could not be looked up may be old enough.
+        let checked = trial.and_then(|trial| {
+            self.content_wait(&trial, min_age);
+            self.check_items(&trial)
+        });
+        if let Err(RejectedVersion::LookUpFailed(item)) = checked {
+            self.outcome.failed.push(item);
+            return false;
+        }
+        checked.is_ok()
+    }
+
+    /// Checks that upstream has all items of `trial`, except accepted losses.
+    pub(super) fn check_items(&self, trial: &VersionTrial) -> Result<(), RejectedVersion> {
+        for item in &trial.added {
+            let accepted = trial
+                .manifest
+                .missing
+                .iter()
+                .any(|lost| (lost.kind, &lost.name) == (item.kind, &item.name));
+            match self.lookups.result(item) {
+                Some(Err(cause)) => {
+                    return Err(RejectedVersion::LookUpFailed(failed(
+                        item.kind, &item.name, cause,
+                    )));
+                }
+                Some(Ok(UpstreamStatus::Gone)) if !accepted => {
+                    return Err(RejectedVersion::Unusable(format!(
+                        "upstream does not have {} {}",
+                        item.kind, item.name
+                    )));
+                }
+                Some(Ok(_)) | None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the longest wait of the contents of `trial`: the digests of its new items, and its
+    /// lists. Those that were not seen before are recorded.
+    pub(super) fn content_wait(
+        &mut self,
+        trial: &VersionTrial,
+        min_age: &MinimumAge,
+    ) -> Option<AgeWait> {
+        let clock = self.clock();
+        let digests = trial.added.iter().filter_map(|item| {
+            let Some(Ok(UpstreamStatus::Present {
+                digest: Some(digest),
+                ..
+            })) = self.lookups.result(item)
+            else {
+                return None;
+            };
+            Some(SightKey::new(&item.name, digest.to_string()))
+        });
+        let lists = trial
+            .lists
+            .iter()
+            .map(|(url, digest)| SightKey::new(url, digest.to_string()));
+        let keys: Vec<SightKey> = digests.chain(lists).collect();
+        keys.into_iter()
+            .filter_map(|key| self.ages.wait(key, min_age, clock))
+            .max_by_key(|wait| wait.until)
+    }
+}

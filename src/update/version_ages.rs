@@ -1,0 +1,290 @@
+//! Decides which versions wait for their minimum age.
+
+use super::UrgentVersion;
+use super::age_clock::AgeClock;
+use super::first_sights::{FirstSights, SightKey};
+use jiff::Timestamp;
+use landfall_model::MinimumAge;
+use landfall_model::report::{Notice, NoticeKind};
+use std::collections::BTreeSet;
+
+/// A wait for the minimum age.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AgeWait {
+    /// When this project first saw the version or its content.
+    pub(crate) first_seen: Timestamp,
+    /// From when it can be taken.
+    pub(crate) until: Timestamp,
+}
+
+/// How a run ended.
+pub(super) struct RunEnd {
+    /// Whether the run looked at all versions.
+    pub(super) has_seen_all: bool,
+    /// Whether the file must be written again.
+    pub(super) rewrite: bool,
+    pub(super) clock: AgeClock,
+}
+
+/// The first sights of a run, and what it learned about them.
+#[derive(Debug)]
+pub(super) struct VersionAges<'a> {
+    sights: FirstSights,
+    before: &'a FirstSights,
+    /// The sights that this run asked for.
+    used: BTreeSet<SightKey>,
+    urgent: &'a [UrgentVersion],
+    used_urgent: BTreeSet<usize>,
+    /// Faults of the machine's clock and of recorded times.
+    notices: Vec<Notice>,
+}
+
+impl<'a> VersionAges<'a> {
+    pub(super) fn new(before: &'a FirstSights, urgent: &'a [UrgentVersion]) -> VersionAges<'a> {
+        VersionAges {
+            sights: before.clone(),
+            before,
+            used: BTreeSet::new(),
+            urgent,
+            used_urgent: BTreeSet::new(),
+            notices: Vec::new(),
+        }
+    }
+
+    /// Whether this version of `name` need not wait.
+    pub(super) fn is_urgent(&mut self, name: &str, version: &str) -> bool {
+        let found = self.urgent.iter().position(|one| one.is(name, version));
+        self.used_urgent.extend(found);
+        found.is_some()
+    }
+
+    /// Returns the wait of what `key` names, or `None` if it is old enough. If it was not seen
+    /// before, this is its first sight.
+    pub(super) fn wait(
+        &mut self,
+        key: SightKey,
+        min_age: &MinimumAge,
+        clock: AgeClock,
+    ) -> Option<AgeWait> {
+        let first_seen = self.first_sight(key, clock);
+        let until = min_age.end(first_seen);
+        (until > clock.earlier()).then_some(AgeWait { first_seen, until })
+    }
+
+    fn first_sight(&mut self, key: SightKey, clock: AgeClock) -> Timestamp {
+        if let Some(fault) = clock.fault() {
+            self.note("clock", fault);
+        }
+        self.used.insert(key.clone());
+        let known = self.sights.get(&key);
+        let seen = match known {
+            Some(seen) if !clock.is_future(seen) => return seen,
+            // The servers confirm that the machine's clock was ahead when this was recorded.
+            Some(seen) if clock.is_confirmed() => {
+                let message = format!(
+                    "its first sight was recorded for {seen}, which is in the future; it counts from \
+                     now"
+                );
+                self.note(&key.to_string(), message);
+                clock.later()
+            }
+            // It may as well be this run's clock that is behind, so the wait must not begin earlier.
+            Some(seen) => {
+                let message = format!(
+                    "its first sight was recorded for {seen}, which is in the future; check the clock \
+                     of this machine, or correct the line"
+                );
+                self.note(&key.to_string(), message);
+                return seen;
+            }
+            None if clock.is_confirmed() => clock.later(),
+            // Without a second clock, time is at least that of the last sight.
+            None => self.before.latest().map_or(clock.later(), |latest| {
+                if clock.is_future(latest) {
+                    let message = format!(
+                        "the clock of this machine is behind {latest}, the last time that was \
+                         recorded, which counts instead"
+                    );
+                    self.note("clock", message);
+                }
+                latest.max(clock.later())
+            }),
+        };
+        self.sights.set(key, seen);
+        seen
+    }
+
+    fn note(&mut self, name: &str, message: String) {
+        let notice = Notice::new(NoticeKind::Clock, name, message);
+        if !self.notices.contains(&notice) {
+            self.notices.push(notice);
+        }
+    }
+
+    /// Ends the run. If it looked at everything, long unused sights are removed, but only together
+    /// with other changes: a run without news writes nothing.
+    pub(super) fn end(mut self, end: RunEnd) -> AgesOutcome {
+        let RunEnd {
+            has_seen_all,
+            rewrite,
+            clock,
+        } = end;
+        let has_changed = rewrite || self.sights != *self.before;
+        if has_changed && has_seen_all {
+            self.sights.prune(&self.used, clock.earlier());
+        }
+        let unused = (0..self.urgent.len()).filter(|at| !self.used_urgent.contains(at));
+        AgesOutcome {
+            unused_urgent: unused.map(|at| self.urgent[at].to_string()).collect(),
+            sights: has_changed.then(|| ChangedSights {
+                before: self.before.clone(),
+                after: self.sights,
+            }),
+            notices: self.notices,
+        }
+    }
+}
+
+/// The first sights before and after a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ChangedSights {
+    before: FirstSights,
+    pub(crate) after: FirstSights,
+}
+
+impl ChangedSights {
+    /// The first sights to write if the file has `present` by now.
+    pub(crate) fn merged_with(&self, present: &FirstSights) -> FirstSights {
+        let mut merged = self.after.clone();
+        if *present != self.before {
+            merged.merge(present);
+        }
+        merged
+    }
+}
+
+/// What a run learned about ages.
+#[derive(Debug, Default)]
+pub(crate) struct AgesOutcome {
+    /// The first sights; `None` if they did not change.
+    pub(crate) sights: Option<ChangedSights>,
+    /// Faults of the machine's clock and of recorded times.
+    pub(crate) notices: Vec<Notice>,
+    /// The urgent versions that no entry could move to.
+    pub(crate) unused_urgent: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::SignedDuration;
+    use proptest::prelude::*;
+
+    const DAY: i64 = 86400;
+
+    fn at(day: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + day * DAY).unwrap()
+    }
+
+    /// Runs with a fresh process at each `(machine, server)` day; returns when it was taken.
+    fn taken(runs: &[(i64, Option<i64>)], age: i64) -> (Vec<usize>, Vec<Notice>) {
+        let mut sights = FirstSights::default();
+        let (mut taken, mut notices) = (Vec::new(), Vec::new());
+        for (run, (machine, server)) in runs.iter().enumerate() {
+            let before = sights.clone();
+            let mut ages = VersionAges::new(&before, &[]);
+            let clock = AgeClock::new(at(*machine), server.map(|day| (day - machine) * DAY));
+            let min_age = format!("{age}d").parse().unwrap();
+            if ages
+                .wait(SightKey::new("a", "1"), &min_age, clock)
+                .is_none()
+            {
+                taken.push(run);
+            }
+            let outcome = ages.end(RunEnd {
+                has_seen_all: true,
+                rewrite: false,
+                clock,
+            });
+            sights = outcome.sights.map_or(before, |changed| changed.after);
+            notices.extend(outcome.notices);
+        }
+        (taken, notices)
+    }
+
+    #[test]
+    fn wrong_clocks_do_not_shorten_a_wait_and_are_reported() {
+        let right = |days: &[i64]| {
+            days.iter()
+                .map(|day| (*day, Some(*day)))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(taken(&right(&[0, 6, 7, 8]), 7), (vec![2, 3], vec![]));
+        for (runs, first) in [
+            // ahead in one run: at the first sight, and later
+            (
+                &[(30, Some(0)), (1, Some(1)), (7, Some(7)), (8, Some(8))][..],
+                3,
+            ),
+            (
+                &[(0, Some(0)), (30, Some(1)), (6, Some(6)), (7, Some(7))],
+                3,
+            ),
+            // behind in one run
+            (&[(-3000, Some(0)), (6, Some(6)), (7, Some(7))], 2),
+            (
+                &[(0, Some(0)), (-3000, Some(1)), (6, Some(6)), (7, Some(7))],
+                3,
+            ),
+            // behind without another clock: the wait stays, and is only reported
+            (&[(0, None), (-3000, None), (6, None), (7, None)], 3),
+        ] {
+            let (taken, notices) = taken(runs, 7);
+            assert_eq!(taken.first(), Some(&first), "{runs:?}");
+            assert!(!notices.is_empty(), "{runs:?}");
+        }
+        // ahead at the first sight without another clock: it is reported until the line is corrected
+        let (taken, notices) = taken(&[(300, None), (1, None), (20, None), (307, None)], 7);
+        assert_eq!((taken, notices.len()), (vec![3], 2));
+    }
+
+    #[test]
+    fn a_new_version_is_not_dated_before_the_last_sight() {
+        let mut before = FirstSights::default();
+        before.set(SightKey::new("a", "1"), at(10));
+        let clock = AgeClock::new(at(-3000), None);
+        let mut ages = VersionAges::new(&before, &[]);
+        let wait = ages.wait(SightKey::new("a", "2"), &"7d".parse().unwrap(), clock);
+        assert_eq!(wait.map(|wait| wait.first_seen), Some(at(10)));
+        let told = ages
+            .end(RunEnd {
+                has_seen_all: true,
+                rewrite: false,
+                clock,
+            })
+            .notices;
+        assert!(told[0].message.contains("is behind"), "{told:?}");
+    }
+
+    proptest! {
+        /// Whatever the clocks show, with one of the two right in every run, a version is never
+        /// taken before its age.
+        #[test]
+        fn a_version_is_never_taken_too_early(
+            runs in proptest::collection::vec((0..4_i64, -400..400_i64, any::<bool>()), 1..20),
+        ) {
+            let (mut day, mut clocks, mut real) = (0, Vec::new(), Vec::new());
+            for (pause, wrong, is_machine) in runs {
+                day += pause;
+                real.push(day);
+                let pair = if is_machine { (wrong, Some(day)) } else { (day, Some(wrong)) };
+                clocks.push(pair);
+            }
+            let (taken, _) = taken(&clocks, 7);
+            for run in taken {
+                let age = SignedDuration::from_hours(24 * (real[run] - real[0]));
+                prop_assert!(age >= SignedDuration::from_hours(24 * 7), "{clocks:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! Minimum ages: versions wait from the day on which this project first saw them.
+
+use super::moved;
+use super::upstream::Upstream;
+use crate::support::faults::{Fault, FaultKind, RequestKind, Settings};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+const SIGHTS: &str = "landfall.lock.seen";
+
+fn noon(day: i64) -> Timestamp {
+    let first: Timestamp = "2026-11-01T12:00:00Z".parse().unwrap();
+    first + SignedDuration::from_hours(24 * day)
+}
+
+impl Upstream {
+    /// Sets the clocks: the machine shows `machine`, and the servers send the date `servers`.
+    fn set_clocks(&self, machine: i64, servers: Option<i64>) {
+        let time = noon(machine).to_string();
+        self.place.set("LANDFALL_TEST_CLOCK", &time);
+        self.faults.set(Settings {
+            clock_days: servers.map(|servers| servers - machine),
+            ..Settings::default()
+        });
+    }
+
+    /// Sets both clocks to noon of this day.
+    fn day(&self, day: i64) {
+        self.set_clocks(day, Some(day));
+    }
+}
+
+/// The versions that wait: name, version and until when.
+fn waiting(report: &Value) -> Vec<(String, String, String)> {
+    let mut found = Vec::new();
+    for moved in report["updates"].as_array().unwrap() {
+        for waiting in moved["waiting"].as_array().unwrap() {
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            found.push((
+                text(&moved["name"]),
+                text(&waiting["version"]),
+                text(&waiting["until"]),
+            ));
+        }
+    }
+    found
+}
+
+#[test]
+fn a_version_waits_from_its_first_sight_on() {
+    let up = Upstream::new();
+    up.put("a", "1.0.0", 1);
+    let text = up.manifest(
+        "minAge: 7d # for all\nimages:\n- {ref: 'REG/a:1.0.0', update: patch}   # waits\n",
+    );
+    up.day(0);
+    up.run(0, "update", &[]);
+    assert!(!up.place.path(SIGHTS).exists(), "nothing waits");
+    up.put("a", "1.0.1", 2);
+    // a check and a dry run write nothing, and what waits is not news
+    let report = up.run(0, "update", &["--check"]);
+    assert_eq!(waiting(&report).len(), 1, "{report:#}");
+    up.run(0, "update", &["--dry-run"]);
+    assert!(!up.place.path(SIGHTS).exists());
+    let report = up.run(0, "update", &[]);
+    let name = up.here("REG/a");
+    let until = noon(7).to_string();
+    assert_eq!(
+        waiting(&report),
+        [(name.clone(), "1.0.1".into(), until.clone())]
+    );
+    assert_eq!(up.place.read("m.yaml"), text);
+    let sights = up.place.read(SIGHTS);
+    assert!(
+        sights.contains(&format!("\n{name} 1.0.1 {}\n", noon(0))),
+        "{sights}"
+    );
+    up.day(6);
+    let said = up.place.ok(&up.args("update", &[]));
+    let line = format!(
+        "waits    {name} 1.0.1 (m.yaml:6:9): first seen {}, can be taken from {until}\n",
+        noon(0)
+    );
+    assert!(said.contains(&line), "{said}");
+    assert_eq!(up.place.read(SIGHTS), sights);
+    let page = up.place.ok(&up.args("update", &["--output", "markdown"]));
+    assert!(page.contains("waiting for the minimum age"), "{page}");
+    up.day(7);
+    up.run(4, "update", &["--check"]);
+    let report = up.run(0, "update", &[]);
+    assert_eq!(moved(&report), [(name, "1.0.1".into())]);
+    assert_eq!(waiting(&report), []);
+    assert_eq!(
+        up.place.read("m.yaml"),
+        text.replacen("a:1.0.0", "a:1.0.1", 1)
+    );
+}
+
+#[test]
+fn an_urgent_version_does_not_wait() {
+    let up = Upstream::new();
+    up.put("a", "1.0.0", 1);
+    up.put("b", "stable", 2);
+    up.manifest(
+        "minAge: 2w\nimages:\n- {ref: 'REG/a:1.0.0', update: patch}\n- {ref: 'REG/b:stable', update: digest}\n",
+    );
+    up.day(0);
+    up.place.ok(&up.args("lock", &[]));
+    up.put("a", "1.0.1", 3);
+    up.put("a", "1.1.0", 3);
+    let digest = up.put("b", "stable", 4);
+    let report = up.run(0, "update", &[]);
+    assert_eq!(report["notices"][0]["until"], noon(14).to_string());
+    let name = up.here("REG/a");
+    // the policy and the name still count
+    for other in ["REG/a=1.1.0", "REG/aa=1.0.1", "REG/a=1.0.10"].map(|text| up.here(text)) {
+        let said = up.place.ok(&up.args("update", &["--urgent", &other]));
+        assert!(
+            said.contains(&format!("unused   --urgent {other}: ")),
+            "{said}"
+        );
+    }
+    let urgent = [
+        format!("{name}=1.0.1"),
+        format!("{}={digest}", up.here("REG/b:stable")),
+    ];
+    let report = up.run(
+        0,
+        "update",
+        &["--urgent", &urgent[0], "--urgent", &urgent[1]],
+    );
+    assert_eq!(moved(&report), [(name, "1.0.1".into())]);
+    let taken = &report["notices"].as_array().unwrap()[0];
+    assert_eq!((&taken["taken"], taken.get("until")), (&json!(true), None));
+    assert!(up.place.read("landfall.lock").contains(&digest));
+    up.place
+        .landfall()
+        .args(up.args("update", &["--urgent", "a"]))
+        .assert()
+        .code(2);
+}
+
+#[test]
+fn a_tag_that_moves_while_it_waits_starts_again() {
+    let up = Upstream::new();
+    up.put("a", "1.0.0", 1);
+    up.put("b", "stable", 2);
+    up.manifest(
+        "minAge: 7d\nimages:\n- {ref: 'REG/a:1.0.0', update: patch}\n- {ref: 'REG/b:stable', update: {policy: digest, minAge: 3d}}\n",
+    );
+    up.day(0);
+    up.place.ok(&up.args("lock", &[]));
+    let lock = up.place.read("landfall.lock");
+    up.put("a", "1.0.1", 3);
+    up.put("b", "stable", 4);
+    up.run(0, "update", &[]);
+    up.day(2);
+    up.put("a", "1.0.1", 5);
+    up.put("b", "stable", 6);
+    up.run(0, "update", &[]);
+    assert_eq!(up.place.read("landfall.lock"), lock);
+    // 1.0.1 was listed 8 days ago, but its present content only 6
+    up.day(8);
+    let report = up.run(0, "update", &[]);
+    assert_eq!(moved(&report), [], "{report:#}");
+    assert_eq!(waiting(&report)[0].2, noon(9).to_string());
+    let taken = &report["notices"].as_array().unwrap()[0];
+    assert_eq!(taken["taken"], true, "{report:#}");
+    // moved again on the last day, which no run saw
+    up.put("a", "1.0.1", 7);
+    up.day(9);
+    let report = up.run(0, "update", &[]);
+    assert_eq!(waiting(&report)[0].2, noon(16).to_string());
+    up.day(16);
+    let report = up.run(0, "update", &[]);
+    assert_eq!(moved(&report).len(), 1, "{report:#}");
+}
+
+#[test]
+fn a_variable_waits_for_all_items_and_takes_the_newest_that_is_old_enough() {
+    let up = Upstream::new();
+    let put = |version: &str, seed| {
+        up.put("k/api", version, seed);
+        up.checked_file(&format!("{version}/kubelet"), seed);
+    };
+    put("v1.0.0", 1);
+    up.file("stable.txt", "v1.0.0\n");
+    up.manifest(
+        "vars: {k: {value: v1.0.0, update: {policy: minor, minAge: 48h}, from: 'URL/stable.txt'}}\n\
+         images: ['REG/k/api:${k}']\nfiles: [{url: 'URL/${k}/kubelet', checksum: '${url}.sha256'}]\n",
+    );
+    up.day(0);
+    put("v1.0.1", 2);
+    up.file("stable.txt", "v1.0.1\n");
+    up.run(0, "update", &[]);
+    // the newest lacks its image for a day, so its content was first seen on day 2
+    up.day(1);
+    up.checked_file("v1.1.0/kubelet", 3);
+    up.file("stable.txt", "v1.0.1\nv1.1.0\n");
+    let report = up.run(0, "update", &[]);
+    assert_eq!(waiting(&report).len(), 2, "{report:#}");
+    up.day(2);
+    put("v1.1.0", 3);
+    let report = up.run(0, "update", &[]);
+    assert_eq!(moved(&report), [("k".into(), "v1.0.1".into())]);
+    assert_eq!(waiting(&report)[0].1, "v1.1.0");
+    up.day(3);
+    let report = up.run(0, "update", &[]);
+    assert_eq!(waiting(&report)[0].2, noon(4).to_string(), "{report:#}");
+    up.day(4);
+    let report = up.run(0, "update", &[]);
+    assert_eq!(moved(&report), [("k".into(), "v1.1.0".into())]);
+}
+
+#[test]
+fn a_look_up_that_fails_is_listed_and_the_version_is_remembered() {
+    let up = Upstream::new();
+    up.put("a", "1.0.0", 1);
+    up.put("a", "1.0.1", 2);
+    up.manifest("images: [{ref: 'REG/a:1.0.0', update: {policy: patch, minAge: 1d}}]\n");
+    up.day(0);
+    up.place.ok(&up.args("lock", &[]));
+    up.faults
+        .set_faults([Fault::always(RequestKind::ManifestHead, FaultKind::Status(403)).at("1.0.1")]);
+    up.place.json(3, &up.args("update", &[]));
+    assert!(up.place.read(SIGHTS).contains(" 1.0.1 2026-11-01"));
+    // its content is not known, so it counts from the run that saw it
+    up.day(1);
+    let report = up.run(0, "update", &[]);
+    assert_eq!(waiting(&report)[0].2, noon(2).to_string());
+    // --only leaves what it does not select as it is
+    let sights = up.place.read(SIGHTS);
+    up.run(0, "update", &["--only", "nothing"]);
+    assert_eq!(up.place.read(SIGHTS), sights);
+    // a file with a conflict is not taken for an empty one
+    up.place.write(SIGHTS, format!("<<<<<<< ours\n{sights}"));
+    let refused = up.run(2, "update", &[]);
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("landfall.lock.seen: line 1"), "{message}");
+}
+
+/// A source of versions, and what the far side may have of it.
+struct Simulated {
+    name: &'static str,
+    age: i64,
+    /// The days on which versions are published: 1.0.0, 1.0.1, …
+    days: &'static [i64],
+}
+
+impl Simulated {
+    /// The version on a day: the newest that was seen at least `age` days ago.
+    fn expected(&self, day: i64) -> usize {
+        let taken = (0..=day).map(|on| {
+            // a clock that is behind delays what can be taken on this day
+            let now = on + wrong_by(on).min(0);
+            let seen = |published: i64| match published {
+                // a first sight with a clock that is ahead counts from the next run on
+                _ if wrong_by(published) > 0 => published + 1,
+                _ => published,
+            };
+            let old_enough = |(_, published): &(usize, &i64)| {
+                **published == 0 || (**published <= on && seen(**published) + self.age <= now)
+            };
+            let all = self.days.iter().enumerate();
+            let newest = match self.age {
+                0 => all.filter(|(_, published)| **published <= on).last(),
+                _ => all.filter(old_enough).last(),
+            };
+            newest.unwrap().0
+        });
+        taken.max().unwrap()
+    }
+}
+
+/// What the machine's clock shows on some days, in days too late.
+const WRONG_CLOCKS: [(i64, i64); 5] = [(4, 200), (9, -3000), (13, 6), (14, -2), (22, 1)];
+
+fn wrong_by(day: i64) -> i64 {
+    let wrong = WRONG_CLOCKS.iter().find(|(on, _)| *on == day);
+    wrong.map_or(0, |(_, error)| *error)
+}
+
+#[test]
+fn thirty_days_of_refreshes_with_wrong_clocks() {
+    let sources = [
+        Simulated {
+            name: "slow",
+            age: 7,
+            days: &[0, 1, 12],
+        },
+        Simulated {
+            name: "daily",
+            age: 2,
+            days: &[0, 3, 4, 5, 6, 7, 8, 9, 13, 14, 15],
+        },
+        Simulated {
+            name: "none",
+            age: 0,
+            days: &[0, 2, 22],
+        },
+        Simulated {
+            name: "wrong",
+            age: 3,
+            days: &[0, 4, 9, 14],
+        },
+    ];
+    let up = Upstream::new();
+    let mut text = "minAge: 7d\nimages:\n".to_owned();
+    for source in &sources {
+        let own = match source.age {
+            7 => "patch".to_owned(),
+            age => format!("{{policy: patch, minAge: {age}d}}"),
+        };
+        text += &format!(
+            "# {}\n- {{ref: 'REG/{}:1.0.0', update: {own}}}\n",
+            source.name, source.name
+        );
+    }
+    let text = up.manifest(&text);
+    for day in 0..30 {
+        let mut published = false;
+        for (seed, source) in (1..).zip(&sources) {
+            for (at, _) in source.days.iter().enumerate().filter(|(_, on)| **on == day) {
+                up.put(source.name, &format!("1.0.{at}"), seed * 100 + at as u64);
+                published |= source.age > 0 && at > 0;
+            }
+        }
+        let wrong = wrong_by(day);
+        up.set_clocks(day + wrong, Some(day));
+        let before = up
+            .place
+            .path(SIGHTS)
+            .exists()
+            .then(|| up.place.read(SIGHTS));
+        let out = format!("bundle-{day}");
+        let report = up.run(
+            0,
+            "refresh",
+            &["-o", &out, "--since", "landfall.lock"][..if day == 0 { 2 } else { 4 }],
+        );
+        let mut expected = text.clone();
+        for source in &sources {
+            let at = source.expected(day);
+            expected = expected.replace(
+                &format!("{}:1.0.0", source.name),
+                &format!("{}:1.0.{at}", source.name),
+            );
+        }
+        assert_eq!(up.place.read("m.yaml"), expected, "day {day}: {report:#}");
+        let told = report["notices"]
+            .to_string()
+            .contains("the clock of this machine is");
+        let waits = !waiting(&report).is_empty();
+        assert!(told == (wrong != 0) || !waits, "day {day}: {report:#}");
+        if !published && wrong == 0 {
+            let after = up
+                .place
+                .path(SIGHTS)
+                .exists()
+                .then(|| up.place.read(SIGHTS));
+            let healed = report["notices"].to_string().contains("\"clock\"");
+            assert!(after == before || healed, "day {day}: nothing was new");
+        }
+    }
+}
+
+#[test]
+fn a_killed_refresh_keeps_the_first_sights() {
+    let up = Upstream::new();
+    up.put("a", "1.0.0", 1);
+    up.put("c", "1.0.0", 2);
+    up.manifest(
+        "images:\n- {ref: 'REG/a:1.0.0', update: {policy: patch, minAge: 7d}}\n- {ref: 'REG/c:1.0.0', update: patch}\n",
+    );
+    up.day(0);
+    up.run(0, "refresh", &["-o", "b1"]);
+    up.put("a", "1.0.1", 3);
+    up.put("c", "1.0.1", 4);
+    // killed as soon as the manifest has changed, which is after the first sights are written
+    up.faults.set(Settings {
+        clock_days: Some(0),
+        pace: Some((100, std::time::Duration::from_millis(20))),
+        ..Settings::default()
+    });
+    let mut child = up
+        .place
+        .command()
+        .args(up.args("refresh", &["-o", "b2"]))
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while !up.place.read("m.yaml").contains("c:1.0.1") && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let sights = up.place.read(SIGHTS);
+    assert!(sights.contains("/a 1.0.1 2026-11-01"), "{sights}");
+    up.day(7);
+    let report = up.run(0, "refresh", &["-o", "b2"]);
+    assert_eq!(moved(&report), [(up.here("REG/a"), "1.0.1".into())]);
+}

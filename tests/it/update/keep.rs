@@ -1,0 +1,140 @@
+//! Variables with `keep`: several versions at once, the newest of each release line.
+
+use super::moved;
+use super::upstream::Upstream;
+use serde_json::json;
+
+const MANIFEST: &str = "\
+vars:
+  k:
+    update: {policy: minor, keep: 3}   # what we support
+    value:
+      - v1.31.2   # the oldest
+      - \"v1.32.1\"
+      # the newest
+      - v1.33.0
+  arch: [amd64, arm64]
+images:
+  - 'REG/k/api:${k}'
+files:
+  - url: URL/${k}/${arch}/kubelet
+";
+
+fn put(up: &Upstream, version: &str, seed: u64) {
+    up.put("k/api", version, seed);
+    for arch in ["amd64", "arm64"] {
+        up.file(&format!("{version}/{arch}/kubelet"), version);
+    }
+}
+
+#[test]
+fn a_variable_keeps_the_newest_patch_of_the_newest_minor_versions() {
+    let up = Upstream::new();
+    for (seed, version) in (1..).zip(["v1.30.9", "v1.31.2", "v1.32.1", "v1.33.0"]) {
+        put(&up, version, seed);
+    }
+    let text = up.manifest(MANIFEST);
+    up.place.ok(&up.args("lock", &[]));
+    let report = up.run(0, "update", &[]);
+    assert_eq!((moved(&report), &report["changes"]), (vec![], &json!([])));
+    // patches move in place
+    put(&up, "v1.31.5", 5);
+    put(&up, "v1.33.1", 6);
+    let report = up.run(0, "update", &[]);
+    let list = "v1.31.5, v1.32.1, v1.33.1";
+    assert_eq!(moved(&report), [("k".into(), list.into())]);
+    let text = text
+        .replace("v1.31.2", "v1.31.5")
+        .replace("v1.33.0", "v1.33.1");
+    assert_eq!(up.place.read("m.yaml"), text);
+    // a new minor version that is not complete; then it is, and the oldest leaves
+    up.put("k/api", "v1.34.0", 7);
+    let report = up.run(0, "update", &[]);
+    assert_eq!(moved(&report), [], "{report:#}");
+    let held = &report["updates"][0]["held"][0];
+    assert!(held["why"].as_str().unwrap().contains("kubelet"), "{held}");
+    put(&up, "v1.34.0", 7);
+    up.run(0, "update", &[]);
+    let text = text
+        .replace("- v1.33.1", "- v1.34.0")
+        .replace("\"v1.32.1\"", "\"v1.33.1\"")
+        .replace("v1.31.5", "v1.32.1");
+    assert_eq!(up.place.read("m.yaml"), text);
+    let lock = up.place.read("landfall.lock");
+    for version in ["v1.32.1", "v1.33.1", "v1.34.0"] {
+        assert!(
+            lock.contains(&format!("/{version}/arm64/kubelet")),
+            "{lock}"
+        );
+    }
+    assert!(!lock.contains("v1.31."), "{lock}");
+    assert_eq!(moved(&up.run(0, "update", &["--only", "other"])), []);
+}
+
+#[test]
+fn a_list_grows_and_shrinks_to_the_number() {
+    let up = Upstream::new();
+    for tag in ["1.0.0", "1.1.0", "1.2.0", "1.2.1", "1.3.0", "2.0.0"] {
+        up.put("a", tag, 1);
+    }
+    for (value, keep, expected) in [
+        ("[1.2.0]", 2, "[1.2.1, 1.3.0]"),
+        ("['1.3.0']", 9, "['1.0.0', '1.1.0', '1.2.1', '1.3.0']"),
+        ("[1.3.0, 1.2.1, 1.1.0]", 2, "[1.3.0, 1.2.1]"),
+        ("[1.0.0, 1.1.0, 1.2.0, 1.3.0]", 1, "[1.3.0]"),
+    ] {
+        let written = |list: &str| {
+            format!(
+                "vars: {{a: {{value: {list}, update: {{policy: minor, keep: {keep}}}}}}} # {keep}\n\
+                 images: ['REG/a:${{a}}']\n"
+            )
+        };
+        let text = up.manifest(&written(value));
+        up.run(0, "update", &["--lock", &format!("{keep}.lock")]);
+        assert_eq!(up.place.read("m.yaml"), text.replacen(value, expected, 1));
+    }
+    // not everywhere
+    for body in [
+        "images: [{ref: 'REG/a:1.0.0', update: {policy: minor, keep: 2}}]\n",
+        "vars: {a: {value: 1.0.0, update: {policy: minor, keep: 2}}}\nimages: ['REG/a:${a}']\n",
+        "vars: {a: {value: [1.0.0], update: {policy: minor, keep: 0}}}\nimages: ['REG/a:${a}']\n",
+    ] {
+        up.manifest(body);
+        let refused = up.run(2, "update", &[]);
+        assert!(refused["error"].to_string().contains("keep") || body.contains("keep: 0"));
+    }
+}
+
+#[test]
+fn kept_versions_wait_each_for_itself() {
+    let up = Upstream::new();
+    for tag in ["1.0.0", "1.1.0"] {
+        up.put("a", tag, 1);
+    }
+    let text = up.manifest(
+        "vars: {a: {value: [1.0.0, 1.1.0], update: {policy: minor, keep: 2, minAge: 3d}}}\nimages: ['REG/a:${a}']\n",
+    );
+    up.place.set("LANDFALL_TEST_CLOCK", "2026-11-01T12:00:00Z");
+    up.put("a", "1.0.1", 2);
+    up.run(0, "update", &[]);
+    up.place.set("LANDFALL_TEST_CLOCK", "2026-11-02T12:00:00Z");
+    up.put("a", "1.2.0", 3);
+    let report = up.run(0, "update", &[]);
+    assert_eq!(report["updates"][0]["waiting"].as_array().unwrap().len(), 2);
+    assert_eq!(up.place.read("m.yaml"), text);
+    up.place.set("LANDFALL_TEST_CLOCK", "2026-11-04T12:00:00Z");
+    up.run(0, "update", &[]);
+    let text = text.replace("[1.0.0, 1.1.0]", "[1.0.1, 1.1.0]");
+    assert_eq!(up.place.read("m.yaml"), text);
+    // an urgent one need not
+    up.put("a", "1.1.1", 4);
+    up.run(0, "update", &["--urgent", "a=1.1.1"]);
+    let text = text.replace("[1.0.1, 1.1.0]", "[1.0.1, 1.1.1]");
+    assert_eq!(up.place.read("m.yaml"), text);
+    up.place.set("LANDFALL_TEST_CLOCK", "2026-11-05T12:00:00Z");
+    up.run(0, "update", &[]);
+    assert_eq!(
+        up.place.read("m.yaml"),
+        text.replace("[1.0.1, 1.1.1]", "[1.1.1, 1.2.0]")
+    );
+}
