@@ -6,8 +6,9 @@
 
 use landfall_content::HostLoad;
 use landfall_http::LendableSlot;
+use landfall_model::locked;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tokio::sync::oneshot;
 use tracing::debug;
@@ -55,10 +56,6 @@ pub(super) struct UploadSlot {
     /// `None` while it is lent, and afterwards if no other was free.
     held: Mutex<Option<Priority>>,
     host: Arc<str>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl QueueState {

@@ -9,10 +9,10 @@ use landfall_content::{LockEntry, PartSource, TransferError};
 use landfall_http::ErrorKind;
 use landfall_model::config::IndexPolicy;
 use landfall_model::report::{Progress, TransferSide};
-use landfall_model::{Digest, Limits};
+use landfall_model::{Digest, Limits, locked};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Held while a manifest is written. Contains whether the registry lists it as a referrer, once it
 /// was written.
@@ -68,10 +68,6 @@ pub(super) struct Uploader {
     full: Mutex<BTreeMap<String, String>>,
     /// The repositories that are known to have each blob.
     locations: Mutex<HashMap<Digest, BlobLocations>>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Uploader {

@@ -3,7 +3,7 @@
 
 use super::error::HttpError;
 use super::lendable_slot::LendableSlot;
-use super::sync::locked;
+use landfall_model::locked;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};

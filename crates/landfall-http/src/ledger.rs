@@ -2,7 +2,7 @@
 //! the upstream that a mirror replaces, and the host that named it.
 
 use super::server_clock::{clock_offset, median};
-use super::sync::locked;
+use landfall_model::locked;
 use landfall_model::report::HostUse;
 use reqwest::header::HeaderMap;
 use std::collections::{BTreeMap, BTreeSet};

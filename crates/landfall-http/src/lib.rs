@@ -82,7 +82,6 @@ mod retry_notices;
 mod send;
 mod server_clock;
 mod settings;
-mod sync;
 mod tls;
 mod transport;
 mod upload_source;

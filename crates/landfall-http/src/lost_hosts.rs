@@ -2,8 +2,8 @@
 //! their timeouts and attempts again.
 
 use super::error::{ErrorKind, HttpError};
-use super::sync::locked;
 use landfall_model::Limits;
+use landfall_model::locked;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;

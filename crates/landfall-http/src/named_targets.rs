@@ -14,9 +14,9 @@ use super::error_causes::find;
 use super::private_targets::{KEY, PrivateAddress, address_literal, is_private};
 use super::proxy::ProxyUrl;
 use super::request::HttpRequest;
-use super::sync::locked;
 use super::transport::{AddressScope, Transport};
 use landfall_model::is_dns_name;
+use landfall_model::locked;
 use std::net::{IpAddr, SocketAddr};
 use url::Url;
 

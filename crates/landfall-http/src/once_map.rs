@@ -1,6 +1,6 @@
 //! A map whose values are computed once, however many tasks need them at the same time.
 
-use super::sync::locked;
+use landfall_model::locked;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -5,7 +5,7 @@
 use super::error::{ErrorKind, HttpError};
 use super::log_values::rounded;
 use super::proxy::ProxyUrl;
-use super::sync::locked;
+use landfall_model::locked;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

@@ -2,8 +2,8 @@
 
 use super::body::HttpResponse;
 use super::error::{HttpError, host_port};
-use super::sync::locked;
 use super::transport::Transport;
+use landfall_model::locked;
 use reqwest::StatusCode;
 use tracing::info;
 use url::Url;

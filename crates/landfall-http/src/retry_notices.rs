@@ -2,7 +2,7 @@
 //! run that is slow for this reason would show nothing until its end.
 
 use super::error::HttpError;
-use super::sync::locked;
+use landfall_model::locked;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;

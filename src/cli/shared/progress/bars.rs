@@ -3,9 +3,10 @@
 use super::meter::PhaseMeter;
 use super::say::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use landfall_model::locked;
 use landfall_model::report::{Progress, one_line};
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Draws one progress bar at a time.
@@ -28,10 +29,6 @@ fn columns() -> usize {
         .map(|size| size.ws_col.into())
         .filter(|columns| *columns > 0)
         .unwrap_or(80)
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl BarProgress {
