@@ -2,7 +2,7 @@
 
 use landfall_bundle::{
     Bundle, BundleError, DeltaBase, OldContent, PackPlan, RebuiltBlobs, RecipeSummary,
-    plan_recipes, scratch_folder,
+    estimate_recipes, plan_recipes, scratch_folder,
 };
 use landfall_content::{BlobChain, BlobRead};
 use landfall_item::lockfile::Lock;
@@ -31,18 +31,44 @@ impl DeliveredBundles {
         bases: &[DeltaBase],
         progress: &dyn Progress,
     ) -> Result<RecipeSummary, BundleError> {
-        let folder = scratch_folder();
-        let mut sources = vec![Arc::clone(store)];
+        let blobs = self.content(Some(Arc::clone(store)));
+        let old = self.old_content(bases, &blobs);
+        plan_recipes(plan, lock, &**store, &old, &scratch_folder(), progress)
+    }
+
+    /// The content of `store` and of the bundles, with what their recipes rebuild.
+    pub(crate) fn content(&self, store: Option<Arc<dyn BlobRead>>) -> RebuiltBlobs {
+        let mut sources: Vec<Arc<dyn BlobRead>> = store.into_iter().collect();
         for bundle in &self.bundles {
             sources.push(Arc::new(bundle.clone()));
         }
         let content = Arc::new(BlobChain(sources));
-        let blobs = RebuiltBlobs::new(content, &self.bundles, folder.clone(), KEPT_BYTES);
-        let old = OldContent {
+        RebuiltBlobs::new(content, &self.bundles, scratch_folder(), KEPT_BYTES)
+    }
+
+    /// Estimates what [`patch`](Self::patch) would do. `blobs` has the content of `lock` and what is
+    /// at hand of the bases.
+    pub(crate) fn estimate(
+        &self,
+        plan: &PackPlan,
+        lock: &Lock,
+        blobs: &dyn BlobRead,
+        bases: &[DeltaBase],
+        progress: &dyn Progress,
+    ) -> Result<RecipeSummary, BundleError> {
+        let old = self.old_content(bases, blobs);
+        estimate_recipes(plan, lock, blobs, &old, &scratch_folder(), progress)
+    }
+
+    fn old_content<'a>(
+        &'a self,
+        bases: &'a [DeltaBase],
+        blobs: &'a dyn BlobRead,
+    ) -> OldContent<'a> {
+        OldContent {
             locks: &self.locks,
             bases,
-            blobs: &blobs,
-        };
-        plan_recipes(plan, lock, &**store, &old, &folder, progress)
+            blobs,
+        }
     }
 }

@@ -124,6 +124,12 @@ fn message(report: &Value) -> &str {
     report["error"]["message"].as_str().unwrap_or_default()
 }
 
+/// How a bundle carries a blob of an item of `patches`.
+fn carried_blob<'a>(item: &'a Value, digest: &str) -> &'a Value {
+    let blobs = item["blobs"].as_array().unwrap();
+    blobs.iter().find(|blob| blob["digest"] == digest).unwrap()
+}
+
 #[test]
 fn patches_are_small_and_rebuilt_blobs_are_delivered_with_their_digests() {
     if !need(&["gzip"]) {
@@ -153,12 +159,162 @@ fn patches_are_small_and_rebuilt_blobs_are_delivered_with_their_digests() {
     );
     let proven = place.ok(&["verify", "p3", "p2", "b1"]);
     assert!(proven.contains("all rebuilt"), "{proven}");
-    assert!(place.ok(&["ls", "p2"]).contains("patches of 2 blobs"));
+    let listed = place.ok(&["ls", "p2"]);
+    for part in [
+        "patches of 2 blobs (",
+        "/one/app:2: ",
+        &format!("{} of ", &releases.layer("1")[7..19]),
+        "/one/app:1\n",
+        "  needs base        bundle sha256:",
+    ] {
+        assert!(listed.contains(part), "{part}: {listed}");
+    }
+    let empty = own_registry();
+    let status = place
+        .landfall()
+        .args(["status", "p2", &empty.address])
+        .assert()
+        .code(4);
+    let told = String::from_utf8_lossy(&status.get_output().stdout).into_owned();
+    assert!(told.contains("needs base        bundle sha256:"), "{told}");
 
     for to in [own_registry(), docker_registry()] {
         releases.push(0, &["p3", "p2", "b1"], &to, &[]);
         releases.assert_delivered(&to, "3");
     }
+}
+
+#[test]
+fn diff_estimates_what_a_bundle_with_patches_carries() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let releases = Releases::new();
+    let place = &releases.place;
+    releases.chain();
+    let pack = [
+        "pack",
+        "--lock",
+        "2.lock",
+        "-o",
+        "p",
+        "--since",
+        "b1",
+        "--patches",
+        "--store",
+        "store",
+    ];
+    let packed = place.json(0, &pack);
+    let real = &packed["patches"];
+    assert_eq!(
+        (&real["estimated"], real["items"].as_array().unwrap().len()),
+        (&false.into(), 2)
+    );
+    let sums = |patches: &Value| {
+        ["whole", "omitted", "patched", "patch"]
+            .map(|what| patches[format!("{what}_bytes")].as_u64().unwrap())
+    };
+    let [whole, omitted, patched, patches] = sums(real);
+    assert!(omitted > 40_000 && patched > 200_000 && patches * 6 < patched);
+    assert_eq!(packed["bundle"]["content_bytes"], whole + patches);
+    let image = &real["items"][0];
+    let layer = carried_blob(image, &releases.layer("2"));
+    assert_eq!(
+        (&layer["carried"], &layer["from"]),
+        (&"patched".into(), &serde_json::json!([releases.layer("1")]))
+    );
+    let blobs = image["blobs"].as_array().unwrap();
+    for (carried, count) in [("whole", 2), ("omitted", 1), ("patched", 1)] {
+        let found = blobs.iter().filter(|blob| blob["carried"] == carried);
+        assert_eq!(found.count(), count, "{carried}: {image:#}");
+    }
+    // from bundles, from the store, and from a bundle with patches that needs its base
+    let nothing = ["--store", "empty"];
+    for (args, store) in [
+        (["b1", "p2"], &nothing[..]),
+        (["1.lock", "2.lock"], &["--store", "store"]),
+        (["b1", "2.lock"], &["--store", "store"]),
+    ] {
+        let report = place.json(0, &[&["diff", "--patches"], &args[..], store].concat());
+        let estimate = &report["patches"];
+        assert_eq!(estimate["estimated"], true, "{estimate:#}");
+        assert_eq!(sums(estimate), sums(real), "{args:?}");
+        assert_eq!(estimate["items"], real["items"], "{args:?}");
+    }
+    let told = place.ok(&["diff", "-v", "--patches", "b1", "p2"]);
+    for part in [
+        "with patches: about ",
+        "  patched           2 blobs of ",
+        "estimated from    the patches of the changed layers",
+        "/one/app:2: ",
+        " left out\n",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let markdown = place.ok(&["diff", "--patches", "b1", "p2", "--output", "markdown"]);
+    assert!(
+        markdown.contains("<summary>With patches: 2</summary>"),
+        "{markdown}"
+    );
+    // and when it cannot
+    let report = place.json(
+        0,
+        &["diff", "--patches", "b1", "2.lock", "--store", "empty"],
+    );
+    let why = report["patches"]["reason"].as_str().unwrap();
+    assert!(
+        why.contains("is neither in a bundle nor in the store"),
+        "{why}"
+    );
+    let report = place.json(
+        0,
+        &["diff", "--patches", "1.lock", "p2", "--store", "empty"],
+    );
+    assert!(report["patches"]["reason"].is_string(), "{report:#}");
+    let to = own_registry();
+    place.ok(&["push", "b1", "--to", &to.address, "--receipt", "r.json"]);
+    let told = place.ok(&["diff", "--patches", "r.json", "p2"]);
+    assert!(
+        told.contains("no estimate: a receipt lists blobs without"),
+        "{told}"
+    );
+}
+
+#[test]
+fn why_a_blob_is_not_patched_is_reported() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let releases = Releases::new();
+    let place = &releases.place;
+    releases.chain();
+    // a store that has only the new version
+    place.ok(&["pull", "--lock", "2.lock", "--store", "new"]);
+    let pack = [
+        "pack",
+        "--lock",
+        "2.lock",
+        "-o",
+        "p",
+        "--patches",
+        "--store",
+        "new",
+    ];
+    let report = place.json(0, &[&pack[..], &["--since", "1.lock"]].concat());
+    let items = &report["patches"]["items"];
+    for blob in [
+        carried_blob(&items[0], &releases.layer("2")),
+        carried_blob(&items[1], &sha256(&tool(1))),
+    ] {
+        let why = "its older version is neither in a bundle of --since nor in the store";
+        assert_eq!(
+            (&blob["carried"], &blob["reason"]),
+            (&"whole".into(), &why.into())
+        );
+    }
+    let told = place.ok(&pack);
+    assert!(told.contains("not patched       2 blobs ("), "{told}");
+    assert!(told.contains("there is no older version of it"), "{told}");
 }
 
 #[test]

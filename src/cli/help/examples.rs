@@ -151,10 +151,16 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     (
         "diff",
-        &[(
-            "landfall diff old.lock landfall.lock --output markdown",
-            "Compare two locks, for a pull request",
-        )],
+        &[
+            (
+                "landfall diff old.lock landfall.lock --output markdown",
+                "Compare two locks, for a pull request",
+            ),
+            (
+                "landfall diff old.tar.zst landfall.lock --patches",
+                "Estimate the size of a bundle with patches",
+            ),
+        ],
     ),
     (
         "sign",

@@ -104,6 +104,7 @@ pub(crate) fn bundle_member(
         "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
         "bytes": written.bytes, "content_bytes": plan.content_bytes(), "partial": partial,
         "bases": plan.bases, "omitted": plan.omitted, "recipes": plan.recipes,
+        "references": plan.references,
         "files": paths(&written.files), "beside": paths(&written.beside),
         "removed": paths(&written.removed),
         "signed": !keys.is_empty(),

@@ -152,8 +152,8 @@ impl LockComparison {
         )
     }
 
-    /// The Markdown for a pull request.
-    pub(crate) fn markdown(&self) -> String {
+    /// The Markdown for a pull request. The caller may add to it.
+    pub(crate) fn markdown(&self) -> Markdown {
         let mut document = Markdown::new(format!("**{}**", markdown_text(&self.summary())));
         let rows = |is: &dyn Fn(&LockChange) -> bool,
                     row: &dyn Fn(&LockChange, &Option<u64>) -> Vec<String>| {
@@ -256,7 +256,7 @@ impl LockComparison {
                 ]
             });
         document.table("Endpoints", &["change", "endpoint", "what for"], endpoints);
-        document.finish()
+        document
     }
 
     /// The members of the report.

@@ -133,6 +133,12 @@ impl LockFlags {
         }
     }
 
+    /// Opens the bundle, if one is named.
+    pub(crate) fn bundle(&self, context: &Context) -> Result<Option<Bundle>, CliError> {
+        let path = self.bundle.as_ref().filter(|_| self.lock.is_none());
+        path.map(|path| self.open_bundle(context, path)).transpose()
+    }
+
     fn load_bundle(&self, context: &Context, path: &Path) -> Result<Lock, CliError> {
         Ok(self.open_bundle(context, path)?.available_lock()?)
     }

@@ -36,7 +36,7 @@ pub(super) mod output_file;
 pub(super) mod package_changes;
 pub(super) mod packages_key;
 pub(super) mod page_recorder;
-pub(super) mod patch_lines;
+pub(super) mod patch_report;
 pub(super) mod previous_lock;
 pub(super) mod progress;
 pub(super) mod remote_bundle;

@@ -242,6 +242,7 @@ pub(crate) fn report_member(
         "path": path.display().to_string(), "digest": bundle.digest(), "lock": bundle.fingerprint(),
         "bytes": bundle.bytes(), "partial": bundle.partial(), "bases": bundle.bases(),
         "omitted": bundle.omitted(), "recipes": bundle.contents().recipes,
+        "references": bundle.references(),
         "signed": !bundle.signatures().is_empty(), "signatures": bundle.signature_keys(),
         "signer": signers.as_ref().and_then(|all| all.first()), "signers": signers,
         "series": serial.as_ref().map(|serial| &serial.series),

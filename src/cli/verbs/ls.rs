@@ -6,14 +6,14 @@ use crate::cli::shared::listing::{count, line, lines, platforms, referrer_counts
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, open_bundle};
 use clap::Args;
-use landfall_bundle::{Bundle, volume_locations};
-use landfall_content::{BlobRead, LockEntry, missing_blobs};
+use landfall_bundle::{BlobRecipe, Bundle, volume_locations};
+use landfall_content::{BlobRead, LockEntry, MissingBlob, missing_blobs};
 use landfall_item::lockfile::losses;
 use landfall_model::report::{ItemStatus, ReportItem, RunReport, count_of};
 use landfall_model::sign::Signature;
 use landfall_model::{Digest, human_size};
 use serde_json::json;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
 /// List the content of a bundle or lock
@@ -117,7 +117,7 @@ impl LsCommand {
             "endpoints": lock.endpoints,
         });
         if let Some(bundle) = &bundle {
-            text += &left_out(bundle, &entries)?;
+            text += &lines_about_bases(bundle, &entries)?;
             text += &format!("bundle digest     {}\n", bundle.digest());
             let signed_by = open_bundle::signed_by(context, bundle, None)?;
             extra["bundle"] = open_bundle::report_member(&file, bundle, signed_by.as_deref());
@@ -183,25 +183,57 @@ fn unchecked_signatures(bundle: &Bundle) -> String {
     }
 }
 
-/// The lines about a delta: each blob that it omits and the items that need it.
-fn left_out(bundle: &Bundle, entries: &[LockEntry]) -> Result<String, CliError> {
-    let patches = if bundle.has_recipes() {
-        format!("patches of {}\n", patched_size(bundle))
-    } else {
-        String::new()
-    };
-    if bundle.omitted().is_empty() {
-        return Ok(patches + &base_lines(bundle));
-    }
-    let mut text = format!("a delta, which omits {}\n", omitted_size(bundle));
+/// The lines about content that is elsewhere: each blob that the bundle omits or has a patch for, the
+/// items that need it, and the bases.
+fn lines_about_bases(bundle: &Bundle, entries: &[LockEntry]) -> Result<String, CliError> {
     let omitted: HashSet<&Digest> = bundle.omitted().iter().map(|blob| &blob.digest).collect();
-    let lacking = missing_blobs(entries, bundle).map_err(unreadable)?;
-    for lacking in lacking
+    let recipes = &bundle.contents().recipes;
+    let recipes: HashMap<&Digest, &BlobRecipe> = recipes
         .iter()
-        .filter(|lacking| omitted.contains(&lacking.blob.digest))
-    {
-        let (digest, size) = (lacking.blob.digest.short(12), human_size(lacking.blob.size));
-        text += &format!("  {digest}  {size:>8}  for {}\n", lacking.items.join(", "));
+        .map(|recipe| (&recipe.blob.digest, recipe))
+        .collect();
+    let (mut left_out, mut patched) = (String::new(), String::new());
+    let mut lacking = Vec::new();
+    if !omitted.is_empty() || !recipes.is_empty() {
+        lacking = missing_blobs(entries, bundle).map_err(unreadable)?;
     }
-    Ok(text + &patches + &base_lines(bundle))
+    for MissingBlob { blob, items } in &lacking {
+        let (digest, size) = (blob.digest.short(12), human_size(blob.size));
+        let line = format!("  {digest}  {size:>8}  for {}", items.join(", "));
+        if omitted.contains(&blob.digest) {
+            left_out += &format!("{line}\n");
+        } else if let Some(recipe) = recipes.get(&blob.digest) {
+            patched += &format!("{line}: {}\n", patch_text(bundle, recipe));
+        }
+    }
+    if !omitted.is_empty() {
+        left_out.insert_str(
+            0,
+            &format!("a delta, which omits {}\n", omitted_size(bundle)),
+        );
+    }
+    if bundle.has_recipes() {
+        patched.insert_str(0, &format!("patches of {}\n", patched_size(bundle)));
+    }
+    Ok(left_out + &patched + &base_lines(bundle))
+}
+
+/// `18 kB of patch, from q.test/app:1`: the size of a patch and what it needs.
+fn patch_text(bundle: &Bundle, recipe: &BlobRecipe) -> String {
+    let mut entries = bundle.contents().entries.iter();
+    let entry = entries.find(|entry| entry.name == recipe.entry);
+    let size = human_size(entry.map_or(0, |entry| entry.size));
+    let from = recipe.from.iter().map(|base| {
+        let mut references = bundle.references().iter();
+        let reference = references.find(|one| one.blob.digest == *base);
+        match reference.and_then(|one| one.image.as_ref().or(one.path.as_ref())) {
+            Some(name) => format!("{} of {name}", base.short(12)),
+            None => base.short(12),
+        }
+    });
+    let from: Vec<String> = from.collect();
+    match &from[..] {
+        [] => format!("{size} of patch"),
+        from => format!("{size} of patch, from {}", from.join(" and ")),
+    }
 }

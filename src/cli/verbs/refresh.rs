@@ -7,7 +7,7 @@ use crate::cli::shared::failed_items::loss_lines;
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::output_file::check_output;
 use crate::cli::shared::package_changes::package_tables;
-use crate::cli::shared::patch_lines::patch_lines;
+use crate::cli::shared::patch_report::PatchReport;
 use crate::cli::shared::remote_bundle::object;
 use crate::cli::shared::store_location::StoreLocation;
 use crate::cli::shared::summary::{good_of_all, lost_count};
@@ -20,6 +20,7 @@ use clap::Args;
 use landfall_bundle::{PackOptions, VolumeSize};
 use landfall_content::bucket::Bucket;
 use landfall_content::store::DiskStore;
+use landfall_item::lockfile::Lock;
 use landfall_model::report::{RunReport, count_of, markdown_code};
 use landfall_model::{human_size, sum_sizes};
 use serde_json::json;
@@ -174,7 +175,7 @@ impl RefreshCommand {
             text += &format!("wrote {names}: {counted}{}\n", lost_count(&report.totals()));
         }
         if let Some(bundle) = bundle {
-            text += &self.bundle_text(bundle, &mut report, context);
+            text += &self.bundle_text(bundle, &locked.lock, &mut report, context);
         }
         if nothing_new {
             text += if report.has_losses() {
@@ -200,6 +201,7 @@ impl RefreshCommand {
     fn bundle_text(
         &self,
         bundle: &RefreshedBundle,
+        lock: &Lock,
         report: &mut RunReport,
         context: &Context,
     ) -> String {
@@ -228,7 +230,11 @@ impl RefreshCommand {
             let omitted = sum_sizes(plan.omitted.iter().map(|blob| blob.size));
             text += &format!("  left out          {}\n", human_size(omitted));
         }
-        text += &patch_lines(patched.as_ref());
+        if let Some(summary) = patched {
+            let patches = PatchReport::new(plan, lock, summary, false);
+            text += &patches.lines(context.global.verbose > 0);
+            report.extra.insert("patches".into(), json!(patches));
+        }
         text
     }
 }

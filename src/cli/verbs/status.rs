@@ -1,5 +1,6 @@
 //! `landfall status`: compares a registry with a lock.
 
+use crate::cli::shared::bundle_with_bases::base_lines;
 use crate::cli::shared::image_signatures::ImageSignatures;
 use crate::cli::shared::listing::markdown_digest;
 use crate::cli::shared::lock_flags::LockFlags;
@@ -60,7 +61,12 @@ impl StatusCommand {
             place = place.filter(|_| self.place.is_none());
         }
         self.locked = self.locked.with_argument(place);
-        let lock = self.locked.load(context)?;
+        let bundle = self.locked.bundle(context)?;
+        let lock = match &bundle {
+            Some(bundle) => bundle.available_lock()?,
+            None => self.locked.load(context)?,
+        };
+        let bases = bundle.as_ref().map(base_lines).unwrap_or_default();
         let mapping = context.mapping(self.registry.as_ref().or(self.place.as_ref()))?;
         let push = self.push_line(&mapping);
         context.run(async {
@@ -83,6 +89,10 @@ impl StatusCommand {
             })?;
             context.page.set_content(&lock, None);
             let mut outcome = outcome(report, &lock, &tags, &mapping, &push);
+            if outcome.exit == Exit::Refused {
+                // what the push needs besides the bundle
+                outcome.text += &bases;
+            }
             let signatures = ImageSignatures::recorded(&lock);
             outcome.text += &signatures.line();
             signatures.add_to(&mut outcome.report);

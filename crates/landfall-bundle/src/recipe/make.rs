@@ -1,13 +1,16 @@
 //! Makes the recipe of a blob, and proves it by rebuilding the blob.
 
+use super::hashed_writer::HashedWriter;
 use super::plain_file::{PlainFile, TemporaryFile, TemporaryFileReader};
 use super::rebuild::rebuild;
-use crate::format::blob_recipe::{BlobCoding, MAX_STREAM_SECTION, RecipeHeader};
+use crate::format::blob_recipe::{
+    BlobCoding, MAX_PLAIN, MAX_STREAM_SECTION, RecipeHeader, SECTIONS,
+};
 use landfall_content::{BlobRead, ContentError};
-use landfall_deflate::{AnalysisLimits, DeflateError, analyze};
-use landfall_model::{Descriptor, Digest, Hasher};
+use landfall_deflate::{AnalysisLimits, DeflateError, analyze, estimate_recipe_size};
+use landfall_model::{Descriptor, Digest};
 use landfall_patch::{Listing, PatchBase, PatchError, PatchSections, create};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 use tempfile::SpooledTempFile;
@@ -18,6 +21,13 @@ const MAX_IN_MEMORY: usize = 4 << 20;
 /// A recipe is used if it is smaller than the blob by a tenth: rebuilding costs time.
 const MAX_PERCENT: u64 = 90;
 
+/// The limits of the stream section.
+const STREAM_LIMITS: AnalysisLimits = AnalysisLimits {
+    plain_bytes: MAX_PLAIN,
+    recipe_bytes: MAX_STREAM_SECTION,
+    recipe_percent: 25,
+};
+
 /// A recipe in a temporary file.
 #[derive(Debug)]
 pub struct RecipeFile {
@@ -27,7 +37,7 @@ pub struct RecipeFile {
 }
 
 impl RecipeFile {
-    /// The size of the plain bytes.
+    /// The size in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.file.size()
     }
@@ -54,26 +64,53 @@ pub(super) enum NoRecipe {
     NotSmaller,
 }
 
-/// Makes the recipe of `blob`, whose plain bytes are `new`, from `bases`.
-pub(super) fn make_recipe(
+/// How the size of the stream section is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DraftMode {
+    /// The whole stream is analyzed.
+    Exact,
+    /// The beginning of the stream is analyzed, so the draft cannot be written.
+    Estimate,
+}
+
+/// A recipe that is not written yet.
+pub(super) struct RecipeDraft {
+    header: RecipeHeader,
+    /// The stream section; empty in an estimate.
+    stream: Vec<u8>,
+    patch: [SpooledTempFile; SECTIONS - 1],
+}
+
+/// Describes `blob`, whose plain bytes are `new`, by parts of `bases`.
+pub(super) fn draft_recipe(
     blob: &Descriptor,
     new: &PlainBlob,
     bases: &[Arc<PlainBlob>],
     content: &dyn BlobRead,
-    folder: &Path,
-) -> Result<Result<RecipeFile, NoRecipe>, ContentError> {
+    mode: DraftMode,
+) -> Result<Result<RecipeDraft, NoRecipe>, ContentError> {
     let failed = |source: io::Error| ContentError::read(&blob.digest, source);
-    let stream = match new.coding {
-        BlobCoding::Plain => Vec::new(),
-        BlobCoding::Deflate => match describe_stream(blob, content)? {
-            Some(stream) => stream,
-            None => return Ok(Err(NoRecipe::Compression)),
-        },
-    };
+    let (mut stream, mut stream_bytes) = (Vec::new(), 0);
+    if new.coding == BlobCoding::Deflate {
+        let open = || content.open(&blob.digest, 0).map_err(io::Error::other);
+        let described = match mode {
+            DraftMode::Exact => analyze(open, &STREAM_LIMITS).map(|recipe| {
+                stream = recipe.as_bytes().to_vec();
+                stream.len() as u64
+            }),
+            DraftMode::Estimate => estimate_recipe_size(open, blob.size, &STREAM_LIMITS),
+        };
+        stream_bytes = match described {
+            Ok(size) => size,
+            Err(DeflateError::Io(error)) => return Err(failed(error)),
+            // too large, or not a valid stream
+            Err(_) => return Ok(Err(NoRecipe::Compression)),
+        };
+    }
     let sections = make_patch(new, bases).map_err(|error| failed(patch_error(error)))?;
-    let mut sections = sections.into_array();
-    let mut lengths = [stream.len() as u64, 0, 0, 0, 0];
-    for (section, length) in sections.iter_mut().zip(&mut lengths[1..]) {
+    let mut patch = sections.into_array();
+    let mut lengths = [stream_bytes, 0, 0, 0, 0];
+    for (section, length) in patch.iter_mut().zip(&mut lengths[1..]) {
         *length = section.seek(SeekFrom::End(0)).map_err(failed)?;
         section.rewind().map_err(failed)?;
     }
@@ -83,45 +120,46 @@ pub(super) fn make_recipe(
         plain: new.plain.size(),
         sections: lengths,
     };
-    let size = header.length() + lengths.iter().sum::<u64>();
-    if size.saturating_mul(100) > blob.size.saturating_mul(MAX_PERCENT) {
+    let draft = RecipeDraft {
+        header,
+        stream,
+        patch,
+    };
+    if draft.size().saturating_mul(100) > blob.size.saturating_mul(MAX_PERCENT) {
         return Ok(Err(NoRecipe::NotSmaller));
     }
-    let mut hasher = Hasher::new(Digest::sha256(b"").algorithm());
-    let start = io::Cursor::new([header.to_bytes(), stream].concat());
-    let recipe = sections
-        .into_iter()
-        .fold(Box::new(start) as Box<dyn Read>, |before, section| {
-            Box::new(before.chain(section))
-        });
-    let hashed = HashedReader {
-        inner: recipe,
-        hasher: &mut hasher,
-    };
-    let file = TemporaryFile::write(hashed, folder).map_err(failed)?;
-    let recipe = RecipeFile {
-        file,
-        digest: hasher.finish(),
-    };
-    prove(blob, &header, &recipe, bases).map_err(failed)?;
-    Ok(Ok(recipe))
+    Ok(Ok(draft))
 }
 
-/// The stream section of a compressed blob; `None` if it would be too large, or the blob is not a
-/// valid stream.
-fn describe_stream(
-    blob: &Descriptor,
-    content: &dyn BlobRead,
-) -> Result<Option<Vec<u8>>, ContentError> {
-    let limits = AnalysisLimits {
-        recipe_bytes: MAX_STREAM_SECTION,
-        ..AnalysisLimits::default()
-    };
-    let open = || content.open(&blob.digest, 0).map_err(io::Error::other);
-    match analyze(open, &limits) {
-        Ok(recipe) => Ok(Some(recipe.as_bytes().to_vec())),
-        Err(DeflateError::Io(error)) => Err(ContentError::read(&blob.digest, error)),
-        Err(_) => Ok(None),
+impl RecipeDraft {
+    /// The size of the recipe in bytes.
+    pub(super) fn size(&self) -> u64 {
+        self.header.length() + self.header.sections.iter().sum::<u64>()
+    }
+
+    /// Writes the recipe of `blob` to a file in `folder`, and proves it by rebuilding the blob.
+    pub(super) fn write(
+        self,
+        blob: &Descriptor,
+        bases: &[Arc<PlainBlob>],
+        folder: &Path,
+    ) -> io::Result<RecipeFile> {
+        let file = TemporaryFile::writer(folder)?;
+        let mut writer = HashedWriter::sha256(file, self.size());
+        writer.write_all(&self.header.to_bytes())?;
+        writer.write_all(&self.stream)?;
+        for mut section in self.patch {
+            io::copy(&mut section, &mut writer)?;
+        }
+        let (file, digest) = writer.finish()?;
+        let recipe = RecipeFile {
+            file: file.finish()?,
+            digest,
+        };
+        let open = |offset| Ok(Box::new(recipe.file.reader(offset)) as Box<dyn Read + Send>);
+        let bases = bases.iter().map(|base| Arc::clone(&base.plain)).collect();
+        rebuild(blob, &self.header, &open, bases, io::sink())?;
+        Ok(recipe)
     }
 }
 
@@ -142,34 +180,9 @@ fn make_patch(
     Ok(sections)
 }
 
-/// Rebuilds the blob and compares its digest.
-fn prove(
-    blob: &Descriptor,
-    header: &RecipeHeader,
-    recipe: &RecipeFile,
-    bases: &[Arc<PlainBlob>],
-) -> io::Result<()> {
-    let bases = bases.iter().map(|base| Arc::clone(&base.plain)).collect();
-    let open = |offset| Ok(Box::new(recipe.file.reader(offset)) as Box<dyn Read + Send>);
-    rebuild(blob, header, &open, bases, io::sink())
-}
-
 fn patch_error(error: PatchError) -> io::Error {
     match error {
         PatchError::Read { source, .. } | PatchError::Write(source) => source,
         PatchError::Damaged(_) => io::Error::other(error),
-    }
-}
-
-struct HashedReader<'a, R> {
-    inner: R,
-    hasher: &'a mut Hasher,
-}
-
-impl<R: Read> Read for HashedReader<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        self.hasher.update(&buffer[..count]);
-        Ok(count)
     }
 }

@@ -8,19 +8,26 @@
 //! 1. `plain_file`: the plain bytes of a blob in a temporary file;
 //! 2. `predecessors`: the blobs that a new blob probably resembles;
 //! 3. `make`: makes the recipe of a blob, and proves it by rebuilding the blob;
-//! 4. `plan`: replaces blobs of a plan by recipes;
-//! 5. `rebuild`: rebuilds a blob from its recipe and its bases;
-//! 6. [`RebuiltBlobs`]: content with all blobs that can be rebuilt from it.
+//! 4. `planner`: chooses the bases of each blob;
+//! 5. `plan`: replaces blobs of a plan by recipes, or estimates what that would save;
+//! 6. `rebuild`: rebuilds a blob from its recipe and its bases;
+//! 7. [`RebuiltBlobs`]: content with all blobs that can be rebuilt from it.
 
+mod hashed_writer;
 pub(crate) mod make;
 mod plain_file;
 mod plan;
+mod planner;
 mod predecessors;
 mod rebuild;
 mod rebuilt_blobs;
+mod summary;
+mod turns;
 
-pub use plan::{OldContent, RecipeSummary, UnpatchedBlob, plan_recipes};
+pub use plan::{estimate_recipes, plan_recipes};
+pub use planner::OldContent;
 pub use rebuilt_blobs::{BaseWriter, RebuiltBlobs};
+pub use summary::{PatchedBlob, RecipeSummary, UnpatchedBlob, UnpatchedReason};
 
 use std::path::{Path, PathBuf};
 

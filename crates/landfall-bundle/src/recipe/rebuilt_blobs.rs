@@ -1,15 +1,17 @@
 //! Content with all blobs that recipes rebuild from it.
 
+use super::hashed_writer::HashedWriter;
 use super::plain_file::{PlainFile, TemporaryFile, TemporaryFileWriter, write_plain};
 use super::rebuild::rebuild;
+use super::turns::RebuildTurns;
 use crate::format::blob_recipe::{BlobRecipe, RecipeHeader};
 use crate::read::Bundle;
 use landfall_content::{BlobRead, ContentError, FileStamp, VerifiedRead};
-use landfall_model::{Descriptor, Digest, Hasher};
+use landfall_model::{Descriptor, Digest, locked};
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The number of blobs that are rebuilt at the same time.
 const AT_ONCE: usize = 4;
@@ -31,7 +33,7 @@ pub struct RebuiltBlobs {
     limit: u64,
     choice: Mutex<RecipeChoice>,
     cache: Mutex<RebuiltCache>,
-    turns: Turns,
+    turns: RebuildTurns,
 }
 
 /// A recipe and the bundle that it is in.
@@ -88,7 +90,7 @@ impl RebuiltBlobs {
             limit,
             choice: Mutex::default(),
             cache: Mutex::default(),
-            turns: Turns::new(AT_ONCE),
+            turns: RebuildTurns::new(AT_ONCE),
         }
     }
 
@@ -133,9 +135,7 @@ impl RebuiltBlobs {
         Ok(BaseWriter {
             blobs: self,
             blob: blob.clone(),
-            hasher: Hasher::new(blob.digest.algorithm()),
-            written: 0,
-            out: TemporaryFile::writer(&self.folder)?,
+            out: HashedWriter::of_blob(TemporaryFile::writer(&self.folder)?, blob),
         })
     }
 
@@ -233,9 +233,8 @@ impl RebuiltBlobs {
             bases.push(Arc::new(write_plain(reader, *coding, &self.folder)?));
         }
         let _turn = self.turns.take();
-        let mut pipe = TemporaryFile::writer(&self.folder)?;
-        rebuild(&recipe.blob, &header, &open, bases, &mut pipe)?;
-        pipe.finish()
+        let file = TemporaryFile::writer(&self.folder)?;
+        rebuild(&recipe.blob, &header, &open, bases, file)?.finish()
     }
 
     /// Forgets the blobs that were rebuilt first, until the limit is kept.
@@ -289,15 +288,13 @@ impl VerifiedRead for RebuiltBlobs {
 pub struct BaseWriter<'a> {
     blobs: &'a RebuiltBlobs,
     blob: Descriptor,
-    hasher: Hasher,
-    written: u64,
-    out: TemporaryFileWriter,
+    out: HashedWriter<TemporaryFileWriter>,
 }
 
 impl BaseWriter<'_> {
     /// The number of bytes so far.
     pub fn written(&self) -> u64 {
-        self.written
+        self.blob.size - self.out.left()
     }
 
     /// Appends bytes of the blob.
@@ -305,14 +302,6 @@ impl BaseWriter<'_> {
     /// # Errors
     /// When the temporary file cannot be written, or the blob becomes too long.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.written += bytes.len() as u64;
-        if self.written > self.blob.size {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "it is longer than its size",
-            ));
-        }
-        self.hasher.update(bytes);
         self.out.write_all(bytes)
     }
 
@@ -321,52 +310,9 @@ impl BaseWriter<'_> {
     /// # Errors
     /// When the bytes do not have the digest, or cannot be written.
     pub fn finish(self) -> io::Result<()> {
-        if self.hasher.finish() != self.blob.digest {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "it does not have its digest",
-            ));
-        }
-        let file = Arc::new(self.out.finish()?);
+        let file = Arc::new(self.out.finish_blob(&self.blob)?.finish()?);
         locked(&self.blobs.added).insert(self.blob.digest, file);
         locked(&self.blobs.choice).is_complete = false;
         Ok(())
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Limits how many threads do something at the same time.
-struct Turns {
-    free: Mutex<usize>,
-    freed: std::sync::Condvar,
-}
-
-struct Turn<'a>(&'a Turns);
-
-impl Turns {
-    fn new(count: usize) -> Turns {
-        Turns {
-            free: Mutex::new(count),
-            freed: std::sync::Condvar::new(),
-        }
-    }
-
-    fn take(&self) -> Turn<'_> {
-        let mut free = self
-            .freed
-            .wait_while(locked(&self.free), |free| *free == 0)
-            .unwrap_or_else(PoisonError::into_inner);
-        *free -= 1;
-        Turn(self)
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        *locked(&self.0.free) += 1;
-        self.0.freed.notify_one();
     }
 }

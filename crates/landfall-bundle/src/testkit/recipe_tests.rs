@@ -12,6 +12,7 @@ use landfall_model::report::SilentProgress;
 use landfall_model::{Descriptor, Digest, media_type};
 use std::io::Read;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A layer with these files, compressed.
 fn layer(files: &[(&str, &[u8])]) -> Vec<u8> {
@@ -140,9 +141,9 @@ fn a_changed_layer_is_carried_as_a_recipe_and_rebuilt_from_the_old_one() {
         new_layer,
     } = versions();
     let (packed, summary) = pack(&memory, &new, &[&old]);
-    assert_eq!(summary.patched, 1, "{summary:?}");
+    assert_eq!(summary.patched.len(), 1, "{summary:?}");
     assert!(
-        summary.recipe_bytes * 10 < summary.patched_bytes,
+        summary.recipe_bytes() * 10 < summary.patched_bytes(),
         "{summary:?}"
     );
     assert_eq!(packed.problems(), "");
@@ -174,6 +175,35 @@ fn a_changed_layer_is_carried_as_a_recipe_and_rebuilt_from_the_old_one() {
     assert_eq!(
         blobs.missing_bases(&new_layer.digest).unwrap(),
         Some(Vec::new())
+    );
+}
+
+#[test]
+fn the_estimate_of_recipes_is_what_packing_gives() {
+    let Versions {
+        memory, old, new, ..
+    } = versions();
+    let estimate = |locks: &[Lock], old_blobs: &dyn BlobRead| {
+        let bases = [DeltaBase::lock(&old)];
+        let plan = PackPlan::delta(&new, &*memory, &bases, today()).unwrap();
+        let content = OldContent {
+            locks,
+            bases: &bases,
+            blobs: old_blobs,
+        };
+        let folder = std::env::temp_dir();
+        estimate_recipes(&plan, &new, &*memory, &content, &folder, &SilentProgress).unwrap()
+    };
+    let (_, packed) = pack(&memory, &new, &[&old]);
+    assert_eq!(estimate(std::slice::from_ref(&old), &*memory), packed);
+    let reason = |summary: RecipeSummary| summary.unpatched[0].reason;
+    assert_eq!(
+        reason(estimate(&[], &*memory)),
+        UnpatchedReason::NoOlderVersion
+    );
+    assert_eq!(
+        reason(estimate(std::slice::from_ref(&old), &Memory::default())),
+        UnpatchedReason::OlderVersionElsewhere
     );
 }
 
@@ -274,7 +304,7 @@ fn versions_within_one_bundle_are_patched_too() {
         .collect();
     let lock = lock(made.iter().map(|(image, _)| image.clone()).collect());
     let (packed, summary) = pack(&memory, &lock, &[]);
-    assert_eq!(summary.patched, 2, "{summary:?}");
+    assert_eq!(summary.patched.len(), 2, "{summary:?}");
     assert_eq!(packed.problems(), "");
     let bundle = Bundle::open(&packed.path).unwrap();
     assert_eq!(bundle.contents().requires, ["recipe"]);
@@ -312,6 +342,95 @@ fn simultaneous_readers_share_a_rebuilt_blob() {
             });
         }
     });
+}
+
+/// A source whose readers fail in the middle, as often as it is told to.
+struct FailingSource {
+    memory: Arc<Memory>,
+    failures: AtomicUsize,
+}
+
+impl BlobRead for FailingSource {
+    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+        self.memory.stat(digest)
+    }
+
+    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        let reader = self.memory.open(digest, offset)?;
+        let left = self
+            .failures
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(1)
+            });
+        if left.is_err() {
+            return Ok(reader);
+        }
+        Ok(Box::new(reader.take(1000).chain(BrokenReader)))
+    }
+}
+
+struct BrokenReader;
+
+impl Read for BrokenReader {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        Err(std::io::Error::other("the disk was removed"))
+    }
+}
+
+/// The content without the new layer, read from a source that fails as often as stated.
+fn failing(memory: &Memory, new_layer: &Descriptor, failures: usize) -> Arc<dyn BlobRead> {
+    let mut blobs = memory.blobs.clone();
+    blobs.remove(&new_layer.digest);
+    let memory = Arc::new(Memory {
+        blobs,
+        ..Memory::default()
+    });
+    Arc::new(FailingSource {
+        memory,
+        failures: AtomicUsize::new(failures),
+    })
+}
+
+#[test]
+fn a_blob_is_rebuilt_again_after_its_base_could_not_be_read() {
+    let Versions {
+        memory,
+        old,
+        new,
+        new_layer,
+        ..
+    } = versions();
+    let bundle = Bundle::open(&pack(&memory, &new, &[&old]).0.path).unwrap();
+    let blobs = rebuilt(
+        vec![failing(&memory, &new_layer, 2)],
+        std::slice::from_ref(&bundle),
+    );
+    for _ in 0..2 {
+        let error = read(&blobs, &new_layer).unwrap_err();
+        assert!(error.contains("the disk was removed"), "{error}");
+    }
+    assert!(read(&blobs, &new_layer).unwrap() == memory.blobs[&new_layer.digest]);
+}
+
+#[test]
+fn a_base_is_read_on_from_the_next_source() {
+    let Versions {
+        memory,
+        old,
+        new,
+        old_layer,
+        new_layer,
+    } = versions();
+    let bundle = Bundle::open(&pack(&memory, &new, &[&old]).0.path).unwrap();
+    let mut wrong = Memory::default();
+    let mut bytes = memory.blobs[&old_layer.digest].clone();
+    *bytes.last_mut().unwrap() ^= 1;
+    wrong.blobs.insert(old_layer.digest.clone(), bytes);
+    for bad in [failing(&memory, &new_layer, usize::MAX), Arc::new(wrong)] {
+        let sources = vec![bad, memory_without(&memory, &new_layer)];
+        let blobs = rebuilt(sources, std::slice::from_ref(&bundle));
+        assert!(read(&blobs, &new_layer).unwrap() == memory.blobs[&new_layer.digest]);
+    }
 }
 
 fn memory_without(memory: &Memory, blob: &Descriptor) -> Arc<dyn BlobRead> {

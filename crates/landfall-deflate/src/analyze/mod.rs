@@ -8,7 +8,9 @@
 mod pass;
 mod prefix;
 mod replay;
+mod sample;
 
 pub use pass::analyze;
 #[cfg(test)]
 pub(crate) use pass::predict;
+pub use sample::estimate_recipe_size;

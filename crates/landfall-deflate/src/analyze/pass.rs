@@ -60,7 +60,7 @@ pub(crate) fn predict(stream: &[u8], limits: &AnalysisLimits) -> Result<Recipe, 
 
 /// What earlier passes have determined about a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MemberPlan {
+pub(super) enum MemberPlan {
     /// The encoders of earlier members did not write all of it: others are tried, too.
     TryAll,
     /// No encoder wrote all of it: its tokens are predicted.
@@ -68,7 +68,7 @@ enum MemberPlan {
 }
 
 /// The plans of members, by number. Others are tried with the encoders of earlier members first.
-type MemberPlans = HashMap<u64, MemberPlan>;
+pub(super) type MemberPlans = HashMap<u64, MemberPlan>;
 
 /// How the current deflate stream is described.
 enum MemberStage {
@@ -84,7 +84,7 @@ enum MemberStage {
 }
 
 /// One pass over the file.
-struct AnalysisPass<'a, R> {
+pub(super) struct AnalysisPass<'a, R> {
     input: BitReader<R>,
     framing: FramingReader,
     limits: AnalysisLimits,
@@ -103,7 +103,7 @@ struct AnalysisPass<'a, R> {
 }
 
 impl<'a, R: Read> AnalysisPass<'a, R> {
-    fn new(
+    pub(super) fn new(
         source: R,
         limits: AnalysisLimits,
         plans: &'a mut MemberPlans,
@@ -126,7 +126,7 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
         })
     }
 
-    fn read_members(&mut self) -> Result<(), DeflateError> {
+    pub(super) fn read_members(&mut self) -> Result<(), DeflateError> {
         for number in 0.. {
             let plan = self.plans.get(&number).copied();
             if let Some(member) = self.read_member(plan)? {
@@ -289,13 +289,18 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
         Ok(MemberStage::Predict(spec))
     }
 
+    /// The size so far of the recipe, without the flushes of the current member.
+    pub(super) fn recipe_bytes(&self) -> u64 {
+        self.recipe.size() + self.tokens.size()
+    }
+
     fn check_sizes(&self, flushes: &FlushList) -> Result<(), DeflateError> {
         let limit = self.limits.plain_bytes;
         if self.plain_size > limit {
             return Err(DeflateError::PlainTooLarge { limit });
         }
         let flush_bytes = 2 * flushes.runs.len() as u64;
-        let size = self.recipe.size() + self.tokens.size() + flush_bytes;
+        let size = self.recipe_bytes() + flush_bytes;
         let read = self.input.offset();
         if size > EXEMPT_BYTES && self.limits.is_recipe_too_large(size, read) {
             return Err(DeflateError::RecipeTooLarge);

@@ -1,7 +1,8 @@
 //! Streams are rebuilt as they were.
 
 use super::*;
-use crate::StreamFormat;
+use crate::encoder::zlib::{ZlibDeflate, ZlibStrategy};
+use crate::{StreamFormat, estimate_recipe_size};
 
 /// The names of the encoders that a recipe has.
 fn names(recipe: &Recipe) -> Vec<String> {
@@ -54,6 +55,41 @@ fn a_known_encoder_costs_a_few_bytes() {
 }
 
 #[test]
+fn the_size_of_a_recipe_is_estimated_from_the_beginning_of_the_stream() {
+    let plain: Vec<u8> = (0..40)
+        .flat_map(|seed| [text(40_000, seed), noise(40_000, seed)].concat())
+        .collect();
+    let members: Vec<u8> = plain
+        .chunks(5000)
+        .flat_map(|piece| member(&runs(piece, 1, &[]), piece))
+        .collect();
+    for stream in [
+        gzip(&plain, 6),
+        gzip(&plain[..100_000], 9),
+        member(&runs(&plain, 50, &[]), &plain),
+        members,
+    ] {
+        let bytes = stream.len() as u64;
+        let size = analyze(|| Ok(&stream[..]), &GENEROUS)
+            .unwrap()
+            .as_bytes()
+            .len();
+        let estimate = estimate_recipe_size(|| Ok(&stream[..]), bytes, &GENEROUS).unwrap();
+        let error = estimate.abs_diff(size as u64);
+        assert!(error * 4 < size as u64 + 100, "{estimate} for {size}");
+    }
+    let cut = &gzip(&plain, 6)[..100_000];
+    assert!(estimate_recipe_size(|| Ok(cut), cut.len() as u64, &GENEROUS).is_err());
+    let limits = AnalysisLimits {
+        recipe_bytes: 10,
+        ..GENEROUS
+    };
+    let stream = gzip(&plain, 6);
+    let error = estimate_recipe_size(|| Ok(&stream[..]), stream.len() as u64, &limits);
+    assert!(matches!(error, Err(DeflateError::RecipeTooLarge)));
+}
+
+#[test]
 fn tokens_are_predicted_if_the_encoder_differs_late() {
     let plain = noise(1_500_000, 4);
     let first = runs(&plain[..1_000_000], 50, &[1_000_000]);
@@ -66,6 +102,32 @@ fn tokens_are_predicted_if_the_encoder_differs_late() {
         names(&recipe),
         ["unknown encoder", "runs in blocks of 2,000 bytes"]
     );
+}
+
+#[test]
+fn an_encoder_of_an_earlier_member_that_gets_lost_late_is_replaced_by_another() {
+    let encoded = |level: u8, plain: &[u8]| {
+        let spec = ZlibDeflate::new(level, 15, 8, ZlibStrategy::Default).unwrap();
+        let mut out = crate::bits::BitWriter::default();
+        let mut encoder = EncoderSpec::Zlib(spec).start();
+        encoder.write(plain, &mut out);
+        encoder.finish(&mut out);
+        member(&out.bytes, plain)
+    };
+    // both levels write noise in the same way, and this text differently
+    let words = text(400_000, 5);
+    assert_ne!(encoded(5, &words), encoded(9, &words));
+    let plain = [noise(700_000, 3), words.clone()].concat();
+    let stream = [encoded(5, &words), encoded(9, &plain)].concat();
+    let recipe = round_trip(&stream);
+    let names = names(&recipe);
+    assert!(
+        names.iter().all(|name| name.starts_with("zlib")),
+        "{names:?}"
+    );
+    assert_eq!(names.len(), 2, "{names:?}");
+    let size = recipe.as_bytes().len();
+    assert!(size < 100, "{size}");
 }
 
 #[test]

@@ -74,8 +74,20 @@ pub(super) const MEMBERS: &[Member] = &[
             "pull", "pack", "sign", "verify", "push", "ls", "refresh", "report", "sbom",
         ],
         "`path`, `digest`, `lock`, `bytes`, what it lacks (`partial`), `bases` and `omitted` of \
-         a delta, `signed` and the `signer` that was verified; after `pack` and `pull` also \
+         a delta, `recipes` and `references` of one with patches (blobs that it has patches for, \
+         and blobs elsewhere that these use), `signed` and the `signer` that was verified; after `pack` and `pull` also \
          `content_bytes`, `files` and `beside` (files next to it)",
+    ),
+    member(
+        "patches",
+        "object",
+        &["pack", "refresh", "diff"],
+        "with `--patches`, what the bundle carries: the sizes of blobs that are carried whole \
+         (`whole_bytes`), omitted (`omitted_bytes`) or patched (`patched_bytes`), and of their \
+         patches (`patch_bytes`). `items` has the same of each item, and its `blobs`: `digest`, \
+         `size`, how it is `carried` (`whole`, `omitted` or `patched`), the `reason` why it has \
+         no patch, or `patch_bytes` and the blobs that the patch uses (`from`). After `diff` the \
+         sizes of patches are `estimated`; if that is impossible, there is only a `reason`",
     ),
     member(
         "changes",

@@ -12,7 +12,7 @@ use crate::cli::shared::listing::count;
 use crate::cli::shared::lock_args::LockArgs;
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::output_file::result_stdout;
-use crate::cli::shared::patch_lines::patch_lines;
+use crate::cli::shared::patch_report::PatchReport;
 use crate::cli::shared::remote_bundle::object;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::client::{BundleUpload, DeliveredBundles};
@@ -24,6 +24,7 @@ use landfall_content::{BlobRead, BlobStore, EntryPart, LockEntry, present_blobs,
 use landfall_model::report::{ItemStatus, RunReport, TransferSide, count_of};
 use landfall_model::sign::PublicKey;
 use landfall_model::{Descriptor, human_size, sum_sizes, today};
+use serde_json::json;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -120,6 +121,7 @@ impl PackCommand {
         let signer = signer(self.sign.as_deref())?;
         let progress = Arc::clone(&context.progress);
         let page = Arc::clone(&context.page);
+        let is_verbose = context.global.verbose > 0;
         let stdout = if out == Path::new("-") && !self.dry_run {
             Some(self.stdout(context)?)
         } else {
@@ -160,20 +162,23 @@ impl PackCommand {
                         .with_help("run `landfall pull` first")
                         .with_report(report(ItemStatus::Present)));
                 }
-                let patched = if self.patches {
+                let mut about = self.delta_lines(&plan);
+                let mut patches = None;
+                if self.patches {
                     let blobs: Arc<dyn BlobRead> = store.clone();
-                    Some(delivered.patch(&mut plan, &lock, &blobs, &bases, &*progress)?)
-                } else {
-                    None
+                    let summary = delivered.patch(&mut plan, &lock, &blobs, &bases, &*progress)?;
+                    let report = PatchReport::new(&plan, &lock, &summary, false);
+                    about += &report.lines(is_verbose);
+                    patches = Some(json!(report));
+                }
+                let report = |status| {
+                    let mut report = pack_report(&lock, &plan, status);
+                    let patches = patches.map(|patches| ("patches".to_owned(), patches));
+                    report.extra.extend(patches);
+                    report
                 };
-                let about = self.delta_lines(&plan) + &patch_lines(patched.as_ref());
                 if self.dry_run {
-                    return dry_run(
-                        &plan,
-                        &out,
-                        pack_report(&lock, &plan, ItemStatus::Skipped),
-                        &about,
-                    );
+                    return dry_run(&plan, &out, report(ItemStatus::Skipped), &about);
                 }
                 // The plan of a delta does not check omitted blobs, which the store may lack.
                 if bases.is_empty() {
@@ -208,7 +213,7 @@ impl PackCommand {
                     &out,
                     &written,
                     &keys,
-                    pack_report(&lock, &plan, ItemStatus::Done),
+                    report(ItemStatus::Done),
                     &about,
                 );
                 if to_stdout {

@@ -1,0 +1,245 @@
+//! Chooses the bases of each blob, and drafts its recipe.
+
+use super::make::{DraftMode, NoRecipe, PlainBlob, RecipeDraft, draft_recipe};
+use super::plain_file::{sniff, write_plain};
+use super::predecessors::{FamilyBlob, candidates, family_blobs};
+use super::summary::{PatchedBlob, RecipeSummary, UnpatchedBlob, UnpatchedReason};
+use crate::error::BundleError;
+use crate::format::blob_recipe::BlobReference;
+use crate::plan::delta_base::{self, DeltaBase};
+use crate::plan::pack_plan::PackPlan;
+use crate::plan::planned_entry::ContentSource;
+use landfall_content::{BlobRead, ContentError};
+use landfall_item::lockfile::Lock;
+use landfall_model::{Descriptor, Digest};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A smaller blob is not worth a recipe.
+const MIN_BLOB: u64 = 8 << 10;
+
+/// The maximum number of candidates whose files are compared with those of a blob.
+const MAX_CANDIDATES: usize = 4;
+
+/// The maximum number of bases of one recipe.
+const BASES: usize = 2;
+
+/// A candidate is used if this share of the plain bytes is in files that it has too.
+const MIN_SHARE: f64 = 0.02;
+
+/// The content that the receiver has already.
+pub struct OldContent<'a> {
+    /// The locks that were delivered.
+    pub locks: &'a [Lock],
+    /// The bases of the plan. Each of them has all blobs that recipes use from outside the bundle.
+    pub bases: &'a [DeltaBase],
+    /// The bytes of the blobs that the bases have, as far as they are available here.
+    pub blobs: &'a dyn BlobRead,
+}
+
+/// A blob of a plan that may get a recipe.
+pub(super) struct PatchableBlob {
+    /// The index of its entry in the plan.
+    pub(super) entry_index: usize,
+    pub(super) new: FamilyBlob,
+    /// The first item that needs it.
+    pub(super) item: String,
+}
+
+/// Drafts recipes, one blob after the other.
+pub(super) struct RecipePlanner<'a> {
+    blobs: &'a dyn BlobRead,
+    old: &'a OldContent<'a>,
+    folder: &'a Path,
+    /// The blobs that recipes may use: those of the bases, and those of the bundle so far.
+    pool: Vec<FamilyBlob>,
+    /// The blobs of the bases whose bytes are not available here.
+    elsewhere: Vec<FamilyBlob>,
+    /// The blobs that the new lock names.
+    named: HashSet<Digest>,
+    /// The plain bytes of recently compared blobs.
+    plain: HashMap<Digest, Arc<PlainBlob>>,
+    /// The bases that the bundle does not contain.
+    pub(super) references: BTreeMap<Digest, BlobReference>,
+    pub(super) summary: RecipeSummary,
+}
+
+impl<'a> RecipePlanner<'a> {
+    /// Begins with the old content. `blobs` has the content of `lock`. Plain bytes are written to
+    /// temporary files in `folder`.
+    pub(super) fn new(
+        lock: &Lock,
+        blobs: &'a dyn BlobRead,
+        old: &'a OldContent<'a>,
+        folder: &'a Path,
+    ) -> Result<RecipePlanner<'a>, BundleError> {
+        let parts = lock.each_entry().flat_map(|entry| entry.parts);
+        let mut planner = RecipePlanner {
+            blobs,
+            old,
+            folder,
+            pool: Vec::new(),
+            elsewhere: Vec::new(),
+            named: parts.map(|part| part.descriptor.digest).collect(),
+            plain: HashMap::new(),
+            references: BTreeMap::new(),
+            summary: RecipeSummary::default(),
+        };
+        let mut seen = HashSet::new();
+        for item in old.locks.iter().flat_map(Lock::items) {
+            for found in family_blobs(item) {
+                let is_new = seen.insert(found.blob.digest.clone());
+                if !is_new
+                    || found.blob.size < MIN_BLOB
+                    || !delta_base::all_have(old.bases, &found.blob)
+                {
+                    continue;
+                }
+                let size = old.blobs.stat(&found.blob.digest);
+                if size.map_err(BundleError::content(&item.name()))? == Some(found.blob.size) {
+                    planner.pool.push(found);
+                } else {
+                    planner.elsewhere.push(found);
+                }
+            }
+        }
+        Ok(planner)
+    }
+
+    /// The layers and files of `plan` that are large enough for a recipe.
+    pub(super) fn patchable_blobs(
+        &self,
+        plan: &PackPlan,
+        lock: &Lock,
+    ) -> Result<Vec<PatchableBlob>, BundleError> {
+        let mut kept = HashSet::new();
+        for entry in plan.included_entries(lock) {
+            let found = delta_base::kept(&entry, self.blobs);
+            kept.extend(found.map_err(BundleError::content(&entry.name))?);
+        }
+        let mut families: HashMap<Digest, FamilyBlob> = HashMap::new();
+        for blob in lock.items().flat_map(family_blobs) {
+            families.entry(blob.blob.digest.clone()).or_insert(blob);
+        }
+        let entries = plan.entries.iter().enumerate();
+        let patchable = entries.filter_map(|(entry_index, entry)| {
+            let blob = &entry.descriptor;
+            let is_patchable = matches!(entry.content, ContentSource::Store)
+                && blob.size >= MIN_BLOB
+                && !kept.contains(&blob.digest);
+            Some(PatchableBlob {
+                entry_index,
+                new: families.remove(&blob.digest).filter(|_| is_patchable)?,
+                item: entry.item.clone(),
+            })
+        });
+        Ok(patchable.collect())
+    }
+
+    /// Drafts the recipe of a blob, and returns it with the bases that it uses.
+    pub(super) fn draft(
+        &mut self,
+        one: &PatchableBlob,
+        mode: DraftMode,
+    ) -> Result<Option<(RecipeDraft, Vec<Arc<PlainBlob>>)>, BundleError> {
+        let failed = BundleError::content(&one.item);
+        let new = &one.new;
+        let gone = |old: &FamilyBlob| !self.named.contains(&old.blob.digest);
+        let found: Vec<FamilyBlob> = candidates(new, &self.pool, gone, MAX_CANDIDATES)
+            .into_iter()
+            .cloned()
+            .collect();
+        let plain = self.plain_blob(&new.blob).map_err(failed)?;
+        let mut shares = Vec::new();
+        for candidate in &found {
+            let base = self.plain_blob(&candidate.blob).map_err(failed)?;
+            let share = plain.listing.similarity(&base.listing);
+            if share >= MIN_SHARE {
+                shares.push((share, base));
+            }
+        }
+        shares.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let bases: Vec<Arc<PlainBlob>> = shares
+            .into_iter()
+            .take(BASES)
+            .map(|(_, base)| base)
+            .collect();
+        let drafted = draft_recipe(&new.blob, &plain, &bases, self.blobs, mode);
+        // plain bytes of other families are not needed again
+        self.plain.retain(|digest, _| {
+            *digest == new.blob.digest || found.iter().any(|old| old.blob.digest == *digest)
+        });
+        self.pool.push(new.clone());
+        match drafted.map_err(failed)? {
+            Ok(draft) => {
+                let from: Vec<Digest> = bases.iter().map(|base| base.digest.clone()).collect();
+                for old in found.iter().filter(|old| from.contains(&old.blob.digest)) {
+                    self.refer(old);
+                }
+                self.summary.patched.push(PatchedBlob {
+                    blob: new.blob.clone(),
+                    recipe_bytes: draft.size(),
+                    from,
+                });
+                Ok(Some((draft, bases)))
+            }
+            Err(no_recipe) => {
+                let reason = match no_recipe {
+                    NoRecipe::Compression => UnpatchedReason::Compression,
+                    NoRecipe::NotSmaller if !bases.is_empty() => UnpatchedReason::NotSmaller,
+                    NoRecipe::NotSmaller
+                        if candidates(new, &self.elsewhere, |_| false, 1).is_empty() =>
+                    {
+                        UnpatchedReason::NoOlderVersion
+                    }
+                    NoRecipe::NotSmaller => UnpatchedReason::OlderVersionElsewhere,
+                };
+                self.summary.unpatched.push(UnpatchedBlob {
+                    blob: new.blob.clone(),
+                    reason,
+                });
+                Ok(None)
+            }
+        }
+    }
+
+    /// Notes a base that the bundle does not contain.
+    fn refer(&mut self, base: &FamilyBlob) {
+        let is_inside = self.named.contains(&base.blob.digest)
+            && !delta_base::all_have(self.old.bases, &base.blob);
+        if !is_inside {
+            let reference = BlobReference {
+                blob: base.blob.clone(),
+                image: base.image.clone(),
+                path: base.path.clone(),
+            };
+            self.references.insert(base.blob.digest.clone(), reference);
+        }
+    }
+
+    fn plain_blob(&mut self, blob: &Descriptor) -> Result<Arc<PlainBlob>, ContentError> {
+        if let Some(plain) = self.plain.get(&blob.digest) {
+            return Ok(Arc::clone(plain));
+        }
+        let read = |source: io::Error| ContentError::read(&blob.digest, source);
+        let content = if self.blobs.stat(&blob.digest)? == Some(blob.size) {
+            self.blobs.open(&blob.digest, 0)?
+        } else {
+            self.old.blobs.open(&blob.digest, 0)?
+        };
+        let (coding, content) = sniff(content).map_err(read)?;
+        let plain = write_plain(content, coding, self.folder).map_err(read)?;
+        let listing = landfall_patch::Listing::read(plain.reader(0))
+            .map_err(|error| read(io::Error::other(error)))?;
+        let plain = Arc::new(PlainBlob {
+            digest: blob.digest.clone(),
+            coding,
+            plain: Arc::new(plain),
+            listing: Arc::new(listing),
+        });
+        self.plain.insert(blob.digest.clone(), Arc::clone(&plain));
+        Ok(plain)
+    }
+}

@@ -1,0 +1,71 @@
+//! What recipes save, blob by blob.
+
+use landfall_model::{Descriptor, Digest, sum_sizes};
+
+/// What recipes save. Lists only blobs that were tried: layers and files that are large enough.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecipeSummary {
+    /// The blobs with a recipe, in the order of the plan.
+    pub patched: Vec<PatchedBlob>,
+    /// The blobs without one.
+    pub unpatched: Vec<UnpatchedBlob>,
+}
+
+impl RecipeSummary {
+    /// The size in bytes of the blobs that have a recipe.
+    pub fn patched_bytes(&self) -> u64 {
+        sum_sizes(self.patched.iter().map(|one| one.blob.size))
+    }
+
+    /// The size in bytes of the recipes.
+    pub fn recipe_bytes(&self) -> u64 {
+        sum_sizes(self.patched.iter().map(|one| one.recipe_bytes))
+    }
+}
+
+/// A blob with a recipe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatchedBlob {
+    /// The blob.
+    pub blob: Descriptor,
+    /// The size of its recipe in bytes.
+    pub recipe_bytes: u64,
+    /// The blobs that the recipe uses.
+    pub from: Vec<Digest>,
+}
+
+/// A blob without a recipe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnpatchedBlob {
+    /// The blob.
+    pub blob: Descriptor,
+    /// Why it has none.
+    pub reason: UnpatchedReason,
+}
+
+/// Why a blob has no recipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UnpatchedReason {
+    /// How it is compressed cannot be described in few bytes.
+    Compression,
+    /// A recipe without an older version would not be much smaller than the blob.
+    NoOlderVersion,
+    /// There are older versions, but their bytes are not available here.
+    OlderVersionElsewhere,
+    /// The recipe would not be much smaller than the blob.
+    NotSmaller,
+}
+
+impl UnpatchedReason {
+    /// The reason for messages.
+    pub fn text(self) -> &'static str {
+        match self {
+            UnpatchedReason::Compression => "its compression cannot be reproduced in few bytes",
+            UnpatchedReason::NoOlderVersion => "there is no older version of it",
+            UnpatchedReason::OlderVersionElsewhere => {
+                "its older version is neither in a bundle of --since nor in the store"
+            }
+            UnpatchedReason::NotSmaller => "its recipe would not be smaller",
+        }
+    }
+}
