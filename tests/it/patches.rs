@@ -313,7 +313,7 @@ fn why_a_blob_is_not_patched_is_reported() {
         );
     }
     let told = place.ok(&pack);
-    assert!(told.contains("not patched       2 blobs ("), "{told}");
+    assert!(told.contains("not patched       3 blobs ("), "{told}");
     assert!(told.contains("there is no older version of it"), "{told}");
 }
 

@@ -418,19 +418,16 @@ fn a_base_is_read_on_from_the_next_source() {
         memory,
         old,
         new,
-        old_layer,
         new_layer,
+        ..
     } = versions();
     let bundle = Bundle::open(&pack(&memory, &new, &[&old]).0.path).unwrap();
-    let mut wrong = Memory::default();
-    let mut bytes = memory.blobs[&old_layer.digest].clone();
-    *bytes.last_mut().unwrap() ^= 1;
-    wrong.blobs.insert(old_layer.digest.clone(), bytes);
-    for bad in [failing(&memory, &new_layer, usize::MAX), Arc::new(wrong)] {
-        let sources = vec![bad, memory_without(&memory, &new_layer)];
-        let blobs = rebuilt(sources, std::slice::from_ref(&bundle));
-        assert!(read(&blobs, &new_layer).unwrap() == memory.blobs[&new_layer.digest]);
-    }
+    let sources = vec![
+        failing(&memory, &new_layer, usize::MAX),
+        memory_without(&memory, &new_layer),
+    ];
+    let blobs = rebuilt(sources, std::slice::from_ref(&bundle));
+    assert!(read(&blobs, &new_layer).unwrap() == memory.blobs[&new_layer.digest]);
 }
 
 fn memory_without(memory: &Memory, blob: &Descriptor) -> Arc<dyn BlobRead> {
