@@ -11,9 +11,11 @@ use crate::recipe_format::{FlushList, RebuildMethod, Recipe, RecipeBuilder, Stre
 use std::collections::HashMap;
 use std::io::{self, Read};
 
-/// The number of plain bytes after which only the most likely encoders continue.
-const AMBIGUOUS_BYTES: u64 = 8 << 20;
-/// The number of encoders that continue after [`AMBIGUOUS_BYTES`].
+/// The number of plain bytes after which only the most likely encoder continues.
+const AMBIGUOUS_BYTES: u64 = 4 << 20;
+/// The same in the pass after that, if this encoder differed later.
+const MORE_AMBIGUOUS_BYTES: u64 = 16 << 20;
+/// The number of encoders that continue after [`MORE_AMBIGUOUS_BYTES`].
 const MAX_REPLAYS: usize = 2;
 /// The maximum number of times that the file is read.
 const MAX_PASSES: u32 = 4;
@@ -245,8 +247,14 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
                     is_last: piece.is_last,
                 };
                 replays.retain_mut(|replay| replay.matches(&plain, expected));
-                if piece.plain_offset > AMBIGUOUS_BYTES {
-                    replays.truncate(MAX_REPLAYS);
+                let (bytes, most) = match plan {
+                    Some(MemberPlan::TryAll) => (MORE_AMBIGUOUS_BYTES, MAX_REPLAYS),
+                    _ => (AMBIGUOUS_BYTES, 1),
+                };
+                if piece.plain_offset > bytes && replays.len() > most {
+                    replays.truncate(most);
+                    // another of them may write the whole stream
+                    self.were_all_tried = plan == Some(MemberPlan::TryAll);
                 }
                 expected.forget(replays);
                 if replays.is_empty() {

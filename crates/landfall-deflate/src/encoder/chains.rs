@@ -1,5 +1,4 @@
-//! Hash chains over a window of 64 KiB, for Go's levels 2 to 9 and for levels 7 to 9 of
-//! `klauspost/compress`.
+//! Hash chains over a window of 64 KiB, for Go's levels 2 and 3, which leave positions out.
 
 use super::bytes::{boxed_table, load32};
 use super::symbols::MAX_DISTANCE;
@@ -11,9 +10,7 @@ pub(crate) const LINKS: usize = 4;
 /// A window, and some bytes after it, so that loads need no bounds check.
 pub(crate) type ChainWindow = [u8; WINDOW + 512];
 
-const HASH_BITS: u32 = 17;
-/// How many heads are replaced at once.
-const PLANNED: usize = 64;
+pub(super) const HASH_BITS: u32 = 17;
 
 /// An empty window.
 pub(crate) fn new_window() -> Box<ChainWindow> {
@@ -31,7 +28,7 @@ pub(crate) enum ChainHash {
 
 impl ChainHash {
     #[inline]
-    fn of(self, bytes: u32) -> usize {
+    pub(super) fn of(self, bytes: u32) -> usize {
         let product = match self {
             Self::BigEndian => bytes.swap_bytes().wrapping_mul(0x1e35_a7bd),
             Self::LittleEndian => bytes.wrapping_mul(2_654_435_761),
@@ -53,10 +50,6 @@ pub(crate) struct Chains {
     /// in the lowest bits. A search waits for one load for each four positions, not for four in
     /// turn. Entries after a position that is out of reach are meaningless.
     links: Box<[u64; MAX_DISTANCE]>,
-    /// The heads of the chains at the next positions, up to `planned_end`. Many heads are replaced
-    /// at once, so that their loads overlap.
-    planned: [u16; PLANNED],
-    planned_end: usize,
 }
 
 impl Chains {
@@ -65,39 +58,14 @@ impl Chains {
             hash,
             heads: boxed_table(0),
             links: boxed_table(0),
-            planned: [0; PLANNED],
-            planned_end: 0,
         }
     }
 
     /// Inserts a position and returns the links to those before with the same hash.
     #[inline]
     pub(crate) fn insert(&mut self, window: &ChainWindow, position: usize) -> u64 {
-        let before = self.replace_head(window, position);
-        self.link(position, before)
-    }
-
-    /// Like [`Self::insert`], if all positions up to `end` will be inserted in order.
-    #[inline]
-    pub(crate) fn insert_next(&mut self, window: &ChainWindow, position: usize, end: usize) -> u64 {
-        if position >= self.planned_end {
-            self.planned_end = end.min(position + PLANNED);
-            for planned in position..self.planned_end {
-                self.planned[planned % PLANNED] = self.replace_head(window, planned);
-            }
-        }
-        self.link(position, self.planned[position % PLANNED])
-    }
-
-    /// Makes a position the last one of its hash, and returns the entry before.
-    #[inline]
-    fn replace_head(&mut self, window: &ChainWindow, position: usize) -> u16 {
         let hash = self.hash.of(load32(window, position));
-        std::mem::replace(&mut self.heads[hash], (position + 1) as u16)
-    }
-
-    #[inline]
-    fn link(&mut self, position: usize, before: u16) -> u64 {
+        let before = std::mem::replace(&mut self.heads[hash], (position + 1) as u16);
         let older = self.links[usize::from(before.wrapping_sub(1)) % MAX_DISTANCE];
         let links = if before == 0 {
             0
@@ -114,34 +82,22 @@ impl Chains {
         self.links[position % MAX_DISTANCE]
     }
 
-    /// The last position that was inserted with the hash of the bytes at `position`.
-    #[inline]
-    pub(crate) fn last(&self, window: &ChainWindow, position: usize) -> Option<usize> {
-        let head = self.heads[self.hash.of(load32(window, position))];
-        usize::from(head).checked_sub(1)
-    }
-
-    /// Forgets all positions.
-    pub(crate) fn clear(&mut self) {
-        self.heads.fill(0);
-        self.links.fill(0);
-        self.planned_end = 0;
-    }
-
     /// Lowers all entries by 32 KiB, as the window moves.
     pub(crate) fn slide(&mut self) {
         for head in self.heads.iter_mut() {
             *head = head.saturating_sub(MAX_DISTANCE as u16);
         }
-        for head in &mut self.planned {
-            *head = head.saturating_sub(MAX_DISTANCE as u16);
-        }
-        self.planned_end = self.planned_end.saturating_sub(MAX_DISTANCE);
-        const { assert!(MAX_DISTANCE == 1 << 15) };
         for links in self.links.iter_mut() {
-            // each of the four that has its highest bit loses it; the others become 0
-            let highest = *links & 0x8000_8000_8000_8000;
-            *links &= highest - (highest >> 15);
+            *links = lower_links(*links);
         }
     }
+}
+
+/// Lowers four positions + 1 by 32 KiB.
+#[inline]
+pub(super) fn lower_links(links: u64) -> u64 {
+    const { assert!(MAX_DISTANCE == 1 << 15) };
+    // each of the four that has its highest bit loses it; the others become 0
+    let highest = links & 0x8000_8000_8000_8000;
+    links & (highest - (highest >> 15))
 }

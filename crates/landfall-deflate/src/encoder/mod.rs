@@ -6,10 +6,12 @@
 
 pub(crate) mod block;
 pub(crate) mod bytes;
+pub(crate) mod chain_search;
 pub(crate) mod chains;
 pub(crate) mod go;
 pub(crate) mod huffman;
 pub(crate) mod klauspost;
+pub(crate) mod linked_chains;
 #[cfg(test)]
 mod properties;
 mod replay;

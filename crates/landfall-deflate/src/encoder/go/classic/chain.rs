@@ -4,8 +4,9 @@ use super::blocks::GoBlockWriter;
 use crate::bits::BitWriter;
 use crate::encoder::Encoder;
 use crate::encoder::block::write_stored;
-use crate::encoder::bytes::{load32, match_length};
-use crate::encoder::chains::{ChainHash, ChainWindow, Chains, LINKS, WINDOW, new_window};
+use crate::encoder::chain_search::{ChainMatch, ChainSearch, best_match};
+use crate::encoder::chains::{ChainHash, ChainWindow, Chains, WINDOW, new_window};
+use crate::encoder::linked_chains::LinkedChains;
 use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH, Token};
 
 /// The shortest match that is looked for.
@@ -61,17 +62,16 @@ impl ChainRules {
     }
 }
 
-/// The match that was found. If there is none, its length is shorter than any match.
-#[derive(Debug, Clone, Copy)]
-struct ChainMatch {
-    length: usize,
-    distance: usize,
-}
-
 const NO_MATCH: ChainMatch = ChainMatch {
     length: MIN_MATCH - 1,
     distance: 0,
 };
+
+/// Whether a match is used: one of four bytes only if it is near.
+#[inline]
+fn is_useful(found: ChainMatch) -> bool {
+    found.length > MIN_MATCH || found.distance <= MAX_SHORT_DISTANCE
+}
 
 /// The encoder of levels 2 to 9.
 #[derive(Debug)]
@@ -88,7 +88,10 @@ pub(super) struct ChainEncoder {
     previous: ChainMatch,
     /// Whether the byte before `index` is still to be encoded.
     is_byte_pending: bool,
+    /// The dictionary of a greedy search.
     chains: Chains,
+    /// The dictionary of a lazy search.
+    linked: LinkedChains,
     tokens: Vec<Token>,
     blocks: GoBlockWriter,
 }
@@ -104,6 +107,7 @@ impl ChainEncoder {
             previous: NO_MATCH,
             is_byte_pending: false,
             chains: Chains::new(ChainHash::BigEndian),
+            linked: LinkedChains::new(ChainHash::BigEndian),
             tokens: Vec::with_capacity(BLOCK_TOKENS),
             blocks: GoBlockWriter::new(),
         }
@@ -118,7 +122,10 @@ impl ChainEncoder {
             self.block_start = self
                 .block_start
                 .and_then(|start| start.checked_sub(MAX_DISTANCE));
-            self.chains.slide();
+            match self.rules.strategy {
+                ChainStrategy::Greedy { .. } => self.chains.slide(),
+                ChainStrategy::Lazy { .. } => self.linked.slide(),
+            }
         }
         let (now, later) = plain.split_at(plain.len().min(WINDOW - self.end));
         self.window[self.end..self.end + now.len()].copy_from_slice(now);
@@ -146,28 +153,29 @@ impl ChainEncoder {
 
     fn encode_lazy(&mut self, lazy: usize, flush: bool, out: &mut BitWriter) {
         let insert_end = self.end.saturating_sub(MIN_MATCH - 1);
+        self.linked.link_up_to(&self.window, insert_end);
+        if flush {
+            self.linked.skip_to(self.end);
+        }
         let lookahead_needed = if flush { 1 } else { LOOKAHEAD };
         while self.end - self.index >= lookahead_needed {
             let lookahead = self.end - self.index;
-            let links = if self.index < insert_end {
-                self.chains
-                    .insert_next(&self.window, self.index, insert_end)
-            } else {
-                0
-            };
             let previous = std::mem::replace(&mut self.previous, NO_MATCH);
-            if links != 0 && lookahead > previous.length && previous.length < lazy {
+            if self.linked.has_candidate(self.index)
+                && lookahead > previous.length
+                && previous.length < lazy
+            {
                 // a match that is not longer than the previous one would not be used
-                self.previous = self.longest_match(links, previous.length, lookahead);
+                let search = self.chain_search(previous.length);
+                self.previous = self
+                    .linked
+                    .best_match(&self.window, search, is_useful)
+                    .or(NO_MATCH);
             }
             if previous.length >= MIN_MATCH && self.previous.length <= previous.length {
                 self.tokens
                     .push(Token::matched(previous.length, previous.distance));
-                let next = self.index + previous.length - 1;
-                for position in self.index + 1..next.min(insert_end) {
-                    self.chains.insert_next(&self.window, position, insert_end);
-                }
-                self.index = next;
+                self.index += previous.length - 1;
                 self.is_byte_pending = false;
                 self.previous = NO_MATCH;
                 if self.tokens.len() == BLOCK_TOKENS {
@@ -198,7 +206,11 @@ impl ChainEncoder {
                 0
             };
             let found = if links != 0 && lookahead >= MIN_MATCH {
-                self.longest_match(links, NO_MATCH.length, lookahead)
+                let search = self.chain_search(NO_MATCH.length);
+                let links = |position| self.chains.links(position);
+                // steps count only where grams are followed
+                let steps = |_, _| 0;
+                best_match::<false>(&self.window, search, links, steps, is_useful).or(NO_MATCH)
             } else {
                 NO_MATCH
             };
@@ -222,53 +234,15 @@ impl ChainEncoder {
         }
     }
 
-    /// The first of the longest matches at `index` that are longer than `longer_than` bytes.
-    #[inline]
-    fn longest_match(&self, mut links: u64, longer_than: usize, lookahead: usize) -> ChainMatch {
-        let window = &*self.window;
-        let position = self.index;
-        let limit = lookahead.min(MAX_LENGTH);
-        let nice = self.rules.nice.min(limit);
-        let first = position.saturating_sub(MAX_DISTANCE);
-        let mut best = ChainMatch {
-            length: longer_than,
-            distance: 0,
-        };
-        // a longer match also agrees in the four bytes that end one byte after the best one
-        let mut last_bytes = load32(window, position + best.length - 3);
-        // (8 bits suffice, and spare the checks of bounds below)
-        let mut offset = (best.length - 3) as u8;
-        'search: for _ in 0..self.rules.tries / LINKS {
-            let mut candidate = 0;
-            for _ in 0..LINKS {
-                let entry = usize::from(links as u16);
-                links >>= 16;
-                // none, or out of reach
-                if entry <= first {
-                    break 'search;
-                }
-                candidate = entry - 1;
-                if load32(window, candidate + usize::from(offset)) != last_bytes {
-                    continue;
-                }
-                let length = match_length(window, candidate, position, limit);
-                let distance = position - candidate;
-                if length > best.length && (length > MIN_MATCH || distance <= MAX_SHORT_DISTANCE) {
-                    best = ChainMatch { length, distance };
-                    if length >= nice {
-                        break 'search;
-                    }
-                    offset = (length - 3) as u8;
-                    last_bytes = load32(window, position + usize::from(offset));
-                }
-            }
-            // the links of the first position in reach are already those of this one
-            if candidate <= first {
-                break;
-            }
-            links = self.chains.links(candidate);
+    /// How to search for a match at `index` that is longer than `longer_than` bytes.
+    fn chain_search(&self, longer_than: usize) -> ChainSearch {
+        ChainSearch {
+            position: self.index,
+            lookahead: self.end - self.index,
+            longer_than,
+            tries: self.rules.tries,
+            nice: self.rules.nice,
         }
-        if best.distance == 0 { NO_MATCH } else { best }
     }
 
     /// Writes the tokens as a block that ends before window position `end`.

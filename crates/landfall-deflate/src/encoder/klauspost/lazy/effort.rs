@@ -1,5 +1,7 @@
 //! How long each level searches.
 
+use crate::encoder::chain_search::ChainMatch;
+
 /// The shortest match that is looked for.
 pub(super) const MIN_MATCH: usize = 4;
 
@@ -32,14 +34,8 @@ impl LazySearchRules {
     }
 }
 
-/// The match that was found. If there is none, its length is shorter than any match.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct LazyMatch {
-    pub(super) length: usize,
-    pub(super) distance: usize,
-}
-
-pub(super) const NO_MATCH: LazyMatch = LazyMatch {
+/// The match that stands for none.
+pub(super) const NO_MATCH: ChainMatch = ChainMatch {
     length: MIN_MATCH - 1,
     distance: 0,
 };

@@ -1,9 +1,9 @@
 //! Looks for a better match at the end of a match.
 
 use super::LazyEncoder;
-use super::effort::LazyMatch;
 use crate::bits::BitWriter;
 use crate::encoder::bytes::match_length;
+use crate::encoder::chain_search::ChainMatch;
 use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH};
 
 /// The number of bytes at the beginning in which a better match may differ.
@@ -12,14 +12,19 @@ const SKIPPED: usize = 2;
 impl LazyEncoder {
     /// Replaces a match at `index` − 1 by a longer one, which is found by the hash of its last two
     /// bytes and the two bytes after it.
-    pub(super) fn improve_whole(&self, found: &mut LazyMatch, lookahead: usize, insert_end: usize) {
+    pub(super) fn improve_whole(
+        &self,
+        found: &mut ChainMatch,
+        lookahead: usize,
+        insert_end: usize,
+    ) {
         let start = self.index - 1;
         let end = start + found.length;
         if end + 2 >= insert_end {
             return;
         }
         let first = self.index.saturating_sub(MAX_DISTANCE);
-        let source = self.chains.last(&self.window, end - 2);
+        let source = self.chains.last_up_to(self.index, end - 2);
         let Some(source) = source.and_then(|last| (last + 2).checked_sub(found.length)) else {
             return;
         };
@@ -27,7 +32,7 @@ impl LazyEncoder {
             let limit = lookahead.min(MAX_LENGTH);
             let length = match_length(&self.window[..], source, start, limit);
             if length > found.length {
-                *found = LazyMatch {
+                *found = ChainMatch {
                     length,
                     distance: start - source,
                 };
@@ -39,7 +44,7 @@ impl LazyEncoder {
     /// after it. Its first two bytes may differ: they are then written as literals.
     pub(super) fn improve_skipping(
         &mut self,
-        found: &mut LazyMatch,
+        found: &mut ChainMatch,
         lookahead: usize,
         insert_end: usize,
         is_flush: bool,
@@ -50,7 +55,7 @@ impl LazyEncoder {
             return;
         }
         let first = self.index.saturating_sub(MAX_DISTANCE);
-        let source = self.chains.last(&self.window, start + found.length);
+        let source = self.chains.last_up_to(self.index, start + found.length);
         let Some(source) = source.and_then(|last| last.checked_sub(found.length)) else {
             return;
         };
@@ -62,7 +67,7 @@ impl LazyEncoder {
         if length <= found.length {
             return;
         }
-        *found = LazyMatch {
+        *found = ChainMatch {
             length,
             distance: start - source,
         };
@@ -76,7 +81,6 @@ impl LazyEncoder {
             for _ in 0..=offset {
                 self.push_literal(is_flush, out);
                 self.index += 1;
-                self.insert(insert_end);
             }
             break;
         }

@@ -9,9 +9,11 @@ use super::restart::RestartEncoder;
 use super::rules::{KlauspostRules, MatchEndRule};
 use crate::bits::BitWriter;
 use crate::encoder::Encoder;
-use crate::encoder::chains::{ChainHash, ChainWindow, Chains, WINDOW, new_window};
+use crate::encoder::chain_search::ChainMatch;
+use crate::encoder::chains::{ChainHash, ChainWindow, WINDOW, new_window};
+use crate::encoder::linked_chains::LinkedChains;
 use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH, Token};
-use effort::{LazyMatch, LazySearchRules, MIN_MATCH, NO_MATCH};
+use effort::{LazySearchRules, MIN_MATCH, NO_MATCH};
 
 /// The number of bytes that must follow before a match is searched, unless the stream is flushed.
 const LOOKAHEAD: usize = MIN_MATCH + MAX_LENGTH;
@@ -33,7 +35,7 @@ pub(super) struct LazyEncoder {
     /// The first position of the block, or `None` if it has left the window.
     block_start: Option<usize>,
     /// The match at the position before `index`.
-    previous: LazyMatch,
+    previous: ChainMatch,
     /// Whether the byte before `index` is still to be encoded.
     is_byte_pending: bool,
     /// The number of literals since the last match; it begins again after 65,535.
@@ -41,7 +43,7 @@ pub(super) struct LazyEncoder {
     /// The estimated bits of the literals from the beginning of a part of the window up to each
     /// position, at level 9.
     literal_bits: Vec<u32>,
-    chains: Chains,
+    chains: LinkedChains,
     tokens: Vec<Token>,
     blocks: KlauspostBlockWriter,
 }
@@ -59,7 +61,7 @@ impl LazyEncoder {
             is_byte_pending: false,
             literals: 0,
             literal_bits: Vec::new(),
-            chains: Chains::new(ChainHash::LittleEndian),
+            chains: LinkedChains::new(ChainHash::LittleEndian),
             tokens: Vec::with_capacity(BLOCK_TOKENS),
             blocks: KlauspostBlockWriter::new(rules, PENALTY_SHIFT),
         }
@@ -89,6 +91,10 @@ impl LazyEncoder {
             self.estimate_literals();
         }
         let insert_end = self.end.saturating_sub(MIN_MATCH - 1);
+        self.chains.link_up_to(&self.window, insert_end);
+        if is_flush {
+            self.chains.skip_to(self.end);
+        }
         while self.end - self.index >= needed {
             self.encode_position(insert_end, is_flush, out);
         }
@@ -106,14 +112,16 @@ impl LazyEncoder {
 
     fn encode_position(&mut self, insert_end: usize, is_flush: bool, out: &mut BitWriter) {
         let lookahead = self.end - self.index;
-        let links = self.insert(insert_end);
         let mut previous = std::mem::replace(&mut self.previous, NO_MATCH);
-        if links != 0 && lookahead > previous.length && previous.length < self.search.lazy {
+        if self.chains.has_candidate(self.index)
+            && lookahead > previous.length
+            && previous.length < self.search.lazy
+        {
             self.previous = if self.search.estimates {
-                self.most_saving_match(links, lookahead)
+                self.most_saving_match(lookahead)
             } else {
                 // a match that is not longer than the previous one would not be used
-                self.longest_match(links, previous.length, lookahead)
+                self.longest_match(previous.length, lookahead)
             };
         }
         if previous.length >= MIN_MATCH && self.previous.length <= previous.length {
@@ -126,11 +134,7 @@ impl LazyEncoder {
             }
             self.tokens
                 .push(Token::matched(previous.length, previous.distance));
-            let next = self.index + previous.length - 1;
-            for position in self.index + 1..next.min(insert_end) {
-                self.chains.insert(&self.window, position);
-            }
-            self.index = next;
+            self.index += previous.length - 1;
             self.is_byte_pending = false;
             self.previous = NO_MATCH;
             self.literals = 0;
@@ -146,20 +150,11 @@ impl LazyEncoder {
             self.index += 1;
             let unmatched = usize::from(self.literals);
             if let Some(excess) = unmatched.checked_sub(self.search.tries + 1) {
-                self.skip(1 + ((excess + 1) >> 6), insert_end, is_flush, out);
+                self.skip(1 + ((excess + 1) >> 6), is_flush, out);
             }
         } else {
             self.index += 1;
             self.is_byte_pending = true;
-        }
-    }
-
-    #[inline]
-    fn insert(&mut self, insert_end: usize) -> u64 {
-        if self.index < insert_end {
-            self.chains.insert(&self.window, self.index)
-        } else {
-            0
         }
     }
 
@@ -173,13 +168,12 @@ impl LazyEncoder {
 
     /// Writes up to `count` bytes and one more as literals without a search, because the last match
     /// is far back.
-    fn skip(&mut self, count: usize, insert_end: usize, is_flush: bool, out: &mut BitWriter) {
+    fn skip(&mut self, count: usize, is_flush: bool, out: &mut BitWriter) {
         for _ in 0..count {
             if self.index + 1 >= self.end {
                 break;
             }
             self.push_literal(is_flush, out);
-            self.insert(insert_end);
             self.index += 1;
         }
         self.is_byte_pending = false;
@@ -239,8 +233,8 @@ impl RestartEncoder for LazyEncoder {
         // most releases regard the dictionary as part of the first block
         let is_separate = self.rules.ends_dictionary;
         self.block_start = Some(if is_separate { known.len() } else { 0 });
-        for position in 0..known.len().saturating_sub(MIN_MATCH - 1) {
-            self.chains.insert(&self.window, position);
-        }
+        let insert_end = known.len().saturating_sub(MIN_MATCH - 1);
+        self.chains.link_up_to(&self.window, insert_end);
+        self.chains.skip_to(known.len());
     }
 }

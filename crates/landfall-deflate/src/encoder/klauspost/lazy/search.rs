@@ -1,35 +1,29 @@
 //! Finds the best match at a position.
 
 use super::LazyEncoder;
-use super::effort::{LazyMatch, NO_MATCH};
-use crate::encoder::bytes::{load32, match_length};
-use crate::encoder::chains::{LINKS, WINDOW};
+use super::effort::NO_MATCH;
+use crate::encoder::chain_search::{ChainMatch, ChainSearch};
+use crate::encoder::chains::WINDOW;
 use crate::encoder::huffman::{Code, MAX_BITS};
 use crate::encoder::klauspost::rules::MatchEndRule;
 use crate::encoder::symbols::{
-    LENGTH_CODES, MAX_DISTANCE, MAX_LENGTH, MIN_LENGTH, distance_code, distance_extra_bits,
-    length_extra_bits,
+    LENGTH_CODES, MAX_DISTANCE, MIN_LENGTH, distance_code, distance_extra_bits, length_extra_bits,
 };
 
 impl LazyEncoder {
     /// The first of the longest matches at `index` that are longer than `longer_than` bytes.
-    pub(super) fn longest_match(
-        &self,
-        links: u64,
-        longer_than: usize,
-        lookahead: usize,
-    ) -> LazyMatch {
-        self.best_match(links, longer_than, lookahead, |_| true)
+    pub(super) fn longest_match(&self, longer_than: usize, lookahead: usize) -> ChainMatch {
+        self.best_match(longer_than, lookahead, |_| true)
     }
 
     /// The longest match at `index` that is reached by matches which save more bits each.
-    pub(super) fn most_saving_match(&self, links: u64, lookahead: usize) -> LazyMatch {
+    pub(super) fn most_saving_match(&self, lookahead: usize) -> ChainMatch {
         let (mut most_saved, cost) = match self.rules.lazy_match_end {
             MatchEndRule::Unused | MatchEndRule::Whole => (0, 6),
             MatchEndRule::Skipping => (4, 3),
         };
         let bits = &self.literal_bits[self.index..];
-        self.best_match(links, NO_MATCH.length, lookahead, |found| {
+        self.best_match(NO_MATCH.length, lookahead, |found| {
             // the release interprets the distance as a distance − 1, whose greatest value has no
             // code
             let distance_bits = match found.distance {
@@ -50,57 +44,19 @@ impl LazyEncoder {
     #[inline]
     fn best_match(
         &self,
-        mut links: u64,
         longer_than: usize,
         lookahead: usize,
-        mut is_better: impl FnMut(LazyMatch) -> bool,
-    ) -> LazyMatch {
-        let window = &*self.window;
-        let position = self.index;
-        let limit = lookahead.min(MAX_LENGTH);
-        let nice = self.search.nice.min(limit);
-        let first = position.saturating_sub(MAX_DISTANCE);
-        let mut best = LazyMatch {
-            length: longer_than,
-            distance: 0,
+        is_better: impl FnMut(ChainMatch) -> bool,
+    ) -> ChainMatch {
+        let search = ChainSearch {
+            position: self.index,
+            lookahead,
+            longer_than,
+            tries: self.search.tries,
+            nice: self.search.nice,
         };
-        // a longer match also agrees in the four bytes that end one byte after the best one (8 bits
-        // suffice, and spare the checks of bounds below)
-        let mut offset = (best.length - 3) as u8;
-        let mut last_bytes = load32(window, position + usize::from(offset));
-        'search: for _ in 0..self.search.tries / LINKS {
-            let mut candidate = 0;
-            for _ in 0..LINKS {
-                let entry = usize::from(links as u16);
-                links >>= 16;
-                // none, or out of reach
-                if entry <= first {
-                    break 'search;
-                }
-                candidate = entry - 1;
-                if load32(window, candidate + usize::from(offset)) != last_bytes {
-                    continue;
-                }
-                let found = LazyMatch {
-                    length: match_length(window, candidate, position, limit),
-                    distance: position - candidate,
-                };
-                if found.length > best.length && is_better(found) {
-                    best = found;
-                    if found.length >= nice {
-                        break 'search;
-                    }
-                    offset = (found.length - 3) as u8;
-                    last_bytes = load32(window, position + usize::from(offset));
-                }
-            }
-            // the links of the first position in reach are already those of this one
-            if candidate <= first {
-                break;
-            }
-            links = self.chains.links(candidate);
-        }
-        if best.distance == 0 { NO_MATCH } else { best }
+        let best = self.chains.best_match(&self.window, search, is_better);
+        best.or(NO_MATCH)
     }
 
     /// Estimates the bits of each literal from those in the window.

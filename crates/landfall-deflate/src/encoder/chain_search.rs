@@ -1,0 +1,131 @@
+//! The search for the best match in hash chains of four bytes.
+//!
+//! A match that is longer than the best one so far also has the same four bytes at its end: a *gram*
+//! that is rarer than the one at its beginning if many positions share that. Where all positions are
+//! on chains, the search follows the chain of such a gram, whose positions are as far behind the
+//! candidates as the gram is in the match.
+//!
+//! The original tries only so many positions of the chain of the first gram, which the distance on
+//! that chain tells. Within that, candidates are met in the same order, nearest first, and the result
+//! is the same.
+
+use super::bytes::{load32, match_length};
+use super::chains::{ChainWindow, LINKS, WINDOW};
+use super::symbols::{MAX_DISTANCE, MAX_LENGTH};
+
+/// What a search looks for at a position.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChainSearch {
+    pub(crate) position: usize,
+    /// The number of bytes that follow.
+    pub(crate) lookahead: usize,
+    /// A match must be longer than this, which is at least 3.
+    pub(crate) longer_than: usize,
+    /// How many positions of a chain are tried.
+    pub(crate) tries: usize,
+    /// A match of this length ends the search.
+    pub(crate) nice: usize,
+}
+
+/// A match that was found; without one, the distance is 0.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChainMatch {
+    pub(crate) length: usize,
+    pub(crate) distance: usize,
+}
+
+impl ChainMatch {
+    /// The match, or `other` if there is none.
+    #[inline]
+    pub(crate) fn or(self, other: ChainMatch) -> ChainMatch {
+        if self.distance == 0 { other } else { self }
+    }
+}
+
+/// The first of the best matches, where a longer match is better if `is_better` says so. Its
+/// distance is 0 if there is none.
+///
+/// `links` returns the four positions + 1 before a position on its chain, the nearest in the lowest
+/// bits, and `steps` how many steps lead from a position to another one of its chain. All positions
+/// must be on chains if grams are followed.
+#[inline]
+pub(crate) fn best_match<const FOLLOWS_GRAMS: bool>(
+    window: &ChainWindow,
+    search: ChainSearch,
+    links: impl Fn(usize) -> u64,
+    steps: impl Fn(usize, usize) -> usize,
+    mut is_better: impl FnMut(ChainMatch) -> bool,
+) -> ChainMatch {
+    let ChainSearch {
+        position, tries, ..
+    } = search;
+    let limit = search.lookahead.min(MAX_LENGTH);
+    let nice = search.nice.min(limit);
+    let first = position.saturating_sub(MAX_DISTANCE);
+    let mut best = ChainMatch {
+        length: search.longer_than,
+        distance: 0,
+    };
+    // A longer match also agrees in the four bytes that end behind the best one.
+    // (8 bits suffice, and spare the checks of bounds below)
+    let mut offset = (best.length - 3) as u8;
+    let mut last_bytes = load32(window, position + usize::from(offset));
+    // the offset of the gram whose chain is followed
+    let mut via = if FOLLOWS_GRAMS { offset } else { 0 };
+    let mut entries = links(position + usize::from(via));
+    let mut tried = 0;
+    'search: loop {
+        if tried >= tries {
+            if via == 0 {
+                break;
+            }
+            // The chain of this gram is long, perhaps longer than that of the first one. The
+            // candidates so far are not better than the best match when they come again.
+            via = 0;
+            tried = 0;
+            entries = links(position);
+        }
+        tried += LINKS;
+        let mut linked = 0;
+        for _ in 0..LINKS {
+            let entry = usize::from(entries as u16);
+            entries >>= 16;
+            // none, or out of reach
+            if entry <= first + usize::from(via) {
+                break 'search;
+            }
+            linked = entry - 1;
+            let candidate = (linked - usize::from(via)) % WINDOW;
+            if load32(window, candidate + usize::from(offset)) != last_bytes {
+                continue;
+            }
+            let found = ChainMatch {
+                length: match_length(window, candidate, position, limit),
+                distance: position - candidate,
+            };
+            if found.length <= best.length || !is_better(found) {
+                continue;
+            }
+            if FOLLOWS_GRAMS && steps(position, candidate) > tries {
+                break 'search;
+            }
+            best = found;
+            if found.length >= nice {
+                break 'search;
+            }
+            offset = (found.length - 3) as u8;
+            last_bytes = load32(window, position + usize::from(offset));
+            if FOLLOWS_GRAMS {
+                let newer = links(position + usize::from(offset));
+                if usize::from(newer as u16) <= candidate + usize::from(offset) {
+                    // the chain of the new gram leads farther at once
+                    via = offset;
+                    entries = newer;
+                    continue 'search;
+                }
+            }
+        }
+        entries = links(linked);
+    }
+    best
+}
