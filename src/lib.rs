@@ -38,6 +38,8 @@ mod client;
 mod doctor;
 #[cfg(feature = "cli")]
 mod egress;
+#[cfg(feature = "cli")]
+mod evidence;
 #[cfg(all(any(test, fuzzing), feature = "cli", feature = "serve"))]
 mod fuzz;
 mod lock;

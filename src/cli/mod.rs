@@ -12,13 +12,16 @@ mod testing;
 mod verbs;
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, Id, Parser, Subcommand};
 use landfall_model::redact_userinfo;
+use shared::command_log::Invocation;
 use shared::logging::start_logging;
 use shared::output_file::check_output;
 use shared::page_recorder::PageRecorder;
-use shared::{CliError, Context, Exit, GlobalFlags, VerbOutcome, finish};
+use shared::{CliError, Context, Exit, GlobalFlags, ResultPrinter, VerbOutcome};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Carry pinned software across an air gap: pin, pull, pack, carry, push, rewrite.
 #[derive(Parser)]
@@ -63,6 +66,7 @@ enum Verb {
     Diff(verbs::diff::DiffCommand),
     Ls(verbs::ls::LsCommand),
     Report(verbs::report::ReportCommand),
+    Log(verbs::log::LogCommand),
     Sbom(verbs::sbom::SbomCommand),
     Gc(verbs::gc::GcCommand),
     Completions(verbs::completions::CompletionsCommand),
@@ -98,6 +102,7 @@ impl Verb {
             Verb::Diff(verb) => verb.run(context),
             Verb::Ls(verb) => verb.run(context),
             Verb::Report(verb) => verb.run(context),
+            Verb::Log(verb) => verb.run(context),
             Verb::Sbom(verb) => verb.run(context),
             Verb::Gc(verb) => verb.run(context),
             Verb::Completions(verb) => verb.run(Cli::command()),
@@ -112,7 +117,11 @@ impl Verb {
 /// cannot remove a variable.
 fn command() -> Command {
     let mut command = help::complete(Cli::command());
-    for (flag, variable) in [("store", "LANDFALL_STORE"), ("site", "LANDFALL_SITE")] {
+    for (flag, variable) in [
+        ("store", "LANDFALL_STORE"),
+        ("site", "LANDFALL_SITE"),
+        ("log", "LANDFALL_LOG_FILE"),
+    ] {
         if std::env::var_os(variable).is_some_and(|value| value.is_empty()) {
             command = command.mut_arg(flag, |flag| flag.env(None::<&str>));
         }
@@ -129,48 +138,65 @@ fn without_passwords(mut error: clap::Error) -> clap::Error {
     error
 }
 
+/// The verb and the flags that the user gave, for the evidence log.
+fn invocation(command: &Command, matches: &ArgMatches) -> Invocation {
+    let Some((name, given)) = matches.subcommand() else {
+        return Invocation::default();
+    };
+    let is_given = |id: &Id| given.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+    let arguments = command.find_subcommand(name).into_iter();
+    let flags = arguments
+        .flat_map(Command::get_arguments)
+        .filter(|argument| is_given(argument.get_id()))
+        .filter_map(|argument| Some(format!("--{}", argument.get_long()?)));
+    Invocation {
+        command: name.to_owned(),
+        flags: flags.collect(),
+    }
+}
+
 /// Parses the command line, runs the verb and prints its result.
 pub fn main() -> ExitCode {
-    let matches = command()
-        .try_get_matches()
+    let mut command = command();
+    let matches = command
+        .try_get_matches_from_mut(std::env::args_os())
         .unwrap_or_else(|error| help::without_far_tips(without_passwords(error)).exit());
-    let name = matches.subcommand_name().unwrap_or("landfall").to_owned();
+    let invocation = invocation(&command, &matches);
     let cli =
         Cli::from_arg_matches(&matches).unwrap_or_else(|error| without_passwords(error).exit());
+    let mut printer = ResultPrinter {
+        command: invocation.command.clone(),
+        global: cli.global.clone(),
+        page: Arc::new(PageRecorder::new(&cli.global)),
+        log: None,
+    };
     let context = match Context::new(cli.global.clone()) {
         Ok(context) => context,
-        Err(failure) => {
-            return finish(
-                &name,
-                &cli.global,
-                &PageRecorder::new(&cli.global),
-                Err(failure),
-            );
-        }
+        Err(failure) => return printer.finish(Err(failure)),
     };
+    printer.page = context.page.clone();
     // Events are written through the progress display, so the display exists first.
     if let Err(error) = start_logging(cli.global.verbose, &context.progress) {
-        return finish(&name, &cli.global, &context.page, Err(error));
+        return printer.finish(Err(error));
     }
     // A verb may run for hours: a report that cannot be written must not be noticed afterwards.
     if let Some(report) = &cli.global.report
         && let Err(error) = check_output("the report", report)
     {
         // Otherwise `finish` would try to write the report, and fail a second time.
-        let global = GlobalFlags {
-            report: None,
-            ..cli.global
-        };
-        return finish(&name, &global, &context.page, Err(error));
+        printer.global.report = None;
+        return printer.finish(Err(error));
     }
-    let interrupted = name.clone();
-    let global = cli.global.clone();
-    let page = context.page.clone();
+    match context.begin_log(&invocation) {
+        Ok(log) => printer.log = log.map(Arc::new),
+        Err(error) => return printer.finish(Err(error)),
+    }
+    let at_interrupt = printer.clone();
     let progress = context.progress.clone();
     let watched = context.interrupts.watch(move || {
         // A bar that is still drawn would overwrite the message.
         progress.end();
-        finish(&interrupted, &global, &page, Err(CliError::interrupted()));
+        at_interrupt.finish(Err(CliError::interrupted()));
         std::process::exit(Exit::Interrupted as i32)
     });
     if let Err(error) = watched {
@@ -187,7 +213,7 @@ pub fn main() -> ExitCode {
     }
     context.add_hosts(&mut result);
     context.progress.end();
-    finish(&name, &cli.global, &context.page, result)
+    printer.finish(result)
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use std::net::SocketAddr;
 /// A host that the connected side must reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EgressHost {
-    /// A DNS name or address. The host of an endpoint may begin with `*.`, for all names below.
+    /// A DNS name or address. The host of an endpoint or of a service's documentation may begin with
+    /// `*.`, for all names below.
     pub host: EgressPattern,
     /// The TCP port of the host.
     pub port: u16,
@@ -41,7 +42,8 @@ pub(crate) struct EgressHost {
 pub(crate) enum HostEvidence {
     /// An earlier run contacted it.
     Observed,
-    /// The lock names it; no run has contacted it yet.
+    /// The lock names it, or the operator of a registry in the lock documents it; no run has
+    /// contacted it yet.
     Predicted,
     /// The manifests name it as an endpoint.
     Declared,

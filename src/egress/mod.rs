@@ -1,10 +1,11 @@
 //! The hosts that a lock needs on the connected side: observed by earlier runs, predicted from the
-//! lock, or declared as endpoints. Formats them as lists, and as rules of firewalls and proxies.
+//! lock and from what operators of registries document, or declared as endpoints. Formats them as lists, and as rules of firewalls and proxies.
 
 mod diff;
 mod error;
 mod format;
 mod host;
+mod known_services;
 mod needed;
 mod pattern;
 mod probe;

@@ -3,6 +3,7 @@
 
 use super::EgressError;
 use super::host::{EgressHost, HostEvidence};
+use super::known_services::{HostPurpose, KnownService, services_at};
 use super::pattern::{EgressPattern, InvalidHost};
 use super::record::{ContactRecord, Contacted};
 use landfall_content::registry::RegistrySessions;
@@ -32,6 +33,8 @@ pub(super) struct SourceHost {
     /// A manifest and a blob or file that a probe requests.
     pub(super) samples: [Option<EntryPart>; 2],
     kind: SourceKind,
+    /// The well-known services whose content it has.
+    services: Vec<&'static KnownService>,
 }
 
 /// What a host of the lock serves.
@@ -88,12 +91,19 @@ pub(super) fn sources(
         };
         // one address may serve both a registry and files
         let key = format!("{} {name} {kind:?}", host_port(&url));
+        let services: Vec<_> = services_at(&url).collect();
         let source = sources.entry(key).or_insert_with(|| SourceHost {
             url,
             name,
             samples: [None, None],
             kind,
+            services: Vec::new(),
         });
+        for service in services {
+            if !source.services.contains(&service) {
+                source.services.push(service);
+            }
+        }
         let is_foreign = matches!(part.origin, PartOrigin::Foreign { .. });
         let sample = &mut source.samples[usize::from(!part.is_manifest())];
         // The smallest part: a proxy may read a whole file before it sends the first byte. Foreign
@@ -137,7 +147,11 @@ pub(crate) fn needed(
     let mut notes = BTreeSet::new();
     for source in sources(lock, sessions)?.into_values() {
         let SourceHost {
-            url, name, kind, ..
+            url,
+            name,
+            kind,
+            services,
+            ..
         } = source;
         let address = host_port(&url);
         let host = url.host_str().unwrap_or_default();
@@ -171,10 +185,25 @@ pub(crate) fn needed(
             }
             Some(_) => continue,
         };
-        notes.insert(format!(
-            "{name}: {unknown_because}: the hosts that its tokens and content come from become \
-             known at the first pull, or with --probe"
-        ));
+        let predictable = services
+            .iter()
+            .filter(|service| !service.further.is_empty());
+        for service in predictable.clone() {
+            list.predict(service, &name, known.is_some())?;
+            notes.extend(service.note.map(|note| format!("{name}: {note}")));
+        }
+        if services.is_empty() {
+            notes.insert(format!(
+                "{name}: {unknown_because}: the hosts that its tokens and content come from \
+                 become known at the first pull, or with --probe"
+            ));
+        } else if predictable.count() > 0 {
+            notes.insert(format!(
+                "{name}: {unknown_because}: the hosts of its tokens and content are those that \
+                 its operator documents; the first pull, or --probe, replaces them by those that \
+                 it uses"
+            ));
+        }
     }
     lock.endpoints
         .iter()
@@ -215,12 +244,50 @@ impl HostList<'_> {
         known: HostEvidence,
         why: String,
     ) -> Result<(), InvalidHost> {
-        let url = Url::parse(&format!("{scheme}://{host}:{port}/")).ok();
+        self.add_pattern(EgressPattern::exact(host)?, port, scheme, known, why);
+        Ok(())
+    }
+
+    /// Like [`HostList::add`], for a host that may have a wildcard.
+    fn add_pattern(
+        &mut self,
+        host: EgressPattern,
+        port: u16,
+        scheme: &str,
+        known: HostEvidence,
+        why: String,
+    ) {
+        // any name stands for all names of a wildcard
+        let name = match &host {
+            EgressPattern::Below(below) => format!("x.{below}"),
+            EgressPattern::Address(address) if address.is_ipv6() => format!("[{address}]"),
+            exact => exact.to_string(),
+        };
+        let url = Url::parse(&format!("{scheme}://{name}:{port}/")).ok();
         let proxies = self.sessions.transport().proxies();
         let via = url.and_then(|url| Some(proxies.proxy_for(&url)?.address()));
-        let row = self.row(EgressPattern::exact(host)?, port, scheme, known);
+        let row = self.row(host, port, scheme, known);
         row.via = via;
         add_reason(row, why);
+    }
+
+    /// Adds the documented hosts of the service `name`. Hosts of tokens are left out if `lock` has
+    /// contacted the service, which shows where its tokens come from.
+    fn predict(
+        &mut self,
+        service: &KnownService,
+        name: &str,
+        has_tokens: bool,
+    ) -> Result<(), InvalidHost> {
+        for further in service.further {
+            if has_tokens && further.purpose == HostPurpose::Tokens {
+                continue;
+            }
+            let (what, source) = (further.purpose.word(), service.source);
+            let why = format!("{what} of {name}, see {source}");
+            let host = EgressPattern::declared(further.host)?;
+            self.add_pattern(host, 443, "https", HostEvidence::Predicted, why);
+        }
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 pub(crate) enum EgressPattern {
     /// A DNS name in lower case, without a dot at its end.
     Name(String),
-    /// Every name below this one. Only endpoints have this form.
+    /// Every name below this one. Only endpoints and documented hosts of services have this form.
     Below(String),
     /// An IPv4 or IPv6 address.
     Address(IpAddr),

@@ -124,6 +124,11 @@ pub const TARGETS: &[Target] = &[
         run: network::egress,
     },
     Target {
+        name: "evidence",
+        seeds: network::evidence_seeds,
+        run: network::evidence,
+    },
+    Target {
         name: "htpasswd",
         seeds: network::htpasswd_seeds,
         run: network::htpasswd,

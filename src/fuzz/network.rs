@@ -1,4 +1,5 @@
-//! Targets for responses of servers, the record of contacted hosts, and password files.
+//! Targets for responses of servers, the record of contacted hosts, evidence logs, and password
+//! files.
 
 use landfall_model::report;
 
@@ -13,6 +14,16 @@ pub(super) fn egress_seeds() -> Vec<Vec<u8>> {
 /// Reads the bytes as a record of hosts, writes it, and reads the result.
 pub(super) fn egress(bytes: &[u8]) {
     crate::egress::fuzz(bytes);
+}
+
+/// An evidence log of three records, the second after an incomplete line.
+pub(super) fn evidence_seeds() -> Vec<Vec<u8>> {
+    vec![crate::evidence::fuzz_seed()]
+}
+
+/// Reads the bytes as an evidence log, and cuts it off in the middle.
+pub(super) fn evidence(bytes: &[u8]) {
+    crate::evidence::fuzz(bytes);
 }
 
 /// A password file with two users.

@@ -73,6 +73,7 @@ targets!(
     openpgp,
     image_signature,
     egress,
+    evidence,
     htpasswd,
     registry_error,
 );

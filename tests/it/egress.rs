@@ -365,3 +365,129 @@ fn a_host_of_the_lock_keeps_the_roles_of_its_endpoint() {
     assert_eq!(row["why"].as_array().unwrap().len(), 2, "{row:#}");
     assert_eq!(rows("").get("from"), None, "all machines may");
 }
+
+/// A place with a lock of one image at Docker Hub and one file at `dl.k8s.io`.
+fn docker_hub() -> Place {
+    let place = Place::new();
+    let lock = include_str!("../data/every-kind.lock");
+    place.write(
+        "landfall.lock",
+        lock.replace(
+            "quay.io/prometheus/node-exporter:v1.9.0",
+            "docker.io/library/nginx:1.27",
+        ),
+    );
+    place
+}
+
+/// The hosts on port 443, with their evidence.
+fn evidence(place: &Place, more: &[&str]) -> BTreeMap<String, String> {
+    let report = place.json(0, &[&["egress", "--store", "store"], more].concat());
+    let rows = hosts(&report).into_iter();
+    rows.filter_map(|(host, (known, _))| Some((host.strip_suffix(":443")?.to_owned(), known)))
+        .collect()
+}
+
+#[test]
+fn documented_hosts_of_registries_are_predicted_until_a_pull_has_observed_them() {
+    let place = docker_hub();
+    let own = ["registry-1.docker.io", "dl.k8s.io"];
+    let content = [
+        "docker-images-prod.6aa30f8b08e16409b46e0173d6de2f56.r2.cloudflarestorage.com",
+        "production.cloudflare.docker.com",
+        "production.cloudfront.docker.com",
+    ];
+    let declared = ["*.corp.test", "vcenter.corp.test"];
+    let all = |known: &[(&[&str], &str)]| -> BTreeMap<String, String> {
+        let each = known.iter().chain([&(&declared[..], "declared")]);
+        each.flat_map(|(hosts, known)| {
+            hosts
+                .iter()
+                .map(|host| (host.to_string(), known.to_string()))
+        })
+        .collect()
+    };
+    let predicted = all(&[
+        (&own, "predicted"),
+        (&["auth.docker.io", "cdn.dl.k8s.io"], "predicted"),
+        (&content, "predicted"),
+    ]);
+    assert_eq!(evidence(&place, &[]), predicted);
+    let text = place.ok(&["egress", "--store", "store"]);
+    let row =
+        "predicted  tokens of docker.io, see https://docs.docker.com/desktop/setup/allow-list/";
+    assert!(text.contains(row), "{text}");
+    assert!(
+        text.contains("note: docker.io: no run with this store has contacted it"),
+        "{text}"
+    );
+    for format in [
+        "json",
+        "csv",
+        "markdown",
+        "squid",
+        "cilium",
+        "networkpolicy",
+    ] {
+        let list = place.ok(&["egress", "--store", "store", "--format", format]);
+        assert!(
+            list.contains("production.cloudfront.docker.com"),
+            "{format}: {list}"
+        );
+        assert!(
+            list.contains("predicted") || format == "squid",
+            "{format}: {list}"
+        );
+    }
+
+    let observed = |host: &str, named_by: &str, by: &str| {
+        let named_by: Vec<&str> = named_by
+            .split(' ')
+            .filter(|name| !name.is_empty())
+            .collect();
+        serde_json::json!({
+            "host": host, "port": 443, "scheme": "https", "why": ["registry"],
+            "namedBy": named_by, "by": by.split(' ').collect::<Vec<_>>(),
+        })
+    };
+    let record = |hosts: &[Value]| {
+        let record = serde_json::json!({"version": 1, "hosts": hosts});
+        place.write("store/.landfall/egress", record.to_string());
+    };
+    // `lock` has learned where tokens come from
+    let hub = "registry-1.docker.io:443";
+    record(&[
+        observed("registry-1.docker.io", "", "lock"),
+        observed("tokens.test", hub, "lock"),
+    ]);
+    let expected = all(&[
+        (&["registry-1.docker.io", "tokens.test"], "observed"),
+        (&["dl.k8s.io", "cdn.dl.k8s.io"], "predicted"),
+        (&content, "predicted"),
+    ]);
+    assert_eq!(evidence(&place, &[]), expected);
+    // `pull` has learned everything
+    record(&[
+        observed("registry-1.docker.io", "", "lock pull"),
+        observed("tokens.test", hub, "lock"),
+        observed("cdn.test", hub, "pull"),
+        observed("dl.k8s.io", "", "pull"),
+    ]);
+    let own = [&own[..], &["tokens.test", "cdn.test"]].concat();
+    assert_eq!(evidence(&place, &[]), all(&[(&own, "observed")]));
+}
+
+#[test]
+fn a_mirror_in_the_site_replaces_the_documented_hosts() {
+    let place = docker_hub();
+    place.write(
+        "site.yaml",
+        "apiVersion: landfall/v1\nkind: Site\nupstreams:\n  docker.io: {mirror: \"https://cache.test/hub\"}\n",
+    );
+    let found = evidence(&place, &["--site", "site.yaml"]);
+    assert_eq!(found["cache.test"], "predicted");
+    assert!(
+        !found.keys().any(|host| host.contains("docker")),
+        "{found:?}"
+    );
+}

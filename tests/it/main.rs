@@ -37,6 +37,7 @@ mod docs_commands;
 mod docs_paths;
 mod docs_threats;
 mod egress;
+mod evidence;
 mod exit_codes;
 mod export_images;
 mod faults;

@@ -96,12 +96,13 @@ fn every_report_matches_the_schema() {
     reported(0, "pack --lock l -o b --dry-run");
     reported(0, "pack --lock l -o v --volume-size 60000");
     reported(0, "pack --like v --only-volume 2");
-    reported(0, "verify b");
+    reported(0, "verify b --log log.jsonl");
+    reported(0, "log verify log.jsonl");
     reported(2, "verify nowhere");
     reported(0, "doctor --role kkp-user");
     reported(0, "ls b");
     reported(0, "diff l b");
-    reported(0, "report b --since l");
+    reported(0, "report b --since l --log log.jsonl");
     reported(0, "sbom b");
     reported(0, "export referrers b -o out-referrers");
     reported(0, "push b --to DOWN --plain-http DOWN --dry-run");

@@ -153,6 +153,10 @@ pub struct Limits {
     pub upload_expiry: Duration,
     /// The maximum number of open uploads to `serve` (`--max-uploads`).
     pub uploads: usize,
+    /// The maximum length of a line of the evidence log (`--log`), in bytes.
+    pub log_record_bytes: usize,
+    /// The maximum number of digests, inputs and items that a record of the evidence log lists.
+    pub log_record_names: usize,
 }
 
 impl Limits {
@@ -220,6 +224,8 @@ impl Limits {
         stall: Duration::from_mins(1),
         upload_expiry: Duration::from_hours(1),
         uploads: 1024,
+        log_record_bytes: 1 << 20,
+        log_record_names: 500,
     };
 }
 

@@ -3,6 +3,7 @@
 use super::{CliError, Exit};
 use crate::client::ClientError;
 use crate::egress::EgressError;
+use crate::evidence::EvidenceError;
 use crate::pull::PullError;
 use crate::push::PushError;
 use landfall_bundle as bundle;
@@ -249,6 +250,23 @@ impl From<SetupError> for CliError {
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> CliError {
         CliError::new(Exit::Failed, error.to_string()).on(TransferSide::Destination)
+    }
+}
+
+impl From<EvidenceError> for CliError {
+    fn from(error: EvidenceError) -> CliError {
+        let message = error.to_string();
+        let help = error.help();
+        let converted = match error {
+            EvidenceError::Damaged { .. } | EvidenceError::End { .. } => CliError::refused(message),
+            EvidenceError::Open { .. }
+            | EvidenceError::Lock { .. }
+            | EvidenceError::Read { .. }
+            | EvidenceError::Write { .. } => {
+                CliError::new(Exit::Failed, message).on(TransferSide::Destination)
+            }
+        };
+        CliError { help, ..converted }
     }
 }
 

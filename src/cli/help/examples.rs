@@ -172,9 +172,22 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ("ls", &[("landfall ls bundle.tar.zst", "List a bundle")]),
     (
         "report",
+        &[
+            (
+                "landfall report bundle.tar.zst -o bundle.html",
+                "Write an HTML page",
+            ),
+            (
+                "landfall report bundle.tar.zst --log log.jsonl -o b.html",
+                "Also show what was done with the bundle",
+            ),
+        ],
+    ),
+    (
+        "log",
         &[(
-            "landfall report bundle.tar.zst -o bundle.html",
-            "Write an HTML page",
+            "landfall log verify landfall.log.jsonl",
+            "Find changed or removed records",
         )],
     ),
     (

@@ -37,6 +37,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "audit",
             "egress",
             "doctor",
+            "log",
             "schema",
             "help",
             "man",

@@ -1,17 +1,21 @@
 //! The context of every verb: the global options, the site, limits and progress.
 
+use crate::cli::shared::command_log::{CommandLog, Invocation};
 use crate::cli::shared::interrupt::Interrupts;
 use crate::cli::shared::page_recorder::PageRecorder;
 use crate::cli::shared::progress::progress;
+use crate::cli::shared::recorded_inputs::RecordedInputs;
 use crate::cli::shared::{CliError, Exit, GlobalFlags, OutputMode, VerbOutcome, input_file};
 use crate::client::{Client, ClientBuilder};
 use landfall_content::registry::RegistrySessions;
+use landfall_item::lockfile::Lock;
+use landfall_item::manifest::MergedManifest;
 use landfall_model::Limits;
 use landfall_model::config::Site;
 use landfall_model::report::{Progress, TransferSide};
-use landfall_model::{DestinationMap, Shard, TargetRegistry, is_repository};
+use landfall_model::{DestinationMap, Digest, Platform, Shard, TargetRegistry, is_repository};
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -36,6 +40,8 @@ pub(crate) struct Context {
     /// Records the parts of an HTML page that are not in the report.
     pub page: Arc<PageRecorder>,
     pub interrupts: Interrupts,
+    /// The files that the verb reads, for the evidence log.
+    pub inputs: Arc<RecordedInputs>,
     /// The sessions of additional clients, whose hosts belong into the report of the verb.
     additional_sessions: Mutex<Vec<Arc<RegistrySessions>>>,
 }
@@ -62,6 +68,12 @@ impl Context {
             limits.first_byte = Duration::from_secs(seconds);
             limits.first_byte_proxied = limits.first_byte;
         }
+        let inputs = RecordedInputs::default();
+        if let Some(site) = &site
+            && let Some(digest) = &site.digest
+        {
+            inputs.add("site", &site.file, digest);
+        }
         let page = Arc::new(PageRecorder::new(&global));
         let progress = page.watch(progress(global.progress));
         Ok(Context {
@@ -71,8 +83,57 @@ impl Context {
             progress,
             page,
             interrupts: Interrupts::default(),
+            inputs: Arc::new(inputs),
             additional_sessions: Mutex::default(),
         })
+    }
+
+    /// Starts to record the verb in the log of `--log` or the site; `None` if there is none, or the
+    /// verb is not recorded.
+    pub(crate) fn begin_log(
+        &self,
+        invocation: &Invocation,
+    ) -> Result<Option<CommandLog>, CliError> {
+        match self.log_path() {
+            Some(path) => CommandLog::begin(path, invocation, &self.inputs, &*self.progress),
+            None => Ok(None),
+        }
+    }
+
+    /// The evidence log of `--log` or the site.
+    pub(crate) fn log_path(&self) -> Option<PathBuf> {
+        let of_site = || {
+            let site = self.site.as_ref()?;
+            Some(site.resolve(site.log.as_ref()?))
+        };
+        self.global.log.clone().or_else(of_site)
+    }
+
+    /// Reads a lock, and records it as an input.
+    pub(crate) fn read_lock(&self, path: &Path) -> Result<Lock, CliError> {
+        let (lock, text) = input_file::lock_and_text(path)?;
+        self.inputs
+            .add("lock", path, &Digest::sha256(text.as_bytes()));
+        Ok(lock)
+    }
+
+    /// Reads manifests and plain lists, and records the files as inputs.
+    pub(crate) fn read_manifests(
+        &self,
+        paths: &[PathBuf],
+        platforms: &[Platform],
+    ) -> Result<MergedManifest, CliError> {
+        let merged = input_file::manifests(paths, platforms)?;
+        for (path, digest) in input_file::manifest_digests(paths)? {
+            self.inputs.add("manifest", &path, &digest);
+        }
+        Ok(merged)
+    }
+
+    /// Records a file that is read elsewhere as an input.
+    pub(crate) fn record_input(&self, role: &str, path: &Path) -> Result<(), CliError> {
+        self.inputs.add(role, path, &input_file::digest(path)?);
+        Ok(())
     }
 
     /// The mapping to `--to`, or to `registry.address` of the site if `--to` is omitted.

@@ -1,7 +1,8 @@
-//! Prints the result of a verb: text, JSON or Markdown on stdout, the error on stderr, and the
-//! report file.
+//! Prints the result of a verb: text, JSON or Markdown on stdout, the error on stderr, the report
+//! file, and the record in the evidence log.
 
 use crate::cli::error::{CliError, Exit};
+use crate::cli::shared::command_log::{CommandLog, CommandResult};
 use crate::cli::shared::github;
 use crate::cli::shared::options::{GlobalFlags, OutputMode};
 use crate::cli::shared::outcome::VerbOutcome;
@@ -12,6 +13,7 @@ use landfall_model::report::{
 };
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// A result in the form in which it is printed and reported.
 struct FinishedRun<'a> {
@@ -71,6 +73,16 @@ impl<'a> FinishedRun<'a> {
         Some(format!("landfall: {side}{}", escape_lines(&message)))
     }
 
+    /// What the evidence log records.
+    fn for_log(&self) -> CommandResult<'_> {
+        CommandResult {
+            report: &self.report,
+            status: self.status,
+            exit: self.exit,
+            error: self.error.as_ref(),
+        }
+    }
+
     fn json(&self) -> String {
         let value = self
             .report
@@ -112,46 +124,74 @@ impl<'a> FinishedRun<'a> {
     }
 }
 
-/// Prints the result of a verb and writes the report. Returns the exit code of the process.
-pub(crate) fn finish(
-    command: &str,
-    global: &GlobalFlags,
-    page: &PageRecorder,
-    result: Result<VerbOutcome, CliError>,
-) -> ExitCode {
-    let run = FinishedRun::new(command, result);
-    if let Some(line) = run.error_line() {
-        let _ = writeln!(std::io::stderr().lock(), "{line}");
-    }
-    let mut code = run.exit as u8;
-    let printed = run.printed(global.output);
-    let mut stdout = std::io::stdout().lock();
-    let written = stdout
-        .write_all(printed.as_bytes())
-        .and_then(|()| stdout.flush());
-    // A reader such as `head` closes the pipe early, which is not an error.
-    if let Err(error) = written
-        && error.kind() != std::io::ErrorKind::BrokenPipe
-    {
-        complain(&format!("cannot write to stdout: {error}"));
-        // Turns success into a failure; any other code already says what happened.
-        code = code.max(Exit::Failed as u8);
-    }
-    if let Some(path) = &global.report {
-        let content = if is_page(path) {
-            page.page(command, run.status, run.error.as_ref(), &run.report)
-        } else {
-            run.json()
-        };
-        if let Err(error) = write_file(path, content.as_bytes()) {
-            let path = path.display();
-            complain(&format!("cannot write the report {path}: {error}"));
+/// Prints and records the result of one command.
+#[derive(Clone)]
+pub(crate) struct ResultPrinter {
+    /// The verb.
+    pub command: String,
+    pub global: GlobalFlags,
+    pub page: Arc<PageRecorder>,
+    /// The evidence log, if the command is recorded.
+    pub log: Option<Arc<CommandLog>>,
+}
+
+impl ResultPrinter {
+    /// Prints the result and writes the report and the evidence log. Returns the exit code of the
+    /// process.
+    pub(crate) fn finish(&self, result: Result<VerbOutcome, CliError>) -> ExitCode {
+        let mut run = FinishedRun::new(&self.command, result);
+        let mut code = run.exit as u8;
+        // First, so that nobody reads of a success that has no record.
+        if let Some(log) = &self.log {
+            match log.append(&run.for_log()) {
+                Ok(head) => {
+                    let place = log.path().display().to_string();
+                    let member = serde_json::json!({"path": place, "head": head});
+                    run.report.extra.insert("log".into(), member);
+                }
+                Err(error) => {
+                    complain(&CliError::from(error).to_string());
+                    // Turns success into a failure; any other code already says what happened.
+                    code = code.max(Exit::Failed as u8);
+                }
+            }
+        }
+        if let Some(line) = run.error_line() {
+            let _ = writeln!(std::io::stderr().lock(), "{line}");
+        }
+        let printed = run.printed(self.global.output);
+        let mut stdout = std::io::stdout().lock();
+        let written = stdout
+            .write_all(printed.as_bytes())
+            .and_then(|()| stdout.flush());
+        // A reader such as `head` closes the pipe early, which is not an error.
+        if let Err(error) = written
+            && error.kind() != std::io::ErrorKind::BrokenPipe
+        {
+            complain(&format!("cannot write to stdout: {error}"));
             code = code.max(Exit::Failed as u8);
         }
+        if let Some(path) = &self.global.report {
+            let content = if is_page(path) {
+                self.page
+                    .page(&self.command, run.status, run.error.as_ref(), &run.report)
+            } else {
+                run.json()
+            };
+            if let Err(error) = write_file(path, content.as_bytes()) {
+                let path = path.display();
+                complain(&format!("cannot write the report {path}: {error}"));
+                code = code.max(Exit::Failed as u8);
+            }
+        }
+        ExitCode::from(code)
     }
-    ExitCode::from(code)
 }
 
 fn complain(message: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "landfall: {message}");
+    let _ = writeln!(
+        std::io::stderr().lock(),
+        "landfall: {}",
+        escape_lines(message)
+    );
 }

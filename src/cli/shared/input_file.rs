@@ -8,7 +8,7 @@ use landfall_item::manifest;
 use landfall_item::manifest::MergedManifest;
 use landfall_model::config::Site;
 use landfall_model::document::{open_input, read_input};
-use landfall_model::{Platform, TargetRegistry, has_host};
+use landfall_model::{Digest, Platform, TargetRegistry, has_host};
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -200,6 +200,30 @@ pub(crate) fn manifests(
         let path = error.path().to_path_buf();
         wrong_kind(FileKind::Manifest, &path, error)
     })
+}
+
+/// The manifest files at `paths`, including those in folders, with their digests.
+pub(crate) fn manifest_digests(paths: &[PathBuf]) -> Result<Vec<(PathBuf, Digest)>, CliError> {
+    let mut found = Vec::new();
+    for path in paths {
+        let files = if path.is_dir() {
+            manifest::manifest_files(std::slice::from_ref(path))?
+        } else {
+            vec![path.clone()]
+        };
+        for file in files {
+            let digest = digest(&file)?;
+            found.push((file, digest));
+        }
+    }
+    Ok(found)
+}
+
+/// The digest of the file at `path`.
+pub(crate) fn digest(path: &Path) -> Result<Digest, CliError> {
+    let bytes = read_input(path)
+        .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))?;
+    Ok(Digest::sha256(&bytes))
 }
 
 /// Reads the receipt at `path`.

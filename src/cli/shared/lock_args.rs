@@ -1,7 +1,7 @@
 //! The lock that a verb reads: an argument, or the value of `--lock`.
 
 use crate::cli::shared::stale_lock::note_stale;
-use crate::cli::shared::{CliError, Context, input_file};
+use crate::cli::shared::{CliError, Context};
 use clap::Args;
 use landfall_item::lockfile::{FILE_NAME, Lock};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ impl LockArgs {
 
     /// Reads the lock, and prints a note if a manifest in its folder names more items.
     pub(crate) fn load(&self, context: &Context) -> Result<Lock, CliError> {
-        let lock = input_file::lock(self.path())?;
+        let lock = context.read_lock(self.path())?;
         note_stale(self.path(), &lock, &*context.progress);
         Ok(lock)
     }

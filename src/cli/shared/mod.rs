@@ -5,6 +5,7 @@ pub(super) mod age;
 pub(super) mod bundle_flags;
 pub(super) mod bundle_report;
 pub(super) mod bundle_with_bases;
+pub(super) mod command_log;
 pub(super) mod compared_side;
 pub(super) mod comparison;
 pub(super) mod content_flags;
@@ -39,8 +40,8 @@ pub(super) mod page_recorder;
 pub(super) mod patch_report;
 pub(super) mod previous_lock;
 pub(super) mod progress;
+pub(super) mod recorded_inputs;
 pub(super) mod remote_bundle;
-
 pub(super) mod series_history;
 pub(super) mod shard;
 pub(super) mod stale_lock;
@@ -52,6 +53,6 @@ pub(super) mod update_report;
 
 pub(crate) use super::error::{CliError, Exit};
 pub(crate) use context::Context;
-pub(crate) use finish::finish;
+pub(crate) use finish::ResultPrinter;
 pub(crate) use options::{GlobalFlags, OutputMode, nonzero_seconds};
 pub(crate) use outcome::VerbOutcome;

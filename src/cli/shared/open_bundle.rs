@@ -90,9 +90,14 @@ fn try_open(
     if let [place] = locations
         && let Some(bundle) = remote(context, place)?
     {
+        context.inputs.add("bundle", place, bundle.digest());
         return Ok(Ok(bundle));
     }
-    Ok(Bundle::open_at(locations))
+    let opened = Bundle::open_at(locations);
+    if let Ok(bundle) = &opened {
+        context.inputs.add("bundle", bundle.path(), bundle.digest());
+    }
+    Ok(opened)
 }
 
 /// The fingerprints that the lock at `path` may have in a bundle: that of its text as this release
@@ -137,6 +142,7 @@ pub(crate) fn signed_by(
             ..failure
         }
     })?;
+    context.record_input("signers", &file)?;
     allowed
         .warnings()
         .iter()

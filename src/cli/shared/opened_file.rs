@@ -22,6 +22,7 @@ impl OpenedFile {
     /// Opens the file at `path`, or the object that it names.
     pub(crate) fn open(context: &Context, path: &Path) -> Result<OpenedFile, CliError> {
         if let Some(bundle) = remote(context, path)? {
+            context.inputs.add("bundle", path, bundle.digest());
             return Ok(OpenedFile::Bundle(bundle));
         }
         let paths = [path.to_path_buf()];
@@ -39,9 +40,11 @@ impl OpenedFile {
             return Ok(OpenedFile::Bundle(open_bundle::open_any(context, &paths)?));
         }
         if start.trim_ascii_start().first() == Some(&b'{') {
-            return Ok(OpenedFile::Receipt(input_file::receipt(path)?));
+            let receipt = input_file::receipt(path)?;
+            context.record_input("receipt", path)?;
+            return Ok(OpenedFile::Receipt(receipt));
         }
-        Ok(OpenedFile::Lock(input_file::lock(path)?))
+        Ok(OpenedFile::Lock(context.read_lock(path)?))
     }
 
     /// The bundle, where only a bundle is of use. `path` is for the message.

@@ -1,15 +1,18 @@
 //! The lock that a verb is about to replace.
 
-use crate::cli::shared::{CliError, input_file};
+use crate::cli::shared::{CliError, Context};
 use crate::client::PreviousLock;
 use std::path::Path;
 
 /// Reads the lock at `path`; `None` if there is none yet.
-pub(crate) fn load_previous_lock(path: &Path) -> Result<Option<PreviousLock>, CliError> {
+pub(crate) fn load_previous_lock(
+    context: &Context,
+    path: &Path,
+) -> Result<Option<PreviousLock>, CliError> {
     if !path.exists() {
         return Ok(None);
     }
     // Read before the lock is parsed: an edit in between is then noticed when the file is written.
     let bytes = std::fs::read(path).unwrap_or_default();
-    Ok(Some(PreviousLock::new(input_file::lock(path)?, &bytes)))
+    Ok(Some(PreviousLock::new(context.read_lock(path)?, &bytes)))
 }

@@ -2,7 +2,7 @@
 
 use crate::cli::shared::manifest_args::ManifestArgs;
 use crate::cli::shared::previous_lock::load_previous_lock;
-use crate::cli::shared::{CliError, input_file};
+use crate::cli::shared::{CliError, Context};
 use crate::client::PreviousLock;
 use crate::update::{FirstSights, NamePattern, UpdateRequest, UrgentVersion};
 use clap::Args;
@@ -36,9 +36,9 @@ pub(crate) struct UpdateFlags {
 
 impl UpdateFlags {
     /// Reads the names of the manifests and the previous lock, and checks that all can be read.
-    pub(crate) fn open(&self) -> Result<UpdateInputs<'_>, CliError> {
+    pub(crate) fn open(&self, context: &Context) -> Result<UpdateInputs<'_>, CliError> {
         let paths = self.manifests.paths()?;
-        input_file::manifests(&paths, &self.platforms)?;
+        context.read_manifests(&paths, &self.platforms)?;
         let sights_path = FirstSights::path_beside(&self.lock);
         let (sights, rewrite_sights) = load_first_sights(&sights_path)?;
         Ok(UpdateInputs {
@@ -47,7 +47,7 @@ impl UpdateFlags {
             sights,
             rewrite_sights,
             sights_path,
-            previous_lock: load_previous_lock(&self.lock)?,
+            previous_lock: load_previous_lock(context, &self.lock)?,
         })
     }
 }

@@ -1,9 +1,7 @@
 //! `landfall gc`: removes from the store what no lock or bundle needs.
 
 use crate::cli::shared::store_location::StoreLocation;
-use crate::cli::shared::{
-    CliError, Context, Exit, VerbOutcome, input_file, nonzero_seconds, open_bundle,
-};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, nonzero_seconds, open_bundle};
 use crate::client::ClientError;
 use clap::Args;
 use landfall_bundle::{Bundle, Serial};
@@ -60,7 +58,7 @@ impl GcCommand {
         let mut keep = BTreeSet::new();
         let mut add_needed = |lock: &Lock| keep.extend(lock.digests());
         for path in self.locks() {
-            add_needed(&input_file::lock(path)?);
+            add_needed(&context.read_lock(path)?);
         }
         let (last, older) = self.last_bundles(context)?;
         for bundle in &last {

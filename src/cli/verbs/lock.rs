@@ -7,7 +7,7 @@ use crate::cli::shared::manifest_args::ManifestArgs;
 use crate::cli::shared::output_file::check_output;
 use crate::cli::shared::previous_lock::load_previous_lock;
 use crate::cli::shared::summary::{change_lines, endpoint_line, good_of_all, lost_count};
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::client::{Client, PreviousLock};
 use crate::lock::{LockChange, Locked};
 use clap::Args;
@@ -45,8 +45,8 @@ pub(crate) struct LockCommand {
 
 impl LockCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
-        let wanted = input_file::manifests(&self.manifests.paths()?, &self.platforms)?;
-        let old = load_previous_lock(&self.lock)?;
+        let wanted = context.read_manifests(&self.manifests.paths()?, &self.platforms)?;
+        let old = load_previous_lock(context, &self.lock)?;
         // Compared with nothing, everything would be new.
         if self.check && old.is_none() {
             let path = self.lock.display();

@@ -3,7 +3,7 @@
 use crate::cli::shared::delivery_flags::DeliveryFlags;
 use crate::cli::shared::manifest_args::ManifestArgs;
 use crate::cli::shared::series_history::SeriesHistory;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::lock::Locked;
 use clap::Args;
 use landfall_content::store::DiskStore;
@@ -50,12 +50,13 @@ impl MirrorCommand {
         // There is no bundle that could be too old, but the receipt keeps the numbers of the
         // series.
         let history = SeriesHistory::load(context, self.delivery.receipt.as_deref(), true)?;
-        let given = self.lock.as_deref().map(input_file::lock).transpose()?;
+        let given = self
+            .lock
+            .as_deref()
+            .map(|path| context.read_lock(path))
+            .transpose()?;
         let wanted = if given.is_none() {
-            Some(input_file::manifests(
-                &self.manifests.paths()?,
-                &self.platforms,
-            )?)
+            Some(context.read_manifests(&self.manifests.paths()?, &self.platforms)?)
         } else {
             None
         };

@@ -12,6 +12,7 @@ pub(super) mod help;
 pub(super) mod import;
 pub(super) mod init;
 pub(super) mod lock;
+pub(super) mod log;
 pub(super) mod ls;
 pub(super) mod mirror;
 pub(super) mod pack;

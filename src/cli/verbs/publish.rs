@@ -2,7 +2,7 @@
 
 use crate::cli::shared::listing::{count, lines};
 use crate::cli::shared::lock_args::LockArgs;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::client::ClientError;
 use clap::Args;
 use landfall_content::bucket::block_on;
@@ -25,7 +25,7 @@ pub(crate) struct PublishCommand {
 
 impl PublishCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
-        let lock = input_file::lock(self.lock.path())?;
+        let lock = context.read_lock(self.lock.path())?;
         let published_store = context.published_store(context.limits)?;
         let store = context.store()?;
         // Before the check, so that no `gc` deletes what the check finds.

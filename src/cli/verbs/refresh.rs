@@ -80,7 +80,7 @@ impl RefreshCommand {
         context.run(async {
             let client = context.client()?;
             let memory = DiskStore::open(&context.memory_dir()?)?;
-            let inputs = self.update.open()?;
+            let inputs = self.update.open(context)?;
             if self.dry_run {
                 let updated = client.update(&inputs.request(self.digests), &memory).await;
                 client.remember_hosts(&memory, "refresh");

@@ -8,15 +8,20 @@ use crate::cli::shared::image_signatures::ImageSignatures;
 use crate::cli::shared::output_file::write_result;
 use crate::cli::shared::page_recorder::PageRecorder;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::evidence::{LoggedCommand, names_content, open_log};
 use clap::Args;
+use landfall_bundle::Bundle;
 use landfall_item::lockfile::losses;
 use landfall_model::report::{RunReport, RunStatus, count_of};
-use landfall_model::today;
+use landfall_model::{Limits, today};
+use serde_json::json;
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
 /// Write an HTML page about a bundle
 ///
-/// It shows sizes, shared layers, changes, signatures, SBOMs and licences.
+/// It shows sizes, shared layers, changes, signatures, SBOMs and licences, and with --log what was
+/// done with the bundle.
 #[derive(Args)]
 pub(crate) struct ReportCommand {
     #[command(flatten)]
@@ -61,6 +66,7 @@ impl ReportCommand {
                 LockComparison::new(context, &ComparedSide::open(context, since)?, &new)?.members(),
             );
         }
+        add_log(context, bundle, &mut report)?;
         let status = if bundle.partial().is_empty() {
             RunStatus::Done
         } else {
@@ -88,4 +94,32 @@ impl ReportCommand {
             context,
         )
     }
+}
+
+/// Adds the records of the log of `--log` or the site that name the bundle or its lock. Checks the
+/// whole log.
+fn add_log(context: &Context, bundle: &Bundle, report: &mut RunReport) -> Result<(), CliError> {
+    // A site may name a log that no command has written to yet.
+    let is_there = |path: &PathBuf| context.global.log.is_some() || path.exists();
+    let Some(path) = context.log_path().filter(is_there) else {
+        return Ok(());
+    };
+    let digests = [bundle.digest(), bundle.fingerprint()];
+    let mut records = VecDeque::new();
+    let summary = open_log(&path, None, |record| {
+        if names_content(&record, &digests) {
+            records.push_back(LoggedCommand::new(&record));
+        }
+        if records.len() > Limits::DEFAULT.log_record_names {
+            records.pop_front();
+        }
+    })?;
+    report.extra.insert(
+        "log".into(),
+        json!({
+            "path": path.display().to_string(), "head": summary.head, "records": summary.records,
+        }),
+    );
+    report.extra.insert("records".into(), json!(records));
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! `landfall schema`: prints the JSON schema of a document or of the report.
 
 use crate::cli::shared::{CliError, Exit, VerbOutcome};
+use crate::evidence;
 use clap::{Args, ValueEnum};
 use landfall_item::manifest::ManifestDocument;
 use landfall_model::config::Site;
@@ -25,6 +26,8 @@ enum SchemaDocument {
     Site,
     /// The report of --output json and --report
     Report,
+    /// A record of the log that --log writes
+    Log,
 }
 
 impl SchemaCommand {
@@ -33,6 +36,7 @@ impl SchemaCommand {
             SchemaDocument::Manifest => json!(schemars::schema_for!(ManifestDocument)),
             SchemaDocument::Site => json!(schemars::schema_for!(Site)),
             SchemaDocument::Report => report::schema(),
+            SchemaDocument::Log => evidence::schema(),
         };
         let mut report = RunReport::default();
         report.extra.insert("schema".into(), json!(schema));

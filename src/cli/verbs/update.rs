@@ -32,7 +32,7 @@ impl UpdateCommand {
         context.run(async {
             let client = context.client()?;
             let store = DiskStore::open(&context.memory_dir()?)?;
-            let inputs = self.update.open()?;
+            let inputs = self.update.open(context)?;
             // With all digests, unlike `refresh`, so that tags that were pushed again are reported.
             let updated = client.update(&inputs.request(true), &store).await;
             client.remember_hosts(&store, "update");

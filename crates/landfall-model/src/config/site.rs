@@ -7,7 +7,7 @@ use super::required_names_check::check_required_names;
 use super::signers::SiteSigners;
 use super::upstream::SiteUpstream;
 use crate::document::{self, Diagnostic, SignatureRule, read_text_input};
-use crate::{Consumer, DestinationMap, DestinationRules, TargetRegistry};
+use crate::{Consumer, DestinationMap, DestinationRules, Digest, TargetRegistry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -46,6 +46,9 @@ pub struct Site {
     /// relative to the site file.
     #[serde(default)]
     pub receipt: Option<PathBuf>,
+    /// The log that records what commands did, as `--log` does; relative to the site file.
+    #[serde(default)]
+    pub log: Option<PathBuf>,
     /// The consumers of the registry: each adds the destinations that it requests.
     #[serde(default)]
     pub consumers: Vec<Consumer>,
@@ -66,6 +69,10 @@ pub struct Site {
     #[serde(skip)]
     #[schemars(skip)]
     pub file: PathBuf,
+    /// The digest of the site file, for the evidence log.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub digest: Option<Digest>,
 }
 
 /// The `apiVersion` of a site document.
@@ -108,6 +115,7 @@ impl Site {
     /// Fails if the text is not a valid site document.
     pub fn parse(file: &Path, text: &str) -> Result<Site, SiteError> {
         let name = file.display().to_string();
+        let digest = Digest::sha256(text.as_bytes());
         let text = text.trim_start_matches('\u{feff}');
         let mut site: Site = document::read(&name, text)?;
         check_required_names(&site.names, &name, text)?;
@@ -118,6 +126,7 @@ impl Site {
         }
         site.folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
         site.file = file.into();
+        site.digest = Some(digest);
         Ok(site)
     }
 

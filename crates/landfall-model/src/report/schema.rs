@@ -433,6 +433,23 @@ pub(super) const MEMBERS: &[Member] = &[
         &["gc"],
         "files that do not belong to a store",
     ),
+    member(
+        "log",
+        "object",
+        &[
+            "lock", "update", "refresh", "pull", "pack", "sign", "verify", "push", "mirror",
+            "publish", "gc", "report", "log",
+        ],
+        "the evidence log: its `path`, and the hash of its last record (`head`); of `report` and \
+         `log` also the number of `records`",
+    ),
+    member(
+        "records",
+        "array",
+        &["report"],
+        "the records of the log about the bundle or its lock: `seq`, `time`, `command`, `status`, \
+         `exit`, `registry`, `version`",
+    ),
     member("schema", "object", &["schema"], "the requested schema"),
 ];
 

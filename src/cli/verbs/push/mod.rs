@@ -244,7 +244,7 @@ impl PushCommand {
     /// The store as the source.
     fn store_source(&self, context: &Context) -> Result<PushSource, CliError> {
         let path = self.lock.as_deref().unwrap_or(Path::new(FILE_NAME));
-        let lock = input_file::lock(path)?;
+        let lock = context.read_lock(path)?;
         let fingerprint = lock.fingerprint();
         if let Some(expect) = self
             .expect

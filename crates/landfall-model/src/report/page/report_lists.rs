@@ -131,6 +131,17 @@ const REPORT_LISTS: &[ReportList] = &[
         ],
     },
     ReportList {
+        member: "records",
+        heading: "Commands in the evidence log",
+        columns: &[
+            column("time", "time"),
+            column("command", "command"),
+            column("status", "status"),
+            column("registry", "registry"),
+            column("version", "landfall"),
+        ],
+    },
+    ReportList {
         member: "removed",
         heading: "Removed",
         columns: &[

@@ -1,0 +1,235 @@
+//! Records the command that runs in the evidence log, from its report and the files that it read.
+
+use crate::cli::shared::recorded_inputs::{RecordedInputs, without_secrets};
+use crate::cli::shared::{CliError, Exit};
+use crate::evidence::{
+    CommandPredicate, EvidenceError, EvidenceLog, LoggedItem, NamedDigest, RecordedInput,
+    RemovedContent, statement,
+};
+use jiff::{Timestamp, Unit};
+use landfall_model::report::{ErrorInfo, ItemStatus, Progress, RunReport, RunStatus};
+use landfall_model::{Digest, Limits};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The verbs that are recorded: they write, move, delete or approve content.
+const RECORDED: [&str; 11] = [
+    "lock", "update", "refresh", "pull", "pack", "sign", "verify", "push", "mirror", "publish",
+    "gc",
+];
+
+/// The flag of commands that only show what they would do.
+const DRY_RUN: &str = "--dry-run";
+
+/// The maximum length of the message of an error in a record, in characters.
+const MAX_MESSAGE: usize = 4000;
+
+/// The most bytes of a name in a record.
+const MAX_NAME: usize = 1000;
+
+/// The command line as it is recorded.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Invocation {
+    /// The verb.
+    pub command: String,
+    /// The flags that were given, without their values.
+    pub flags: Vec<String>,
+}
+
+/// Records one command in the evidence log.
+pub(crate) struct CommandLog {
+    path: PathBuf,
+    invocation: Invocation,
+    started: Timestamp,
+    inputs: Arc<RecordedInputs>,
+}
+
+/// How a command ended.
+pub(crate) struct CommandResult<'a> {
+    pub report: &'a RunReport,
+    pub status: RunStatus,
+    pub exit: Exit,
+    pub error: Option<&'a ErrorInfo>,
+}
+
+impl CommandLog {
+    /// The file of the log, as the user named it.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Starts to record the command in the log at `path`; `None` if it is not a recorded verb.
+    /// Checks that the log can be written, before work starts that could not be recorded.
+    pub(crate) fn begin(
+        path: PathBuf,
+        invocation: &Invocation,
+        inputs: &Arc<RecordedInputs>,
+        progress: &dyn Progress,
+    ) -> Result<Option<CommandLog>, CliError> {
+        if !RECORDED.contains(&invocation.command.as_str()) {
+            return Ok(None);
+        }
+        if EvidenceLog::open(&path)?.check_end()? {
+            progress.note(&format!(
+                "note: the last line of the log {} is incomplete: a command was killed while it \
+                 wrote the line; the next record confirms that",
+                path.display()
+            ));
+        }
+        Ok(Some(CommandLog {
+            path,
+            invocation: invocation.clone(),
+            started: Timestamp::now(),
+            inputs: Arc::clone(inputs),
+        }))
+    }
+
+    /// Appends the record of the command, which ended with `result`. Returns the hash of the record.
+    pub(crate) fn append(&self, result: &CommandResult<'_>) -> Result<Digest, EvidenceError> {
+        let mut inputs = self.inputs.list();
+        let subject = subject(&result.report.extra, &inputs);
+        inputs.truncate(Limits::DEFAULT.log_record_names);
+        let predicate = self.predicate(inputs, result);
+        let mut log = EvidenceLog::open(&self.path)?;
+        log.append(&statement(&subject, &predicate))
+    }
+
+    fn predicate(
+        &self,
+        inputs: Vec<RecordedInput>,
+        result: &CommandResult<'_>,
+    ) -> CommandPredicate {
+        let CommandResult { report, .. } = result;
+        let bundle = report.extra.get("bundle").unwrap_or(&Value::Null);
+        let lost = report
+            .items
+            .iter()
+            .filter(|item| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing));
+        CommandPredicate {
+            command: self.invocation.command.clone(),
+            version: env!("CARGO_PKG_VERSION"),
+            flags: self.invocation.flags.clone(),
+            started_on: time(self.started),
+            finished_on: time(Timestamp::now()),
+            inputs,
+            registry: report
+                .extra
+                .get("to")
+                .and_then(text)
+                .map(|to| without_secrets(&to)),
+            signatures: texts(bundle["signatures"].as_array(), text),
+            signers: texts(bundle["signers"].as_array(), |signer| text(&signer["key"])),
+            series: text(&bundle["series"]),
+            serial: bundle["serial"].as_u64(),
+            status: result.status,
+            exit: result.exit as u8,
+            totals: report.totals(),
+            lost: lost
+                .take(Limits::DEFAULT.log_record_names)
+                .map(|item| LoggedItem {
+                    kind: item.kind,
+                    name: shortened(&without_secrets(&item.name), MAX_NAME),
+                    status: item.status,
+                })
+                .collect(),
+            // a dry run reports what it would remove
+            removed: removed(&report.extra)
+                .filter(|_| !self.invocation.flags.iter().any(|flag| flag == DRY_RUN)),
+            error: result.error.map(|error| ErrorInfo {
+                message: shortened(&error.message, MAX_MESSAGE),
+                item: error
+                    .item
+                    .as_ref()
+                    .map(|item| shortened(&without_secrets(item), MAX_NAME)),
+                ..error.clone()
+            }),
+        }
+    }
+}
+
+/// What the command was about: the bundle and the lock of its report, or else those that it read.
+fn subject(extra: &serde_json::Map<String, Value>, inputs: &[RecordedInput]) -> Vec<NamedDigest> {
+    let digest = |value: &Value| value.as_str()?.parse::<Digest>().ok();
+    let mut subject = Vec::new();
+    let bundle = extra.get("bundle").unwrap_or(&Value::Null);
+    if let Some(found) = digest(&bundle["digest"]) {
+        let path = text(&bundle["path"]).unwrap_or_else(|| "bundle".to_owned());
+        subject.push(NamedDigest::new(without_secrets(&path), &found));
+    }
+    let published = extra
+        .get("published")
+        .map_or(&Value::Null, |published| &published["lock"]);
+    let locks = [
+        extra.get("lock").unwrap_or(&Value::Null),
+        &bundle["lock"],
+        published,
+    ];
+    if let Some(found) = locks.into_iter().find_map(digest) {
+        let file = inputs
+            .iter()
+            .find(|input| input.role == "lock" && input.content.is(&found));
+        let name = file.map_or("lock", |file| &file.content.name);
+        subject.push(NamedDigest::new(name, &found));
+    }
+    if subject.is_empty() {
+        let named = inputs
+            .iter()
+            .filter(|input| matches!(&*input.role, "lock" | "bundle"));
+        subject.extend(
+            named
+                .take(Limits::DEFAULT.log_record_names)
+                .map(|input| input.content.clone()),
+        );
+    }
+    subject
+}
+
+/// What `gc` removed from a store, or `push --prune` from a registry.
+fn removed(extra: &serde_json::Map<String, Value>) -> Option<RemovedContent> {
+    let pruned = extra
+        .get("pruned")
+        .filter(|pruned| pruned["deleted"].as_bool() == Some(true))
+        .map(|pruned| &pruned["manifests"]);
+    let list = pruned.or_else(|| extra.get("removed"))?.as_array()?;
+    let mut digests = Vec::new();
+    for one in list {
+        let Some(digest) = text(&one["digest"]) else {
+            continue;
+        };
+        digests.push(match text(&one["repository"]) {
+            Some(repository) => format!("{repository}@{digest}"),
+            None => digest,
+        });
+    }
+    digests.sort();
+    digests.truncate(Limits::DEFAULT.log_record_names);
+    Some(RemovedContent {
+        count: list.len(),
+        digests,
+    })
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+fn texts(list: Option<&Vec<Value>>, text: impl Fn(&Value) -> Option<String>) -> Vec<String> {
+    let list = list.into_iter().flatten();
+    list.filter_map(text)
+        .take(Limits::DEFAULT.log_record_names)
+        .collect()
+}
+
+/// The text, cut at a number of characters.
+fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// A time in UTC with milliseconds.
+fn time(at: Timestamp) -> String {
+    at.round(Unit::Millisecond).unwrap_or(at).to_string()
+}

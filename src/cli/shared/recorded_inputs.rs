@@ -1,0 +1,56 @@
+//! The files that a command read, with their digests, for the evidence log.
+
+use crate::evidence::{NamedDigest, RecordedInput};
+use landfall_model::{Digest, redact_userinfo};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// Collects the files that a command reads.
+#[derive(Default)]
+pub(crate) struct RecordedInputs(Mutex<BTreeSet<RecordedInput>>);
+
+impl RecordedInputs {
+    /// Adds a file: its role, as in `lock`, where it is, and its digest.
+    pub(crate) fn add(&self, role: &str, path: &Path, digest: &Digest) {
+        let input = RecordedInput {
+            role: role.to_owned(),
+            content: NamedDigest::new(without_secrets(&path.display().to_string()), digest),
+        };
+        let mut inputs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inputs.insert(input);
+    }
+
+    /// The files so far, sorted.
+    pub(crate) fn list(&self) -> Vec<RecordedInput> {
+        let inputs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inputs.iter().cloned().collect()
+    }
+}
+
+/// The name of a file without what a URL may contain of accounts and signatures.
+pub(crate) fn without_secrets(name: &str) -> String {
+    let Some((scheme, rest)) = name.split_once("://") else {
+        return name.to_owned();
+    };
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    format!("{scheme}://{}/{path}", redact_userinfo(host))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_no_secret() {
+        for (name, shown) in [
+            ("bundle.tar.zst", "bundle.tar.zst"),
+            ("a?b@c", "a?b@c"),
+            ("s3://bucket/b.tar.zst?X-Sig=abc", "s3://bucket/b.tar.zst"),
+            ("s3://me:hunter2@bucket/b#x", "s3://***@bucket/b"),
+        ] {
+            assert_eq!(without_secrets(name), shown);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The hosts that well-known registries and download sites use besides their own, as their
+//! operators document them. They are predictions for locks that nobody has pulled yet.
+
+use super::pattern::EgressPattern;
+use url::Url;
+
+/// A registry or download site whose further hosts are documented.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct KnownService {
+    /// The host that is contacted first; `*.` at the beginning stands for any names.
+    host: &'static str,
+    /// A part of the path that URLs of files must have.
+    path: &'static str,
+    /// The further hosts. If there are none, everything comes from the first host.
+    pub(super) further: &'static [FurtherHost],
+    /// Where this is documented.
+    pub(super) source: &'static str,
+    /// What the list of hosts cannot express.
+    pub(super) note: Option<&'static str>,
+}
+
+/// A further host of a service. It may begin with `*.`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct FurtherHost {
+    pub(super) host: &'static str,
+    pub(super) purpose: HostPurpose,
+}
+
+/// What a further host is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HostPurpose {
+    Tokens,
+    Content,
+}
+
+impl HostPurpose {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            HostPurpose::Tokens => "tokens",
+            HostPurpose::Content => "content",
+        }
+    }
+}
+
+const fn content(host: &'static str) -> FurtherHost {
+    FurtherHost {
+        host,
+        purpose: HostPurpose::Content,
+    }
+}
+
+const fn tokens(host: &'static str) -> FurtherHost {
+    FurtherHost {
+        host,
+        purpose: HostPurpose::Tokens,
+    }
+}
+
+const QUAY_CONTENT: &[FurtherHost] = &[
+    content("cdn.quay.io"),
+    content("cdn01.quay.io"),
+    content("cdn02.quay.io"),
+    content("cdn03.quay.io"),
+    content("cdn04.quay.io"),
+    content("cdn05.quay.io"),
+    content("cdn06.quay.io"),
+];
+
+const RED_HAT: &str = "https://docs.redhat.com/en/documentation/openshift_container_platform/4.13/html/installation_configuration/configuring-firewall";
+const GITHUB: &str =
+    "https://docs.github.com/en/actions/concepts/runners/communicating-with-self-hosted-runners";
+const GOOGLE: &str =
+    "https://cloud.google.com/kubernetes-engine/distributed-cloud/bare-metal/docs/installing/proxy";
+const KUBERNETES_REGISTRY: &str =
+    "https://github.com/kubernetes/registry.k8s.io/tree/main/cmd/archeio";
+const KUBERNETES_IN_AWS: Option<&str> = Some(
+    "machines in AWS get content from prod-registry-k8s-io-REGION.s3.dualstack.REGION.amazonaws.com",
+);
+
+/// The services, sorted by host.
+pub(super) const SERVICES: &[KnownService] = &[
+    service("*.gcr.io", &[content("storage.googleapis.com")], GOOGLE),
+    service("*.pkg.dev", &[content("storage.googleapis.com")], GOOGLE),
+    service(
+        "dl.k8s.io",
+        &[content("cdn.dl.k8s.io")],
+        "https://github.com/kubernetes/k8s.io/issues/4528",
+    ),
+    service("gcr.io", &[content("storage.googleapis.com")], GOOGLE),
+    service("get.helm.sh", &[], "https://helm.sh/blog/get-helm-sh/"),
+    service(
+        "ghcr.io",
+        &[content("pkg-containers.githubusercontent.com")],
+        GITHUB,
+    ),
+    KnownService {
+        path: "/archive/",
+        ..service("github.com", &[content("codeload.github.com")], GITHUB)
+    },
+    KnownService {
+        path: "/releases/download/",
+        ..service(
+            "github.com",
+            &[
+                content("objects.githubusercontent.com"),
+                content("release-assets.githubusercontent.com"),
+            ],
+            GITHUB,
+        )
+    },
+    KnownService {
+        note: KUBERNETES_IN_AWS,
+        ..service(
+            "k8s.gcr.io",
+            &[content("*.pkg.dev"), content("registry.k8s.io")],
+            "https://kubernetes.io/blog/2023/03/10/image-registry-redirect/",
+        )
+    },
+    service(
+        "mcr.microsoft.com",
+        &[content("*.data.mcr.microsoft.com")],
+        "https://github.com/microsoft/containerregistry/blob/main/docs/mcr-endpoints-guidance.md",
+    ),
+    service(
+        "public.ecr.aws",
+        &[
+            content("d2glxqk2uabbnd.cloudfront.net"),
+            content("d5l0dvt14r5h8.cloudfront.net"),
+        ],
+        "https://anywhere.eks.amazonaws.com/docs/getting-started/",
+    ),
+    service("quay.io", QUAY_CONTENT, RED_HAT),
+    service(
+        "registry-1.docker.io",
+        &[
+            tokens("auth.docker.io"),
+            content("docker-images-prod.6aa30f8b08e16409b46e0173d6de2f56.r2.cloudflarestorage.com"),
+            content("production.cloudflare.docker.com"),
+            content("production.cloudfront.docker.com"),
+        ],
+        "https://docs.docker.com/desktop/setup/allow-list/",
+    ),
+    service("registry.access.redhat.com", QUAY_CONTENT, RED_HAT),
+    KnownService {
+        note: KUBERNETES_IN_AWS,
+        ..service(
+            "registry.k8s.io",
+            &[content("*.pkg.dev")],
+            KUBERNETES_REGISTRY,
+        )
+    },
+    service("registry.redhat.io", QUAY_CONTENT, RED_HAT),
+];
+
+const fn service(
+    host: &'static str,
+    further: &'static [FurtherHost],
+    source: &'static str,
+) -> KnownService {
+    KnownService {
+        host,
+        path: "",
+        further,
+        source,
+        note: None,
+    }
+}
+
+/// The services at the URL of a registry or file. An exact name wins over names below another.
+pub(super) fn services_at(url: &Url) -> impl Iterator<Item = &'static KnownService> {
+    let host = url.host_str().unwrap_or_default();
+    let is_exact = SERVICES.iter().any(|service| service.host == host);
+    let matches = move |service: &&KnownService| match EgressPattern::declared(service.host) {
+        Ok(EgressPattern::Below(name)) => {
+            !is_exact
+                && host
+                    .strip_suffix(&*name)
+                    .is_some_and(|below| below.ends_with('.'))
+        }
+        Ok(EgressPattern::Name(name)) => name == host,
+        Ok(EgressPattern::Address(_)) | Err(_) => false,
+    };
+    SERVICES
+        .iter()
+        .filter(matches)
+        .filter(|service| url.path().contains(service.path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(url: &str) -> Vec<&'static str> {
+        let url = Url::parse(url).unwrap();
+        let services = services_at(&url);
+        services
+            .flat_map(|service| service.further)
+            .map(|further| further.host)
+            .collect()
+    }
+
+    #[test]
+    fn every_row_is_a_host_and_names_its_source() {
+        let keys: Vec<_> = SERVICES.iter().map(|row| (row.host, row.path)).collect();
+        assert!(keys.is_sorted(), "{keys:?}");
+        for KnownService {
+            host,
+            further,
+            source,
+            ..
+        } in SERVICES
+        {
+            let all = further.iter().map(|further| further.host);
+            for host in all.chain([*host]) {
+                let pattern = EgressPattern::declared(host).unwrap();
+                assert!(!matches!(pattern, EgressPattern::Address(_)), "{host}");
+            }
+            assert!(
+                Url::parse(source).is_ok_and(|url| url.scheme() == "https"),
+                "{source}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_service_is_found_by_its_host_and_path() {
+        assert_eq!(
+            hosts("https://k8s.gcr.io/"),
+            ["*.pkg.dev", "registry.k8s.io"]
+        );
+        for google in [
+            "https://eu.gcr.io/",
+            "https://gcr.io/",
+            "https://us-docker.pkg.dev/",
+        ] {
+            assert_eq!(hosts(google), ["storage.googleapis.com"], "{google}");
+        }
+        for (url, host) in [
+            (
+                "https://github.com/a/b/archive/v1.tar.gz",
+                Some("codeload.github.com"),
+            ),
+            (
+                "https://github.com/a/b/releases/download/v1/x",
+                Some("objects.githubusercontent.com"),
+            ),
+            ("https://github.com/a/b/raw/main/x", None),
+            ("https://notquay.io/", None),
+            ("https://pkg.dev/", None),
+            ("https://10.0.0.1/", None),
+        ] {
+            assert_eq!(hosts(url).first().copied(), host, "{url}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What the fuzz target `evidence` runs.
+
+use super::chain::{EvidenceSummary, ReadLogError, read_log};
+use super::record::{TornLines, format_line};
+use super::statement::{LoggedCommand, names_content};
+use landfall_model::Digest;
+use serde_json::json;
+
+/// A log of three records, the second after an incomplete line.
+pub(crate) fn fuzz_seed() -> Vec<u8> {
+    const TORN: &[u8] = b"{\"seq\":2,\"pre\n";
+    let mut log = Vec::new();
+    let mut prev = None;
+    for seq in 1..=3 {
+        let torn = (seq == 2).then(|| TornLines::describe(TORN)).flatten();
+        if torn.is_some() {
+            log.extend_from_slice(TORN);
+        }
+        let payload = json!({"predicate": {"command": "push", "exit": 0}});
+        if let Ok((line, hash)) = format_line(seq, prev.as_ref(), torn.as_ref(), &payload) {
+            log.extend_from_slice(&line);
+            prev = Some(hash);
+        }
+    }
+    log
+}
+
+/// Reads any bytes as a log. What is read of a consistent log is read again if it is cut off
+/// anywhere, up to that record.
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let read = |bytes: &[u8]| -> Result<EvidenceSummary, ReadLogError> {
+        read_log(bytes, None, |record| {
+            LoggedCommand::new(&record);
+            names_content(&record, &[&Digest::sha256(b"")]);
+        })
+    };
+    let Ok(summary) = read(bytes) else { return };
+    let end = bytes.len() / 2;
+    // the middle of a line that is not the beginning of a record cannot be read
+    if let Ok(cut) = read(&bytes[..end]) {
+        assert!(cut.records <= summary.records);
+    }
+}

@@ -1,0 +1,196 @@
+//! The file of a log: opened for appending, locked against other processes, and synced.
+
+use super::chain::{EvidenceSummary, ReadLogError, read_log};
+use super::error::EvidenceError;
+use super::record::{EvidenceRecord, LineFault, TornLines, format_line, may_be_torn, parse_line};
+use landfall_content::{parent_folder, sync_folder};
+use landfall_model::document::open_input;
+use landfall_model::{Digest, Limits};
+use rustix::fs::OFlags;
+use serde_json::Value;
+use std::fs::{File, TryLockError};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How often a lock is tried that another process holds, and the pause in between. A writer holds
+/// it for milliseconds.
+const LOCK_ATTEMPTS: usize = 3000;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// A log that no other process writes to, until it is dropped.
+pub(crate) struct EvidenceLog {
+    path: PathBuf,
+    file: File,
+}
+
+/// The end of a log, after which the next record is appended.
+struct LogEnd {
+    seq: u64,
+    head: Option<Digest>,
+    /// The bytes after the last record, which are incomplete lines.
+    torn: Vec<u8>,
+    /// Whether the last byte is not a line feed.
+    is_open: bool,
+}
+
+impl EvidenceLog {
+    /// Opens or creates the log at `path`, and waits until no other process uses it.
+    pub(crate) fn open(path: &Path) -> Result<EvidenceLog, EvidenceError> {
+        let failed = |source| EvidenceError::Open {
+            path: path.into(),
+            source,
+        };
+        let is_new = !path.exists();
+        let file = File::options()
+            .read(true)
+            .append(true)
+            .create(true)
+            // without this flag, opening a pipe waits for a reader
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(path)
+            .map_err(failed)?;
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(failed(io::Error::other("it is not a regular file")));
+        }
+        if is_new {
+            sync_folder(parent_folder(path)).map_err(failed)?;
+        }
+        let path = path.to_path_buf();
+        wait_for_lock(&path, || file.try_lock())?;
+        Ok(EvidenceLog { path, file })
+    }
+
+    /// Checks that a record can be appended. Returns whether the last line is incomplete, because
+    /// the command that wrote it was killed.
+    pub(crate) fn check_end(&mut self) -> Result<bool, EvidenceError> {
+        self.end().map(|end| !end.torn.is_empty())
+    }
+
+    /// Appends a record with this payload and syncs the file. Incomplete lines at the end stay, and
+    /// the record confirms them.
+    pub(crate) fn append(&mut self, payload: &Value) -> Result<Digest, EvidenceError> {
+        let end = self.end()?;
+        let mut torn = end.torn;
+        let mut bytes = Vec::new();
+        if end.is_open {
+            bytes.push(b'\n');
+            if !torn.is_empty() {
+                torn.push(b'\n');
+            }
+        }
+        let torn = TornLines::describe(&torn);
+        let failed = |source| EvidenceError::Write {
+            path: self.path.clone(),
+            source,
+        };
+        let (line, hash) = format_line(end.seq + 1, end.head.as_ref(), torn.as_ref(), payload)
+            .map_err(|error| failed(error.into()))?;
+        if line.len() > Limits::DEFAULT.log_record_bytes {
+            return Err(failed(io::Error::other("the record is too long")));
+        }
+        bytes.extend_from_slice(&line);
+        // one write: a reader never sees the line feed without the record
+        (&self.file).write_all(&bytes).map_err(failed)?;
+        self.file.sync_all().map_err(failed)?;
+        Ok(hash)
+    }
+
+    /// Reads the end of the file.
+    fn end(&mut self) -> Result<LogEnd, EvidenceError> {
+        let failed = |source| EvidenceError::Read {
+            path: self.path.clone(),
+            source,
+        };
+        let bad = |why| EvidenceError::End {
+            path: self.path.clone(),
+            why,
+        };
+        // a record, and as much of incomplete lines as a reader accepts
+        let window = 2 * Limits::DEFAULT.log_record_bytes as u64;
+        let length = self.file.metadata().map_err(failed)?.len();
+        let start = length.saturating_sub(window);
+        let mut bytes = Vec::new();
+        (&self.file).seek(SeekFrom::Start(start)).map_err(failed)?;
+        (&self.file)
+            .take(window)
+            .read_to_end(&mut bytes)
+            .map_err(failed)?;
+        let is_open = bytes.last().is_some_and(|byte| *byte != b'\n');
+        let mut end = bytes.len();
+        let mut torn_from = end;
+        while end > 0 {
+            let line = bytes[..end].strip_suffix(b"\n").unwrap_or(&bytes[..end]);
+            let line_start = line.iter().rposition(|byte| *byte == b'\n');
+            let line_start = line_start.map_or(0, |feed| feed + 1);
+            match parse_line(&line[line_start..]) {
+                Ok(EvidenceRecord { seq, hash, .. }) => {
+                    return Ok(LogEnd {
+                        seq,
+                        head: Some(hash),
+                        torn: bytes.split_off(torn_from),
+                        is_open,
+                    });
+                }
+                Err(LineFault::Hash) => return Err(bad("was changed")),
+                Err(LineFault::Form) if may_be_torn(&line[line_start..]) => torn_from = line_start,
+                Err(LineFault::Form) => return Err(bad("is not a record of landfall")),
+            }
+            end = line_start;
+        }
+        if start > 0 {
+            return Err(bad("is not a record of landfall"));
+        }
+        Ok(LogEnd {
+            seq: 0,
+            head: None,
+            torn: bytes,
+            is_open,
+        })
+    }
+}
+
+/// Takes a lock that other processes hold only while they write.
+fn wait_for_lock(
+    path: &Path,
+    try_lock: impl Fn() -> Result<(), TryLockError>,
+) -> Result<(), EvidenceError> {
+    let failed = |source| EvidenceError::Lock {
+        path: path.into(),
+        source,
+    };
+    for _ in 0..LOCK_ATTEMPTS {
+        match try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => sleep(LOCK_PAUSE),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+    }
+    Err(failed(io::Error::other("another process holds its lock")))
+}
+
+/// Reads the log at `path` and checks all of it, as [`read_log`] does.
+pub(crate) fn open_log(
+    path: &Path,
+    anchor: Option<&Digest>,
+    visit: impl FnMut(EvidenceRecord),
+) -> Result<EvidenceSummary, EvidenceError> {
+    let file = open_input(path).map_err(|source| EvidenceError::Open {
+        path: path.into(),
+        source,
+    })?;
+    // a writer may be in the middle of a line
+    wait_for_lock(path, || file.try_lock_shared())?;
+    read_log(BufReader::new(&file), anchor, visit).map_err(|error| match error {
+        ReadLogError::Read(source) => EvidenceError::Read {
+            path: path.into(),
+            source,
+        },
+        ReadLogError::Fault(fault) => EvidenceError::Damaged {
+            path: path.into(),
+            fault,
+        },
+    })
+}

@@ -1,0 +1,30 @@
+//! The evidence log: an append-only file of JSON Lines that records what commands did, each line
+//! with the hash of the line before it.
+//!
+//! - `record.rs`: one line, and its hash.
+//! - `chain.rs`: checks the lines of a log one after another.
+//! - `log_file.rs`: the file, its lock, and how a line is appended.
+//! - `statement.rs`: what a line says about a command, as an in-toto Statement; `schema.rs`: the
+//!   JSON schema of a line.
+
+mod chain;
+mod error;
+#[cfg(any(test, fuzzing))]
+mod fuzz;
+mod log_file;
+mod record;
+mod schema;
+mod statement;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use chain::{EvidenceSummary, read_log};
+pub(crate) use error::EvidenceError;
+#[cfg(any(test, fuzzing))]
+pub(crate) use fuzz::{fuzz, fuzz_seed};
+pub(crate) use log_file::{EvidenceLog, open_log};
+pub(crate) use schema::schema;
+pub(crate) use statement::{
+    CommandPredicate, LoggedCommand, LoggedItem, NamedDigest, RecordedInput, RemovedContent,
+    names_content, statement,
+};

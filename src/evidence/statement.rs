@@ -1,0 +1,167 @@
+//! What a record says about a command: an [in-toto Statement] whose subject is the content that the
+//! command was about, and whose predicate says what the command did.
+//!
+//! [in-toto Statement]: https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md
+
+use super::record::EvidenceRecord;
+use landfall_model::Digest;
+use landfall_model::report::{EntryKind, ErrorInfo, ItemStatus, RunStatus, RunTotals};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
+pub(super) const PREDICATE_TYPE: &str = "urn:landfall:command:v1";
+
+/// Content with its digest: a `ResourceDescriptor` of in-toto.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct NamedDigest {
+    /// The file as the user named it, or what it is.
+    pub name: String,
+    /// The digest in hexadecimal digits, by algorithm.
+    pub digest: BTreeMap<String, String>,
+}
+
+impl NamedDigest {
+    pub(crate) fn new(name: impl Into<String>, digest: &Digest) -> NamedDigest {
+        let algorithm = digest.algorithm().as_str().to_owned();
+        NamedDigest {
+            name: name.into(),
+            digest: BTreeMap::from([(algorithm, digest.hex())]),
+        }
+    }
+
+    /// Whether it has this digest.
+    pub(crate) fn is(&self, digest: &Digest) -> bool {
+        self.digest.get(digest.algorithm().as_str()) == Some(&digest.hex())
+    }
+}
+
+/// A file that a command read.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct RecordedInput {
+    /// `site`, `manifest`, `lock`, `bundle` or `receipt`.
+    pub role: String,
+    #[serde(flatten)]
+    pub content: NamedDigest,
+}
+
+/// An item that a command did not complete.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct LoggedItem {
+    pub kind: EntryKind,
+    pub name: String,
+    pub status: ItemStatus,
+}
+
+/// What a command deleted.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct RemovedContent {
+    /// The number of blobs or manifests.
+    pub count: usize,
+    /// The first of them, sorted; all if there are not too many for a record.
+    pub digests: Vec<String>,
+}
+
+/// What a command did.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CommandPredicate {
+    /// The verb.
+    pub command: String,
+    /// The release of landfall.
+    pub version: &'static str,
+    /// The flags that were given, without their values.
+    pub flags: Vec<String>,
+    /// The times by the clock of this machine, in UTC.
+    pub started_on: String,
+    pub finished_on: String,
+    /// The files that the command read.
+    pub inputs: Vec<RecordedInput>,
+    /// The registry and prefix that was delivered to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registry: Option<String>,
+    /// The keys whose signatures the bundle has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub signatures: Vec<String>,
+    /// The fingerprints of the keys whose signatures were made or checked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub signers: Vec<String>,
+    /// The series of the bundle, and its number there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub series: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serial: Option<u64>,
+    pub status: RunStatus,
+    /// The exit code.
+    pub exit: u8,
+    pub totals: RunTotals,
+    /// Items that failed or are missing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<LoggedItem>,
+    /// What `gc` or `push --prune` deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub removed: Option<RemovedContent>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorInfo>,
+}
+
+/// The payload of a record. It is a Statement if `subject` names any content: a Statement without a
+/// subject is invalid.
+pub(crate) fn statement(subject: &[NamedDigest], predicate: &CommandPredicate) -> Value {
+    if subject.is_empty() {
+        return json!({"predicateType": PREDICATE_TYPE, "predicate": predicate});
+    }
+    json!({
+        "_type": STATEMENT_TYPE,
+        "subject": subject,
+        "predicateType": PREDICATE_TYPE,
+        "predicate": predicate,
+    })
+}
+
+/// A record as it is listed.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct LoggedCommand {
+    /// The number of the record.
+    pub seq: u64,
+    /// When the command ended.
+    pub time: String,
+    pub command: String,
+    pub status: String,
+    pub exit: Option<u64>,
+    pub registry: Option<String>,
+    /// The release of landfall.
+    pub version: String,
+}
+
+impl LoggedCommand {
+    /// Reads what is listed of a record. A record of a later release may lack some of it.
+    pub(crate) fn new(record: &EvidenceRecord) -> LoggedCommand {
+        let predicate = &record.payload["predicate"];
+        let text = |key: &str| predicate[key].as_str().unwrap_or_default().to_owned();
+        LoggedCommand {
+            seq: record.seq,
+            time: text("finishedOn"),
+            command: text("command"),
+            status: text("status"),
+            exit: predicate["exit"].as_u64(),
+            registry: predicate["registry"].as_str().map(str::to_owned),
+            version: text("version"),
+        }
+    }
+}
+
+/// Whether a record is about content with one of these digests, or its command read that content.
+pub(crate) fn names_content(record: &EvidenceRecord, digests: &[&Digest]) -> bool {
+    let lists = [
+        &record.payload["subject"],
+        &record.payload["predicate"]["inputs"],
+    ];
+    let mut named = lists.into_iter().filter_map(Value::as_array).flatten();
+    named.any(|content| {
+        digests.iter().any(|digest| {
+            content["digest"][digest.algorithm().as_str()].as_str() == Some(&digest.hex())
+        })
+    })
+}
