@@ -5,7 +5,7 @@ use super::error_causes::describe;
 use super::private_targets::PublicOnly;
 use super::proxy::ProxyUrl;
 use super::transport::{AddressScope, ClientKey, Transport};
-use landfall_model::locked;
+use landfall_model::{Digest, locked};
 use reqwest::redirect::Policy;
 use std::sync::Arc;
 use url::Url;
@@ -19,12 +19,7 @@ impl Transport {
         route: Option<&ProxyUrl>,
         scope: AddressScope,
     ) -> Result<reqwest::Client, HttpError> {
-        let key = ClientKey {
-            tls: self.tls_profile(url, route),
-            proxy: route.map(|proxy| proxy.url.to_string()),
-            has_proxy_account: route.is_some_and(|proxy| proxy.account.is_some()),
-            scope,
-        };
+        let key = self.client_key(url, route, scope);
         // locked until the client is stored, so that each is created once and its connections are
         // shared
         let mut clients = locked(&self.0.clients);
@@ -61,8 +56,65 @@ impl Transport {
         clients.insert(key, client.clone());
         Ok(client)
     }
+
+    /// The settings of the client for this host and route.
+    fn client_key(&self, url: &Url, route: Option<&ProxyUrl>, scope: AddressScope) -> ClientKey {
+        let account = route.and_then(|proxy| proxy.account.as_ref());
+        ClientKey {
+            tls: self.tls_profile(url, route),
+            proxy: route.map(|proxy| proxy.url.to_string()),
+            proxy_account: account.map(|account| {
+                // a user name has no line feed
+                Digest::sha256(format!("{}\n{}", account.user, account.password).as_bytes())
+            }),
+            scope,
+        }
+    }
 }
 
 fn unusable_client(error: reqwest::Error) -> HttpError {
     HttpError::new(ErrorKind::Local, describe(&error)).caused_by(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::private_targets::PrivateTargets;
+    use crate::proxy::{ProxyAccount, ProxyRules};
+    use crate::settings::TransportConfig;
+    use landfall_model::report::SilentProgress;
+    use landfall_model::{Limits, Shard};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn accounts_at_one_proxy_have_their_own_clients() {
+        let transport = Transport::new(TransportConfig {
+            limits: Limits::default(),
+            shard: Shard::default(),
+            proxies: ProxyRules::default(),
+            private_targets: PrivateTargets::default(),
+            proxy_ca: None,
+            hosts: BTreeMap::default(),
+            progress: Arc::new(SilentProgress),
+        });
+        let url: Url = "https://r.test/".parse().unwrap();
+        let key = |user: &str, password: &str| {
+            let account = ProxyAccount {
+                user: user.into(),
+                password: password.into(),
+                source: String::new(),
+            };
+            let route = ProxyUrl {
+                url: "http://proxy.test:3128".parse().unwrap(),
+                account: Some(account).filter(|_| !user.is_empty()),
+                source: String::new(),
+            };
+            transport.client_key(&url, Some(&route), AddressScope::Any)
+        };
+        assert_eq!(key("anna", "one"), key("anna", "one"));
+        for (user, password) in [("otto", "one"), ("anna", "two"), ("", "")] {
+            assert_ne!(key("anna", "one"), key(user, password), "{user} {password}");
+        }
+        assert!(!format!("{:?}", key("anna", "hush")).contains("hush"));
+    }
 }

@@ -12,9 +12,8 @@ use super::proxy_sign_in::{ProxySignIn, ProxySignIns};
 use super::retry_notices::RetryNotices;
 use super::settings::{HostRule, TransportConfig};
 use super::tls::TlsProfile;
-use landfall_model::Limits;
-use landfall_model::locked;
 use landfall_model::report::Progress;
+use landfall_model::{Digest, Limits, locked};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use url::Url;
@@ -33,7 +32,8 @@ pub(super) struct ClientKey {
     pub(super) tls: TlsProfile,
     /// The URL of the proxy, without its account.
     pub(super) proxy: Option<String>,
-    pub(super) has_proxy_account: bool,
+    /// The digest of the account at the proxy, so that no password can be printed.
+    pub(super) proxy_account: Option<Digest>,
     pub(super) scope: AddressScope,
 }
 

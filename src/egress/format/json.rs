@@ -3,5 +3,5 @@
 use crate::egress::Egress;
 
 pub(super) fn write(egress: &Egress) -> String {
-    serde_json::to_string_pretty(egress).unwrap_or_default() + "\n"
+    format!("{:#}\n", serde_json::json!(egress))
 }

@@ -37,10 +37,12 @@ impl<'t> RpmPin<'t> {
         let digit_follows =
             |dash: usize| body[dash + 1..].starts_with(|c: char| c.is_ascii_digit());
         let last = body.rfind('-')?;
+        // `java-17-openjdk` is a name: its last part is no release
+        if !digit_follows(last) {
+            return None;
+        }
         let before = body[..last].rfind('-').filter(|dash| digit_follows(*dash));
-        let dash = before
-            .or_else(|| digit_follows(last).then_some(last))
-            .filter(|dash| *dash > 0)?;
+        let dash = before.or(Some(last)).filter(|dash| *dash > 0)?;
         Some(RpmPin {
             name: &body[..dash],
             arch,
@@ -99,6 +101,8 @@ mod tests {
         for none in [
             "containerd.io",
             "nfs-utils",
+            "java-17-openjdk",
+            "java-17-openjdk.x86_64",
             "kubelet-1.33.*",
             "a >= 1",
             "/usr/bin/env-1",

@@ -41,7 +41,7 @@ impl Repomd {
     ///
     /// # Errors
     /// If the file is malformed, lists a path that leads out of the repository, or has an index
-    /// without a SHA-256 or SHA-512 checksum.
+    /// without a SHA-256 or SHA-512 checksum, or with another checksum of its unpacked content.
     pub fn parse(bytes: &[u8]) -> Result<Repomd, YumError> {
         let mut indexes = Vec::new();
         let mut one = IndexDraft::default();
@@ -67,7 +67,9 @@ impl Repomd {
                 },
                 XmlEvent::End(name, text) => match name {
                     "checksum" => one.checksum = (std::mem::take(&mut checksum), text.to_owned()),
-                    "open-checksum" => one.open_digest = digest(&checksum, text),
+                    "open-checksum" => {
+                        one.open_checksum = Some((std::mem::take(&mut checksum), text.to_owned()));
+                    }
                     // any text is allowed as a revision; createrepo writes the time
                     "revision" => revision = time(text),
                     "timestamp" => newest = newest.max(time(text)),
@@ -101,14 +103,30 @@ struct IndexDraft {
     path: String,
     checksum: (String, String),
     size: Option<u64>,
-    open_digest: Option<Digest>,
+    open_checksum: Option<(String, String)>,
     open_size: Option<u64>,
 }
 
 impl IndexDraft {
     fn index(self) -> Result<RepomdIndex, YumError> {
-        let (kind, hex) = &self.checksum;
-        let digest = digest(kind, hex).ok_or_else(|| match kind.as_str() {
+        let digest = self.digest(&self.checksum)?;
+        let open_checksum = self.open_checksum.as_ref();
+        let open_digest = open_checksum.map(|open| self.digest(open)).transpose()?;
+        // the path becomes part of a URL, and of the file names of exports
+        let path = checked_path(&self.path)?.to_owned();
+        Ok(RepomdIndex {
+            kind: self.kind,
+            path,
+            digest,
+            size: self.size,
+            open_digest,
+            open_size: self.open_size,
+        })
+    }
+
+    /// Parses a checksum of the index: its kind, and its hexadecimal digits.
+    fn digest(&self, (kind, hex): &(String, String)) -> Result<Digest, YumError> {
+        digest(kind, hex).ok_or_else(|| match kind.as_str() {
             "sha256" | "sha512" => {
                 YumError::malformed(WHAT, format!("'{hex}' is not a {kind} checksum"))
             }
@@ -116,17 +134,6 @@ impl IndexDraft {
                 name: self.kind.clone(),
                 kind: kind.clone(),
             },
-        })?;
-        // the path becomes part of a URL, and of the file names of exports
-        let path = checked_path(&self.path)?.to_owned();
-        let (size, open_digest, open_size) = (self.size, self.open_digest, self.open_size);
-        Ok(RepomdIndex {
-            kind: self.kind,
-            path,
-            digest,
-            size,
-            open_digest,
-            open_size,
         })
     }
 }
@@ -218,6 +225,19 @@ mod tests {
             .replace(timestamp, "")
             .replace("1700000000", "2026-11/7");
         assert_eq!(Repomd::parse(none.as_bytes()).unwrap().date, None);
+    }
+
+    #[test]
+    fn a_weak_checksum_of_the_unpacked_content_is_rejected() {
+        let strong = format!("<open-checksum type=\"sha256\">{}<", "b".repeat(64));
+        let text = repomd(&sha256(), "repodata/x.gz");
+        for other in [
+            "<open-checksum type=\"sha\">da39<",
+            "<open-checksum type=\"sha256\">b<",
+        ] {
+            let text = text.replace(&strong, other);
+            assert!(Repomd::parse(text.as_bytes()).is_err(), "{other}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use axum::http::HeaderValue;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landfall_model::document::read_text_input;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -43,8 +43,8 @@ impl HtpasswdUsers {
     /// hashes are accepted, as by other registries.
     ///
     /// # Errors
-    /// When a file cannot be read, contains no user, contains a user of another file, or contains a
-    /// hash that is not bcrypt.
+    /// When a file cannot be read, contains no user, contains a user twice or one of another file,
+    /// or contains a hash that is not bcrypt.
     pub fn load(
         files: &[(&Path, AccessRight)],
         anonymous: Option<AccessRight>,
@@ -55,8 +55,8 @@ impl HtpasswdUsers {
                 read_text_input(path).map_err(|error| invalid_file(path, error.to_string()))?;
             for (user, hash) in parse_accounts(&text).map_err(|why| invalid_file(path, why))? {
                 let other = accounts.insert(user.clone(), (right, hash));
-                // the intended one of two rights is unknown
-                if other.is_some_and(|(other, _)| other != right) {
+                // the intended one of two rights and passwords is unknown
+                if other.is_some() {
                     let why = format!("the user {user} is in another password file too");
                     return Err(invalid_file(path, why));
                 }
@@ -129,6 +129,7 @@ fn invalid_file(path: &Path, why: String) -> ServeError {
 /// User name and bcrypt hash of each line.
 fn parse_accounts(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut accounts = Vec::new();
+    let mut known = BTreeSet::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -141,6 +142,12 @@ fn parse_accounts(text: &str) -> Result<Vec<(String, String)>, String> {
                 index + 1
             ));
         };
+        if !known.insert(user) {
+            return Err(format!(
+                "line {} has the user {user} again; keep one",
+                index + 1
+            ));
+        }
         accounts.push((user.to_owned(), hash.to_owned()));
     }
     if accounts.is_empty() {
@@ -223,6 +230,20 @@ mod tests {
         bcrypt::hash_with_salt(password, 4, *b"0123456789abcdef")
             .unwrap()
             .to_string()
+    }
+
+    #[test]
+    fn a_user_with_two_passwords_is_refused() {
+        let (first, second) = (hash("first"), hash("second"));
+        let text = format!("anna:{first}\n\nanna:{second}\n");
+        let twice = users(&[(&text, AccessRight::Push)], None).err().unwrap();
+        assert!(
+            twice.to_string().contains("line 3 has the user anna again"),
+            "{twice}"
+        );
+        let (one, other) = (format!("anna:{first}\n"), format!("anna:{second}\n"));
+        let files = [(&*one, AccessRight::Push), (&*other, AccessRight::Push)];
+        assert!(users(&files, None).is_err());
     }
 
     #[tokio::test]
