@@ -66,7 +66,7 @@ enum Verb {
     Diff(verbs::diff::DiffCommand),
     Ls(verbs::ls::LsCommand),
     Report(verbs::report::ReportCommand),
-    Log(verbs::log::LogCommand),
+    Log(verbs::log::EvidenceCommand),
     Sbom(verbs::sbom::SbomCommand),
     Gc(verbs::gc::GcCommand),
     Completions(verbs::completions::CompletionsCommand),

@@ -18,7 +18,7 @@ mod statement;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use chain::{EvidenceSummary, read_log};
+pub(crate) use chain::EvidenceSummary;
 pub(crate) use error::EvidenceError;
 #[cfg(any(test, fuzzing))]
 pub(crate) use fuzz::{fuzz, fuzz_seed};

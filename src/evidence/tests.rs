@@ -1,7 +1,7 @@
-use super::chain::ReadLogError;
+use super::chain::{EvidenceSummary, ReadLogError, read_log};
 use super::error::EvidenceFault;
 use super::record::format_line;
-use super::{EvidenceError, EvidenceLog, EvidenceSummary, open_log, read_log};
+use super::{EvidenceError, EvidenceLog, open_log};
 use landfall_model::{Digest, Limits};
 use proptest::prelude::*;
 use serde_json::json;

@@ -399,7 +399,8 @@ fn documented_hosts_of_registries_are_predicted_until_a_pull_has_observed_them()
     ];
     let declared = ["*.corp.test", "vcenter.corp.test"];
     let all = |known: &[(&[&str], &str)]| -> BTreeMap<String, String> {
-        let each = known.iter().chain([&(&declared[..], "declared")]);
+        let declared = (&declared[..], "declared");
+        let each = known.iter().chain([&declared]);
         each.flat_map(|(hosts, known)| {
             hosts
                 .iter()

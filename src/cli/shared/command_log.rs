@@ -1,12 +1,14 @@
 //! Records the command that runs in the evidence log, from its report and the files that it read.
 
-use crate::cli::shared::recorded_inputs::{RecordedInputs, without_secrets};
+use crate::cli::shared::recorded_inputs::{
+    RecordedInputs, message_without_secrets, without_secrets,
+};
 use crate::cli::shared::{CliError, Exit};
 use crate::evidence::{
     CommandPredicate, EvidenceError, EvidenceLog, LoggedItem, NamedDigest, RecordedInput,
     RemovedContent, statement,
 };
-use jiff::{Timestamp, Unit};
+use jiff::Timestamp;
 use landfall_model::report::{ErrorInfo, ItemStatus, Progress, RunReport, RunStatus};
 use landfall_model::{Digest, Limits};
 use serde_json::Value;
@@ -25,8 +27,9 @@ const DRY_RUN: &str = "--dry-run";
 /// The maximum length of the message of an error in a record, in characters.
 const MAX_MESSAGE: usize = 4000;
 
-/// The most bytes of a name in a record.
-const MAX_NAME: usize = 1000;
+/// The maximum length of a name in a record, in characters. With all names that a record lists, it
+/// keeps within the length of a line.
+const MAX_NAME: usize = 250;
 
 /// The command line as it is recorded.
 #[derive(Debug, Clone, Default)]
@@ -90,6 +93,9 @@ impl CommandLog {
         let mut inputs = self.inputs.list();
         let subject = subject(&result.report.extra, &inputs);
         inputs.truncate(Limits::DEFAULT.log_record_names);
+        for input in &mut inputs {
+            input.content.name = shortened(&input.content.name, MAX_NAME);
+        }
         let predicate = self.predicate(inputs, result);
         let mut log = EvidenceLog::open(&self.path)?;
         log.append(&statement(&subject, &predicate))
@@ -137,7 +143,7 @@ impl CommandLog {
             removed: removed(&report.extra)
                 .filter(|_| !self.invocation.flags.iter().any(|flag| flag == DRY_RUN)),
             error: result.error.map(|error| ErrorInfo {
-                message: shortened(&error.message, MAX_MESSAGE),
+                message: shortened(&message_without_secrets(&error.message), MAX_MESSAGE),
                 item: error
                     .item
                     .as_ref()
@@ -231,5 +237,5 @@ fn shortened(text: &str, most: usize) -> String {
 
 /// A time in UTC with milliseconds.
 fn time(at: Timestamp) -> String {
-    at.round(Unit::Millisecond).unwrap_or(at).to_string()
+    format!("{at:.3}")
 }

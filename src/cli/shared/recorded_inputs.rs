@@ -34,8 +34,20 @@ pub(crate) fn without_secrets(name: &str) -> String {
         return name.to_owned();
     };
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
-    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    format!("{scheme}://{}/{path}", redact_userinfo(host))
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    format!("{scheme}://{}{path}", redact_userinfo(host))
+}
+
+/// A message in which each URL is like that of [`without_secrets`]: it may quote an argument of the
+/// user.
+pub(crate) fn message_without_secrets(message: &str) -> String {
+    let words = message.split_inclusive(char::is_whitespace);
+    words
+        .map(|word| {
+            let text = word.trim_end();
+            without_secrets(text) + &word[text.len()..]
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -52,5 +64,11 @@ mod tests {
         ] {
             assert_eq!(without_secrets(name), shown);
         }
+        assert_eq!(
+            message_without_secrets(
+                "cannot read http://joe:pw@h.test: refused\nhelp: `x s3://b/c?sig=y` a@b"
+            ),
+            "cannot read http://***@h.test: refused\nhelp: `x s3://b/c a@b"
+        );
     }
 }

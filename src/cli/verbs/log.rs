@@ -10,14 +10,14 @@ use std::path::PathBuf;
 
 /// Check the record of commands that --log writes
 #[derive(Args)]
-pub(crate) struct LogCommand {
+pub(crate) struct EvidenceCommand {
     #[command(subcommand)]
-    what: LogSubcommand,
+    what: EvidenceSubcommand,
 }
 
 #[derive(Subcommand)]
-enum LogSubcommand {
-    Verify(LogVerify),
+enum EvidenceSubcommand {
+    Verify(EvidenceVerify),
 }
 
 /// Check that no record was changed, moved, removed or inserted
@@ -25,7 +25,7 @@ enum LogSubcommand {
 /// Exits with 4 if the log is damaged. Records that were removed from its end are noticed only with
 /// --head: store the hash that this command prints in another place.
 #[derive(Args)]
-struct LogVerify {
+struct EvidenceVerify {
     /// The log [default: --log, or log of the site]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
@@ -34,15 +34,15 @@ struct LogVerify {
     head: Option<Digest>,
 }
 
-impl LogCommand {
+impl EvidenceCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         match self.what {
-            LogSubcommand::Verify(verify) => verify.run(context),
+            EvidenceSubcommand::Verify(verify) => verify.run(context),
         }
     }
 }
 
-impl LogVerify {
+impl EvidenceVerify {
     fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let path = self.file.or_else(|| context.log_path()).ok_or_else(|| {
             CliError::usage("no log is named")

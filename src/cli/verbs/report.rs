@@ -99,11 +99,15 @@ impl ReportCommand {
 /// Adds the records of the log of `--log` or the site that name the bundle or its lock. Checks the
 /// whole log.
 fn add_log(context: &Context, bundle: &Bundle, report: &mut RunReport) -> Result<(), CliError> {
-    // A site may name a log that no command has written to yet.
-    let is_there = |path: &PathBuf| context.global.log.is_some() || path.exists();
-    let Some(path) = context.log_path().filter(is_there) else {
+    let Some(path) = context.log_path() else {
         return Ok(());
     };
+    if !path.exists() {
+        context
+            .progress
+            .note(&format!("note: there is no log {} yet", path.display()));
+        return Ok(());
+    }
     let digests = [bundle.digest(), bundle.fingerprint()];
     let mut records = VecDeque::new();
     let summary = open_log(&path, None, |record| {

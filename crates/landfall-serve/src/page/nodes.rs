@@ -11,6 +11,8 @@ use landfall_model::report::escape_html;
 const HOSTS_PER_LINE: usize = 8;
 /// The number of such lines.
 const MAX_HOST_LINES: usize = 100;
+/// The maximum length of a DNS name (RFC 1035, section 2.3.4).
+const MAX_HOST_NAME: usize = 253;
 
 #[derive(Template)]
 #[template(path = "nodes.html")]
@@ -43,7 +45,7 @@ pub(super) fn render_nodes(
     } else {
         Some(frame.address.url("/charts"))
     };
-    let host_lines = host_lines(bundles);
+    let host_lines = host_lines(bundles.files.hosts());
     // a site may have any number of guides of any length
     let mut room = MAX_CONTENT.saturating_sub(host_lines.iter().map(String::len).sum());
     let sections = guides.into_iter().map(|guide| {
@@ -70,13 +72,13 @@ pub(super) fn render_nodes(
     page.render()
 }
 
-/// The host names of all files without their ports, as lines for `/etc/hosts`.
-fn host_lines(bundles: &BundleCatalog) -> Vec<String> {
-    let mut names: Vec<&str> = bundles
-        .files
-        .hosts()
+/// The host names of `hosts`, which are sorted, without their ports, as lines for `/etc/hosts`. Texts
+/// that are too long for a host name are left out: a lock may contain any.
+fn host_lines<'a>(hosts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut names: Vec<&str> = hosts
         .into_iter()
         .map(|host| host.split(':').next().unwrap_or(host))
+        .filter(|name| name.len() <= MAX_HOST_NAME)
         .collect();
     // the hosts are sorted, so those that differ only in their ports follow each other
     names.dedup();
@@ -94,4 +96,26 @@ fn guide_length(guide: &NodeGuide) -> usize {
         .chain(&guide.notes)
         .map(|text| escape_html(text).len())
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_of_hosts_are_bounded() {
+        assert_eq!(
+            host_lines(["a.test", "b.test:80", "b.test:81"]),
+            ["a.test b.test"]
+        );
+        let long = "a".repeat(1 << 20);
+        assert_eq!(host_lines(["a.test", &long]), ["a.test"]);
+        let many: Vec<String> = (0..10_000)
+            .map(|number| format!("h{number}.test"))
+            .collect();
+        assert_eq!(
+            host_lines(many.iter().map(String::as_str)).len(),
+            MAX_HOST_LINES
+        );
+    }
 }
