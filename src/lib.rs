@@ -70,7 +70,7 @@ pub use landfall_model::{DestinationMap, Digest, ImageRef, Limits, Shard, Target
 pub use landfall_rewrite::{ReferenceIndex, RewriteOptions, RewriteResult, TextSyntax, rewrite};
 pub use lock::Locked;
 pub use pull::PullError;
-pub use push::{Omitted, PushError, PushOptions, Pushed};
+pub use push::{GitCollision, GitTarget, Omitted, PushError, PushOptions, Pushed};
 
 /// Internals for landfall's own tests and fuzz targets. It may change with any release.
 #[doc(hidden)]

@@ -1,12 +1,15 @@
 //! Delivers the items of a lock to a registry: from a store, a bundle or upstream.
 
 use super::Client;
-use crate::push::{Omitted, PushContent, PushError, PushOptions, Pushed, push};
+use crate::push::{
+    GitCollision, GitTarget, Omitted, PushContent, PushError, PushOptions, Pushed, push, push_git,
+};
 use landfall_content::store::DiskStore;
 use landfall_content::upstream::Upstreams;
 use landfall_content::{BlobRead, BlobStore, CachePolicy, CachedSource, LocalSource, PartSource};
 use landfall_item::lockfile::Lock;
 use landfall_model::DestinationMap;
+use landfall_model::report::ReportItem;
 use std::sync::Arc;
 
 impl Client {
@@ -32,6 +35,21 @@ impl Client {
             options,
         )
         .await
+    }
+
+    /// Pushes the git repositories of `lock` from a store or bundle to a git server. Returns an item
+    /// for each.
+    ///
+    /// # Errors
+    /// If two repositories would get one URL. A repository that cannot be pushed is a failed item of
+    /// the result.
+    pub async fn push_git(
+        &self,
+        lock: &Lock,
+        blobs: Arc<dyn BlobRead>,
+        target: &GitTarget,
+    ) -> Result<Vec<ReportItem>, GitCollision> {
+        push_git(lock, &blobs, target, &self.sessions, &*self.progress).await
     }
 
     /// Copies the items of `lock` from upstream to the destinations of `mapping`. Content in
@@ -60,7 +78,7 @@ impl Client {
         mapping: &DestinationMap,
         options: PushOptions,
     ) -> Result<Pushed, PushError> {
-        let upstream = Arc::new(Upstreams(self.sessions.clone()));
+        let upstream = Arc::new(Upstreams::new(self.sessions.clone()));
         let source = Arc::new(CachedSource::new(store, upstream, keep, self.limits));
         self.deliver(lock, source, &Omitted::default(), mapping, options)
             .await

@@ -79,7 +79,7 @@ impl Client {
             &lock.to_text(),
             lock.digests().collect(),
         )?;
-        let upstream = Arc::new(Upstreams(self.sessions.clone()));
+        let upstream = Arc::new(Upstreams::new(self.sessions.clone()));
         let mut items = self
             .pull_into(
                 &ShardShare::new(lock, self.shard),
@@ -227,7 +227,7 @@ impl Client {
         let (local, compressor) = (Arc::new(bundle.clone()), bundle.clone());
         let source = Arc::new(LocalFirst::new(
             local.clone(),
-            Arc::new(Upstreams(self.sessions.clone())),
+            Arc::new(Upstreams::new(self.sessions.clone())),
         ));
         // blobs are compressed while others are still downloaded
         let compressing = blocking(move || compressor.compress());

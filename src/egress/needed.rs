@@ -87,6 +87,11 @@ pub(super) fn sources(
                 let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
                 (url, name, url_kind)
             }
+            PartOrigin::Git { repository, .. } => {
+                let (url, origin) = sessions.file_url(&repository.url)?;
+                let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
+                (url, name, SourceKind::Files)
+            }
             PartOrigin::Computed(_) | PartOrigin::Trimmed { .. } => continue,
         };
         // one address may serve both a registry and files

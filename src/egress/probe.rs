@@ -7,8 +7,8 @@ use super::needed::{SourceHost, sources};
 use super::pattern::EgressPattern;
 use futures_util::StreamExt;
 use landfall_content::registry::RegistrySessions;
-use landfall_content::upstream::{Upstreams, expect_file, get_file};
-use landfall_content::{EntryPart, PartSource, run_concurrently};
+use landfall_content::upstream::{Upstreams, expect_file, get_file, list_refs};
+use landfall_content::{EntryPart, PartOrigin, PartSource, run_concurrently};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
 use landfall_model::report::HostUse;
@@ -111,7 +111,10 @@ async fn first_byte(part: &EntryPart, sessions: &Arc<RegistrySessions>) -> Resul
         let response = get_file(sessions, url, Some("bytes=0-0".into())).await?;
         return expect_file(response, url).await.map(drop);
     }
-    let mut opened = Upstreams(sessions.clone()).open(part, 0).await?;
+    if let PartOrigin::Git { repository, .. } = &part.origin {
+        return list_refs(sessions, &repository.url).await.map(drop);
+    }
+    let mut opened = Upstreams::new(sessions.clone()).open(part, 0).await?;
     opened.stream.next().await.transpose().map(drop)
 }
 

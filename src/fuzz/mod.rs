@@ -10,6 +10,7 @@
 mod charts;
 mod deflate;
 mod documents;
+mod git;
 #[cfg(test)]
 mod mutation;
 mod network;
@@ -62,6 +63,11 @@ pub const TARGETS: &[Target] = &[
         name: "patch",
         seeds: patch::seeds,
         run: patch::patch,
+    },
+    Target {
+        name: "git_pack",
+        seeds: git::pack_seeds,
+        run: git::pack,
     },
     Target {
         name: "yaml",

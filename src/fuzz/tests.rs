@@ -61,6 +61,7 @@ targets!(
     deflate,
     recipe,
     patch,
+    git_pack,
     yaml,
     merge,
     lock,

@@ -18,6 +18,7 @@
 mod blobs;
 mod deliver;
 mod error;
+mod git;
 mod locks;
 mod manifests;
 mod missing;
@@ -45,6 +46,8 @@ mod upload_slots;
 mod uploader;
 
 pub use error::PushError;
+pub(crate) use git::push_git;
+pub use git::{GitCollision, GitTarget};
 pub(crate) use missing::{MissingParts, missing};
 pub use omitted::Omitted;
 pub use options::PushOptions;

@@ -2,6 +2,7 @@
 //! of a chart repository.
 
 use super::json_path::texts_at;
+use landfall_content::upstream::list_refs;
 use landfall_item::{ResolveError, Resolver, VersionSource, chart_versions};
 use landfall_model::document::VersionsFrom;
 
@@ -31,6 +32,12 @@ pub(super) async fn versions(
                 .collect()
         }
         VersionSource::Chart(from) => chart_versions(resolver, &from.repo, &from.chart).await?,
+        VersionSource::GitTags(url) => {
+            let refs = list_refs(resolver.sessions(), url).await?;
+            refs.iter()
+                .filter_map(|one| Some(one.name.strip_prefix("refs/tags/")?.to_owned()))
+                .collect()
+        }
         VersionSource::Document(from) => document_versions(resolver, from).await?,
         // the versions of packages are compared by the rules of apt or yum: see `packages`
         VersionSource::Packages(_) => Vec::new(),

@@ -47,6 +47,7 @@ mod file_signatures;
 mod foreign_text;
 mod full_disk;
 mod gc;
+mod git;
 mod hostile_archives;
 mod hostile_charts;
 mod image_signatures;

@@ -1,5 +1,6 @@
 //! One blob or manifest of a lock entry, and where its bytes come from.
 
+use super::git_packs::GitPacks;
 use landfall_model::{Descriptor, Digest};
 use std::sync::Arc;
 
@@ -44,6 +45,13 @@ pub enum PartOrigin {
     /// A file with several URLs for the same bytes. The first is its own; the next is tried if one
     /// no longer has the file.
     Urls(Vec<String>),
+    /// A pack that is written from the objects of a git repository.
+    Git {
+        /// The repository and all its packs.
+        repository: Arc<GitPacks>,
+        /// The position of this one among the packs.
+        pack: usize,
+    },
     /// Computed from the lock, so nothing is fetched.
     Computed(Vec<u8>),
     /// The index `of` without the children that are not in `keep` ([`landfall_model::trim_index`]).
@@ -74,10 +82,8 @@ impl EntryPart {
             PartOrigin::Manifest { registry, .. }
             | PartOrigin::Blob { registry, .. }
             | PartOrigin::Foreign { registry, .. } => registry,
-            origin => origin
-                .url()
-                // the third piece of `scheme://host/path`
-                .map_or("", |url| url.split('/').nth(2).unwrap_or(url)),
+            PartOrigin::Git { repository, .. } => host_of(&repository.url),
+            origin => origin.url().map_or("", host_of),
         }
     }
 
@@ -88,7 +94,8 @@ impl EntryPart {
             PartOrigin::Blob { .. }
             | PartOrigin::Foreign { .. }
             | PartOrigin::Url(_)
-            | PartOrigin::Urls(_) => false,
+            | PartOrigin::Urls(_)
+            | PartOrigin::Git { .. } => false,
             // the computed parts are manifests of files, charts and packages, and their configs
             PartOrigin::Computed(_) => {
                 landfall_model::media_type::is_manifest(&self.descriptor.media_type)
@@ -103,4 +110,9 @@ impl EntryPart {
             PartOrigin::Computed(_) | PartOrigin::Trimmed { .. }
         )
     }
+}
+
+/// The third piece of `scheme://host/path`.
+fn host_of(url: &str) -> &str {
+    url.split('/').nth(2).unwrap_or(url)
 }

@@ -7,6 +7,7 @@ use super::chart::LockedChart;
 use super::entry_reader::ManifestResult;
 use super::exclusion::Exclusion;
 use super::file::LockedFile;
+use super::git::LockedGitRepository;
 use super::image::LockedImage;
 use super::item_kind::ItemKind;
 #[cfg(any(test, feature = "testkit"))]
@@ -30,6 +31,7 @@ const KIND_ROWS: &[KindRow] = &[
     row::<LockedFile>(),
     row::<LockedChart>(),
     row::<LockedPackageSet>(),
+    row::<LockedGitRepository>(),
     #[cfg(any(test, feature = "testkit"))]
     row::<LockedNote>(),
 ];

@@ -16,7 +16,8 @@
 //! [`ItemKind`] ties the three together, and `kinds.rs` lists all kinds. `note.rs`, a kind that
 //! only tests have, shows what a new kind needs.
 //!
-//! The crate imports `landfall-model`, `landfall-http`, `landfall-content` and `landfall-packages`.
+//! The crate imports `landfall-model`, `landfall-http`, `landfall-content`, `landfall-git` and
+//! `landfall-packages`.
 //! Begin with `item_kind.rs` and `locked_item.rs`.
 //!
 //! # How each kind is carried
@@ -27,6 +28,10 @@
 //! artifact with a layer for each index, package and key; the metadata of `index: trimmed` is
 //! generated and signed with the site's key when it is served or exported, so that lock and bundle
 //! contain the metadata that the repositories signed.
+//!
+//! A git repository is an artifact whose config lists the refs, with a layer for each pack. `lock`
+//! writes the packs, since their digests are in the lock; `pull` finds them in the store, or writes
+//! them again from what the server sends.
 //!
 //! Referrers of an image (signatures, attestations, SBOMs) are parts of its entry, so an item is
 //! complete only with its signatures. A locked item may depend on others
@@ -49,6 +54,7 @@ mod entry_reader;
 mod exclusion;
 mod field_conflict;
 mod file;
+mod git;
 mod image;
 mod item_kind;
 mod kinds;
@@ -74,6 +80,7 @@ pub use exclusion::Exclusion;
 pub use field_conflict::FieldConflict;
 pub use file::file_repository;
 pub use file::{FileRequest, LockedFile, LockedSidecar};
+pub use git::{GitRequest, LockedGitPack, LockedGitRef, LockedGitRepository};
 pub use image::{ImageRequest, LockedImage, LockedManifest, LockedReferrer, LockedTrimmedIndex};
 pub use image::{ImageSignatureError, verified_signatures};
 pub use image::{OneManifest, ReadError, Selection, SelectionError};

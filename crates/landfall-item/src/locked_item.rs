@@ -4,6 +4,7 @@
 //! rewrite and audit, or serve and export.
 
 use super::chart::LockedChart;
+use super::git::LockedGitRepository;
 use super::packages::LockedPackageSet;
 use landfall_content::{BlobRead, LockEntry};
 use landfall_model::report::EntryKind;
@@ -112,6 +113,11 @@ pub trait LockedItem: PushedItem + AuditedItem + ServedItem + fmt::Debug + Send 
 
     /// This item, if it is a chart.
     fn as_chart(&self) -> Option<&LockedChart> {
+        None
+    }
+
+    /// This item, if it is a git repository.
+    fn as_git_repository(&self) -> Option<&LockedGitRepository> {
         None
     }
 

@@ -57,6 +57,17 @@ pub struct Limits {
     pub chart_dependencies: usize,
     /// The maximum length of a chain of chart dependencies.
     pub chart_dependency_depth: usize,
+    /// The maximum number of objects of a git repository.
+    pub git_objects: u64,
+    /// The maximum size of an object of a git repository, in bytes. It is read into memory.
+    pub git_object_bytes: u64,
+    /// The maximum size of a pack that a git server sends, in bytes.
+    pub git_pack_bytes: u64,
+    /// The maximum total size of the objects of a git repository and its deltas, unpacked, in
+    /// bytes.
+    pub git_unpacked_bytes: u64,
+    /// The maximum number of refs that a git server lists.
+    pub git_refs: usize,
     /// The maximum number of values in a YAML text. An alias counts as all the values that it
     /// repeats.
     pub yaml_nodes: usize,
@@ -182,6 +193,11 @@ impl Limits {
         chart_entry_bytes: 1 << 20,
         chart_dependencies: 300,
         chart_dependency_depth: 8,
+        git_objects: 20_000_000,
+        git_object_bytes: 256 << 20,
+        git_pack_bytes: 16 << 30,
+        git_unpacked_bytes: 256 << 30,
+        git_refs: 200_000,
         yaml_nodes: 1_000_000,
         yaml_alias_bytes: 16 << 20,
         yaml_depth: 64,

@@ -23,6 +23,12 @@ pub const OCI_EMPTY: &str = "application/vnd.oci.empty.v1+json";
 pub const OCTETS: &str = "application/octet-stream";
 /// The `artifactType` of a plain file.
 pub const LANDFALL_FILE: &str = "application/vnd.landfall.file.v1";
+/// The `artifactType` of a git repository.
+pub const LANDFALL_GIT: &str = "application/vnd.landfall.git.v1";
+/// The refs of a git repository, the config of its artifact.
+pub const LANDFALL_GIT_REFS: &str = "application/vnd.landfall.git.refs.v1";
+/// A pack of a git repository that landfall wrote.
+pub const LANDFALL_GIT_PACK: &str = "application/vnd.landfall.git.pack.v1";
 /// The `artifactType` of a set of OS packages.
 pub const LANDFALL_PACKAGES: &str = "application/vnd.landfall.packages.v1";
 /// A Debian package, as the layer of a package set.

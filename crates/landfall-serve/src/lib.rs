@@ -37,6 +37,7 @@ mod connections;
 mod current_state;
 mod error;
 mod export;
+mod git;
 #[cfg(test)]
 mod hostile;
 mod listen;
@@ -60,7 +61,7 @@ mod verified_blobs;
 mod writable;
 
 pub use error::ServeError;
-pub use export::{ExportError, export_charts, export_files, export_packages};
+pub use export::{ExportError, export_charts, export_files, export_git, export_packages};
 pub use observe::{AccessLog, LogTarget};
 pub use options::{
     BundleChange, BundleChanges, NodeGuide, NodeGuides, OutdatedCheck, ServeOptions, ServedBundle,

@@ -84,6 +84,11 @@ impl RequestHosts {
             .map(|url| files.find(&url, query))
     }
 
+    /// The names of the hosts.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
+        self.0.iter()
+    }
+
     /// The first host whose files are served.
     pub(crate) fn host_of_files(&self, bundles: &BundleCatalog) -> Option<&str> {
         let host = self.0.iter().find(|host| bundles.files.has_host(host))?;

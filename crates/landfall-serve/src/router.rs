@@ -5,6 +5,7 @@ use crate::blobs::blob_response;
 use crate::catalog::{CHART_INDEX, media_type_of};
 use crate::connections::RequestPermit;
 use crate::current_state::{is_api_path, newest_state, state_for};
+use crate::git::{GitRoute, respond_git};
 use crate::metrics_page::metrics_page;
 use crate::observe::UserName;
 use crate::page;
@@ -77,7 +78,7 @@ pub(crate) async fn respond(
                     blob_response(&state, digest, media_type_of(&path), &parts).await
                 }
                 None if is_api => respond_api(state.clone(), parts, hosts, body, may_push).await,
-                None => respond_plain(state.clone(), parts, &hosts).await,
+                None => respond_other(state.clone(), parts, &hosts, body).await,
             }
         }
     };
@@ -321,7 +322,20 @@ async fn readiness(state: &Arc<ServerState>) -> Result<(), String> {
     newest_state(state.clone()).await.map(drop)
 }
 
-/// Answers a request outside of the API: the page, charts below `/charts/`, and files and packages
+/// Answers a request outside of the API: git's protocol, and everything that is only read.
+async fn respond_other(
+    state: Arc<ServerState>,
+    parts: Parts,
+    hosts: &RequestHosts,
+    body: Body,
+) -> Result<ServerResponse, RequestError> {
+    match GitRoute::parse(&state.bundles.git, hosts, parts.uri.path()) {
+        Some(route) => respond_git(&state, &parts, body, route?).await,
+        None => respond_plain(state, parts, hosts).await,
+    }
+}
+
+/// Answers a request that only reads: the page, charts below `/charts/`, and files and packages
 /// below their folders or at the root.
 async fn respond_plain(
     state: Arc<ServerState>,

@@ -4,6 +4,7 @@
 use crate::body_buffers::BodyBuffers;
 use crate::catalog::{BundleCatalog, ServedRepository};
 use crate::connections::{ConnectionTable, RequestLimiter, raise_open_files};
+use crate::git::GitDatabases;
 use crate::listen::{ListenAddress, Listener, tls_acceptor};
 use crate::observe::RequestObserver;
 use crate::refresh::RefreshHandle;
@@ -149,6 +150,7 @@ fn new_context(
         body_buffers: BodyBuffers::new(blobs::BODY_PIECE),
         writable,
         uploads: UploadSessions::default(),
+        git_databases: GitDatabases::default(),
         needs_sweep: AtomicBool::new(false),
         connections: ConnectionTable::new(max_connections, limits.keep_alive, limits.stall),
         requests: RequestLimiter::new(limits.requests),

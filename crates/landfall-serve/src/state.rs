@@ -3,6 +3,7 @@
 use crate::body_buffers::BodyBuffers;
 use crate::catalog::BundleCatalog;
 use crate::connections::{ConnectionTable, RequestLimiter};
+use crate::git::GitDatabases;
 use crate::observe::RequestObserver;
 use crate::options::{NodeGuides, OutdatedCheck, ServerInfo};
 use crate::refresh::RefreshHandle;
@@ -45,6 +46,7 @@ pub(crate) struct ServerContext {
     /// The folder of `--writable`; `None` if the server is read-only.
     pub(crate) writable: Option<Arc<WritableStore>>,
     pub(crate) uploads: UploadSessions,
+    pub(crate) git_databases: GitDatabases,
     /// Set after a deletion: there may be blobs that no manifest names any more.
     pub(crate) needs_sweep: AtomicBool,
     pub(crate) connections: ConnectionTable,

@@ -30,6 +30,8 @@ const PAGES: &[(&str, &str)] = &[
     ("formats", "reference/formats.md"),
     ("getting-started", "tutorials/getting-started.md"),
     ("giantswarm", "how-to/platforms/giantswarm.md"),
+    ("git", "how-to/platforms/git.md"),
+    ("git-repositories", "how-to/git-repositories.md"),
     ("helm", "how-to/helm.md"),
     ("install", "how-to/install.md"),
     ("k3s", "how-to/platforms/k3s.md"),

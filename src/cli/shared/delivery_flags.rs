@@ -66,6 +66,10 @@ impl DeliveryFlags {
         context.mapping(self.to.as_ref())
     }
 
+    pub(crate) fn moves_tags(&self) -> bool {
+        self.move_tags
+    }
+
     pub(crate) fn is_dry_run(&self) -> bool {
         self.dry_run
     }

@@ -11,6 +11,7 @@ pub mod dice;
 pub mod faults;
 pub mod front;
 pub mod gate;
+pub mod git;
 pub mod harbor;
 pub mod helm;
 pub mod http;

@@ -122,7 +122,7 @@ pub(crate) fn kept(
             kept.insert(digest.clone());
         }
         match &part.origin {
-            PartOrigin::Url(_) | PartOrigin::Urls(_) => {
+            PartOrigin::Url(_) | PartOrigin::Urls(_) | PartOrigin::Git { .. } => {
                 layers.insert(digest.clone());
             }
             PartOrigin::Manifest { .. }

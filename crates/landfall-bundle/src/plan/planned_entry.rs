@@ -53,7 +53,8 @@ fn content(origin: &PartOrigin) -> ContentSource {
         | PartOrigin::Blob { .. }
         | PartOrigin::Foreign { .. }
         | PartOrigin::Url(_)
-        | PartOrigin::Urls(_) => ContentSource::Store,
+        | PartOrigin::Urls(_)
+        | PartOrigin::Git { .. } => ContentSource::Store,
     }
 }
 

@@ -19,7 +19,16 @@ pub async fn get_file(
     let request = range
         .iter()
         .fold(request, |request, range| request.header(RANGE, range));
-    let response = sessions.transport().send(&request).await?;
+    send_with_account(sessions, &request, fault).await
+}
+
+/// Sends a request that [`request`] created.
+pub(super) async fn send_with_account(
+    sessions: &RegistrySessions,
+    request: &HttpRequest,
+    fault: Option<Arc<CredentialError>>,
+) -> Result<HttpResponse, HttpError> {
+    let response = sessions.transport().send(request).await?;
     match fault {
         // after a denial, the unreadable account is the likely cause
         Some(fault) if matches!(response.status.as_u16(), 401 | 403) => {
@@ -53,7 +62,7 @@ pub async fn head_file(sessions: &RegistrySessions, url: &str) -> Result<HttpRes
 
 /// Returns the request with the account for its host, or why the account cannot be read. This is
 /// not an error yet, as most files need no account.
-async fn request(
+pub(super) async fn request(
     sessions: &RegistrySessions,
     method: Method,
     url: &str,

@@ -2,15 +2,51 @@
 
 use super::file::{expect_success, get_file, is_page};
 use super::foreign_layer;
+use super::git_writer::{self, WrittenPack};
 use crate::registry::{RegistrySession, RegistrySessions};
-use crate::{EntryPart, OpenedPart, PartOrigin, PartSource};
+use crate::{EntryPart, GitPacks, OpenedPart, PartOrigin, PartSource, read_blocking};
 use futures_util::future::BoxFuture;
-use landfall_http::{ByteStream, ErrorKind, HttpError, send_from_offset};
+use landfall_http::{ByteStream, ErrorKind, HttpError, OnceMap, send_from_offset};
 use std::sync::Arc;
 
-/// Registries and web servers, addressed by the names in the lock.
-#[derive(Clone)]
-pub struct Upstreams(pub Arc<RegistrySessions>);
+/// Registries, web servers and git servers, addressed by the names in the lock.
+pub struct Upstreams {
+    sessions: Arc<RegistrySessions>,
+    /// The packs of git repositories that this run wrote: one fetch gives all packs of one.
+    git: OnceMap<Arc<GitPacks>, Arc<Vec<WrittenPack>>>,
+}
+
+impl Upstreams {
+    /// Returns a source that uses these sessions.
+    pub fn new(sessions: Arc<RegistrySessions>) -> Upstreams {
+        Upstreams {
+            sessions,
+            git: OnceMap::default(),
+        }
+    }
+
+    /// Opens a pack of a git repository, which is fetched and written at the first request.
+    async fn open_git(
+        &self,
+        repository: &Arc<GitPacks>,
+        pack: usize,
+        offset: u64,
+    ) -> Result<OpenedPart, HttpError> {
+        let packs = self
+            .git
+            .get_or_try_init(repository.clone(), || {
+                git_writer::fetch_packs(&self.sessions, repository.clone())
+            })
+            .await?;
+        let written = packs
+            .get(pack)
+            .ok_or_else(|| HttpError::new(ErrorKind::Invalid, "the repository has no such pack"))?;
+        Ok(OpenedPart::unchecked(
+            offset,
+            read_blocking(written.reader(offset)),
+        ))
+    }
+}
 
 impl PartSource for Upstreams {
     fn host<'a>(&self, part: &'a EntryPart) -> &'a str {
@@ -28,7 +64,7 @@ impl PartSource for Upstreams {
                     registry,
                     repository,
                 } => {
-                    let session = self.0.upstream(registry).await?;
+                    let session = self.sessions.upstream(registry).await?;
                     let manifest = session.manifest_of(repository, &part.descriptor).await?;
                     // always from byte 0: manifests are small and verified as a whole
                     Ok(OpenedPart::whole(manifest.bytes))
@@ -37,7 +73,7 @@ impl PartSource for Upstreams {
                     registry,
                     repository,
                 } => {
-                    let session = self.0.upstream(registry).await?;
+                    let session = self.sessions.upstream(registry).await?;
                     let (start, stream) =
                         session.blob(repository, &part.descriptor, offset).await?;
                     Ok(registry_blob(session, start, stream))
@@ -47,21 +83,27 @@ impl PartSource for Upstreams {
                     repository,
                     manifests,
                 } => {
-                    let session = self.0.upstream(registry).await?;
-                    let (start, stream) =
-                        foreign_layer::open(&self.0, &session, repository, manifests, part, offset)
-                            .await?;
+                    let session = self.sessions.upstream(registry).await?;
+                    let (start, stream) = foreign_layer::open(
+                        &self.sessions,
+                        &session,
+                        repository,
+                        manifests,
+                        part,
+                        offset,
+                    )
+                    .await?;
                     Ok(registry_blob(session, start, stream))
                 }
                 PartOrigin::Url(_) | PartOrigin::Urls(_) => {
                     // a transfer tries several URLs one by one, so here is only the first
                     let url = part.origin.url().unwrap_or_default();
-                    let (target, _) = self.0.file_url(url)?;
+                    let (target, _) = self.sessions.file_url(url)?;
                     let size = part.descriptor.size;
-                    let transport = self.0.transport();
+                    let transport = self.sessions.transport();
                     let (start, response) =
                         send_from_offset(transport, &target, offset, size, |range| {
-                            get_file(&self.0, url, range)
+                            get_file(&self.sessions, url, range)
                         })
                         .await?;
                     let response = expect_success(response)?;
@@ -71,10 +113,13 @@ impl PartSource for Upstreams {
                     } else {
                         response.content_stream(size - start, "the file").await?
                     };
-                    let transport = self.0.transport().clone();
+                    let transport = self.sessions.transport().clone();
                     Ok(opened_at(start, stream, move || {
                         transport.distrust_ranges(&target);
                     }))
+                }
+                PartOrigin::Git { repository, pack } => {
+                    self.open_git(repository, *pack, offset).await
                 }
                 PartOrigin::Computed(bytes) => Ok(OpenedPart::whole(bytes.clone().into())),
                 PartOrigin::Trimmed { of, .. } => {

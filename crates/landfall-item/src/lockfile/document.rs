@@ -4,7 +4,10 @@
 use super::endpoint::{self, Endpoint};
 #[cfg(any(test, feature = "testkit"))]
 use crate::LockedNote;
-use crate::{ItemKind, LockedChart, LockedFile, LockedImage, LockedItem, LockedPackageSet};
+use crate::{
+    ItemKind, LockedChart, LockedFile, LockedGitRepository, LockedImage, LockedItem,
+    LockedPackageSet,
+};
 use landfall_content::LockEntry;
 use landfall_model::Digest;
 use landfall_model::report::EntryKind;
@@ -33,6 +36,9 @@ pub struct Lock {
     /// The locked sets of OS packages.
     #[serde(default)]
     pub packages: Vec<LockedPackageSet>,
+    /// The locked git repositories.
+    #[serde(default)]
+    pub git: Vec<LockedGitRepository>,
     /// Notes, a kind that only tests have.
     #[cfg(any(test, feature = "testkit"))]
     #[serde(default)]
@@ -59,6 +65,7 @@ impl Lock {
             files,
             charts,
             packages,
+            git,
             #[cfg(any(test, feature = "testkit"))]
             notes,
             endpoints: _,
@@ -70,6 +77,7 @@ impl Lock {
             files,
             charts,
             packages,
+            git,
             #[cfg(any(test, feature = "testkit"))]
             notes,
         ]
@@ -81,6 +89,7 @@ impl Lock {
             &mut self.files,
             &mut self.charts,
             &mut self.packages,
+            &mut self.git,
             #[cfg(any(test, feature = "testkit"))]
             &mut self.notes,
         ]
@@ -115,6 +124,7 @@ impl Lock {
         self.files.append(&mut other.files);
         self.charts.append(&mut other.charts);
         self.packages.append(&mut other.packages);
+        self.git.append(&mut other.git);
         #[cfg(any(test, feature = "testkit"))]
         self.notes.append(&mut other.notes);
         self.name = self.name.take().or(other.name.take());
@@ -206,6 +216,16 @@ impl LockedKind for LockedPackageSet {
 
     fn section_mut(lock: &mut Lock) -> &mut Vec<LockedPackageSet> {
         &mut lock.packages
+    }
+}
+
+impl LockedKind for LockedGitRepository {
+    fn section(lock: &Lock) -> &[LockedGitRepository] {
+        &lock.git
+    }
+
+    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedGitRepository> {
+        &mut lock.git
     }
 }
 

@@ -8,8 +8,9 @@ use super::schema::{EndpointEntry, ListFormat, ManifestDocument, MissingEntry};
 use crate::LockedNote;
 use crate::lockfile::{AcceptedLoss, Endpoint};
 use crate::{
-    EntryContext, ItemKind, LockedChart, LockedFile, LockedImage, LockedPackageSet, ManifestEntry,
-    ManifestResult, listed, locked_name, parse_exclusion, platforms,
+    EntryContext, ItemKind, LockedChart, LockedFile, LockedGitRepository, LockedImage,
+    LockedPackageSet, ManifestEntry, ManifestResult, listed, locked_name, parse_exclusion,
+    platforms,
 };
 use landfall_model::document::{
     ManifestVars, SourceSpan, SourceText, TemplateField, VarPart, YamlNode,
@@ -57,6 +58,7 @@ pub(super) fn check(
     expand_entries::<LockedFile>(&document.files, &reader, &mut items.files, faults);
     expand_entries::<LockedChart>(&document.charts, &reader, &mut items.charts, faults);
     expand_entries::<LockedPackageSet>(&document.packages, &reader, &mut items.packages, faults);
+    expand_entries::<LockedGitRepository>(&document.git, &reader, &mut items.git, faults);
     #[cfg(any(test, feature = "testkit"))]
     expand_entries::<LockedNote>(&document.notes, &reader, &mut items.notes, faults);
     // lists use the platforms and the setting of referrers of the manifest that names them

@@ -3,7 +3,9 @@
 use crate::lockfile::{AcceptedLoss, Endpoint};
 #[cfg(any(test, feature = "testkit"))]
 use crate::note::NoteRequest;
-use crate::{ChartRequest, Exclusion, FileRequest, ImageRequest, ItemRequest, PackageSetRequest};
+use crate::{
+    ChartRequest, Exclusion, FileRequest, GitRequest, ImageRequest, ItemRequest, PackageSetRequest,
+};
 use landfall_model::MinimumAge;
 use landfall_model::document::SourceSpan;
 use landfall_signature::SignaturePolicy;
@@ -18,6 +20,7 @@ pub(super) struct ExpandedManifest {
     pub(super) files: Vec<Located<FileRequest>>,
     pub(super) charts: Vec<Located<ChartRequest>>,
     pub(super) packages: Vec<Located<PackageSetRequest>>,
+    pub(super) git: Vec<Located<GitRequest>>,
     #[cfg(any(test, feature = "testkit"))]
     pub(super) notes: Vec<Located<NoteRequest>>,
     pub(super) missing: Vec<Located<AcceptedLoss>>,
@@ -37,6 +40,7 @@ impl ExpandedManifest {
             &self.files,
             &self.charts,
             &self.packages,
+            &self.git,
             #[cfg(any(test, feature = "testkit"))]
             &self.notes,
         ]

@@ -4,7 +4,8 @@ use crate::lockfile::LockedKind;
 #[cfg(any(test, feature = "testkit"))]
 use crate::note::NoteRequest;
 use crate::{
-    ChartRequest, FileRequest, ImageRequest, ItemKind, PackageSetRequest, ResolvableRequest,
+    ChartRequest, FileRequest, GitRequest, ImageRequest, ItemKind, PackageSetRequest,
+    ResolvableRequest,
 };
 use landfall_model::document::{SourceLocation, UpdateRule};
 use landfall_model::report::EntryKind;
@@ -21,6 +22,8 @@ pub struct ItemRequests {
     pub charts: Vec<ChartRequest>,
     /// Requests for sets of OS packages.
     pub packages: Vec<PackageSetRequest>,
+    /// Requests for git repositories.
+    pub git: Vec<GitRequest>,
     /// Requests for notes, a kind that only tests have.
     #[cfg(any(test, feature = "testkit"))]
     pub notes: Vec<NoteRequest>,
@@ -35,6 +38,7 @@ impl ItemRequests {
             files,
             charts,
             packages,
+            git,
             #[cfg(any(test, feature = "testkit"))]
             notes,
         } = self;
@@ -42,6 +46,7 @@ impl ItemRequests {
         visitor.visit(files).await;
         visitor.visit(charts).await;
         visitor.visit(packages).await;
+        visitor.visit(git).await;
         #[cfg(any(test, feature = "testkit"))]
         visitor.visit(notes).await;
     }
@@ -52,7 +57,8 @@ impl ItemRequests {
         let summaries = summaries
             .chain(self.files.iter().map(RequestSummary::new))
             .chain(self.charts.iter().map(RequestSummary::new))
-            .chain(self.packages.iter().map(RequestSummary::new));
+            .chain(self.packages.iter().map(RequestSummary::new))
+            .chain(self.git.iter().map(RequestSummary::new));
         #[cfg(any(test, feature = "testkit"))]
         let summaries = summaries.chain(self.notes.iter().map(RequestSummary::new));
         summaries

@@ -294,7 +294,8 @@ fn parse(
     let items = check::check(&document, text, &lists, faults)?;
     // an entry with an error is not an item, which must not lead to a second error
     if was_valid && faults.is_empty() && items.is_empty() {
-        let help = Some("add `images:`, `files:`, `charts:`, `packages:` or `lists:`".into());
+        let help =
+            Some("add `images:`, `files:`, `charts:`, `packages:`, `git:` or `lists:`".into());
         return Err(SourceSpan::new(text, 0..0).fault("this manifest contains no items", help));
     }
     Ok(Some(ParsedManifest {

@@ -23,6 +23,7 @@ pub(super) fn merge(
     let files = take_all(&mut manifests, |manifest| &mut manifest.files);
     let charts = take_all(&mut manifests, |manifest| &mut manifest.charts);
     let packages = take_all(&mut manifests, |manifest| &mut manifest.packages);
+    let git = take_all(&mut manifests, |manifest| &mut manifest.git);
     #[cfg(any(test, feature = "testkit"))]
     let notes = take_all(&mut manifests, |manifest| &mut manifest.notes);
     let requests = ItemRequests {
@@ -30,6 +31,7 @@ pub(super) fn merge(
         files: merge_requests(files, &exclude, faults),
         charts: merge_requests(charts, &exclude, faults),
         packages: merge_requests(packages, &exclude, faults),
+        git: merge_requests(git, &exclude, faults),
         #[cfg(any(test, feature = "testkit"))]
         notes: merge_requests(notes, &exclude, faults),
     };

@@ -3,6 +3,7 @@
 use super::lists::{FORMATS, ImageListFormat};
 use crate::chart::ChartEntry;
 use crate::file::FileEntry;
+use crate::git::GitEntry;
 use crate::image::ImageEntry;
 #[cfg(any(test, feature = "testkit"))]
 use crate::note::NoteEntry;
@@ -75,6 +76,9 @@ pub struct ManifestDocument {
     /// OS packages with their dependencies: `apt: {…}` or `yum: {…}`.
     #[serde(default)]
     pub(super) packages: Vec<PackageEntry>,
+    /// Git repositories: a URL, and branches and tags.
+    #[serde(default)]
+    pub(super) git: Vec<GitEntry>,
     /// Notes, a kind that only tests have.
     #[cfg(any(test, feature = "testkit"))]
     #[serde(default)]

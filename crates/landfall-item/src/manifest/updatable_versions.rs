@@ -5,8 +5,9 @@ use super::expanded_manifest::{ListSource, Located};
 use super::load::{FileOverrides, LoadManifestError, ParsedManifest, each};
 use super::version_location::VersionLocation;
 use crate::{
-    ChartRequest, ImageRequest, ItemKind, LockedChart, LockedImage, LockedPackageSet,
-    MovableVersion, PackageSetRequest, UpdatableEntry, UpdatableRequest, tag_of,
+    ChartRequest, GitRequest, ImageRequest, ItemKind, LockedChart, LockedGitRepository,
+    LockedImage, LockedPackageSet, MovableVersion, PackageSetRequest, UpdatableEntry,
+    UpdatableRequest, tag_of,
 };
 use landfall_model::document::{
     ChartVersions, MovingVar, SourceLocation, SourceSpan, VersionsFrom, YamlNode,
@@ -73,6 +74,8 @@ pub enum VersionSource {
     },
     /// The index of an HTTP repository of charts.
     Chart(ChartVersions),
+    /// The tags of the git repository at this URL.
+    GitTags(String),
     /// The package repositories of a machine.
     Packages(Box<PackageVersions>),
     /// The `from:` of a variable: a text, a JSON document or the index of a chart repository.
@@ -270,10 +273,12 @@ fn versions_in_entries(manifest: &ParsedManifest) -> Vec<UpdatableVersion> {
     let images = by_position(&requests.images, image_versions);
     let charts = by_position(&requests.charts, chart_versions);
     let packages = by_position(&requests.packages, package_versions);
+    let git = by_position(&requests.git, git_versions);
     [
         versions_in_section::<LockedImage>(manifest, &document.images, &images),
         versions_in_section::<LockedChart>(manifest, &document.charts, &charts),
         versions_in_section::<LockedPackageSet>(manifest, &document.packages, &packages),
+        versions_in_section::<LockedGitRepository>(manifest, &document.git, &git),
     ]
     .concat()
 }
@@ -294,6 +299,10 @@ fn chart_versions(request: &ChartRequest) -> Option<VersionSource> {
 
 fn package_versions(request: &PackageSetRequest) -> Option<VersionSource> {
     Some(VersionSource::machine(request.clone()))
+}
+
+fn git_versions(request: &GitRequest) -> Option<VersionSource> {
+    Some(VersionSource::GitTags(request.url.clone()))
 }
 
 /// The versions in the entries of one section.

@@ -117,7 +117,7 @@ impl Resolver {
         };
         let limits = *self.limits();
         let transfer = Transfer {
-            source: Arc::new(Upstreams(self.sessions.clone())),
+            source: Arc::new(Upstreams::new(self.sessions.clone())),
             sink: Arc::new(LocalSink::new(Arc::new(self.disk.clone()), limits, None)),
             limits,
             progress: Arc::new(SilentProgress),

@@ -67,6 +67,7 @@ impl fmt::Display for EntryCount {
             (EntryKind::Package, packages) => {
                 sets(f).and_then(|()| write!(f, " of {}", count_of(packages, "package")))
             }
+            (EntryKind::Git, _) => f.write_str(&count_of(self.entries, "git repository")),
             (kind, _) => f.write_str(&count_of(self.entries, kind)),
         }
     }

@@ -20,6 +20,8 @@ pub enum EntryKind {
     Chart,
     /// A set of operating-system packages.
     Package,
+    /// A git repository.
+    Git,
     /// A kind that only tests have.
     #[cfg(any(test, feature = "testkit"))]
     Note,
@@ -34,6 +36,7 @@ impl fmt::Display for EntryKind {
             EntryKind::Referrer => "referrer",
             EntryKind::Chart => "chart",
             EntryKind::Package => "package",
+            EntryKind::Git => "git",
             #[cfg(any(test, feature = "testkit"))]
             EntryKind::Note => "note",
         })

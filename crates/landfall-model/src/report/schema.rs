@@ -459,7 +459,7 @@ pub(super) const ITEM: &[Member] = &[
         "kind",
         "string",
         &[],
-        "`image`, `file`, `sidecar`, `referrer`, `chart` or `package`",
+        "`image`, `file`, `sidecar`, `referrer`, `chart`, `package` or `git`",
     ),
     member("name", "string", &[], "its name in the lock"),
     member("digest", "string", &[], "its digest, if known"),

@@ -5,6 +5,7 @@ mod capi;
 mod containerd;
 mod docker;
 mod giantswarm;
+mod git;
 mod helm_overlay;
 mod helm_values;
 mod kubeadm;
@@ -50,6 +51,7 @@ pub const PLATFORMS: &[&dyn RenderPlatform] = &[
     &apt::AptPlatform,
     &yum::YumPlatform,
     &trivy::TrivyPlatform,
+    &git::GitPlatform,
     &serve::ServePlatform,
     &kubernetes::KubernetesPlatform,
 ];

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 pub(crate) enum LockedName<'l> {
     /// The reference of an image or chart, with its digests.
     Reference(ReferencedItem<'l>),
-    /// A URL of a file.
+    /// A URL of a file or a git repository.
     Url {
         /// The URL, complete with scheme.
         url: Cow<'l, str>,
@@ -71,9 +71,17 @@ pub(crate) fn names(lock: &Lock) -> impl Iterator<Item = LockedName<'_>> {
         let files = item.files();
         let first = files.first().map_or("", |file| file.name);
         let urls = files.into_iter().flat_map(|file| file.urls);
+        let repository = item.as_git_repository().into_iter().flat_map(|repository| {
+            let urls = repository.urls().into_iter();
+            urls.map(|url| LockedName::Url {
+                url: url.into(),
+                item: &repository.name,
+            })
+        });
         reference
             .into_iter()
             .chain(urls.map(move |url| LockedName::Url { url, item: first }))
+            .chain(repository)
     })
 }
 

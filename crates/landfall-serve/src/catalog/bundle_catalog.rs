@@ -2,6 +2,7 @@
 
 use super::chart_table::ChartTable;
 use super::file_table::{FileTable, file_link};
+use super::git_table::GitTable;
 use super::listing::{AttachedManifest, BundleListing, ItemListing};
 use super::repository::{ServedRepository, repository_of_host};
 use crate::ServedBundle;
@@ -16,6 +17,7 @@ pub(crate) struct BundleCatalog {
     repositories: BTreeMap<String, ServedRepository>,
     pub(crate) files: FileTable,
     pub(crate) charts: ChartTable,
+    pub(crate) git: GitTable,
     pub(crate) listings: Vec<BundleListing>,
     /// One line for each name that two bundles give to different content.
     pub(crate) warnings: Vec<String>,
@@ -31,6 +33,7 @@ impl BundleCatalog {
             repositories: BTreeMap::new(),
             files: FileTable::default(),
             charts: ChartTable::default(),
+            git: GitTable::default(),
             listings: Vec::new(),
             warnings: Vec::new(),
             own_hosts: BTreeSet::from([mapping.target().registry.clone()]),
@@ -120,6 +123,9 @@ impl BundleCatalog {
         self.files.add(&files, &mut self.warnings);
         if let Some(chart) = item.as_chart().and_then(LockedChart::archive) {
             self.charts.add(chart, &mut self.warnings);
+        }
+        if let Some(repository) = item.as_git_repository() {
+            self.git.add(repository, &mut self.warnings);
         }
         let urls = match files.first() {
             Some(file) => file.urls.iter().map(ToString::to_string).collect(),

@@ -61,7 +61,7 @@ fn permission_bits(locked: Option<&str>) -> u32 {
 
 /// `<host>/<path>` of a URL, without its query, which a static web server ignores. A path that ends
 /// with a slash gets `index.html`.
-fn path_of_url(url: &str) -> Result<PathBuf, ExportError> {
+pub(super) fn path_of_url(url: &str) -> Result<PathBuf, ExportError> {
     safe_path(url).map_err(|why| ExportError::Path {
         url: url.into(),
         why,

@@ -3,6 +3,7 @@
 mod charts;
 mod files;
 mod folder;
+mod git;
 mod images;
 mod images_report;
 mod licences;
@@ -14,12 +15,13 @@ use crate::cli::shared::{CliError, Context, VerbOutcome};
 use charts::ExportCharts;
 use clap::{Args, Subcommand};
 use files::ExportFiles;
+use git::ExportGit;
 use images::ExportImages;
 use list::ExportList;
 use packages::{ExportApt, ExportYum};
 use referrers::ExportReferrers;
 
-/// Export images, files, charts or packages for other tools
+/// Export images, files, charts, packages or git repositories for other tools
 #[derive(Args)]
 pub(crate) struct ExportCommand {
     #[command(subcommand)]
@@ -34,6 +36,7 @@ enum ExportSubcommand {
     Charts(ExportCharts),
     Apt(ExportApt),
     Yum(ExportYum),
+    Git(ExportGit),
     #[command(flatten)]
     List(ExportList),
 }
@@ -47,6 +50,7 @@ impl ExportCommand {
             ExportSubcommand::Charts(charts) => charts.run(context),
             ExportSubcommand::Apt(apt) => apt.run(context),
             ExportSubcommand::Yum(yum) => yum.run(context),
+            ExportSubcommand::Git(git) => git.run(context),
             ExportSubcommand::List(list) => list.run(context),
         }
     }

@@ -5,11 +5,12 @@ mod prune;
 use crate::cli::shared::bundle_with_bases::{BundleWithBases, optional_store};
 use crate::cli::shared::context::run_blocking;
 use crate::cli::shared::delivery_flags::{DeliveryFlags, planned};
+use crate::cli::shared::failed_items::item_lines;
 use crate::cli::shared::image_signatures::ImageSignatures;
 use crate::cli::shared::open_bundle::{BundleRequirements, put_first};
 use crate::cli::shared::series_history::SeriesHistory;
 use crate::cli::shared::{CliError, Context, VerbOutcome, input_file, open_bundle};
-use crate::push::{Omitted, PushOptions, SignedImages, sign_images};
+use crate::push::{GitTarget, Omitted, PushOptions, SignedImages, sign_images};
 use clap::Args;
 use landfall_bundle::{self as bundle, Bundle, Serial, volume_locations};
 use landfall_content::BlobRead;
@@ -17,10 +18,12 @@ use landfall_item::lockfile::{FILE_NAME, Lock};
 use landfall_model::Digest;
 use landfall_model::document::read_text_input;
 use landfall_signature::{ImageSigningKey, SigningKeyError};
+use landfall_model::report::{EntryCount, EntryKind, ReportItem};
 use prune::PruneFlags;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use url::Url;
 
 /// Upload a bundle, or the store, to a registry
 #[derive(Args)]
@@ -55,6 +58,10 @@ pub(crate) struct PushCommand {
     /// at the registry: ECDSA P-256 in PEM (PKCS#8)
     #[arg(long, value_name = "KEY")]
     sign_images: Option<PathBuf>,
+    /// Push the git repositories to a git server instead of a registry: to URL and the path that
+    /// each repository has upstream
+    #[arg(long, value_name = "URL", conflicts_with_all = ["to", "receipt", "shard", "prune", "sign_images"])]
+    git_to: Option<Url>,
     #[command(flatten)]
     delivery: DeliveryFlags,
     #[command(flatten)]
@@ -98,6 +105,9 @@ impl PushCommand {
             .clone()
             // Removes the other volumes of the bundle from the bases.
             .map(|bundle| volume_locations(bundle, &mut self.bases));
+        if let Some(url) = self.git_to.take() {
+            return self.push_to_git(context, locations.as_deref(), url);
+        }
         let mapping = self.delivery.mapping(context)?;
         let shard = self.delivery.shard.get()?;
         let history =
@@ -190,6 +200,48 @@ impl PushCommand {
             .extra
             .extend(bundle.map(|bundle| ("bundle".to_owned(), bundle)));
         result
+    }
+
+    /// Pushes the git repositories to the git server at `url`.
+    fn push_to_git(
+        &self,
+        context: &Context,
+        locations: Option<&[PathBuf]>,
+        url: Url,
+    ) -> Result<VerbOutcome, CliError> {
+        let history = SeriesHistory::load(context, None, self.allow_older)?;
+        let PushSource { lock, blobs, .. } = match locations {
+            Some(locations) => self.bundle_source(context, locations, &history)?,
+            None => self.store_source(context)?,
+        };
+        let target = GitTarget {
+            move_refs: self.delivery.moves_tags(),
+            dry_run: self.delivery.is_dry_run(),
+            url,
+        };
+        context.run(async {
+            let client = context.client()?;
+            let items = client.push_git(&lock, blobs, &target).await;
+            let items = items.map_err(|error| CliError::usage(error.to_string()))?;
+            let report = client.report(items);
+            let (dry, others): (Vec<&ReportItem>, Vec<&ReportItem>) =
+                report.items.iter().partition(|item| planned(item));
+            let mut text = String::new();
+            for ReportItem { name, reason, .. } in dry {
+                text += &format!("{name} {}\n", reason.as_deref().unwrap_or_default());
+            }
+            text += &item_lines(others.into_iter().filter(|item| item.reason.is_some()));
+            let totals = report.totals();
+            text += &format!(
+                "{} at {}: {} changed, {} there, {} not pushed\n",
+                EntryCount::from_items(EntryKind::Git, &report.items),
+                target.url,
+                totals.done,
+                totals.present,
+                totals.items - totals.done - totals.present
+            );
+            Ok(VerbOutcome::of(report, text))
+        })
     }
 
     /// A bundle as the source.

@@ -1,0 +1,136 @@
+//! The packs of a git repository in a lock, and packs that are read from stored blobs.
+
+use super::BlobRead;
+use landfall_git::{ObjectId, PackBytes};
+use landfall_model::Digest;
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The packs that carry a git repository. Each has what its tips need and the packs before it do
+/// not have, so that a newer lock adds a pack instead of replacing one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct GitPacks {
+    /// The http or https URL of the repository.
+    pub url: String,
+    /// The packs, the oldest first.
+    pub packs: Vec<GitPack>,
+}
+
+/// A pack of [`GitPacks`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct GitPack {
+    /// SHA-256 of the pack.
+    pub digest: Digest,
+    /// The size of the pack in bytes.
+    pub size: u64,
+    /// The commits and annotated tags that the pack completes.
+    pub tips: Vec<ObjectId>,
+}
+
+impl GitPacks {
+    /// The tips of the packs before the pack at `at`.
+    pub fn tips_before(&self, at: usize) -> Vec<ObjectId> {
+        let packs = self.packs.iter().take(at);
+        packs.flat_map(|pack| pack.tips.iter().copied()).collect()
+    }
+}
+
+/// The size of the blocks in which a stored pack is read, in bytes.
+const BLOCK: u64 = 256 << 10;
+/// How many blocks of a pack are kept.
+const BLOCKS: usize = 32;
+
+/// A pack that is read from a stored blob.
+pub struct BlobPackBytes {
+    blobs: Arc<dyn BlobRead>,
+    digest: Digest,
+    size: u64,
+    /// The blocks that were read last, by their numbers.
+    blocks: Mutex<VecDeque<(u64, Arc<[u8]>)>>,
+}
+
+impl BlobPackBytes {
+    /// Reads the blob `digest`, which has `size` bytes.
+    pub fn new(blobs: Arc<dyn BlobRead>, digest: Digest, size: u64) -> BlobPackBytes {
+        BlobPackBytes {
+            blobs,
+            digest,
+            size,
+            blocks: Mutex::default(),
+        }
+    }
+
+    /// The block with this number. It is kept, since the entries of a pack are small and opening a
+    /// blob may mean to decompress a frame.
+    fn block(&self, number: u64) -> io::Result<Arc<[u8]>> {
+        let known = |blocks: &VecDeque<(u64, Arc<[u8]>)>| {
+            let found = blocks.iter().find(|(known, _)| *known == number);
+            found.map(|(_, block)| block.clone())
+        };
+        let lock = || self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(block) = known(&lock()) {
+            return Ok(block);
+        }
+        let offset = number * BLOCK;
+        let length = BLOCK.min(self.size.saturating_sub(offset)) as usize;
+        let mut block = vec![0; length];
+        self.blobs
+            .open(&self.digest, offset)
+            .map_err(io::Error::other)?
+            .read_exact(&mut block)?;
+        let block: Arc<[u8]> = block.into();
+        let mut blocks = lock();
+        blocks.push_front((number, block.clone()));
+        blocks.truncate(BLOCKS);
+        Ok(block)
+    }
+}
+
+impl PackBytes for BlobPackBytes {
+    fn read_exact_at(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+        while !buffer.is_empty() {
+            let block = self.block(offset / BLOCK)?;
+            let rest = block.get((offset % BLOCK) as usize..).unwrap_or_default();
+            if rest.is_empty() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let count = rest.len().min(buffer.len());
+            let (filled, open) = buffer.split_at_mut(count);
+            filled.copy_from_slice(&rest[..count]);
+            buffer = open;
+            offset += count as u64;
+        }
+        Ok(())
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemoryBlobs;
+
+    #[test]
+    fn a_stored_pack_is_read_at_any_offset() {
+        let bytes: Vec<u8> = (0..700_000_u32).map(|n| (n % 251) as u8).collect();
+        let digest = Digest::sha256(&bytes);
+        let blobs = MemoryBlobs([(digest.clone(), bytes.clone().into())].into());
+        let blobs = Arc::new(blobs);
+        let pack = BlobPackBytes::new(blobs, digest, bytes.len() as u64);
+        for (offset, length) in [
+            (0, 10),
+            (BLOCK as usize - 3, 9),
+            (100, 600_000),
+            (699_999, 1),
+        ] {
+            let mut buffer = vec![0; length];
+            pack.read_exact_at(&mut buffer, offset as u64).unwrap();
+            assert_eq!(buffer, bytes[offset..offset + length]);
+        }
+        assert!(pack.read_exact_at(&mut [0; 2], 699_999).is_err());
+    }
+}

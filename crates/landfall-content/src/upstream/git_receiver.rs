@@ -1,0 +1,75 @@
+//! Pushes refs and objects to a git server.
+
+use super::file::{request, send_with_account};
+use super::git_remote::{expect_answer, git_error, most_ref_list_bytes};
+use super::git_writer::FileFrom;
+use crate::read_blocking;
+use crate::registry::RegistrySessions;
+use futures_util::FutureExt;
+use landfall_git::{ReceiveAdvertisement, RefUpdate, check_report};
+use landfall_http::{HttpError, RequestBody};
+use reqwest::Method;
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use std::fs::File;
+use std::io::{Cursor, Read};
+use std::sync::Arc;
+
+const SERVICE: &str = "git-receive-pack";
+
+/// Asks the server at `url` which refs it has, for a push.
+///
+/// # Errors
+/// If the server cannot be reached, or refuses pushes.
+pub async fn pushed_refs(
+    sessions: &RegistrySessions,
+    url: &str,
+) -> Result<ReceiveAdvertisement, HttpError> {
+    let limits = *sessions.transport().limits();
+    let target = format!("{url}/info/refs?service={SERVICE}");
+    let (request, fault) = request(sessions, Method::GET, &target).await?;
+    let response = send_with_account(sessions, &request, fault).await?;
+    let response = expect_answer(response, SERVICE, "advertisement").await?;
+    let answered = response.url.clone();
+    let bytes = response.bytes(most_ref_list_bytes(&limits)).await?;
+    ReceiveAdvertisement::parse(&bytes, limits.git_refs)
+        .map_err(|error| git_error(error).at(&answered))
+}
+
+/// Changes refs of the server at `url`, and sends the pack with what they need, which has `size`
+/// bytes.
+///
+/// # Errors
+/// If the server cannot be reached, or refuses a change. A server with atomic pushes has then
+/// changed nothing.
+pub async fn push_refs(
+    sessions: &RegistrySessions,
+    url: &str,
+    server: &ReceiveAdvertisement,
+    updates: &[RefUpdate],
+    pack: Arc<File>,
+    size: u64,
+) -> Result<(), HttpError> {
+    let (request, fault) = request(sessions, Method::POST, &format!("{url}/{SERVICE}")).await?;
+    let mut request = request
+        .header(CONTENT_TYPE, "application/x-git-receive-pack-request")
+        .header(ACCEPT, "application/x-git-receive-pack-result");
+    let head: Arc<[u8]> = server.push_head(updates).into();
+    let length = head.len() as u64 + size;
+    let open = move || {
+        let pack = FileFrom::new(pack.clone(), 0);
+        let body = read_blocking(Box::new(Cursor::new(head.clone()).chain(pack)));
+        async move { Ok(body) }.boxed()
+    };
+    request.body = RequestBody::Stream {
+        length,
+        open: Arc::new(open),
+    };
+    // the server may have made the changes although its answer was lost
+    request.retried = false;
+    let response = send_with_account(sessions, &request, fault).await?;
+    let response = expect_answer(response, SERVICE, "result").await?;
+    let answered = response.url.clone();
+    let limits = sessions.transport().limits();
+    let report = response.bytes(most_ref_list_bytes(limits)).await?;
+    check_report(&report).map_err(|error| git_error(error).at(&answered))
+}

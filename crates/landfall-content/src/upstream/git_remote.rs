@@ -1,0 +1,191 @@
+//! Requests to git servers: the list of refs, and packs (gitprotocol-http, gitprotocol-v2).
+
+use super::file::{expect_success, request, send_with_account};
+use crate::registry::RegistrySessions;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use landfall_git::{
+    GitError, ObjectId, PackStream, RemoteRef, check_advertisement, fetch_request, ls_refs_request,
+    parse_refs,
+};
+use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpResponse, RequestBody};
+use landfall_model::Limits;
+use reqwest::Method;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName};
+use std::fs::File;
+use std::io::Write;
+use url::Url;
+
+const SERVICE: &str = "git-upload-pack";
+const VERSION: HeaderName = HeaderName::from_static("git-protocol");
+/// The most bytes of a line in a list of refs.
+const MAX_REF_BYTES: usize = 1200;
+
+/// The most bytes of a list of refs.
+pub(super) fn most_ref_list_bytes(limits: &Limits) -> usize {
+    limits.git_refs * MAX_REF_BYTES
+}
+
+/// A git server that was asked which protocol it speaks.
+struct GitRemote<'a> {
+    sessions: &'a RegistrySessions,
+    /// The URL of the repository, as the lock names it.
+    url: &'a str,
+    /// The URL that answered.
+    answered: Url,
+}
+
+/// A pack from a git server.
+pub struct FetchedPack {
+    /// A file without a name that has the pack.
+    pub file: File,
+    /// The size of the pack in bytes.
+    pub size: u64,
+}
+
+/// Lists the branches and tags of the repository at `url`, and `HEAD`.
+///
+/// # Errors
+/// If the server cannot be reached, has no such repository, or does not speak version 2 of the
+/// protocol.
+pub async fn list_refs(
+    sessions: &RegistrySessions,
+    url: &str,
+) -> Result<Vec<RemoteRef>, HttpError> {
+    let limits = *sessions.transport().limits();
+    let remote = GitRemote::connect(sessions, url).await?;
+    let answer = remote.command(ls_refs_request()).await?;
+    let answered = answer.url.clone();
+    let bytes = answer.bytes(most_ref_list_bytes(&limits)).await?;
+    parse_refs(&bytes, limits.git_refs).map_err(|error| git_error(error).at(&answered))
+}
+
+/// Fetches a pack with everything that `wants` need and `haves` do not, into a file without a name.
+///
+/// # Errors
+/// If the server cannot be reached, refuses, or sends more than the limit.
+pub async fn fetch_pack(
+    sessions: &RegistrySessions,
+    url: &str,
+    wants: &[ObjectId],
+    haves: &[ObjectId],
+) -> Result<FetchedPack, HttpError> {
+    let remote = GitRemote::connect(sessions, url).await?;
+    let mut attempts = sessions.transport().retry_policy().body_attempts();
+    loop {
+        let answer = remote.command(fetch_request(wants, haves)).await?;
+        match receive_pack(answer, sessions.transport().limits()).await {
+            Ok(pack) => return Ok(pack),
+            // git's protocol cannot resume a pack
+            Err(failure) => attempts.after(failure).await?,
+        }
+    }
+}
+
+async fn receive_pack(
+    answer: HttpResponse,
+    limits: &Limits,
+) -> Result<FetchedPack, BodyFailure<HttpError>> {
+    let answered = answer.url.clone();
+    let local = |error: std::io::Error| {
+        let words = format!("cannot write a temporary file: {error}");
+        BodyFailure::Final(HttpError::new(ErrorKind::Local, words))
+    };
+    let protocol = |error: GitError| BodyFailure::Final(git_error(error).at(&answered));
+    let mut file = tempfile::tempfile().map_err(local)?;
+    let (mut stream, mut body) = (PackStream::default(), answer.stream());
+    let (mut pack, mut size) = (Vec::new(), 0);
+    while let Some(bytes) = body.next().await {
+        let bytes = bytes.map_err(BodyFailure::reading)?;
+        pack.clear();
+        stream.push(&bytes, &mut pack).map_err(protocol)?;
+        size += pack.len() as u64;
+        if size > limits.git_pack_bytes {
+            return Err(protocol(GitError::TooLarge {
+                what: "the pack is larger",
+                limit: limits.git_pack_bytes,
+            }));
+        }
+        file.write_all(&pack).map_err(local)?;
+    }
+    // without `Content-Length`, only the protocol shows that a body is complete
+    stream.finish().map_err(|error| {
+        let error = HttpError::new(ErrorKind::Network, error.to_string()).at(&answered);
+        BodyFailure::Broke(error)
+    })?;
+    Ok(FetchedPack { file, size })
+}
+
+impl<'a> GitRemote<'a> {
+    /// Asks the server which protocol it speaks.
+    async fn connect(sessions: &'a RegistrySessions, url: &'a str) -> Result<Self, HttpError> {
+        let limits = *sessions.transport().limits();
+        let refs = format!("{url}/info/refs?service={SERVICE}");
+        let (request, fault) = request(sessions, Method::GET, &refs).await?;
+        let host = request.url.origin();
+        let request = request.header(VERSION, "version=2");
+        let response = send_with_account(sessions, &request, fault).await?;
+        let response = expect_answer(response, SERVICE, "advertisement").await?;
+        let mut answered = response.url.clone();
+        // the other requests would have to follow the redirect, and POST must not be redirected
+        if answered.origin() != host {
+            let words = "it redirects to another host; write that URL in the manifest";
+            return Err(HttpError::new(ErrorKind::Invalid, words).at(&answered));
+        }
+        let bytes = response.bytes(most_ref_list_bytes(&limits)).await?;
+        check_advertisement(&bytes).map_err(|error| git_error(error).at(&answered))?;
+        let path = answered
+            .path()
+            .strip_suffix("/info/refs")
+            .unwrap_or(answered.path());
+        answered.set_path(&format!("{path}/{SERVICE}"));
+        answered.set_query(None);
+        Ok(GitRemote {
+            sessions,
+            url,
+            answered,
+        })
+    }
+
+    /// Sends a command.
+    async fn command(&self, message: Vec<u8>) -> Result<HttpResponse, HttpError> {
+        let target = format!("{}/{SERVICE}", self.url);
+        let (mut request, fault) = request(self.sessions, Method::POST, &target).await?;
+        request.url.clone_from(&self.answered);
+        request.body = RequestBody::Bytes(Bytes::from(message));
+        let request = request
+            .header(VERSION, "version=2")
+            .header(CONTENT_TYPE, "application/x-git-upload-pack-request")
+            .header(ACCEPT, "application/x-git-upload-pack-result");
+        let response = send_with_account(self.sessions, &request, fault).await?;
+        expect_answer(response, SERVICE, "result").await
+    }
+}
+
+/// Returns the response if it is an answer of a git server.
+pub(super) async fn expect_answer(
+    response: HttpResponse,
+    service: &str,
+    form: &str,
+) -> Result<HttpResponse, HttpError> {
+    let response = expect_success(response)?;
+    let expected = format!("application/x-{service}-{form}");
+    if response.header("content-type") == Some(&*expected) {
+        return Ok(response);
+    }
+    if response.is_page() {
+        return Err(response.page_error("the repository").await);
+    }
+    let words =
+        "there is no git repository at this URL: the answer is not git's smart HTTP protocol";
+    Err(HttpError::new(ErrorKind::Invalid, words).at(&response.url))
+}
+
+/// The error of a request whose answer is not what git's protocol demands.
+pub fn git_error(error: GitError) -> HttpError {
+    let kind = match error {
+        GitError::ReadPack(_) | GitError::WritePack(_) => ErrorKind::Local,
+        _ => ErrorKind::Invalid,
+    };
+    HttpError::new(kind, error.to_string())
+}

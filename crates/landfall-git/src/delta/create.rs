@@ -1,0 +1,209 @@
+//! Creates a delta between two objects.
+//!
+//! The result depends on the two objects alone. It is part of landfall's packs, whose digests are
+//! in locks, so that any change of it needs a new version of that format.
+
+use super::varint::push_size;
+
+/// The length of the blocks of the base that are indexed, in bytes.
+const BLOCK: usize = 16;
+/// The most bytes that one copy instruction may copy.
+const MAX_COPIED: usize = 0xff_ffff;
+/// The most bytes that one insert instruction may insert.
+const MAX_INSERTED: usize = 0x7f;
+/// How many blocks with the same hash are compared at one position.
+const MAX_CANDIDATES: usize = 16;
+
+/// Creates a delta from `base` to `target`. `None` if it would be longer than `most` bytes.
+pub(crate) fn create(base: &[u8], target: &[u8], most: usize) -> Option<Vec<u8>> {
+    let index = DeltaBlockIndex::new(base);
+    let mut delta = DeltaWriter::new(base, target);
+    let mut at = 0;
+    while at < target.len() {
+        match index.longest_match(target, at) {
+            Some(found) => {
+                // bytes before the block may be equal as well
+                let back = common_suffix(&base[..found.offset], &target[delta.written..at]);
+                delta.insert(at - back);
+                delta.copy(found.offset - back, found.length + back);
+                at += found.length;
+            }
+            None => at += 1,
+        }
+        if delta.out.len() + (at - delta.written) > most {
+            return None;
+        }
+    }
+    delta.insert(target.len());
+    (delta.out.len() <= most).then_some(delta.out)
+}
+
+/// Writes the instructions of a delta.
+struct DeltaWriter<'a> {
+    target: &'a [u8],
+    out: Vec<u8>,
+    /// How many bytes of the target the instructions make.
+    written: usize,
+}
+
+impl<'a> DeltaWriter<'a> {
+    fn new(base: &[u8], target: &'a [u8]) -> DeltaWriter<'a> {
+        let mut out = Vec::new();
+        push_size(&mut out, base.len() as u64);
+        push_size(&mut out, target.len() as u64);
+        DeltaWriter {
+            target,
+            out,
+            written: 0,
+        }
+    }
+
+    /// Inserts the bytes of the target up to `end`.
+    fn insert(&mut self, end: usize) {
+        for piece in self.target[self.written..end].chunks(MAX_INSERTED) {
+            self.out.push(piece.len() as u8);
+            self.out.extend_from_slice(piece);
+        }
+        self.written = end;
+    }
+
+    /// Copies `length` bytes of the base from `offset`.
+    fn copy(&mut self, mut offset: usize, mut length: usize) {
+        self.written += length;
+        while length > 0 {
+            let size = length.min(MAX_COPIED);
+            let code_at = self.out.len();
+            self.out.push(0x80);
+            self.push_argument(code_at, offset, 0..4);
+            // 0x10000 is written as no size at all
+            if size != 0x10000 {
+                self.push_argument(code_at, size, 4..7);
+            }
+            offset += size;
+            length -= size;
+        }
+    }
+
+    /// Appends the bytes of `value` that are not 0 and sets their bits in the instruction's code.
+    fn push_argument(&mut self, code_at: usize, mut value: usize, bits: std::ops::Range<u8>) {
+        for bit in bits {
+            if value & 0xff != 0 {
+                self.out[code_at] |= 1 << bit;
+                self.out.push(value as u8);
+            }
+            value >>= 8;
+        }
+    }
+}
+
+/// A run of bytes of the base that the target has as well.
+#[derive(Clone, Copy)]
+struct CommonRun {
+    offset: usize,
+    length: usize,
+}
+
+/// The blocks of a base by their hashes: a table of chains.
+struct DeltaBlockIndex<'a> {
+    base: &'a [u8],
+    /// The first block of each chain, plus 1; 0 if the chain is empty.
+    heads: Vec<u32>,
+    /// The next block of the same chain, plus 1, for each block.
+    nexts: Vec<u32>,
+    shift: u32,
+}
+
+impl<'a> DeltaBlockIndex<'a> {
+    fn new(base: &'a [u8]) -> DeltaBlockIndex<'a> {
+        let blocks = base.len() / BLOCK;
+        let bits = blocks.next_power_of_two().trailing_zeros().max(1);
+        let mut index = DeltaBlockIndex {
+            base,
+            heads: vec![0; 1 << bits],
+            nexts: vec![0; blocks],
+            shift: u64::BITS - bits,
+        };
+        // from the end, so that chains begin with the first blocks of the base
+        for block in (0..blocks).rev() {
+            let slot = index.slot(&base[block * BLOCK..]);
+            index.nexts[block] = std::mem::replace(&mut index.heads[slot], block as u32 + 1);
+        }
+        index
+    }
+
+    /// The slot of the table for the block at the front of `bytes`.
+    fn slot(&self, bytes: &[u8]) -> usize {
+        let word = |at: usize| {
+            bytes[at..at + 8]
+                .iter()
+                .rfold(0_u64, |word, byte| word << 8 | u64::from(*byte))
+        };
+        // an odd multiplier of about 2^64 / 1.618 spreads similar blocks
+        let mixed = (word(0) ^ word(8).rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((mixed ^ mixed >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+    }
+
+    /// The longest run of the base that begins with an indexed block and equals `target` from `at`
+    /// on; the first of several.
+    fn longest_match(&self, target: &[u8], at: usize) -> Option<CommonRun> {
+        let rest = &target[at..];
+        if rest.len() < BLOCK || self.base.len() < BLOCK {
+            return None;
+        }
+        let mut best: Option<CommonRun> = None;
+        let mut next = self.heads[self.slot(rest)];
+        for _ in 0..MAX_CANDIDATES {
+            let Some(block) = next.checked_sub(1) else {
+                break;
+            };
+            let offset = block as usize * BLOCK;
+            let length = common_prefix(&self.base[offset..], rest);
+            if length >= BLOCK && best.is_none_or(|best| length > best.length) {
+                best = Some(CommonRun { offset, length });
+            }
+            next = self.nexts[block as usize];
+        }
+        best
+    }
+}
+
+fn common_prefix(one: &[u8], other: &[u8]) -> usize {
+    one.iter().zip(other).take_while(|(a, b)| a == b).count()
+}
+
+fn common_suffix(one: &[u8], other: &[u8]) -> usize {
+    let pairs = one.iter().rev().zip(other.iter().rev());
+    pairs.take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::apply;
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_delta_gives_the_target(
+            base in prop::collection::vec(0_u8..3, 0..400),
+            target in prop::collection::vec(0_u8..3, 0..400),
+        ) {
+            let delta = create(&base, &target, usize::MAX).unwrap();
+            prop_assert_eq!(apply(&base, &delta).unwrap(), target);
+        }
+    }
+
+    #[test]
+    fn a_small_change_makes_a_small_delta() {
+        let base: Vec<u8> = (0..200_000_u32)
+            .flat_map(|n| n.wrapping_mul(n).to_le_bytes())
+            .collect();
+        let mut target = base.clone();
+        target.splice(70_000..70_001, *b"hello");
+        let delta = create(&base, &target, usize::MAX).unwrap();
+        assert!(delta.len() < 64, "{}", delta.len());
+        assert_eq!(apply(&base, &delta).unwrap(), target);
+        assert_eq!(create(&base, &target, 8), None);
+        assert_eq!(create(&[], &base, 1000), None);
+    }
+}

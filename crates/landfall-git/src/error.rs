@@ -1,0 +1,51 @@
+//! Why git data cannot be read or written.
+
+use crate::object::ObjectId;
+use std::io;
+use thiserror::Error;
+
+/// Why git data cannot be read or written. All texts may contain names of a remote repository,
+/// escaped.
+#[derive(Debug, Error)]
+pub enum GitError {
+    /// A pack could not be read from this machine or from the network.
+    #[error("cannot read the pack: {0}")]
+    ReadPack(#[source] io::Error),
+    /// A pack could not be written.
+    #[error("cannot write the pack: {0}")]
+    WritePack(#[source] io::Error),
+    /// The bytes of a pack do not follow the format.
+    #[error("the pack is damaged: {0}")]
+    DamagedPack(String),
+    /// An object does not follow the format of its type, or contains a path that a checkout must
+    /// not write.
+    #[error("{kind} {id} is not valid: {why}")]
+    InvalidObject {
+        /// The type of the object.
+        kind: &'static str,
+        /// The object.
+        id: ObjectId,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The repository is incomplete.
+    #[error("the object {0} is missing")]
+    MissingObject(ObjectId),
+    /// The repository is larger than the limits allow.
+    #[error("{what} than the limit of {limit}")]
+    TooLarge {
+        /// What exceeds the limit, as in "an object is larger".
+        what: &'static str,
+        /// The limit, in bytes or as a count.
+        limit: u64,
+    },
+    /// The other side sent something that is not the protocol.
+    #[error("the answer is not git's protocol: {0}")]
+    Protocol(String),
+    /// The other side reported an error.
+    #[error("the server answered: {0}")]
+    Remote(String),
+    /// The repository or the server uses a feature that landfall does not support.
+    #[error("{0}")]
+    Unsupported(&'static str),
+}

@@ -1,0 +1,196 @@
+//! The objects of a pack, in their order, each with the base of its delta.
+
+use super::commits::{OrderedCommit, add_in_order};
+use super::reach::{ObjectSet, mark_reachable};
+use crate::error::GitError;
+use crate::object::{EntryMode, GitObjectKind, ObjectId, TreeEntries, TreeEntry};
+use crate::pack::{ObjectDatabase, ObjectIndex};
+use std::collections::HashMap;
+
+/// The deepest folder of a tree. git refuses the same (core.maxTreeDepth).
+const MAX_FOLDERS: usize = 1024;
+
+/// The objects of a pack, in their order: commits, tags, trees, blobs, each group from the oldest
+/// commit to the newest.
+#[derive(Default)]
+pub struct GitPackPlan {
+    commits: Vec<PlannedObject>,
+    tags: Vec<PlannedObject>,
+    trees: Vec<PlannedObject>,
+    blobs: Vec<PlannedObject>,
+}
+
+/// An object of a pack.
+#[derive(Clone, Copy)]
+pub(crate) struct PlannedObject {
+    pub(crate) object: ObjectIndex,
+    /// An earlier version of the same file or folder.
+    pub(crate) base: Option<ObjectIndex>,
+}
+
+impl GitPackPlan {
+    /// Plans a pack with everything that `tips` need and `before` do not. It follows every link, so
+    /// that it also verifies that nothing is missing.
+    ///
+    /// # Errors
+    /// If an object is missing or not valid.
+    pub fn new(
+        database: &ObjectDatabase,
+        tips: &[ObjectId],
+        before: &[ObjectId],
+    ) -> Result<GitPackPlan, GitError> {
+        let mut seen = ObjectSet::new(database);
+        mark_reachable(database, before, &mut seen)?;
+        let mut planner = Planner {
+            database,
+            seen,
+            plan: GitPackPlan::default(),
+        };
+        let mut tips = tips.to_vec();
+        tips.sort();
+        let mut commits = Vec::new();
+        let mut others = Vec::new();
+        for tip in tips {
+            let tip = planner.peel(database.find(tip)?)?;
+            match database.kind(tip) {
+                GitObjectKind::Commit => {
+                    add_in_order(database, tip, &mut planner.seen, &mut commits)?;
+                }
+                _ => others.push(tip),
+            }
+        }
+        for commit in &commits {
+            planner.add_commit(commit)?;
+        }
+        // tags may name trees and blobs
+        for object in others {
+            match database.kind(object) {
+                GitObjectKind::Tree => planner.add_tree(object, None, 0)?,
+                _ => planner.add_blob(object, None),
+            }
+        }
+        Ok(planner.plan)
+    }
+
+    /// The number of commits.
+    pub fn commit_count(&self) -> usize {
+        self.commits.len()
+    }
+
+    /// Whether the pack would have no object.
+    pub fn is_empty(&self) -> bool {
+        self.objects().next().is_none()
+    }
+
+    /// The objects in their order.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = &PlannedObject> {
+        let groups = [&self.commits, &self.tags, &self.trees, &self.blobs];
+        groups.into_iter().flatten()
+    }
+}
+
+struct Planner<'a> {
+    database: &'a ObjectDatabase,
+    seen: ObjectSet,
+    plan: GitPackPlan,
+}
+
+impl Planner<'_> {
+    /// Follows annotated tags, and plans them.
+    fn peel(&mut self, mut object: ObjectIndex) -> Result<ObjectIndex, GitError> {
+        while self.database.kind(object) == GitObjectKind::Tag {
+            let target = self.database.tag_target(object)?;
+            if self.seen.insert(object) {
+                self.plan.tags.push(PlannedObject { object, base: None });
+            }
+            let found = self.database.find(target.id)?;
+            self.database.expect(found, target.kind)?;
+            object = found;
+        }
+        Ok(object)
+    }
+
+    fn add_commit(&mut self, commit: &OrderedCommit) -> Result<(), GitError> {
+        let object = commit.object;
+        self.plan.commits.push(PlannedObject { object, base: None });
+        let tree = self.database.find(commit.links.tree)?;
+        let before = match commit.links.parents.first() {
+            Some(parent) => {
+                let parent = self.database.commit(self.database.find(*parent)?)?;
+                Some(self.database.find(parent.tree)?)
+            }
+            None => None,
+        };
+        self.add_tree(tree, before, 0)
+    }
+
+    /// Plans a tree and what is below it. `before` is the same folder in the commit before.
+    fn add_tree(
+        &mut self,
+        object: ObjectIndex,
+        before: Option<ObjectIndex>,
+        depth: usize,
+    ) -> Result<(), GitError> {
+        self.database.expect(object, GitObjectKind::Tree)?;
+        if !self.seen.insert(object) {
+            return Ok(());
+        }
+        if depth > MAX_FOLDERS {
+            return Err(GitError::TooLarge {
+                what: "a tree has deeper folders",
+                limit: MAX_FOLDERS as u64,
+            });
+        }
+        self.plan.trees.push(PlannedObject {
+            object,
+            base: before,
+        });
+        let content = self.database.content(object)?;
+        let content_before = match before {
+            Some(before) => Some(self.database.content(before)?),
+            None => None,
+        };
+        let entries_before: HashMap<&[u8], TreeEntry<'_>> = content_before
+            .iter()
+            .flat_map(|content| TreeEntries::new(content).map_while(Result::ok))
+            .map(|entry| (entry.name, entry))
+            .collect();
+        for entry in TreeEntries::new(&content) {
+            let entry = entry.map_err(|why| self.database.invalid(object, why))?;
+            if entry.mode == EntryMode::Submodule {
+                continue;
+            }
+            let found = self.database.find(entry.id)?;
+            if self.seen.contains(found) {
+                self.check_kind(found, entry.mode)?;
+                continue;
+            }
+            let before = entries_before
+                .get(entry.name)
+                .filter(|before| before.mode == entry.mode)
+                .and_then(|before| self.database.find(before.id).ok());
+            match entry.mode {
+                EntryMode::Folder => self.add_tree(found, before, depth + 1)?,
+                _ => {
+                    self.check_kind(found, entry.mode)?;
+                    self.add_blob(found, before);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_kind(&self, object: ObjectIndex, mode: EntryMode) -> Result<(), GitError> {
+        let kind = match mode {
+            EntryMode::Folder => GitObjectKind::Tree,
+            _ => GitObjectKind::Blob,
+        };
+        self.database.expect(object, kind)
+    }
+
+    fn add_blob(&mut self, object: ObjectIndex, base: Option<ObjectIndex>) {
+        if self.seen.insert(object) {
+            self.plan.blobs.push(PlannedObject { object, base });
+        }
+    }
+}

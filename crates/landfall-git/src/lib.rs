@@ -1,0 +1,45 @@
+//! Git repositories without network access: objects, packs, history and the wire protocol.
+//!
+//! 1. `object`: ids, types and links of objects, the entries of trees, the names of refs;
+//! 2. `delta`: deltas between objects;
+//! 3. `pack`: reads packs of any origin, and writes landfall's own;
+//! 4. `history`: which objects a ref needs, in a fixed order;
+//! 5. `wire`: the packets and messages of the smart HTTP protocol.
+//!
+//! # Packs
+//!
+//! Servers pack the same commits differently from day to day, so that their packs have no stable
+//! digest. landfall writes a pack of its own, whose bytes depend only on the objects in it and on
+//! the commits that it is written for: the order is fixed (`history`), and so are the bases of
+//! deltas, the deltas (`delta/create.rs`) and the compression (`pack/write.rs`). Any git reads it.
+//!
+//! # Untrusted input
+//!
+//! Packs come from servers and bundles. Every object is hashed before it is used. The number of
+//! objects, their sizes, the length of delta chains and the total of all unpacked bytes are
+//! limited, and memory does not grow with the size of a pack beyond about 100 bytes an object.
+//! Nothing is ever written to a path that an object names.
+
+mod delta;
+mod error;
+mod history;
+mod object;
+mod pack;
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use error::GitError;
+pub use history::{GitPackPlan, SelectedObjects, reaches};
+pub use object::{
+    CommitLinks, EntryMode, GitObjectKind, ObjectId, TagTarget, TreeEntries, TreeEntry, is_ref_name,
+};
+pub use pack::{ObjectDatabase, ObjectIndex, PackBytes, PackIndexFile, send_pack, write_pack};
+pub use wire::{
+    FetchRequest, OfferedRef, PackStream, Packet, Packets, ReceiveAdvertisement, RefUpdate,
+    RefsRequest, RemoteRef, UploadPackRequest, advertise_version_0, advertise_version_2,
+    check_advertisement, check_report, error_answer, fetch_request, list_refs_answer,
+    ls_refs_request, parse_refs, push_data, push_delimiter, push_flush, push_text,
+};

@@ -1,0 +1,59 @@
+//! The names of refs.
+
+/// Whether `name` is the full name of a branch, a tag or another ref: `refs/…`, by the rules of
+/// git-check-ref-format. Such a name is also a path that stays below its folder.
+pub fn is_ref_name(name: &str) -> bool {
+    /// Longer names do not fit into a packet or a path.
+    const MAX: usize = 1024;
+    let is_component = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && !part.ends_with('.')
+            && !part.to_ascii_lowercase().ends_with(".lock")
+    };
+    name.len() <= MAX
+        && name
+            .strip_prefix("refs/")
+            .is_some_and(|rest| rest.contains('/'))
+        && name.split('/').all(is_component)
+        && !name.contains("..")
+        && !name.contains("@{")
+        && !name.contains(|c: char| {
+            c.is_control()
+                || c.is_whitespace()
+                || matches!(c, '~' | '^' | ':' | '?' | '*' | '[' | '\\')
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_leave_the_folder_are_not_refs() {
+        for name in ["refs/heads/main", "refs/tags/v1.0-rc.1", "refs/heads/a/b@c"] {
+            assert!(is_ref_name(name), "{name}");
+        }
+        for name in [
+            "",
+            "main",
+            "refs/",
+            "refs/x",
+            "HEAD",
+            "refs/heads/",
+            "refs/heads/../x",
+            "refs/heads/a..b",
+            "refs/heads/.a",
+            "refs/heads/a.lock",
+            "refs/heads/a b",
+            "refs//a",
+            "refs/heads/a\nb",
+            "/refs/heads/a",
+            "refs/heads/a\\b",
+            "refs/heads/a.",
+            "refs/heads/@{",
+        ] {
+            assert!(!is_ref_name(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The entries of a tree.
+
+use super::id::ObjectId;
+use super::tree_name::unsafe_name;
+
+/// What an entry of a tree is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryMode {
+    /// A file or a symbolic link, whose content is a blob.
+    File,
+    /// A folder.
+    Folder,
+    /// A commit of another repository (a submodule), which is not among the objects.
+    Submodule,
+}
+
+/// An entry of a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TreeEntry<'a> {
+    /// What the entry is.
+    pub mode: EntryMode,
+    /// The name of the file or folder.
+    pub name: &'a [u8],
+    /// The object.
+    pub id: ObjectId,
+}
+
+/// The entries of a tree, in its order. After an error, there are no more.
+pub struct TreeEntries<'a> {
+    rest: &'a [u8],
+    before: Option<TreeEntry<'a>>,
+}
+
+impl<'a> TreeEntries<'a> {
+    /// The entries in the content of a tree.
+    pub fn new(content: &'a [u8]) -> TreeEntries<'a> {
+        TreeEntries {
+            rest: content,
+            before: None,
+        }
+    }
+
+    fn read(&mut self) -> Result<TreeEntry<'a>, String> {
+        let space = self.rest.iter().position(|byte| *byte == b' ');
+        let (mode, rest) = space
+            .and_then(|space| Some((&self.rest[..space], self.rest.get(space + 1..)?)))
+            .ok_or("an entry is cut off")?;
+        let end = rest.iter().position(|byte| *byte == 0);
+        let (name, id, rest) = end
+            .and_then(|end| {
+                let id = ObjectId::from_prefix(rest.get(end + 1..)?)?;
+                Some((&rest[..end], id, &rest[end + 1 + ObjectId::BYTES..]))
+            })
+            .ok_or("an entry is cut off")?;
+        let entry = TreeEntry {
+            mode: mode_of(mode)?,
+            name,
+            id,
+        };
+        if let Some(why) = unsafe_name(name) {
+            return Err(format!("its entry '{}' {why}", name.escape_ascii()));
+        }
+        if self
+            .before
+            .is_some_and(|before| !is_sorted(&before, &entry))
+        {
+            return Err(format!(
+                "its entry '{}' is not in order",
+                name.escape_ascii()
+            ));
+        }
+        self.rest = rest;
+        self.before = Some(entry);
+        Ok(entry)
+    }
+}
+
+impl<'a> Iterator for TreeEntries<'a> {
+    type Item = Result<TreeEntry<'a>, String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let entry = self.read();
+        if entry.is_err() {
+            self.rest = &[];
+        }
+        Some(entry)
+    }
+}
+
+/// The type bits of a mode. Old repositories have modes with other permission bits, and some tools
+/// wrote leading zeros, so that only the type decides.
+fn mode_of(text: &[u8]) -> Result<EntryMode, String> {
+    let invalid = || format!("the mode '{}' is not valid", text.escape_ascii());
+    let text = std::str::from_utf8(text).map_err(|_| invalid())?;
+    if text.is_empty() || text.len() > 7 || !text.bytes().all(|byte| (b'0'..=b'7').contains(&byte))
+    {
+        return Err(invalid());
+    }
+    match u32::from_str_radix(text, 8).map_err(|_| invalid())? & 0o170_000 {
+        0o040_000 => Ok(EntryMode::Folder),
+        0o100_000 | 0o120_000 => Ok(EntryMode::File),
+        0o160_000 => Ok(EntryMode::Submodule),
+        _ => Err(invalid()),
+    }
+}
+
+/// Whether `after` may follow `before`: trees are sorted as if the names of folders ended in `/`.
+fn is_sorted(before: &TreeEntry<'_>, after: &TreeEntry<'_>) -> bool {
+    let key = |entry: &TreeEntry<'_>| {
+        let end = (entry.mode == EntryMode::Folder).then_some(b'/');
+        [entry.name, end.as_slice()].concat()
+    };
+    before.name != after.name && key(before) < key(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(entries: &[(&str, &str)]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (mode, name) in entries {
+            bytes.extend(format!("{mode} {name}\0").bytes());
+            bytes.extend([7; 20]);
+        }
+        bytes
+    }
+
+    fn check(entries: &[(&str, &str)]) -> Result<usize, String> {
+        let bytes = tree(entries);
+        let found: Result<Vec<_>, _> = TreeEntries::new(&bytes).collect();
+        found.map(|found| found.len())
+    }
+
+    #[test]
+    fn folders_are_sorted_as_if_their_names_ended_in_a_slash() {
+        let sorted = [
+            ("100644", "a.b"),
+            ("40000", "a"),
+            ("160000", "a0"),
+            ("120000", "b"),
+        ];
+        assert_eq!(check(&sorted), Ok(4));
+        assert!(check(&[("40000", "a"), ("100644", "a.b")]).is_err());
+        assert!(check(&[("100644", "a"), ("100644", "a")]).is_err(), "twice");
+    }
+
+    #[test]
+    fn names_that_a_checkout_must_not_write_are_errors() {
+        for name in [
+            "",
+            ".",
+            "..",
+            ".git",
+            ".GIT",
+            "a/b",
+            ".git ",
+            ".git.",
+            "git~1",
+            ".g\u{200c}it",
+        ] {
+            assert!(check(&[("100644", name)]).is_err(), "{name}");
+        }
+        for name in [".gitignore", "git", "...", ".github", "a\\b"] {
+            assert_eq!(check(&[("100644", name)]), Ok(1), "{name}");
+        }
+        for mode in ["", "0", "x", "170000", "100000000"] {
+            assert!(check(&[(mode, "a")]).is_err(), "{mode}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The objects of one or more packs, found by id.
+
+use super::bytes::PackBytes;
+use super::cache::ContentCache;
+use super::entry_header::EntryHeader;
+use super::scan::{damaged, inflate};
+use crate::delta;
+use crate::error::GitError;
+use crate::object::{CommitLinks, GitObjectKind, ObjectId, TagTarget};
+use landfall_model::Limits;
+use std::collections::HashMap;
+use std::io::{BufReader, Cursor, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The objects of one or more packs, found by id.
+pub struct ObjectDatabase {
+    pub(super) limits: Limits,
+    pub(super) packs: Vec<Arc<dyn PackBytes>>,
+    pub(super) objects: Vec<PackedObject>,
+    pub(super) by_id: HashMap<ObjectId, u32>,
+    /// How many bytes all objects of all packs have unpacked, deltas included.
+    pub(super) unpacked: u64,
+    cache: Mutex<ContentCache>,
+}
+
+/// The number of an object in its [`ObjectDatabase`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectIndex(pub(crate) u32);
+
+/// An object in a pack.
+pub(super) struct PackedObject {
+    pub(super) id: ObjectId,
+    pub(super) kind: GitObjectKind,
+    /// The number of the pack.
+    pub(super) pack: u16,
+    /// How many deltas must be applied to get its content.
+    pub(super) depth: u16,
+    /// The base, if it is a delta.
+    pub(super) base: Option<u32>,
+    /// The offset of its entry in the pack, and of the next entry.
+    pub(super) offset: u64,
+    pub(super) end: u64,
+    /// The size of its content in bytes.
+    pub(super) size: u64,
+}
+
+impl ObjectDatabase {
+    /// A database without packs.
+    pub fn new(limits: Limits) -> ObjectDatabase {
+        ObjectDatabase {
+            limits,
+            packs: Vec::new(),
+            objects: Vec::new(),
+            by_id: HashMap::new(),
+            unpacked: 0,
+            cache: Mutex::default(),
+        }
+    }
+
+    /// The number of different objects.
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Whether there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// All objects.
+    pub fn objects(&self) -> impl Iterator<Item = ObjectIndex> {
+        (0..self.objects.len() as u32).map(ObjectIndex)
+    }
+
+    /// The object with this id.
+    ///
+    /// # Errors
+    /// If no pack has it.
+    pub fn find(&self, id: ObjectId) -> Result<ObjectIndex, GitError> {
+        let found = self.by_id.get(&id).ok_or(GitError::MissingObject(id))?;
+        Ok(ObjectIndex(*found))
+    }
+
+    /// Whether a pack has the object with this id.
+    pub fn contains(&self, id: ObjectId) -> bool {
+        self.by_id.contains_key(&id)
+    }
+
+    /// The type of an object.
+    pub fn kind(&self, object: ObjectIndex) -> GitObjectKind {
+        self.object(object).kind
+    }
+
+    /// The id of an object.
+    pub fn id(&self, object: ObjectIndex) -> ObjectId {
+        self.object(object).id
+    }
+
+    /// The size of an object's content in bytes.
+    pub fn size(&self, object: ObjectIndex) -> u64 {
+        self.object(object).size
+    }
+
+    pub(super) fn object(&self, object: ObjectIndex) -> &PackedObject {
+        &self.objects[object.0 as usize]
+    }
+
+    /// The content of an object.
+    ///
+    /// # Errors
+    /// If it cannot be read, or a pack changed since it was added.
+    pub fn content(&self, object: ObjectIndex) -> Result<Arc<[u8]>, GitError> {
+        let mut chain = Vec::new();
+        let mut next = object.0;
+        let mut content: Arc<[u8]> = loop {
+            if let Some(known) = self.cache().get(next) {
+                break known;
+            }
+            let found = &self.objects[next as usize];
+            match found.base {
+                Some(base) => {
+                    chain.push(next);
+                    next = base;
+                }
+                None => {
+                    let content: Arc<[u8]> = self.packed_content(found)?.into();
+                    self.cache().put(next, content.clone());
+                    break content;
+                }
+            }
+        };
+        for object in chain.into_iter().rev() {
+            let delta = self.packed_content(&self.objects[object as usize])?;
+            let applied = delta::apply(&content, &delta).ok_or_else(bad_delta)?;
+            content = applied.into();
+            self.cache().put(object, content.clone());
+        }
+        Ok(content)
+    }
+
+    fn cache(&self) -> std::sync::MutexGuard<'_, ContentCache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The content or the delta in the entry of an object.
+    fn packed_content(&self, object: &PackedObject) -> Result<Vec<u8>, GitError> {
+        let mut reader = BufReader::new(Cursor::new(self.raw_entry(object)?));
+        let header = EntryHeader::read(&mut reader.by_ref()).map_err(damaged)?;
+        // the sizes were limited when the pack was added, and the pack is trusted not to change
+        if header.size > self.limits.git_object_bytes {
+            return Err(GitError::DamagedPack("it changed while it was read".into()));
+        }
+        inflate(&mut reader, header.size)
+    }
+
+    /// The pack and the offset of an object.
+    pub(crate) fn place(&self, object: ObjectIndex) -> (u16, u64) {
+        let object = self.object(object);
+        (object.pack, object.offset)
+    }
+
+    /// The bytes of the entry of an object, as its pack has them.
+    pub(super) fn raw_entry(&self, object: &PackedObject) -> Result<Vec<u8>, GitError> {
+        let mut entry = vec![0; (object.end - object.offset) as usize];
+        self.packs[usize::from(object.pack)]
+            .read_exact_at(&mut entry, object.offset)
+            .map_err(GitError::ReadPack)?;
+        Ok(entry)
+    }
+
+    /// The objects that a commit names.
+    ///
+    /// # Errors
+    /// If the object is not a commit, or cannot be read.
+    pub fn commit(&self, object: ObjectIndex) -> Result<CommitLinks, GitError> {
+        self.expect(object, GitObjectKind::Commit)?;
+        CommitLinks::parse(&self.content(object)?)
+            .ok_or_else(|| self.invalid(object, "its first lines are not those of a commit"))
+    }
+
+    /// The object that an annotated tag names.
+    ///
+    /// # Errors
+    /// If the object is not a tag, or cannot be read.
+    pub fn tag_target(&self, object: ObjectIndex) -> Result<TagTarget, GitError> {
+        self.expect(object, GitObjectKind::Tag)?;
+        TagTarget::parse(&self.content(object)?)
+            .ok_or_else(|| self.invalid(object, "its first lines are not those of a tag"))
+    }
+
+    /// Checks the type of an object.
+    ///
+    /// # Errors
+    /// If it is another one.
+    pub fn expect(&self, object: ObjectIndex, kind: GitObjectKind) -> Result<(), GitError> {
+        if self.kind(object) == kind {
+            return Ok(());
+        }
+        Err(self.invalid(object, format!("it is not a {}", kind.word())))
+    }
+
+    /// The error for an object that is not valid.
+    pub(crate) fn invalid(&self, object: ObjectIndex, why: impl Into<String>) -> GitError {
+        GitError::InvalidObject {
+            kind: self.kind(object).word(),
+            id: self.id(object),
+            why: why.into(),
+        }
+    }
+}
+
+pub(super) fn bad_delta() -> GitError {
+    GitError::DamagedPack("a delta does not match its base".into())
+}

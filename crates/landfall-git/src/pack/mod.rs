@@ -1,0 +1,21 @@
+//! Packs: reading those of any origin, and writing landfall's own.
+
+mod bytes;
+mod cache;
+mod database;
+mod entry_header;
+mod index_file;
+mod resolve;
+mod scan;
+mod send;
+mod write;
+
+pub use bytes::PackBytes;
+pub use database::{ObjectDatabase, ObjectIndex};
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub(crate) use entry_header::EntryForm;
+pub use index_file::PackIndexFile;
+pub use send::send_pack;
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub(crate) use write::PackWriter;
+pub use write::write_pack;

@@ -1,0 +1,222 @@
+//! Adds a pack to a database: finds its entries, applies its deltas and hashes every object.
+
+use super::bytes::PackBytes;
+use super::database::{ObjectDatabase, ObjectIndex, PackedObject};
+use super::entry_header::EntryForm;
+use super::scan::{ScannedEntry, collision, scan};
+use crate::error::GitError;
+use crate::object::{GitObjectKind, ObjectId};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The longest chain of deltas. git itself writes at most 4,095.
+const MAX_DEPTH: u16 = 4096;
+
+impl ObjectDatabase {
+    /// Adds the objects of a pack. A delta may have its base in a pack that was added before.
+    ///
+    /// # Errors
+    /// If the pack cannot be read, is damaged, exceeds a limit, or has a delta without its base.
+    pub fn add_pack(&mut self, bytes: Arc<dyn PackBytes>) -> Result<(), GitError> {
+        let (limits, mut unpacked) = (self.limits, self.unpacked);
+        let entries = scan(&*bytes, &limits, &mut |size| {
+            unpacked += size;
+            if unpacked <= limits.git_unpacked_bytes {
+                return Ok(());
+            }
+            Err(GitError::TooLarge {
+                what: "all objects together are larger",
+                limit: limits.git_unpacked_bytes,
+            })
+        })?;
+        if (self.objects.len() + entries.len()) as u64 > limits.git_objects {
+            return Err(GitError::TooLarge {
+                what: "the repository has more objects",
+                limit: limits.git_objects,
+            });
+        }
+        self.unpacked = unpacked;
+        let end = bytes.length().map_err(GitError::ReadPack)? - ObjectId::BYTES as u64;
+        let pack = u16::try_from(self.packs.len()).map_err(|_| GitError::TooLarge {
+            what: "the repository has more packs",
+            limit: u64::from(u16::MAX),
+        })?;
+        self.packs.push(bytes);
+        let mut resolver = DeltaResolver::new(&entries, pack, end)?;
+        resolver.run(self)
+    }
+}
+
+/// The entries of one pack while their deltas are applied.
+struct DeltaResolver<'a> {
+    entries: &'a [ScannedEntry],
+    pack: u16,
+    /// The offset after the last entry.
+    end: u64,
+    /// The entries that are deltas to each entry: pairs of base and delta, sorted.
+    by_base: Vec<(u32, u32)>,
+    /// The entries that are deltas to an object by its id.
+    by_id: HashMap<ObjectId, Vec<u32>>,
+    /// How many deltas are not applied yet.
+    open: usize,
+}
+
+/// A resolved object whose deltas can be applied: its entry in this pack, if it has one here.
+#[derive(Clone, Copy)]
+struct ResolvedBase {
+    object: u32,
+    entry: Option<u32>,
+}
+
+impl<'a> DeltaResolver<'a> {
+    fn new(entries: &'a [ScannedEntry], pack: u16, end: u64) -> Result<Self, GitError> {
+        let mut resolver = DeltaResolver {
+            entries,
+            pack,
+            end,
+            by_base: Vec::new(),
+            by_id: HashMap::new(),
+            open: 0,
+        };
+        for (at, entry) in entries.iter().enumerate() {
+            match entry.form {
+                EntryForm::Whole(_) => continue,
+                EntryForm::DeltaToOffset(distance) => {
+                    // bases come before their deltas, so that such deltas cannot form a loop
+                    let base = entry
+                        .offset
+                        .checked_sub(distance)
+                        .and_then(|base| {
+                            entries[..at].binary_search_by_key(&base, |e| e.offset).ok()
+                        })
+                        .ok_or_else(|| {
+                            GitError::DamagedPack("a delta names a base that is no entry".into())
+                        })?;
+                    resolver.by_base.push((base as u32, at as u32));
+                }
+                EntryForm::DeltaToId(id) => {
+                    resolver.by_id.entry(id).or_default().push(at as u32);
+                }
+            }
+            resolver.open += 1;
+        }
+        resolver.by_base.sort_unstable();
+        Ok(resolver)
+    }
+
+    /// Adds the objects of all entries to `database`.
+    fn run(&mut self, database: &mut ObjectDatabase) -> Result<(), GitError> {
+        let mut ready: Vec<ResolvedBase> = Vec::new();
+        for id in self.by_id.keys() {
+            if let Some(&object) = database.by_id.get(id) {
+                let entry = None;
+                ready.push(ResolvedBase { object, entry });
+            }
+        }
+        for (at, entry) in self.entries.iter().enumerate() {
+            if let (EntryForm::Whole(kind), Some(id)) = (entry.form, entry.id) {
+                let object = self.packed(at, id, kind);
+                ready.push(add(database, object, at));
+                // depth first, so that a base is still in the cache when its deltas are applied
+                self.apply_all(database, &mut ready)?;
+            }
+        }
+        self.apply_all(database, &mut ready)?;
+        if self.open > 0 {
+            // deltas by id could form a loop; their ids are then never known
+            let why = format!("{} deltas have no base", self.open);
+            return Err(GitError::DamagedPack(why));
+        }
+        Ok(())
+    }
+
+    /// Applies the deltas to all objects in `ready`, and to the results.
+    fn apply_all(
+        &mut self,
+        database: &mut ObjectDatabase,
+        ready: &mut Vec<ResolvedBase>,
+    ) -> Result<(), GitError> {
+        while let Some(base) = ready.pop() {
+            let id = database.objects[base.object as usize].id;
+            let mut deltas = self.by_id.remove(&id).unwrap_or_default();
+            if let Some(entry) = base.entry {
+                let from = self.by_base.partition_point(|(one, _)| *one < entry);
+                let of_base = self.by_base[from..].iter();
+                deltas.extend(
+                    of_base
+                        .take_while(|(one, _)| *one == entry)
+                        .map(|(_, at)| *at),
+                );
+            }
+            for at in deltas {
+                ready.push(self.apply_one(database, base.object, at as usize)?);
+                self.open -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_one(
+        &self,
+        database: &mut ObjectDatabase,
+        base: u32,
+        at: usize,
+    ) -> Result<ResolvedBase, GitError> {
+        let (kind, depth) = {
+            let base = &database.objects[base as usize];
+            (base.kind, base.depth + 1)
+        };
+        if depth > MAX_DEPTH {
+            return Err(GitError::TooLarge {
+                what: "a chain of deltas is longer",
+                limit: u64::from(MAX_DEPTH),
+            });
+        }
+        let object = PackedObject {
+            base: Some(base),
+            depth,
+            ..self.packed(at, ObjectId::ZERO, kind)
+        };
+        // the object is added before its id is known, as its content is read like any other
+        let added = ObjectIndex(database.objects.len() as u32);
+        database.objects.push(object);
+        let content = database.content(added)?;
+        if content.len() as u64 != self.entries[at].size {
+            return Err(GitError::DamagedPack(
+                "a delta has another size than it says".into(),
+            ));
+        }
+        let id = ObjectId::of_object(kind, &content).ok_or_else(collision)?;
+        database.objects[added.0 as usize].id = id;
+        database.by_id.entry(id).or_insert(added.0);
+        Ok(ResolvedBase {
+            object: added.0,
+            entry: Some(at as u32),
+        })
+    }
+
+    fn packed(&self, at: usize, id: ObjectId, kind: GitObjectKind) -> PackedObject {
+        let entry = &self.entries[at];
+        let next = self.entries.get(at + 1);
+        PackedObject {
+            id,
+            kind,
+            pack: self.pack,
+            depth: 0,
+            base: None,
+            offset: entry.offset,
+            end: next.map_or(self.end, |next| next.offset),
+            size: entry.size,
+        }
+    }
+}
+
+fn add(database: &mut ObjectDatabase, object: PackedObject, entry: usize) -> ResolvedBase {
+    let added = database.objects.len() as u32;
+    database.by_id.entry(object.id).or_insert(added);
+    database.objects.push(object);
+    ResolvedBase {
+        object: added,
+        entry: Some(entry as u32),
+    }
+}

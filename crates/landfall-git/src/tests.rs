@@ -1,0 +1,230 @@
+//! Packs as a whole: written ones are read again, and hostile ones are refused.
+
+use crate::testing::{TestPack, sample};
+use crate::{
+    FetchRequest, GitError, GitObjectKind, GitPackPlan, ObjectDatabase, ObjectId, SelectedObjects,
+    reaches, send_pack, write_pack,
+};
+use landfall_model::Limits;
+use std::sync::Arc;
+
+fn small_limits() -> Limits {
+    Limits {
+        git_objects: 1000,
+        git_object_bytes: 100_000,
+        git_unpacked_bytes: 1_000_000,
+        ..Limits::DEFAULT
+    }
+}
+
+fn database(packs: &[Vec<u8>]) -> Result<ObjectDatabase, GitError> {
+    let mut database = ObjectDatabase::new(small_limits());
+    for pack in packs {
+        database.add_pack(Arc::new(pack.clone()))?;
+    }
+    Ok(database)
+}
+
+fn written(database: &ObjectDatabase, tips: &[ObjectId], before: &[ObjectId]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let plan = GitPackPlan::new(database, tips, before).unwrap();
+    let size = write_pack(database, &plan, &mut bytes).unwrap();
+    assert_eq!(size, bytes.len() as u64);
+    bytes
+}
+
+/// The error of a pack with one commit whose tree has these entries.
+fn refusal(entries: &[(&str, &str)]) -> String {
+    let mut pack = TestPack::default();
+    let blob = pack.add(GitObjectKind::Blob, b"x");
+    let entries: Vec<_> = entries
+        .iter()
+        .map(|(mode, name)| (*mode, *name, blob))
+        .collect();
+    let tree = pack.add_tree(&entries);
+    let tip = pack.add_commit(tree, &[]);
+    let database = database(&[pack.bytes()]).unwrap();
+    let plan = GitPackPlan::new(&database, &[tip], &[]);
+    plan.err()
+        .map(|error| error.to_string())
+        .unwrap_or_default()
+}
+
+#[test]
+fn a_written_pack_has_all_objects_and_is_written_again_with_the_same_bytes() {
+    let (pack, tip) = sample();
+    let first = written(&database(&[pack.bytes()]).unwrap(), &[tip], &[]);
+    let again = database(std::slice::from_ref(&first)).unwrap();
+    assert_eq!(again.len(), 13);
+    assert_eq!(written(&again, &[tip], &[]), first);
+    assert!(first.len() < pack.bytes().len() * 2);
+}
+
+/// The digest of a pack is in locks: it must not change with any release.
+#[test]
+fn the_bytes_of_a_pack_never_change() {
+    let (pack, tip) = sample();
+    let bytes = written(&database(&[pack.bytes()]).unwrap(), &[tip], &[]);
+    let digest = landfall_model::Digest::sha256(&bytes).to_string();
+    assert_eq!(
+        digest, EXPECTED,
+        "this is another format: give it a new media type"
+    );
+}
+
+const EXPECTED: &str = "sha256:57d045c44170b15ee2ff48522652bfc4e835c13cb540c345088c95731f3a417b";
+
+#[test]
+fn a_second_pack_has_only_what_is_new() {
+    let (pack, tip) = sample();
+    let whole = database(&[pack.bytes()]).unwrap();
+    let last = whole.tag_target(whole.find(tip).unwrap()).unwrap().id;
+    let first = whole.commit(whole.find(last).unwrap()).unwrap().parents[0];
+    let packs = [
+        written(&whole, &[first], &[]),
+        written(&whole, &[tip], &[first]),
+    ];
+    let both = database(&packs).unwrap();
+    assert_eq!(both.len(), whole.len());
+    assert!(packs[1].len() < packs[0].len());
+    assert_eq!(written(&both, &[tip], &[]), written(&whole, &[tip], &[]));
+    assert!(reaches(&both, &[tip], &[first]).unwrap());
+    assert!(!reaches(&both, &[first], &[tip]).unwrap());
+    assert!(GitPackPlan::new(&both, &[tip], &[tip]).unwrap().is_empty());
+}
+
+#[test]
+fn a_selection_is_what_the_client_lacks_down_to_its_depth() {
+    let (pack, tip) = sample();
+    let database = database(&[written(&database(&[pack.bytes()]).unwrap(), &[tip], &[])]).unwrap();
+    let target = database.tag_target(database.find(tip).unwrap()).unwrap().id;
+    let parent = database
+        .commit(database.find(target).unwrap())
+        .unwrap()
+        .parents[0];
+    let request = |haves: &[ObjectId], depth, without_blobs| FetchRequest {
+        wants: vec![tip],
+        haves: haves.to_vec(),
+        depth,
+        without_blobs,
+        ..FetchRequest::default()
+    };
+    let select = |request| SelectedObjects::new(&database, &request, &[]).unwrap();
+    let all = select(request(&[], None, false));
+    assert_eq!((all.objects.len(), all.shallow.len()), (13, 0));
+    // the tag, the commit, two trees and the file
+    let shallow = select(request(&[], Some(1), false));
+    assert_eq!((shallow.objects.len(), shallow.shallow), (5, vec![target]));
+    assert_eq!(select(request(&[parent], None, false)).objects.len(), 5);
+    assert_eq!(select(request(&[], None, true)).objects.len(), 10);
+    for offset_deltas in [true, false] {
+        // deltas whose base is not sent are replaced
+        let mut sent = Vec::new();
+        send_pack(&database, &shallow.objects, offset_deltas, &mut sent).unwrap();
+        let mut received = ObjectDatabase::new(small_limits());
+        received.add_pack(Arc::new(sent)).unwrap();
+        assert_eq!(received.len(), 5);
+    }
+    let unknown = FetchRequest {
+        wants: vec![ObjectId::ZERO],
+        ..FetchRequest::default()
+    };
+    assert!(SelectedObjects::new(&database, &unknown, &[]).is_err());
+}
+
+#[test]
+fn names_that_a_checkout_must_not_write_are_refused() {
+    assert_eq!(refusal(&[("100644", "fine")]), "");
+    for name in [".git", "..", ".GIT", "a/b", "git~1"] {
+        assert!(
+            refusal(&[("100644", name)]).contains("is not valid"),
+            "{name}"
+        );
+    }
+    // the content of `.git/hooks` needs a folder `.git`
+    let mut pack = TestPack::default();
+    let hook = pack.add(GitObjectKind::Blob, b"#!/bin/sh\n");
+    let hooks = pack.add_tree(&[("100755", "post-checkout", hook)]);
+    let git = pack.add_tree(&[("40000", "hooks", hooks)]);
+    let tree = pack.add_tree(&[("40000", ".git", git)]);
+    let tip = pack.add_commit(tree, &[]);
+    let found = database(&[pack.bytes()]).unwrap();
+    let error = GitPackPlan::new(&found, &[tip], &[])
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(error.contains("git's own folder"), "{error}");
+}
+
+#[test]
+fn deltas_that_loop_or_have_no_base_are_refused() {
+    let other = ObjectId::of_object(GitObjectKind::Blob, b"other").unwrap();
+    let mut looping = TestPack::default();
+    looping.add(GitObjectKind::Blob, b"x");
+    // whatever their contents, two deltas to each other have ids that are never known
+    looping.add_delta_to(other, &[5, 1, 1, b'a']);
+    looping.add_delta_to(ObjectId::ZERO, &[5, 1, 1, b'b']);
+    let mut itself = TestPack::default();
+    itself.add_delta_at(0, &[1, 1, 1, b'a']);
+    let mut between = TestPack::default();
+    between.add(GitObjectKind::Blob, b"x");
+    between.add_delta_at(3, &[1, 1, 1, b'a']);
+    let mut wrong = TestPack::default();
+    let base = wrong.add(GitObjectKind::Blob, b"x");
+    wrong.add_delta_to(base, &[9, 1, 1, b'a']);
+    for pack in [looping, itself, between, wrong] {
+        assert!(matches!(
+            database(&[pack.bytes()]),
+            Err(GitError::DamagedPack(_))
+        ));
+    }
+}
+
+#[test]
+fn absurd_sizes_are_refused_before_memory_is_used() {
+    // a delta of a few bytes that makes 16 MiB of its base
+    let mut bomb = TestPack::default();
+    let base = bomb.add(GitObjectKind::Blob, &vec![0; 60_000]);
+    let mut delta = vec![0xe0, 0xd4, 3, 0x80, 0x80, 0x80, 8];
+    delta.extend([0xf0, 0x60, 0xea, 0].repeat(300));
+    bomb.add_delta_to(base, &delta);
+    // many deltas that make 60,000 bytes each
+    let mut many = TestPack::default();
+    let base = many.add(GitObjectKind::Blob, &vec![0; 60_000]);
+    for byte in 0..40 {
+        let mut delta = vec![0xe0, 0xd4, 3, 0xe1, 0xd4, 3, 0xb0, 0x60, 0xea];
+        delta.extend([1, byte]);
+        many.add_delta_to(base, &delta);
+    }
+    let large = {
+        let mut large = TestPack::default();
+        large.add(GitObjectKind::Blob, &vec![0; 100_001]);
+        large
+    };
+    for pack in [bomb, many, large] {
+        let error = database(&[pack.bytes()]).err().unwrap();
+        assert!(matches!(error, GitError::TooLarge { .. }), "{error}");
+    }
+    let mut lying = sample().0.bytes();
+    lying[8..12].copy_from_slice(&u32::MAX.to_be_bytes());
+    assert!(database(&[lying]).is_err());
+}
+
+#[test]
+fn what_is_missing_cut_off_or_changed_is_an_error() {
+    let mut pack = TestPack::default();
+    let absent = ObjectId::of_object(GitObjectKind::Blob, b"absent").unwrap();
+    let tree = pack.add_tree(&[("100644", "a", absent)]);
+    let tip = pack.add_commit(tree, &[]);
+    let found = database(&[pack.bytes()]).unwrap();
+    let plan = GitPackPlan::new(&found, &[tip], &[]);
+    assert!(matches!(plan, Err(GitError::MissingObject(id)) if id == absent));
+    let submodule = pack.add_tree(&[("160000", "a", absent)]);
+    let tip = pack.add_commit(submodule, &[]);
+    let found = database(&[pack.bytes()]).unwrap();
+    assert!(GitPackPlan::new(&found, &[tip], &[]).is_ok());
+    let whole = sample().0.bytes();
+    for end in [0, 11, 12, 40, whole.len() - 21, whole.len() - 1] {
+        assert!(database(&[whole[..end].to_vec()]).is_err(), "{end}");
+    }
+}

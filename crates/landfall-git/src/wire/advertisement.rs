@@ -1,0 +1,59 @@
+//! The first answer of a server: which version and commands it offers.
+
+use super::packet::Packets;
+use crate::error::GitError;
+
+/// Checks that a server speaks version 2 of the protocol, and has repositories with SHA-1.
+///
+/// # Errors
+/// If it does not, or the message is not an advertisement.
+pub fn check_advertisement(message: &[u8]) -> Result<(), GitError> {
+    let mut is_version_2 = false;
+    for packet in Packets::new(message) {
+        let line = packet?.line().map(str::trim_end);
+        match line {
+            Some("version 2") => is_version_2 = true,
+            Some(line) if line.starts_with("object-format=") && line != "object-format=sha1" => {
+                return Err(GitError::Unsupported(
+                    "the repository uses SHA-256, which landfall does not support",
+                ));
+            }
+            _ => {}
+        }
+    }
+    if is_version_2 {
+        return Ok(());
+    }
+    Err(GitError::Unsupported(
+        "the server does not offer version 2 of git's protocol",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::packet::{push_flush, push_text};
+    use super::*;
+
+    fn advertisement(lines: &[&str]) -> Vec<u8> {
+        let mut message = Vec::new();
+        push_text(&mut message, "# service=git-upload-pack");
+        push_flush(&mut message);
+        lines.iter().for_each(|line| push_text(&mut message, line));
+        push_flush(&mut message);
+        message
+    }
+
+    #[test]
+    fn only_version_2_with_sha1_is_accepted() {
+        let accepted = advertisement(&["version 2", "ls-refs=unborn", "object-format=sha1"]);
+        assert!(check_advertisement(&accepted).is_ok());
+        let id = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391 HEAD\0multi_ack";
+        for lines in [&["version 2", "object-format=sha256"][..], &[id], &[]] {
+            assert!(
+                check_advertisement(&advertisement(lines)).is_err(),
+                "{lines:?}"
+            );
+        }
+        assert!(check_advertisement(b"<html>").is_err());
+    }
+}

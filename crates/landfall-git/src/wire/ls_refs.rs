@@ -1,0 +1,113 @@
+//! The command `ls-refs`: which refs a repository has.
+
+use super::packet::{Packet, Packets, push_delimiter, push_flush, push_text};
+use crate::error::GitError;
+use crate::object::{ObjectId, is_ref_name};
+
+/// A ref of a remote repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteRef {
+    /// The full name: `HEAD` or `refs/…`.
+    pub name: String,
+    /// The object: a commit, or the tag itself if it is annotated.
+    pub id: ObjectId,
+    /// The object that an annotated tag names in the end.
+    pub peeled: Option<ObjectId>,
+    /// The ref that `HEAD` points to.
+    pub target: Option<String>,
+}
+
+/// The request for all branches and tags and `HEAD`.
+pub fn ls_refs_request() -> Vec<u8> {
+    let mut request = Vec::new();
+    push_text(&mut request, "command=ls-refs");
+    push_text(&mut request, "agent=landfall");
+    push_text(&mut request, "object-format=sha1");
+    push_delimiter(&mut request);
+    for line in [
+        "peel",
+        "symrefs",
+        "ref-prefix HEAD",
+        "ref-prefix refs/heads/",
+        "ref-prefix refs/tags/",
+    ] {
+        push_text(&mut request, line);
+    }
+    push_flush(&mut request);
+    request
+}
+
+/// Reads the answer to [`ls_refs_request`], at most `most` refs. Refs whose names are not valid are
+/// left out.
+///
+/// # Errors
+/// If it is not such an answer, or has more refs.
+pub fn parse_refs(message: &[u8], most: usize) -> Result<Vec<RemoteRef>, GitError> {
+    let mut refs = Vec::new();
+    for packet in Packets::new(message) {
+        match packet? {
+            Packet::Flush => return Ok(refs),
+            packet => {
+                let found = packet.line().and_then(parse_ref).ok_or_else(|| {
+                    GitError::Protocol("a line of the list of refs is not a ref".into())
+                })?;
+                if found.name == "HEAD" || is_ref_name(&found.name) {
+                    refs.push(found);
+                }
+            }
+        }
+        if refs.len() > most {
+            return Err(GitError::TooLarge {
+                what: "the repository has more refs",
+                limit: most as u64,
+            });
+        }
+    }
+    Err(GitError::Protocol("the list of refs is cut off".into()))
+}
+
+/// Reads `<id> <name>[ symref-target:<name>][ peeled:<id>]`.
+fn parse_ref(line: &str) -> Option<RemoteRef> {
+    let mut words = line.split(' ');
+    let id = words.next()?.parse().ok()?;
+    let name = words.next()?.to_owned();
+    let mut found = RemoteRef {
+        name,
+        id,
+        peeled: None,
+        target: None,
+    };
+    for word in words {
+        if let Some(peeled) = word.strip_prefix("peeled:") {
+            found.peeled = Some(peeled.parse().ok()?);
+        } else if let Some(target) = word.strip_prefix("symref-target:") {
+            found.target = Some(target.to_owned());
+        }
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
+
+    #[test]
+    fn refs_have_ids_and_their_attributes() {
+        let mut message = Vec::new();
+        push_text(
+            &mut message,
+            &format!("{ID} HEAD symref-target:refs/heads/main"),
+        );
+        push_text(&mut message, &format!("{ID} refs/tags/v1 peeled:{ID}"));
+        push_text(&mut message, &format!("{ID} refs/heads/../../etc"));
+        assert!(parse_refs(&message, 9).is_err(), "no flush");
+        push_flush(&mut message);
+        let refs = parse_refs(&message, 9).unwrap();
+        assert_eq!(refs.len(), 2);
+        assert_eq!(refs[0].target.as_deref(), Some("refs/heads/main"));
+        assert_eq!(refs[1].peeled, ID.parse().ok());
+        assert!(parse_refs(&message, 1).is_err());
+    }
+}

@@ -1,0 +1,24 @@
+//! The packets and messages of the smart HTTP protocol (gitprotocol-v2, gitprotocol-http).
+//!
+//! As a client, landfall speaks version 2 only. As a server, it also speaks version 0, which some
+//! clients of `GitOps` controllers still use.
+
+mod advertise;
+mod advertisement;
+mod fetch;
+mod ls_refs;
+mod pack_stream;
+mod packet;
+mod receive;
+mod server_request;
+
+pub use advertise::{
+    OfferedRef, advertise_version_0, advertise_version_2, error_answer, list_refs_answer,
+};
+pub use advertisement::check_advertisement;
+pub use fetch::fetch_request;
+pub use ls_refs::{RemoteRef, ls_refs_request, parse_refs};
+pub use pack_stream::PackStream;
+pub use packet::{Packet, Packets, push_data, push_delimiter, push_flush, push_text};
+pub use receive::{ReceiveAdvertisement, RefUpdate, check_report};
+pub use server_request::{FetchRequest, RefsRequest, UploadPackRequest};

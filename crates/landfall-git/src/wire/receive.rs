@@ -1,0 +1,187 @@
+//! Pushing to a server: its refs, the changes of refs, and what it reports (gitprotocol-pack,
+//! "Pushing Data To a Server").
+
+use super::packet::{Packet, Packets, push_data, push_flush};
+use crate::error::GitError;
+use crate::object::{ObjectId, is_ref_name};
+use std::collections::BTreeMap;
+
+/// What a server says before a push.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReceiveAdvertisement {
+    /// The refs of the repository.
+    pub refs: BTreeMap<String, ObjectId>,
+    /// The capabilities of the server.
+    capabilities: Vec<String>,
+}
+
+/// A change of a ref of the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefUpdate {
+    /// The full name of the ref.
+    pub name: String,
+    /// The object that the server has; `None` if the ref is created.
+    pub old: Option<ObjectId>,
+    /// The object that the ref gets.
+    pub new: ObjectId,
+}
+
+impl ReceiveAdvertisement {
+    /// Reads the answer of a server, at most `most` refs.
+    ///
+    /// # Errors
+    /// If it is not such an answer, or the server does not report which changes it made.
+    pub fn parse(message: &[u8], most: usize) -> Result<ReceiveAdvertisement, GitError> {
+        let mut found = ReceiveAdvertisement::default();
+        for packet in Packets::new(message) {
+            let Packet::Data(data) = packet? else {
+                continue;
+            };
+            let mut pieces = data.splitn(2, |byte| *byte == 0);
+            let line = String::from_utf8_lossy(pieces.next().unwrap_or_default());
+            if let Some(capabilities) = pieces.next() {
+                let words = String::from_utf8_lossy(capabilities);
+                found.capabilities = words.split_whitespace().map(str::to_owned).collect();
+            }
+            if let Some((id, name)) = line.trim_end().split_once(' ')
+                && let Ok(id) = id.parse()
+                && is_ref_name(name)
+            {
+                found.refs.insert(name.to_owned(), id);
+            }
+            if found.refs.len() > most {
+                return Err(GitError::TooLarge {
+                    what: "the repository has more refs",
+                    limit: most as u64,
+                });
+            }
+        }
+        if found.has("report-status") {
+            return Ok(found);
+        }
+        Err(GitError::Protocol(
+            "the server does not report the result of a push".into(),
+        ))
+    }
+
+    /// Whether the server has a capability.
+    pub fn has(&self, capability: &str) -> bool {
+        self.capabilities.iter().any(|known| known == capability)
+    }
+
+    /// What comes before the pack of a push.
+    pub fn push_head(&self, updates: &[RefUpdate]) -> Vec<u8> {
+        let mut capabilities = "report-status agent=landfall".to_owned();
+        if self.has("ofs-delta") {
+            capabilities.push_str(" ofs-delta");
+        }
+        // all changes or none, if the server can
+        if self.has("atomic") {
+            capabilities.push_str(" atomic");
+        }
+        let mut head = Vec::new();
+        let mut first = Some(capabilities);
+        for RefUpdate { name, old, new } in updates {
+            let old = old.unwrap_or(ObjectId::ZERO);
+            let capabilities = first.take().map(|words| format!("\0 {words}"));
+            let line = format!("{old} {new} {name}{}", capabilities.unwrap_or_default());
+            push_data(&mut head, line.as_bytes());
+        }
+        push_flush(&mut head);
+        head
+    }
+}
+
+/// Reads what a server reports after a push.
+///
+/// # Errors
+/// If it could not unpack, refused a change, or the message is not a report.
+pub fn check_report(message: &[u8]) -> Result<(), GitError> {
+    let mut is_unpacked = false;
+    for packet in Packets::new(message) {
+        let packet = packet?;
+        let line = packet.line().unwrap_or_default();
+        if line == "unpack ok" {
+            is_unpacked = true;
+        } else if line.starts_with("unpack ") || line.starts_with("ng ") {
+            return Err(super::packet::remote_error(line.as_bytes()));
+        }
+    }
+    if is_unpacked {
+        return Ok(());
+    }
+    Err(GitError::Protocol(
+        "the server did not report the result of the push".into(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::packet::push_text;
+    use super::*;
+
+    const ID: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
+
+    #[test]
+    fn a_push_names_each_change_and_its_capabilities_once() {
+        let mut message = Vec::new();
+        push_text(&mut message, "# service=git-receive-pack");
+        push_flush(&mut message);
+        push_text(
+            &mut message,
+            &format!("{ID} refs/heads/main\0report-status ofs-delta"),
+        );
+        push_text(&mut message, &format!("{ID} refs/tags/v1"));
+        push_flush(&mut message);
+        let found = ReceiveAdvertisement::parse(&message, 9).unwrap();
+        assert_eq!(found.refs.len(), 2);
+        let update = |name: &str, old| RefUpdate {
+            name: name.into(),
+            old,
+            new: ID.parse().unwrap(),
+        };
+        let updates = [
+            update("refs/heads/a", None),
+            update("refs/heads/b", ID.parse().ok()),
+        ];
+        let head = String::from_utf8(found.push_head(&updates)).unwrap();
+        let zero = "0".repeat(40);
+        assert!(
+            head.contains(&format!("{zero} {ID} refs/heads/a\0 report-status")),
+            "{head}"
+        );
+        assert!(
+            head.ends_with(&format!("{ID} {ID} refs/heads/b0000")),
+            "{head}"
+        );
+        assert!(!head.contains("atomic"));
+        // an empty repository has no refs, but capabilities
+        let mut message = Vec::new();
+        push_text(
+            &mut message,
+            &format!("{zero} capabilities^{{}}\0report-status"),
+        );
+        push_flush(&mut message);
+        assert!(
+            ReceiveAdvertisement::parse(&message, 9)
+                .unwrap()
+                .refs
+                .is_empty()
+        );
+        assert!(ReceiveAdvertisement::parse(b"0000", 9).is_err());
+    }
+
+    #[test]
+    fn a_refused_change_is_an_error() {
+        let report = |lines: &[&str]| {
+            let mut message = Vec::new();
+            lines.iter().for_each(|line| push_text(&mut message, line));
+            push_flush(&mut message);
+            check_report(&message)
+        };
+        assert!(report(&["unpack ok", "ok refs/heads/a"]).is_ok());
+        let refused = report(&["unpack ok", "ng refs/heads/a protected"]).unwrap_err();
+        assert!(refused.to_string().contains("protected"), "{refused}");
+        assert!(report(&["unpack index-pack failed"]).is_err() && report(&[]).is_err());
+    }
+}

@@ -1,0 +1,148 @@
+//! Chooses the refs of a request from those that a repository has.
+
+use super::locked::LockedGitRef;
+use super::request::GitRequest;
+use crate::resolver::ResolveError;
+use landfall_git::RemoteRef;
+use regex::Regex;
+use std::collections::BTreeMap;
+
+/// The refs to lock.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ChosenRefs {
+    /// The branch that a clone checks out.
+    pub(super) head: Option<String>,
+    /// The refs, sorted by name.
+    pub(super) refs: Vec<LockedGitRef>,
+}
+
+/// Chooses the refs of `request` from those that the repository has.
+pub(super) fn choose_refs(
+    request: &GitRequest,
+    all: &[RemoteRef],
+) -> Result<ChosenRefs, ResolveError> {
+    let by_name: BTreeMap<&str, &RemoteRef> =
+        all.iter().map(|one| (one.name.as_str(), one)).collect();
+    let mut chosen: BTreeMap<&str, LockedGitRef> = BTreeMap::new();
+    let mut add = |one: &'_ &RemoteRef| {
+        let name = one.name.clone();
+        by_name.get_key_value(name.as_str()).map(|(key, _)| {
+            chosen.insert(key, LockedGitRef { name, id: one.id });
+        })
+    };
+    for wanted in &request.wanted {
+        if let Some(pattern) = GitRequest::pattern_in(wanted) {
+            let pattern = Regex::new(pattern)
+                .map_err(|_| ResolveError::from("the pattern of its tags is not valid"))?;
+            let tags = by_name.values().filter(|one| {
+                let tag = one.name.strip_prefix("refs/tags/");
+                tag.is_some_and(|tag| pattern.is_match(tag))
+            });
+            if tags.filter_map(&mut add).count() == 0 {
+                return Err(format!("no tag of the repository matches {wanted}").into());
+            }
+            continue;
+        }
+        let found = find(wanted, &by_name)?;
+        add(&found);
+    }
+    let head = by_name
+        .get("HEAD")
+        .and_then(|head| head.target.clone())
+        .filter(|target| chosen.contains_key(target.as_str()))
+        // with one branch, there is no doubt what a clone should check out
+        .or_else(|| {
+            let mut branches = chosen.keys().filter(|name| name.starts_with("refs/heads/"));
+            branches.next().map(|name| (*name).to_owned())
+        });
+    Ok(ChosenRefs {
+        head,
+        refs: chosen.into_values().collect(),
+    })
+}
+
+/// The ref that `wanted` names.
+fn find<'a>(
+    wanted: &str,
+    by_name: &BTreeMap<&str, &'a RemoteRef>,
+) -> Result<&'a RemoteRef, ResolveError> {
+    let gone = || ResolveError::gone().about(wanted);
+    if wanted.starts_with("refs/") {
+        return by_name.get(wanted).copied().ok_or_else(gone);
+    }
+    let [tag, branch] =
+        ["tags", "heads"].map(|folder| by_name.get(&*format!("refs/{folder}/{wanted}")).copied());
+    match (tag, branch) {
+        (Some(_), Some(_)) => Err(format!(
+            "{wanted} is a branch and a tag; write refs/heads/{wanted} or refs/tags/{wanted}"
+        )
+        .into()),
+        (Some(one), None) | (None, Some(one)) => Ok(one),
+        (None, None) => Err(gone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_git::ObjectId;
+    use landfall_model::document::SourceLocation;
+
+    fn choose(wanted: &[&str]) -> Result<ChosenRefs, ResolveError> {
+        let all = [
+            "HEAD",
+            "refs/heads/both",
+            "refs/heads/main",
+            "refs/tags/both",
+            "refs/tags/v1.0",
+            "refs/tags/v2.0",
+        ]
+        .map(|name| RemoteRef {
+            name: name.into(),
+            id: ObjectId::ZERO,
+            peeled: None,
+            target: (name == "HEAD").then(|| "refs/heads/main".into()),
+        });
+        let request = GitRequest {
+            name: "git+https://h/r".into(),
+            url: "https://h/r".into(),
+            wanted: wanted.iter().map(ToString::to_string).collect(),
+            update: None,
+            at: SourceLocation {
+                file: "m.yaml".into(),
+                line: 1,
+                column: 1,
+            },
+        };
+        choose_refs(&request, &all)
+    }
+
+    fn names(chosen: &ChosenRefs) -> Vec<&str> {
+        chosen.refs.iter().map(|one| one.name.as_str()).collect()
+    }
+
+    #[test]
+    fn short_names_patterns_and_full_names_choose_refs() {
+        let chosen = choose(&["/^v/", "main"]).unwrap();
+        assert_eq!(
+            names(&chosen),
+            ["refs/heads/main", "refs/tags/v1.0", "refs/tags/v2.0"]
+        );
+        assert_eq!(chosen.head.as_deref(), Some("refs/heads/main"));
+        let chosen = choose(&["refs/heads/both"]).unwrap();
+        assert_eq!(chosen.head.as_deref(), Some("refs/heads/both"));
+        assert_eq!(choose(&["v1.0"]).unwrap().head, None);
+    }
+
+    #[test]
+    fn what_is_ambiguous_or_missing_is_an_error() {
+        assert!(
+            choose(&["both"])
+                .unwrap_err()
+                .message
+                .contains("refs/heads/both")
+        );
+        assert!(choose(&["v3"]).unwrap_err().is_gone);
+        assert!(!choose(&["/^x/"]).unwrap_err().is_gone);
+    }
+}

@@ -1,0 +1,17 @@
+//! A git repository: branches and tags with everything that they need, carried as packs.
+//!
+//! The packs are landfall's own (`landfall_git`), so that a lock gives the same bytes on every
+//! machine. A newer lock adds a pack with the new commits, and keeps the packs before it.
+
+mod choose;
+mod kind;
+mod locked;
+mod manifest_entry;
+mod parts;
+mod request;
+mod resolvable;
+mod resolve;
+
+pub use locked::{LockedGitPack, LockedGitRef, LockedGitRepository};
+pub(crate) use manifest_entry::GitEntry;
+pub use request::GitRequest;

@@ -1,0 +1,125 @@
+//! The manifest and blobs of a locked repository, as parts to transfer. The manifest is computed
+//! from the lock alone, so every command gets the same bytes.
+
+use super::locked::LockedGitRepository;
+use landfall_content::{EntryPart, LockEntry, PartOrigin};
+use landfall_model::report::EntryKind;
+use landfall_model::{Descriptor, Digest, media_type};
+use serde_json::json;
+use std::sync::Arc;
+
+/// The annotation with the URL of the repository.
+const URL: &str = "dev.landfall.url";
+/// The annotation with the name of the repository (image-spec, annotations.md).
+const TITLE: &str = "org.opencontainers.image.title";
+
+/// Lists the parts of a repository: an artifact whose config has the refs, with a layer for each
+/// pack.
+pub(super) fn entry(repository: &LockedGitRepository) -> LockEntry {
+    let refs = refs(repository);
+    let config = descriptor(&refs, media_type::LANDFALL_GIT_REFS);
+    let manifest = manifest(repository, &config);
+    let top = descriptor(&manifest, media_type::OCI_MANIFEST);
+    let mut parts = vec![EntryPart {
+        descriptor: config,
+        origin: PartOrigin::Computed(refs),
+    }];
+    let packs = Arc::new(repository.git_packs());
+    for (pack, descriptor) in layers(repository).into_iter().enumerate() {
+        parts.push(EntryPart {
+            descriptor,
+            origin: PartOrigin::Git {
+                repository: packs.clone(),
+                pack,
+            },
+        });
+    }
+    parts.push(EntryPart {
+        descriptor: top.clone(),
+        origin: PartOrigin::Computed(manifest),
+    });
+    LockEntry {
+        kind: EntryKind::Git,
+        name: repository.name.clone(),
+        digest: repository.digest.clone(),
+        layout_name: format!("{}:{}", own_repository(repository), tag(&repository.digest)),
+        top,
+        artifact_type: Some(media_type::LANDFALL_GIT),
+        parts,
+        referrers: Vec::new(),
+    }
+}
+
+/// Computes the digest of a repository, ignoring its `digest` field.
+pub(super) fn digest(repository: &LockedGitRepository) -> Digest {
+    let config = descriptor(&refs(repository), media_type::LANDFALL_GIT_REFS);
+    Digest::sha256(&manifest(repository, &config))
+}
+
+/// The repository of the artifact at a registry: `git/<host>/<first 16 hex of the URL's SHA-256>`,
+/// since a path of a git server may have characters that a registry does not allow.
+pub(super) fn own_repository(repository: &LockedGitRepository) -> String {
+    let files = crate::file_repository(repository.url());
+    files.replacen("files/", "git/", 1)
+}
+
+/// The tag of the artifact: the first hex digits of its digest.
+pub(super) fn tag(digest: &Digest) -> String {
+    digest.short(12)
+}
+
+/// The refs as text: the branch that a clone checks out, then a line for each ref.
+fn refs(repository: &LockedGitRepository) -> Vec<u8> {
+    let mut text = String::new();
+    if let Some(head) = &repository.head {
+        text.push_str(&format!("HEAD {head}\n"));
+    }
+    text.extend(
+        repository
+            .refs
+            .iter()
+            .map(|one| format!("{} {}\n", one.id, one.name)),
+    );
+    text.into_bytes()
+}
+
+fn layers(repository: &LockedGitRepository) -> Vec<Descriptor> {
+    let layers = repository.packs.iter().map(|pack| Descriptor {
+        digest: pack.digest.clone(),
+        size: pack.size,
+        media_type: media_type::LANDFALL_GIT_PACK.into(),
+    });
+    layers.collect()
+}
+
+fn manifest(repository: &LockedGitRepository, config: &Descriptor) -> Vec<u8> {
+    let layers: Vec<_> = layers(repository)
+        .iter()
+        .map(|layer| {
+            json!({
+                "mediaType": layer.media_type,
+                "digest": layer.digest,
+                "size": layer.size,
+            })
+        })
+        .collect();
+    let url = repository.url();
+    let title = url.rsplit('/').next().unwrap_or(url);
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": media_type::OCI_MANIFEST,
+        "artifactType": media_type::LANDFALL_GIT,
+        "config": {"mediaType": config.media_type, "digest": config.digest, "size": config.size},
+        "layers": layers,
+        "annotations": {URL: url, TITLE: title},
+    });
+    manifest.to_string().into_bytes()
+}
+
+fn descriptor(bytes: &[u8], media_type: &'static str) -> Descriptor {
+    Descriptor {
+        digest: Digest::sha256(bytes),
+        size: bytes.len() as u64,
+        media_type: media_type.into(),
+    }
+}

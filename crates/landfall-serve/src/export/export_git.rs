@@ -1,0 +1,212 @@
+//! Exports git repositories as bare repositories, which git reads as they are and any web server
+//! can serve.
+
+use super::ExportError;
+use super::export_files::write_all;
+use super::export_paths::{DEFAULT_MODE, ExportFile, path_of_url};
+use landfall_content::{BlobPackBytes, BlobRead, ContentError, MemoryBlobs};
+use landfall_git::{GitError, GitObjectKind, ObjectDatabase, ObjectId};
+use landfall_item::lockfile::Lock;
+use landfall_item::{LockedGitRepository, UrlFile};
+use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, RunReport};
+use landfall_model::{Digest, Limits};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The files of one repository: their paths in it, with the blobs that have their content.
+struct RepositoryFiles {
+    files: Vec<RepositoryFile>,
+    /// The contents that are not in the bundle.
+    made: MemoryBlobs,
+}
+
+struct RepositoryFile {
+    path: String,
+    digest: Digest,
+    size: u64,
+}
+
+/// Writes every git repository of `lock` from `blobs` to `dir`, as the bare repository
+/// `<host>/<path>.git`. Files with the right content are left alone. `dry_run` writes nothing.
+///
+/// # Errors
+/// Before anything is written: when a URL cannot be a path. Later failures are in the report.
+pub fn export_git(
+    lock: &Lock,
+    blobs: &Arc<dyn BlobRead>,
+    dir: &Path,
+    dry_run: bool,
+    limits: Limits,
+    progress: &dyn Progress,
+) -> Result<RunReport, ExportError> {
+    let mut folders = Vec::new();
+    for repository in &lock.git {
+        let url = repository.url();
+        let url = url.strip_suffix(".git").unwrap_or(url);
+        folders.push((repository, path_of_url(&format!("{url}.git"))?));
+    }
+    let mut report = RunReport::default();
+    for (repository, folder) in folders {
+        match repository_files(repository, blobs, limits) {
+            Ok(files) => {
+                let written = files.write(repository, &folder, &**blobs, dir, dry_run, progress);
+                report.bytes_transferred += written.bytes_transferred;
+                report.items.extend(written.items);
+            }
+            Err(failure) => report.items.push(ReportItem {
+                kind: EntryKind::Git,
+                name: repository.name.clone(),
+                digest: Some(repository.digest.clone()),
+                bytes: None,
+                packages: 0,
+                status: failure.status,
+                reason: Some(failure.reason),
+            }),
+        }
+    }
+    Ok(report)
+}
+
+/// Why a repository is not exported.
+struct GitExportFailure {
+    status: ItemStatus,
+    reason: String,
+}
+
+impl From<GitError> for GitExportFailure {
+    fn from(error: GitError) -> GitExportFailure {
+        GitExportFailure {
+            status: ItemStatus::Failed,
+            reason: error.to_string(),
+        }
+    }
+}
+
+impl From<ContentError> for GitExportFailure {
+    fn from(error: ContentError) -> GitExportFailure {
+        let status = match error {
+            ContentError::Missing { .. } => ItemStatus::Missing,
+            _ => ItemStatus::Failed,
+        };
+        GitExportFailure {
+            status,
+            reason: error.to_string(),
+        }
+    }
+}
+
+/// Lists the files of a repository. The packs are read for it, and all their objects are hashed.
+fn repository_files(
+    repository: &LockedGitRepository,
+    blobs: &Arc<dyn BlobRead>,
+    limits: Limits,
+) -> Result<RepositoryFiles, GitExportFailure> {
+    let mut out = RepositoryFiles {
+        files: Vec::new(),
+        made: MemoryBlobs::default(),
+    };
+    let mut all = ObjectDatabase::new(limits);
+    let mut names = String::new();
+    for pack in &repository.packs {
+        if blobs.stat(&pack.digest)?.is_none() {
+            return Err(ContentError::missing(&pack.digest).into());
+        }
+        let bytes = || {
+            let (blobs, digest) = (blobs.clone(), pack.digest.clone());
+            Arc::new(BlobPackBytes::new(blobs, digest, pack.size))
+        };
+        let mut alone = ObjectDatabase::new(limits);
+        alone.add_pack(bytes())?;
+        all.add_pack(bytes())?;
+        let index = alone.index_file()?;
+        out.files.push(RepositoryFile {
+            path: format!("objects/pack/{}.pack", index.name),
+            digest: pack.digest.clone(),
+            size: pack.size,
+        });
+        out.make(format!("objects/pack/{}.idx", index.name), index.content);
+        names += &format!("P {}.pack\n", index.name);
+    }
+    let (mut packed, mut info) = (String::new(), String::new());
+    for one in &repository.refs {
+        let target = peeled(&all, one.id)?;
+        packed += &format!("{} {}\n", one.id, one.name);
+        info += &format!("{}\t{}\n", one.id, one.name);
+        if target != one.id {
+            packed += &format!("^{target}\n");
+            info += &format!("{target}\t{}^{{}}\n", one.name);
+        }
+    }
+    let head = match (&repository.head, repository.refs.last()) {
+        (Some(head), _) => format!("ref: {head}\n"),
+        (None, Some(tag)) => format!("{}\n", peeled(&all, tag.id)?),
+        (None, None) => "ref: refs/heads/main\n".to_owned(),
+    };
+    // for clients of a web server that knows nothing of git
+    out.make("objects/info/packs".into(), names.into_bytes());
+    out.make("info/refs".into(), info.into_bytes());
+    out.make(
+        "packed-refs".into(),
+        format!("# pack-refs with: peeled fully-peeled sorted \n{packed}").into_bytes(),
+    );
+    // git demands a folder `refs`, and ignores files in it whose names begin with a dot
+    out.make("refs/.keep".into(), Vec::new());
+    out.make("config".into(), b"[core]\n\tbare = true\n".to_vec());
+    out.make("HEAD".into(), head.into_bytes());
+    Ok(out)
+}
+
+/// The object that an annotated tag names in the end, or the object itself.
+fn peeled(database: &ObjectDatabase, id: ObjectId) -> Result<ObjectId, GitError> {
+    let mut object = database.find(id)?;
+    while database.kind(object) == GitObjectKind::Tag {
+        object = database.find(database.tag_target(object)?.id)?;
+    }
+    Ok(database.id(object))
+}
+
+impl RepositoryFiles {
+    /// Adds a file with content that is not in the bundle.
+    fn make(&mut self, path: String, content: Vec<u8>) {
+        let digest = Digest::sha256(&content);
+        let size = content.len() as u64;
+        self.made.0.insert(digest.clone(), content.into());
+        self.files.push(RepositoryFile { path, digest, size });
+    }
+
+    /// Writes the files below `folder` in `dir`, in their order: the refs after the objects.
+    fn write(
+        &self,
+        repository: &LockedGitRepository,
+        folder: &Path,
+        blobs: &dyn BlobRead,
+        dir: &Path,
+        dry_run: bool,
+        progress: &dyn Progress,
+    ) -> RunReport {
+        let mut report = RunReport::default();
+        for file in &self.files {
+            let is_made = self.made.0.contains_key(&file.digest);
+            let kind = if is_made {
+                EntryKind::Sidecar
+            } else {
+                EntryKind::Git
+            };
+            let name = format!("{}: {}", repository.name, file.path);
+            let path: PathBuf = folder.join(&file.path);
+            let file = ExportFile {
+                file: UrlFile {
+                    urls: Vec::new(),
+                    ..UrlFile::plain(kind, &name, &file.digest, file.size)
+                },
+                mode: DEFAULT_MODE,
+                paths: vec![path],
+            };
+            let from = if is_made { &self.made } else { blobs };
+            let written = write_all(vec![file], from, dir, dry_run, progress);
+            report.bytes_transferred += written.bytes_transferred;
+            report.items.extend(written.items);
+        }
+        report
+    }
+}

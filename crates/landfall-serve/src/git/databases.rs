@@ -1,0 +1,37 @@
+//! The objects of the repositories that were requested last.
+
+use crate::response::RequestError;
+use landfall_git::ObjectDatabase;
+use landfall_model::Digest;
+use std::sync::Arc;
+use tokio::sync::Mutex;
+
+/// How many repositories are open at once. Each needs about 100 bytes an object, and a cache.
+const MAX_OPEN: usize = 8;
+
+/// The objects of the repositories that were requested last, by the digests of the repositories.
+/// Opening one reads and hashes all its objects, so that it is done once.
+#[derive(Default)]
+pub(crate) struct GitDatabases(Mutex<Vec<(Digest, Arc<ObjectDatabase>)>>);
+
+impl GitDatabases {
+    /// The objects of the repository `digest`, which `open` reads if it is not open.
+    pub(super) async fn get_or_open<F>(
+        &self,
+        digest: &Digest,
+        open: impl FnOnce() -> F,
+    ) -> Result<Arc<ObjectDatabase>, RequestError>
+    where
+        F: Future<Output = Result<ObjectDatabase, RequestError>>,
+    {
+        // held while a repository is opened: others would compete for the same disk and processors
+        let mut known = self.0.lock().await;
+        let database = match known.iter().position(|(other, _)| other == digest) {
+            Some(at) => known.remove(at).1,
+            None => Arc::new(open().await?),
+        };
+        known.truncate(MAX_OPEN - 1);
+        known.insert(0, (digest.clone(), database.clone()));
+        Ok(database)
+    }
+}

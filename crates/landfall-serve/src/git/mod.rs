@@ -1,0 +1,11 @@
+//! Git repositories over git's smart HTTP protocol, read-only: below `/git/`, and at the paths of
+//! their original URLs for clients that name the original host.
+
+mod databases;
+mod pack_body;
+mod respond;
+mod route;
+
+pub(crate) use databases::GitDatabases;
+pub(crate) use respond::respond_git;
+pub(crate) use route::GitRoute;

@@ -1,0 +1,105 @@
+//! The body of a response with a pack, which is written while it is sent.
+
+use axum::body::{Body, Bytes};
+use landfall_git::{ObjectDatabase, Packet, SelectedObjects, push_data, push_flush, send_pack};
+use landfall_model::report::Progress;
+use std::io::{self, Write};
+use std::sync::Arc;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::spawn_blocking;
+
+/// How many pieces are written ahead of the client.
+const PIECES: usize = 4;
+/// The band of the pack in packets with bands.
+const PACK_BAND: u8 = 1;
+
+/// What a body with a pack consists of.
+pub(super) struct PackBody {
+    pub(super) database: Arc<ObjectDatabase>,
+    pub(super) selected: SelectedObjects,
+    /// What comes before the pack.
+    pub(super) head: Vec<u8>,
+    /// Whether the pack is sent in packets with bands.
+    pub(super) bands: bool,
+    pub(super) offset_deltas: bool,
+    pub(super) progress: Arc<dyn Progress>,
+}
+
+impl PackBody {
+    /// The body. A failure aborts the connection, so that the client sees that the pack is
+    /// incomplete.
+    pub(super) fn into_body(self) -> Body {
+        let (sender, receiver) = channel(PIECES);
+        spawn_blocking(move || {
+            let progress = self.progress.clone();
+            if let Err(error) = self.write(&sender)
+                // a client that went away is no failure of the server
+                && !sender.is_closed()
+            {
+                progress.note(&format!("a pack was not sent completely: {error}"));
+                let _ = sender.blocking_send(Err(io::Error::other(error)));
+            }
+        });
+        let next = async |mut receiver: Receiver<io::Result<Bytes>>| {
+            let piece = receiver.recv().await?;
+            Some((piece, receiver))
+        };
+        Body::from_stream(futures_util::stream::unfold(receiver, next))
+    }
+
+    fn write(self, sender: &Sender<io::Result<Bytes>>) -> Result<(), String> {
+        let mut out = PacketWriter {
+            sender,
+            piece: self.head,
+            bands: self.bands,
+        };
+        send_pack(
+            &self.database,
+            &self.selected.objects,
+            self.offset_deltas,
+            &mut io::BufWriter::with_capacity(Packet::MAX_DATA - 1, &mut out),
+        )
+        .map_err(|error| error.to_string())?;
+        if out.bands {
+            push_flush(&mut out.piece);
+        }
+        out.send().map_err(|error| error.to_string())
+    }
+}
+
+/// Sends what is written in packets, several in a piece.
+struct PacketWriter<'a> {
+    sender: &'a Sender<io::Result<Bytes>>,
+    piece: Vec<u8>,
+    bands: bool,
+}
+
+impl PacketWriter<'_> {
+    fn send(&mut self) -> io::Result<()> {
+        let piece = std::mem::take(&mut self.piece);
+        self.sender
+            .blocking_send(Ok(piece.into()))
+            .map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+impl Write for PacketWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        const PIECE: usize = 256 << 10;
+        if self.bands {
+            for data in bytes.chunks(Packet::MAX_DATA - 1) {
+                push_data(&mut self.piece, &[&[PACK_BAND], data].concat());
+            }
+        } else {
+            self.piece.extend_from_slice(bytes);
+        }
+        if self.piece.len() >= PIECE {
+            self.send()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! Which repository and which service a request means.
+
+use crate::catalog::GitTable;
+use crate::request_host::RequestHosts;
+use crate::response::RequestError;
+use landfall_item::LockedGitRepository;
+use percent_encoding::percent_decode_str;
+use std::sync::Arc;
+
+/// A request of git's smart HTTP protocol.
+pub(crate) struct GitRoute {
+    pub(super) repository: Arc<LockedGitRepository>,
+    pub(super) service: GitService,
+}
+
+/// What a request of git's protocol asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GitService {
+    /// `info/refs`: the refs, or the capabilities of the server.
+    Advertisement,
+    /// `git-upload-pack`: a command.
+    UploadPack,
+}
+
+/// The folders below which repositories are served as HOST/PATH. They are also available at the
+/// root, as files are, so that one URL can be `files` of a site for both.
+const FOLDERS: [&str; 3] = ["/git/", "/files/", "/"];
+
+impl GitRoute {
+    /// Parses the path of a request. `None` if it is not one of git's protocol. Below `/git/`, a
+    /// repository that is not served is an error.
+    pub(crate) fn parse(
+        repositories: &GitTable,
+        hosts: &RequestHosts,
+        path: &str,
+    ) -> Option<Result<GitRoute, RequestError>> {
+        let path = percent_decode_str(path).decode_utf8().ok()?;
+        let (base, service) = match path.strip_suffix("/info/refs") {
+            Some(base) => (base, GitService::Advertisement),
+            None => (
+                path.strip_suffix("/git-upload-pack")?,
+                GitService::UploadPack,
+            ),
+        };
+        // clients of the original host take precedence, as with files
+        let found = hosts
+            .names()
+            .find_map(|host| repositories.find(&format!("{host}{base}")));
+        let mut names = FOLDERS
+            .iter()
+            .filter_map(|folder| base.strip_prefix(folder));
+        let found = found.or_else(|| names.find_map(|name| repositories.find(name)));
+        match found {
+            Some(found) => Some(Ok(GitRoute {
+                repository: found.clone(),
+                service,
+            })),
+            None => base.strip_prefix(FOLDERS[0]).map(|name| {
+                let message = format!("the repository {name} is not served here");
+                Err(RequestError::not_found("NAME_UNKNOWN", message))
+            }),
+        }
+    }
+}

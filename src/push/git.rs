@@ -1,0 +1,215 @@
+//! Pushes git repositories to a git server: the branches and tags that the lock names.
+
+use landfall_content::registry::RegistrySessions;
+use landfall_content::upstream::{git_error, push_refs, pushed_refs};
+use landfall_content::{BlobPackBytes, BlobRead};
+use landfall_git::{
+    FetchRequest, GitError, ObjectDatabase, ObjectId, ReceiveAdvertisement, RefUpdate,
+    SelectedObjects, reaches, send_pack,
+};
+use landfall_http::{ErrorKind, HttpError};
+use landfall_item::lockfile::Lock;
+use landfall_item::{ItemIdentity, LockedGitRepository};
+use landfall_model::Limits;
+use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Seek, Write};
+use std::sync::Arc;
+use tokio::task::spawn_blocking;
+use url::Url;
+
+/// The git server to which repositories are pushed.
+#[derive(Debug, Clone)]
+pub struct GitTarget {
+    /// The URL below which each repository has the path that it has upstream.
+    pub url: Url,
+    /// Replace branches and tags that point elsewhere.
+    pub move_refs: bool,
+    /// Look up what the server has, and send nothing.
+    pub dry_run: bool,
+}
+
+impl GitTarget {
+    /// The URL of a repository at the server: the path of its URL without the host.
+    fn url_of(&self, repository: &LockedGitRepository) -> String {
+        let path = repository.url().splitn(4, '/').nth(3).unwrap_or_default();
+        format!("{}/{path}", self.url.as_str().trim_end_matches('/'))
+    }
+}
+
+/// Two repositories that would have one URL at the server.
+#[derive(Debug, thiserror::Error)]
+#[error("{first} and {second} would both be pushed to {url}")]
+pub struct GitCollision {
+    /// The URL at the server.
+    pub url: String,
+    /// The name of the first repository.
+    pub first: String,
+    /// The name of the second repository.
+    pub second: String,
+}
+
+/// Pushes the repositories of `lock`, whose packs are in `blobs`. Returns an item for each.
+pub(crate) async fn push_git(
+    lock: &Lock,
+    blobs: &Arc<dyn BlobRead>,
+    target: &GitTarget,
+    sessions: &RegistrySessions,
+    progress: &dyn Progress,
+) -> Result<Vec<ReportItem>, GitCollision> {
+    let mut urls: BTreeMap<String, &str> = BTreeMap::new();
+    for repository in &lock.git {
+        let url = target.url_of(repository);
+        if let Some(first) = urls.insert(url.clone(), &repository.name) {
+            return Err(GitCollision {
+                url,
+                first: first.to_owned(),
+                second: repository.name.clone(),
+            });
+        }
+    }
+    let mut items = Vec::new();
+    progress.begin("push", lock.git.len() as u64, 0);
+    for repository in &lock.git {
+        let pushed = push_one(repository, blobs, target, sessions).await;
+        let (status, reason) = pushed.unwrap_or_else(|error| {
+            let status = match error.kind {
+                ErrorKind::NotFound => ItemStatus::Missing,
+                _ => ItemStatus::Failed,
+            };
+            (status, Some(error.to_string()))
+        });
+        progress.item(&repository.name);
+        items.push(ReportItem {
+            kind: EntryKind::Git,
+            name: repository.name.clone(),
+            digest: Some(repository.digest().clone()),
+            bytes: Some(repository.packs.iter().map(|pack| pack.size).sum()),
+            packages: 0,
+            status,
+            reason,
+        });
+    }
+    progress.end();
+    Ok(items)
+}
+
+/// A pack of the objects that the server lacks.
+struct MissingObjects {
+    pack: File,
+    size: u64,
+}
+
+/// What is to be changed at the server.
+struct GitPushPlan {
+    updates: Vec<RefUpdate>,
+    /// What prevents further changes, one text for each ref.
+    conflicts: Vec<String>,
+    /// `None` if there is no update.
+    missing: Option<MissingObjects>,
+}
+
+async fn push_one(
+    repository: &LockedGitRepository,
+    blobs: &Arc<dyn BlobRead>,
+    target: &GitTarget,
+    sessions: &RegistrySessions,
+) -> Result<(ItemStatus, Option<String>), HttpError> {
+    let url = target.url_of(repository);
+    let server = pushed_refs(sessions, &url).await?;
+    let is_right = |name: &str, id: &ObjectId| server.refs.get(name) == Some(id);
+    if repository
+        .refs
+        .iter()
+        .all(|one| is_right(&one.name, &one.id))
+    {
+        return Ok((ItemStatus::Present, None));
+    }
+    let (locked, blobs, known) = (repository.clone(), blobs.clone(), server.clone());
+    let (move_refs, limits) = (target.move_refs, *sessions.transport().limits());
+    let busy = sessions.transport().activity().busy();
+    let plan = spawn_blocking(move || plan_push(&locked, &blobs, &known, move_refs, limits)).await;
+    drop(busy);
+    let plan = plan
+        .map_err(|error| HttpError::new(ErrorKind::Local, error.to_string()))?
+        .map_err(git_error)?;
+    let changes: Vec<&str> = plan.updates.iter().map(|one| one.name.as_str()).collect();
+    if target.dry_run && !changes.is_empty() {
+        let reason = format!("would be pushed to {url}: {}", changes.join(", "));
+        return Ok((ItemStatus::Skipped, Some(reason)));
+    }
+    if let Some(MissingObjects { pack, size }) = plan.missing {
+        push_refs(sessions, &url, &server, &plan.updates, Arc::new(pack), size).await?;
+    }
+    if plan.conflicts.is_empty() {
+        return Ok((ItemStatus::Done, None));
+    }
+    Ok((ItemStatus::Failed, Some(plan.conflicts.join("; "))))
+}
+
+fn plan_push(
+    repository: &LockedGitRepository,
+    blobs: &Arc<dyn BlobRead>,
+    server: &ReceiveAdvertisement,
+    move_refs: bool,
+    limits: Limits,
+) -> Result<GitPushPlan, GitError> {
+    let mut database = ObjectDatabase::new(limits);
+    for pack in &repository.packs {
+        let bytes = BlobPackBytes::new(blobs.clone(), pack.digest.clone(), pack.size);
+        database.add_pack(Arc::new(bytes))?;
+    }
+    let mut plan = GitPushPlan {
+        updates: Vec::new(),
+        conflicts: Vec::new(),
+        missing: None,
+    };
+    for one in &repository.refs {
+        let old = server.refs.get(&one.name).copied();
+        if old == Some(one.id) {
+            continue;
+        }
+        // a branch may move on, a tag may not
+        let is_forward = match old {
+            None => true,
+            Some(old) => {
+                one.name.starts_with("refs/heads/")
+                    && database.contains(old)
+                    && reaches(&database, &[one.id], &[old])?
+            }
+        };
+        match old {
+            Some(old) if !is_forward && !move_refs => plan.conflicts.push(format!(
+                "{} is {old} at the server, not {}; --move-tags replaces it",
+                one.name, one.id
+            )),
+            _ => plan.updates.push(RefUpdate {
+                name: one.name.clone(),
+                old,
+                new: one.id,
+            }),
+        }
+    }
+    if !plan.updates.is_empty() {
+        let request = FetchRequest {
+            wants: plan.updates.iter().map(|update| update.new).collect(),
+            haves: server.refs.values().copied().collect(),
+            ..FetchRequest::default()
+        };
+        let selected = SelectedObjects::new(&database, &request, &[])?;
+        let mut pack = tempfile::tempfile().map_err(GitError::WritePack)?;
+        let mut out = BufWriter::with_capacity(256 << 10, &mut pack);
+        send_pack(
+            &database,
+            &selected.objects,
+            server.has("ofs-delta"),
+            &mut out,
+        )?;
+        out.flush().map_err(GitError::WritePack)?;
+        drop(out);
+        let size = pack.stream_position().map_err(GitError::WritePack)?;
+        plan.missing = Some(MissingObjects { pack, size });
+    }
+    Ok(plan)
+}

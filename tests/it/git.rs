@@ -1,0 +1,441 @@
+//! Git repositories: locked, pulled, packed, served and pushed, with real git on both sides.
+
+use crate::support::git::{GitServer, git, history};
+use crate::support::peers::{file_server, own_registry};
+use crate::support::{Place, landfall_serve, run};
+use serde_json::Value;
+use std::path::Path;
+
+/// A manifest with one repository.
+fn manifest(url: &str, more: &str) -> String {
+    format!("apiVersion: landfall/v1\nkind: Manifest\ngit:\n- {{url: \"{url}\", {more}}}\n")
+}
+
+/// The output of git in a folder of `place`.
+fn output(place: &Place, folder: &str, args: &[&str]) -> String {
+    let folder = place.path(folder);
+    String::from_utf8(run(&mut git(place, &folder, args))).unwrap()
+}
+
+/// The packs in the only repository of a lock: digests and sizes.
+fn packs(place: &Place) -> Vec<(String, u64)> {
+    let lock: Value = serde_yaml::from_str(&place.read("landfall.lock")).unwrap();
+    let packs = lock["git"][0]["packs"].as_array().unwrap().iter();
+    packs
+        .map(|pack| {
+            (
+                pack["digest"].as_str().unwrap().to_owned(),
+                pack["size"].as_u64().unwrap(),
+            )
+        })
+        .collect()
+}
+
+/// A repository with 300 commits on `main`, a branch beside it, an annotated and a plain tag, a
+/// symbolic link, an executable file and a submodule.
+fn sample(server: &GitServer) -> std::path::PathBuf {
+    let repository = server.create("team/platform.git");
+    server.import(&repository, &history("main", 0, 300));
+    server.import(
+        &repository,
+        "commit refs/heads/side\ncommitter T <t@example.com> 1600000500 +0000\ndata 5\nside\n\
+         from refs/heads/main~20\nM 120000 inline link\ndata 6\nREADME\nM 100755 inline run.sh\ndata 3\n#!\n\n\
+         M 160000 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391 module\n\n",
+    );
+    server.git(&repository, &["tag", "-a", "-m", "one", "v1.0", "main~10"]);
+    server.git(&repository, &["tag", "v1.1", "main~5"]);
+    server.git(&repository, &["tag", "other", "side"]);
+    repository
+}
+
+/// All refs of a repository, peeled.
+fn refs(server: &GitServer, url: &str) -> String {
+    server.git(Path::new("."), &["ls-remote", url])
+}
+
+#[test]
+fn a_repository_is_locked_packed_and_served_to_real_git() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let repository = sample(&server);
+    let place = Place::new();
+    let url = server.url("team/platform.git");
+    place.write("m.yaml", manifest(&url, "refs: [main, side], tags: \".*\""));
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "b.tar.zst"]);
+    place.ok(&["verify", "b.tar.zst"]);
+    assert!(place.ok(&["ls", "b.tar.zst"]).contains("platform.git"));
+    // nothing of the connected side is needed from here on
+    let served = landfall_serve(&place, &["b.tar.zst"]);
+    let here = format!("{}/git/{}/team/platform.git", served.url(), server.address);
+    assert_eq!(refs(&server, &here), refs(&server, &url));
+    for version in ["0", "2"] {
+        let protocol = format!("protocol.version={version}");
+        let clone = format!("clone-{version}");
+        let args = ["-c", &protocol, "clone", "-q", &here, &clone];
+        output(&place, ".", &args);
+        output(&place, &clone, &["fsck", "--strict"]);
+        let all = |folder: &Path| server.git(folder, &["rev-list", "--all", "--objects"]);
+        let mut objects: Vec<String> = all(&repository).lines().map(str::to_owned).collect();
+        output(
+            &place,
+            &clone,
+            &["fetch", "-q", "origin", "refs/heads/*:refs/heads/x/*"],
+        );
+        let mut cloned: Vec<String> = all(&place.path(&clone))
+            .lines()
+            .map(str::to_owned)
+            .collect();
+        objects.sort();
+        cloned.sort();
+        assert_eq!(objects, cloned, "version {version}");
+        // shallow, deepened, then whole
+        let shallow = format!("shallow-{version}");
+        output(
+            &place,
+            ".",
+            &[
+                "-c", &protocol, "clone", "-q", "--depth", "3", &here, &shallow,
+            ],
+        );
+        let count = |folder: &str| output(&place, folder, &["rev-list", "--count", "HEAD"]);
+        assert_eq!(count(&shallow).trim(), "3");
+        output(
+            &place,
+            &shallow,
+            &["-c", &protocol, "fetch", "-q", "--depth", "9"],
+        );
+        assert_eq!(count(&shallow).trim(), "9");
+        output(
+            &place,
+            &shallow,
+            &["-c", &protocol, "fetch", "-q", "--unshallow"],
+        );
+        assert_eq!(count(&shallow).trim(), "300");
+        output(&place, &shallow, &["fsck", "--strict"]);
+        // a client with some commits gets the others
+        let old = format!("old-{version}");
+        output(
+            &place,
+            ".",
+            &["clone", "-q", repository.to_str().unwrap(), &old],
+        );
+        output(&place, &old, &["reset", "-q", "--hard", "HEAD~30"]);
+        output(&place, &old, &["tag", "-d", "v1.0"]);
+        output(&place, &old, &["remote", "set-url", "origin", &here]);
+        output(&place, &old, &["-c", &protocol, "pull", "-q", "--ff-only"]);
+        assert_eq!(count(&old).trim(), "300");
+        output(&place, &old, &["fsck", "--strict"]);
+    }
+    let args = [
+        "clone",
+        "-q",
+        "--filter=blob:none",
+        "--branch",
+        "v1.0",
+        &here,
+        "partial",
+    ];
+    output(&place, ".", &args);
+    output(&place, "partial", &["checkout", "-q", "v1.1"]);
+    output(
+        &place,
+        ".",
+        &["clone", "-q", "--mirror", &here, "mirror.git"],
+    );
+    output(&place, "mirror.git", &["fsck", "--strict"]);
+    let refused = git(
+        &place,
+        &place.path("clone-2"),
+        &["push", "origin", "HEAD:refs/heads/new"],
+    )
+    .output()
+    .unwrap();
+    assert!(!refused.status.success(), "read-only");
+    let absent = format!("{}/git/{}/team/other.git", served.url(), server.address);
+    let absent = git(&place, Path::new("."), &["ls-remote", &absent])
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&absent.stderr).contains("not found"));
+}
+
+#[test]
+fn a_lock_gives_the_same_packs_on_every_machine_however_the_server_packs() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let repository = sample(&server);
+    let url = server.url("team/platform.git");
+    let first = Place::new();
+    first.write("m.yaml", manifest(&url, "ref: main"));
+    first.ok(&["lock", "-f", "m.yaml"]);
+    first.ok(&["pull"]);
+    first.ok(&["pack", "-o", "b.tar.zst"]);
+    // the server packs anew, and upstream goes on
+    server.git(&repository, &["repack", "-adfq", "--depth=2", "--window=3"]);
+    server.import(&repository, &history("main", 300, 5));
+    let second = Place::new();
+    second.write("landfall.lock", first.read("landfall.lock"));
+    second.ok(&["pull"]);
+    second.ok(&["pack", "-o", "b.tar.zst"]);
+    assert!(first.read_bytes("b.tar.zst") == second.read_bytes("b.tar.zst"));
+    let third = Place::new();
+    third.write("landfall.lock", first.read("landfall.lock"));
+    third.ok(&["pull", "--bundle", "c.tar.zst"]);
+    assert!(first.read_bytes("b.tar.zst") == third.read_bytes("c.tar.zst"));
+    // an unchanged entry keeps its pin without a request
+    let before = server.requests().len();
+    first.ok(&["lock", "-f", "m.yaml"]);
+    assert_eq!(server.requests().len(), before);
+}
+
+#[test]
+fn a_newer_lock_adds_a_pack_and_a_rewritten_history_begins_again() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let repository = sample(&server);
+    let url = server.url("team/platform.git");
+    let place = Place::new();
+    place.write("m.yaml", manifest(&url, "ref: main"));
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "old.tar.zst"]);
+    let old = packs(&place);
+    server.import(&repository, &history("main", 300, 5));
+    place.ok(&["lock", "-f", "m.yaml", "--refresh"]);
+    let new = packs(&place);
+    assert_eq!((new.len(), &new[0]), (2, &old[0]));
+    assert!(new[1].1 < old[0].1 / 4, "{new:?}");
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "delta.tar.zst", "--since", "old.tar.zst"]);
+    let size = |name: &str| std::fs::metadata(place.path(name)).unwrap().len();
+    assert!(size("delta.tar.zst") < size("old.tar.zst") / 2);
+    place.ok(&["pack", "-o", "new.tar.zst"]);
+    let served = landfall_serve(&place, &["new.tar.zst"]);
+    let here = format!("{}/git/{}/team/platform", served.url(), server.address);
+    output(&place, ".", &["clone", "-q", &here, "clone"]);
+    output(&place, "clone", &["fsck", "--strict"]);
+    assert_eq!(
+        output(&place, "clone", &["rev-list", "--count", "HEAD"]).trim(),
+        "305"
+    );
+    // a machine that has only the lock writes both packs again
+    let other = Place::new();
+    other.write("landfall.lock", place.read("landfall.lock"));
+    other.ok(&["pull"]);
+    server.git(&repository, &["update-ref", "refs/heads/main", "main~20"]);
+    server.import(&repository, &history("main", 400, 1));
+    let report = place.json(0, &["lock", "-f", "m.yaml", "--refresh"]);
+    let rewritten = packs(&place);
+    assert_eq!(rewritten.len(), 1, "{report}");
+}
+
+#[test]
+fn a_repository_is_pushed_to_a_registry_as_an_artifact_and_served_from_there() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    sample(&server);
+    let place = Place::new();
+    place.write(
+        "m.yaml",
+        manifest(&server.url("team/platform.git"), "ref: main"),
+    );
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    let registry = own_registry();
+    let report = place.json(0, &["push", "--to", &registry.address]);
+    assert_eq!(report["items"][0]["kind"], "git");
+    let served = landfall_serve(
+        &place,
+        &["--from", &registry.address, "--lock", "landfall.lock"],
+    );
+    let here = format!("{}/git/{}/team/platform.git", served.url(), server.address);
+    output(&place, ".", &["clone", "-q", &here, "clone"]);
+    output(&place, "clone", &["fsck", "--strict"]);
+}
+
+#[test]
+fn exported_repositories_are_read_by_git_and_served_by_any_web_server() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let repository = sample(&server);
+    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    place.write("m.yaml", manifest(&url, "ref: main, tags: \".*\""));
+    place.ok(&["lock", "-f", "m.yaml"]);
+    server.import(&repository, &history("main", 300, 3));
+    place.ok(&["lock", "-f", "m.yaml", "--refresh"]);
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "b.tar.zst"]);
+    let report = place.json(
+        0,
+        &["export", "git", "b.tar.zst", "-o", "repos", "--dry-run"],
+    );
+    assert!(!place.path("repos").exists(), "{report}");
+    place.ok(&["export", "git", "b.tar.zst", "-o", "repos"]);
+    let path = format!("repos/{}/team/platform.git", server.address);
+    output(&place, &path, &["fsck", "--strict"]);
+    let shown = |args: &[&str]| output(&place, &path, args);
+    let listed = refs(&server, &url);
+    let carried: String = listed
+        .lines()
+        .filter(|line| !line.ends_with("refs/heads/side"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    assert_eq!(shown(&["ls-remote", "."]), carried);
+    output(&place, ".", &["clone", "-q", &path, "clone"]);
+    let web = file_server(&place.path("repos"));
+    let dumb = format!("{}/{}/team/platform.git", web.url(), server.address);
+    output(&place, ".", &["clone", "-q", &dumb, "dumb"]);
+    assert_eq!(
+        output(&place, "dumb", &["rev-list", "--count", "HEAD"]).trim(),
+        "303"
+    );
+    let again = place.json(0, &["export", "git", "b.tar.zst", "-o", "repos"]);
+    assert_eq!(again["totals"]["done"], 0, "{again}");
+}
+
+#[test]
+fn branches_and_tags_are_pushed_to_a_git_server_and_drift_is_kept() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let upstream = sample(&server);
+    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    place.write("m.yaml", manifest(&url, "refs: [main], tags: \".*\""));
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    let site = GitServer::new().unwrap();
+    let repository = site.create("mirror/team/platform.git");
+    let to = format!("{}/mirror", site.url("").trim_end_matches('/'));
+    let statuses = |report: &Value| {
+        let items = report["items"].as_array().unwrap().iter();
+        items
+            .map(|item| item["status"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let dry = place.json(0, &["push", "--git-to", &to, "--dry-run"]);
+    assert_eq!(statuses(&dry), ["skipped"], "{dry}");
+    assert_eq!(site.git(&repository, &["for-each-ref"]), "");
+    assert_eq!(
+        statuses(&place.json(0, &["push", "--git-to", &to])),
+        ["done"]
+    );
+    let shown = |folder: &Path| {
+        let refs = server.git(
+            folder,
+            &["for-each-ref", "--format=%(objectname) %(refname)"],
+        );
+        refs.lines()
+            .filter(|line| !line.ends_with("/side"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&repository), shown(&upstream));
+    site.git(&repository, &["fsck", "--strict"]);
+    assert_eq!(
+        statuses(&place.json(0, &["push", "--git-to", &to])),
+        ["present"]
+    );
+    // upstream goes on, and somebody moves a tag at the site
+    server.import(&upstream, &history("main", 300, 4));
+    site.git(&repository, &["tag", "-f", "v1.1", "main~50"]);
+    let moved = shown(&repository);
+    place.ok(&["lock", "-f", "m.yaml", "--refresh"]);
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "b.tar.zst"]);
+    let report = place.json(1, &["push", "b.tar.zst", "--git-to", &to]);
+    let reason = report["items"][0]["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("refs/tags/v1.1") && reason.contains("--move-tags"),
+        "{reason}"
+    );
+    let main = |folder: &Path| server.git(folder, &["rev-parse", "main"]);
+    assert_eq!(main(&repository), main(&upstream), "the branch moved on");
+    assert_eq!(shown(&repository)[1..], moved[1..], "the tag stays");
+    place.ok(&["push", "b.tar.zst", "--git-to", &to, "--move-tags"]);
+    assert_eq!(shown(&repository), shown(&upstream));
+    // a server that has no such repository
+    let report = place.json(1, &["push", "--git-to", &format!("{to}/none")]);
+    assert_eq!(statuses(&report), ["missing"], "{report}");
+}
+
+#[test]
+fn what_upstream_lacks_is_unresolved() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    sample(&server);
+    let place = Place::new();
+    place.write(
+        "m.yaml",
+        manifest(&server.url("team/platform.git"), "ref: v9"),
+    );
+    let report = place.json(1, &["lock", "-f", "m.yaml"]);
+    assert!(report.to_string().contains("v9"), "{report}");
+    place.write("m.yaml", manifest(&server.url("team/none.git"), "ref: v9"));
+    place.json(1, &["lock", "-f", "m.yaml"]);
+    let bad = [
+        ("https://h/a.git", "ref: \"../x\""),
+        ("https://h/a.git", "tags: \"(\""),
+        ("ssh://h/a.git", "ref: main"),
+        ("https://u:p@h/a.git", "ref: main"),
+        ("https://h/a.git", "ref: ${x}"),
+    ];
+    for (url, more) in bad {
+        place.write("m.yaml", manifest(url, more));
+        place.json(2, &["lock", "-f", "m.yaml"]);
+    }
+}
+
+#[test]
+fn unchanged_and_rewritten_urls_lead_to_the_mirror() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    sample(&server);
+    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    place.write("m.yaml", manifest(&url, "ref: main"));
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "b.tar.zst"]);
+    let served = landfall_serve(&place, &["b.tar.zst"]);
+    let site = format!(
+        "apiVersion: landfall/v1\nkind: Site\nfiles: {}\n",
+        served.url()
+    );
+    place.write("site.yaml", site);
+    let rendered = place.ok(&["render", "git", "--site", "site.yaml"]);
+    let here = format!("{}/{}/team/platform.git", served.url(), server.address);
+    assert!(
+        rendered.ends_with(&format!("[url \"{here}\"]\n\tinsteadOf = \"{url}\"\n")),
+        "{rendered}"
+    );
+    place.write("home/.gitconfig", rendered);
+    let before = server.requests().len();
+    output(&place, ".", &["clone", "-q", &url, "clone"]);
+    assert_eq!(server.requests().len(), before, "the upstream is not asked");
+    let documents = format!(
+        "apiVersion: argoproj.io/v1alpha1\nkind: Application\nspec:\n  source: {{repoURL: '{url}', path: a}}\n---\n\
+         apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nspec:\n  url: {url}\n"
+    );
+    place.write("apps.yaml", &documents);
+    let rewritten = place.ok(&[
+        "rewrite",
+        "apps.yaml",
+        "--site",
+        "site.yaml",
+        "--to",
+        "127.0.0.1:1",
+    ]);
+    assert_eq!(rewritten, documents.replace(&url, &here));
+    place.write(
+        "other.yaml",
+        documents.replace("platform.git", "platform2.git"),
+    );
+    place.ok(&["audit", "apps.yaml"]);
+}
