@@ -2,12 +2,12 @@
 
 use super::request::GitRequest;
 use crate::entry_reader::check_no_userinfo;
-use crate::policy::check_policy;
+use crate::policy::check_rule;
 use crate::{
     EntryContext, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion, UpdatableEntry,
 };
 use landfall_git::is_ref_name;
-use landfall_model::document::{SourceSpan, YamlNode};
+use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,9 +29,9 @@ pub struct GitEntry {
     #[serde(default)]
     pub tags: Option<String>,
     /// What `landfall update` may move the tag in `ref` to: `patch`, `minor`, a range as in `~1.9`,
-    /// a pattern, or `never`.
+    /// a pattern, or `never`; or a mapping with this as `policy`, and `minAge`.
     #[serde(default)]
-    pub update: Option<String>,
+    pub update: Option<UpdateRule>,
 }
 
 impl ManifestEntry for GitEntry {
@@ -55,10 +55,8 @@ impl ManifestEntry for GitEntry {
                 Some(help.into()),
             ));
         }
-        if let Some(policy) = &self.update {
-            let at = reader.here(node.get("update"));
-            check_policy(policy, self.r#ref.as_deref(), "a repository", &at)?;
-        }
+        let policy = self.update.as_ref().map(|rule| &rule.policy);
+        fields.extend(policy.map(|text| reader.field(node.get("update"), "policy", text)));
         let mut requests = Vec::new();
         for binding in reader.vars.bindings(&fields)? {
             let url = url_of(&binding.fill(&self.url), &at)?;
@@ -77,11 +75,19 @@ impl ManifestEntry for GitEntry {
             }
             wanted.sort();
             wanted.dedup();
+            let update = self
+                .update
+                .as_ref()
+                .map(|rule| rule.completed(binding.fill(&rule.policy), reader.min_age.as_ref()));
+            if let Some(rule) = &update {
+                let version = self.r#ref.as_deref();
+                check_rule(rule, version, "a repository", node.get("update"), reader)?;
+            }
             let request = GitRequest {
                 name: format!("{}{url}", GitRequest::PREFIX),
                 url,
                 wanted,
-                update: self.update.clone(),
+                update,
                 at: at.location(),
             };
             requests.push((request, at.clone()));
@@ -92,12 +98,12 @@ impl ManifestEntry for GitEntry {
 
 impl UpdatableEntry for GitEntry {
     fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
-        let (Some(text), Some(policy)) = (&self.r#ref, &self.update) else {
+        let (Some(text), Some(rule)) = (&self.r#ref, &self.update) else {
             return Vec::new();
         };
         let start = text.rfind('/').map_or(0, |slash| slash + 1);
         vec![MovableVersion {
-            policy,
+            rule,
             name: format!("{}{}", GitRequest::PREFIX, self.url),
             item_key: "url",
             path: vec![EntryPathStep::Key("ref")],

@@ -1,6 +1,6 @@
 //! A request for a git repository.
 
-use landfall_model::document::SourceLocation;
+use landfall_model::document::{SourceLocation, UpdateRule};
 
 /// A request for branches and tags of one git repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,8 +12,8 @@ pub struct GitRequest {
     /// The branches and tags as the manifest names them, and patterns of tags between slashes.
     /// Sorted.
     pub wanted: Vec<String>,
-    /// The update policy of the tag.
-    pub update: Option<String>,
+    /// What `landfall update` may move the tag to.
+    pub update: Option<UpdateRule>,
     /// The position of the entry in the manifest.
     pub at: SourceLocation,
 }

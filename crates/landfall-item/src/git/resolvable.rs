@@ -10,6 +10,7 @@ use crate::{
     UpdatableRequest, UpstreamStatus,
 };
 use landfall_content::upstream::list_refs;
+use landfall_model::document::UpdateRule;
 
 impl ItemRequest for GitRequest {
     type Name = String;
@@ -69,8 +70,8 @@ impl ResolvableRequest for GitRequest {
 }
 
 impl UpdatableRequest for GitRequest {
-    fn update_policy(&self) -> Option<&str> {
-        self.update.as_deref()
+    fn update_rule(&self) -> Option<&UpdateRule> {
+        self.update.as_ref()
     }
 
     async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
