@@ -352,7 +352,7 @@ fn a_declared_loss_is_accepted_only_if_upstream_lacks_the_item() {
         let (status, reason) = lock(3, "new.lock", &[]);
         assert_eq!(status, "missing", "{what:?}: {reason}");
         assert!(
-            reason.contains("accepts the loss of what upstream says it does not have"),
+            reason.contains("`missing:` applies only to items that upstream reports as not"),
             "{reason}"
         );
         let text = rig.place.read("new.lock");

@@ -100,7 +100,7 @@ fn a_quota_with_an_absurd_window_is_a_wait_and_not_a_panic() {
         &["lock", "-f", "m.yaml", "--store", "s", "--plain-http", host],
     );
     assert!(
-        reasons(&report)[0].contains("asks to come back"),
+        reasons(&report)[0].contains("asks to retry in"),
         "{report:#}"
     );
     assert!(!place.path("landfall.lock").exists());
