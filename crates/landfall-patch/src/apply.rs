@@ -1,7 +1,8 @@
 //! Applies a patch.
 
 use crate::error::PatchError;
-use crate::sections::{PatchSections, WINDOW_LOG, word};
+use crate::section_encoder::WINDOW_LOG;
+use crate::sections::{PatchSections, word};
 use crate::source::PlainSource;
 use crate::varint;
 use std::io::{self, BufRead, BufReader, Read};

@@ -2,20 +2,12 @@
 //! best.
 
 use crate::error::PatchError;
+use crate::section_encoder::{LARGE_TABLES, SMALL_TABLES, SectionEncoder};
 use crate::varint;
 use std::io::{self, Write};
 
 /// The number of sections in a patch.
 pub const SECTIONS: usize = 4;
-
-/// The window of the sections' zstd streams: 8 MiB, which bounds the memory of a reader.
-pub(crate) const WINDOW_LOG: u32 = 23;
-
-/// A section of at most this many bytes is compressed as a whole.
-const MAX_BUFFERED: usize = 1 << 20;
-
-/// The slowest level that compresses 15 MB of plain bytes in a second if a tenth of them is new.
-const LEVEL: i32 = 17;
 
 /// The sections of a patch, in the order in which they are stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -47,72 +39,6 @@ impl<T> PatchSections<T> {
     }
 }
 
-/// The compressor of a section. Short sections are compressed as a whole: the tables of a
-/// compressor that does not know the size of its input have their full size, some 30 MiB.
-pub(crate) struct SectionEncoder<W: Write> {
-    state: EncoderState<W>,
-}
-
-enum EncoderState<W: Write> {
-    Buffered {
-        bytes: Vec<u8>,
-        sink: W,
-    },
-    Streaming(Box<zstd::Encoder<'static, W>>),
-    /// The compressor could not be created.
-    Failed,
-}
-
-impl<W: Write> SectionEncoder<W> {
-    fn new(sink: W) -> SectionEncoder<W> {
-        let state = EncoderState::Buffered {
-            bytes: Vec::new(),
-            sink,
-        };
-        SectionEncoder { state }
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match &mut self.state {
-            EncoderState::Buffered {
-                bytes: buffered, ..
-            } if buffered.len() + bytes.len() <= MAX_BUFFERED => {
-                buffered.extend_from_slice(bytes);
-                Ok(())
-            }
-            EncoderState::Buffered { .. } => {
-                let state = std::mem::replace(&mut self.state, EncoderState::Failed);
-                if let EncoderState::Buffered {
-                    bytes: buffered,
-                    sink,
-                } = state
-                {
-                    let mut encoder = zstd::Encoder::new(sink, LEVEL)?;
-                    encoder.window_log(WINDOW_LOG)?;
-                    encoder.write_all(&buffered)?;
-                    encoder.write_all(bytes)?;
-                    self.state = EncoderState::Streaming(Box::new(encoder));
-                }
-                Ok(())
-            }
-            EncoderState::Streaming(encoder) => encoder.write_all(bytes),
-            EncoderState::Failed => Err(io::ErrorKind::BrokenPipe.into()),
-        }
-    }
-
-    fn finish(self) -> io::Result<W> {
-        match self.state {
-            EncoderState::Buffered { bytes, mut sink } => {
-                let compressed = zstd::bulk::compress(&bytes, LEVEL)?;
-                sink.write_all(&compressed)?;
-                Ok(sink)
-            }
-            EncoderState::Streaming(encoder) => encoder.finish(),
-            EncoderState::Failed => Err(io::ErrorKind::BrokenPipe.into()),
-        }
-    }
-}
-
 /// Writes the sections of a patch: adjacent parts become one.
 pub(crate) struct SectionWriter<W: Write> {
     encoders: PatchSections<SectionEncoder<W>>,
@@ -140,8 +66,19 @@ struct PendingPart {
 
 impl<W: Write> SectionWriter<W> {
     pub(crate) fn new(sinks: PatchSections<W>, bases: usize) -> SectionWriter<W> {
+        let PatchSections {
+            parts,
+            gaps,
+            words,
+            literals,
+        } = sinks;
         SectionWriter {
-            encoders: PatchSections::from_array(sinks.into_array().map(SectionEncoder::new)),
+            encoders: PatchSections {
+                parts: SectionEncoder::new(parts, SMALL_TABLES),
+                gaps: SectionEncoder::new(gaps, SMALL_TABLES),
+                words: SectionEncoder::new(words, SMALL_TABLES),
+                literals: SectionEncoder::new(literals, LARGE_TABLES),
+            },
             scratch: Vec::new(),
             expected: vec![0; bases],
             pending: None,
