@@ -238,7 +238,15 @@ fn is_delivered(request: &RefreshRequest<'_>, lock: &Lock) -> bool {
     // A delta with other bases omits other content, although it has the same lock.
     let existing: BTreeSet<&Digest> = bundle.bases().iter().map(base_lock).collect();
     let requested: BTreeSet<&Digest> = base_locks.flatten().collect();
-    bundle.fingerprint() == &wanted && bundle.partial().is_empty() && existing == requested
+    // A bundle that omits nothing records no bases.
+    let omits_nothing = existing.is_empty()
+        && request
+            .bases
+            .iter()
+            .any(|base| !base.base.shares_content_with(lock));
+    bundle.fingerprint() == &wanted
+        && bundle.partial().is_empty()
+        && (existing == requested || omits_nothing)
 }
 
 /// The bundle of an earlier run, if it can be opened.

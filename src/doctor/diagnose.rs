@@ -219,6 +219,7 @@ impl HostChecker<'_> {
         let mirror_note = origin
             .map(|origin| format!(" (the mirror of {origin})"))
             .unwrap_or_default();
+        let is_unresolved = addresses.is_err() && via.is_none();
         match addresses {
             Ok(list) => {
                 let list: Vec<String> = list.iter().map(ToString::to_string).collect();
@@ -246,6 +247,9 @@ impl HostChecker<'_> {
             says,
             json!({"via": via, "rule": rule}),
         );
+        if is_unresolved {
+            return false;
+        }
         match (&connection, &via) {
             (Err(error), _) => self.add(
                 "connection",

@@ -77,6 +77,8 @@ impl WaitingVersion {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UpstreamNotice {
     pub(crate) item: EntryKind,
+    /// Whether the lock has a pin of the item.
+    pub(crate) is_locked: bool,
     pub(crate) notice: Notice,
     /// The wait of a new digest that is not old enough.
     pub(crate) wait: Option<AgeWait>,

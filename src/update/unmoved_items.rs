@@ -148,6 +148,7 @@ impl UpdateRun<'_> {
         };
         self.outcome.noticed.push(UpstreamNotice {
             item: *kind,
+            is_locked: locked.is_some(),
             notice,
             wait,
         });

@@ -190,7 +190,7 @@ fn unresolved_items_are_recorded_with_exit_3() {
     assert!(
         reason("app:v1.1")
             .1
-            .contains("the manifest demands sha256:0000"),
+            .contains("the manifest requires sha256:0000"),
         "{}",
         reason("app:v1.1").1
     );

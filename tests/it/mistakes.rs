@@ -502,6 +502,15 @@ fn the_password_of_the_private_registry_is_needed_only_by_verbs_that_use_it() {
 }
 
 #[test]
+fn doctor_reports_an_unknown_name_once() {
+    let rig = Rig::new();
+    rig.set_faults([]);
+    let told = said(&rig, 4, "doctor nowhere.invalid");
+    assert_eq!(told.matches("  NO ").count(), 1, "{told}");
+    assert!(told.contains("NO    name"), "{told}");
+}
+
+#[test]
 fn help_groups_the_verbs_in_the_order_in_which_a_newcomer_needs_them() {
     let rig = crate::support::Place::new();
     let printed =

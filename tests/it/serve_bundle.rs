@@ -251,6 +251,20 @@ fn images_can_be_pulled_by_all_their_names() {
 }
 
 #[test]
+fn the_page_about_nodes_has_the_default_settings_of_each_platform() {
+    let mut carried = Carried::new();
+    let image = carried
+        .images
+        .image("linux/amd64", &[carried.images.layer(&[("a", b"a")])]);
+    carried.image("quay.io/x/app:1", &image, 0);
+    carried.pack(&[]);
+    let server = landfall_serve(&carried.place, &["bundle.tar.zst"]);
+    let page = get(&server.address, "/nodes").text();
+    let line = "unqualified-search-registries = [&quot;docker.io&quot;]";
+    assert_eq!(page.matches(line).count(), 2, "podman and crio: {page}");
+}
+
+#[test]
 fn an_ambiguous_name_gets_a_404_with_both_full_names() {
     let (carried, ..) = carried();
     carried.pack(&[]);

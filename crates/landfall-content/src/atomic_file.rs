@@ -16,6 +16,15 @@ pub fn temporary_file_in(folder: &Path) -> Result<NamedTempFile> {
         // `tempfile` uses 0600 by default, and the file would keep that after the rename
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder)
+        .map_err(without_temporary_name)
+}
+
+/// An error of `tempfile` without the path of its file, which has a random name.
+fn without_temporary_name(error: Error) -> Error {
+    match error.to_string().split_once(" at path ") {
+        Some((cause, _)) => Error::new(error.kind(), cause.to_owned()),
+        None => error,
+    }
 }
 
 /// Refuses to replace anything but a regular file. A rename would silently turn a device, a pipe or
@@ -166,6 +175,12 @@ mod tests {
                 "{what}"
             );
         }
+    }
+
+    #[test]
+    fn an_error_does_not_name_the_temporary_file() {
+        let error = temporary_file_in(Path::new("/nowhere")).unwrap_err();
+        assert_eq!(error.to_string(), "No such file or directory (os error 2)");
     }
 
     #[test]

@@ -23,7 +23,7 @@
 //!
 //!    | the variant says | exit code |
 //!    |---|---|
-//!    | wrong use, or an input file that is missing or wrong | [`Exit::Usage`] |
+//!    | wrong usage, or an input file that is missing or invalid | [`Exit::Usage`] |
 //!    | a check failed: drift, or a bundle that is damaged, unsigned or not approved | [`Exit::Refused`] |
 //!    | something succeeded, something failed | [`Exit::Partial`] |
 //!    | anything else | [`Exit::Failed`] |

@@ -110,7 +110,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             ("landfall render --list", "List the platforms"),
             (
-                "landfall render containerd --site site.yaml -o certs.d",
+                "landfall render containerd --site site.yaml -o node",
                 "Write the configuration of containerd",
             ),
         ],

@@ -46,19 +46,22 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ),
 ];
 
-const DATA_FLOW: &str = "\
+const DATA_FLOW: &str = "  \
   manifest --lock--> lock --pull--> store --pack--> bundle --push--> registry
                                                       |----serve--> nodes
                                                       `----rewrite--> your YAML";
 
 /// The exit codes, and what each means.
 const EXIT_CODES: [(&str, &str); 6] = [
-    ("0", "done"),
-    ("1", "failed: nothing succeeded"),
-    ("2", "wrong use, or an input file that is missing or wrong"),
+    ("0", "success"),
+    ("1", "failure: nothing succeeded"),
+    (
+        "2",
+        "wrong usage, or an input file that is missing or invalid",
+    ),
     (
         "3",
-        "partly done: something succeeded, something failed or is missing",
+        "partial success: something succeeded, and something failed or is missing",
     ),
     (
         "4",
@@ -77,7 +80,7 @@ pub(super) fn complete(command: Command) -> Command {
     );
     let mut closing = format!(
         "Pages of the manual (landfall help PAGE):\n{}\n\nExit codes:\n",
-        pages::listing(MAX_WIDTH)
+        pages::listing(MAX_WIDTH - 1)
     );
     for (code, meaning) in EXIT_CODES {
         let _ = writeln!(closing, "  {code:<3}  {}", wrapped(meaning, 7));

@@ -119,15 +119,15 @@ fn signer_json(key: &PublicKey) -> serde_json::Value {
     json!({"key": key.fingerprint(), "type": key.kind()})
 }
 
-/// The size relative to the content: `, 0.412 of the content's 1.2 GB`. For very small content, the
-/// ratio would only show the overhead of the format.
+/// The size relative to the content: `, 0.412 times the content (1.2 GB)`. For very small content,
+/// the ratio would only show the overhead of the format.
 fn size_ratio(bytes: u64, content: u64) -> String {
     let size = human_size(content);
     if bytes > content.saturating_mul(10) {
         return format!(", with {size} of content");
     }
     let ratio = bytes as f64 / content.max(1) as f64;
-    format!(", {ratio:.3} of the content's {size}")
+    format!(", {ratio:.3} times the content ({size})")
 }
 
 /// The lines about a bundle that was written.

@@ -29,13 +29,13 @@ fn is_bundle(path: &Path) -> bool {
 /// The flags that name a lock or a bundle.
 #[derive(Args)]
 pub(crate) struct LockFlags {
-    /// The lock that lists the mirrored references [default: landfall.lock]
+    /// The lock that lists what is mirrored [default: landfall.lock]
     #[arg(long, value_name = "FILE", conflicts_with = "bundle")]
     lock: Option<PathBuf>,
     /// A bundle, whose lock is used
     #[arg(long, value_name = "BUNDLE")]
     bundle: Option<PathBuf>,
-    /// Accept a partial bundle; references to its missing items are left unchanged
+    /// Accept a partial bundle; items that it lacks count as not locked
     #[arg(long)]
     allow_partial: bool,
 }

@@ -31,10 +31,16 @@ pub(crate) struct GlobalFlags {
         value_parser = nonzero_seconds)]
     pub idle: u64,
     /// How to show progress on stderr
-    #[arg(long, global = true, value_enum, default_value_t)]
+    #[arg(long, global = true, value_enum, value_name = "MODE", default_value_t)]
     pub progress: ProgressMode,
     /// The format of stdout
-    #[arg(long, global = true, value_enum, default_value_t)]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "FORMAT",
+        default_value_t
+    )]
     pub output: OutputMode,
     /// Also write a report to this file: HTML if its name ends in .html, else JSON
     #[arg(long, global = true, value_name = "FILE")]

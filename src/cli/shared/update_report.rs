@@ -103,7 +103,8 @@ fn word(noticed: &UpstreamNotice) -> &'static str {
 /// What the update does about a change upstream.
 fn advice(noticed: &UpstreamNotice) -> String {
     match noticed.wait {
-        _ if noticed.is_gone() => ": the old pin is kept".to_owned(),
+        _ if noticed.is_gone() && noticed.is_locked => ": the old pin is kept".to_owned(),
+        _ if noticed.is_gone() => ": it was never locked".to_owned(),
         Some(AgeWait { first_seen, until }) => {
             format!(
                 ": {}",

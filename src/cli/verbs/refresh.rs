@@ -41,7 +41,7 @@ pub(crate) struct RefreshCommand {
     /// contain)
     #[arg(long, value_name = "BUNDLE|LOCK|RECEIPT")]
     since: Vec<PathBuf>,
-    /// Carry changed layers and files as patches of older versions, as `pack --patches` does
+    /// Replace changed layers and files by patches, as `pack --patches` does
     #[arg(long)]
     patches: bool,
     /// The zstd compression level for content that is not compressed yet

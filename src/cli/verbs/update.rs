@@ -67,13 +67,12 @@ impl UpdateCommand {
             let mut files = updated.files();
             files.extend(is_new.then_some(&self.update.lock));
             let totals = report.totals();
-            let closing = if files.is_empty() {
-                "nothing was written".to_owned()
+            let counted = format!("{}{}", good_of_all(&report.items), lost_count(&totals));
+            text += &if files.is_empty() {
+                format!("{counted}: no file was changed\n")
             } else {
-                format!("wrote {}", update_report::names(&files))
+                format!("wrote {}: {counted}\n", update_report::names(&files))
             };
-            let counted = good_of_all(&report.items);
-            text += &format!("{closing}: {counted}{}\n", lost_count(&totals));
             let summary = format!("**{}**", summary(&updated));
             let markdown = update_report::markdown(&summary, &updated, &report).finish();
             Ok(VerbOutcome {

@@ -61,7 +61,7 @@ pub(crate) const FORMATS: [EgressFormat; 7] = [
     },
     EgressFormat {
         name: "networkpolicy",
-        about: "A Kubernetes NetworkPolicy, which knows ports and addresses and no names",
+        about: "A Kubernetes NetworkPolicy, which supports ports and addresses but no names",
         is_policy: true,
         write: network_policy::write,
     },

@@ -208,6 +208,11 @@ fn check_exits_with_4_if_something_is_newer_moved_or_gone() {
     up.remove("going", "v1");
     let report = up.run(4, "update", &["--check", "--only", "*going*"]);
     assert_eq!(report["notices"][0]["kind"], "gone");
+    let message = |report: &Value| report["notices"][0]["message"].as_str().unwrap().to_owned();
+    assert!(message(&report).ends_with(": the old pin is kept"));
+    up.place.write("empty.lock", "version: 1\n...\n");
+    let only = ["--check", "--only", "*going*", "--lock", "empty.lock"];
+    assert!(message(&up.run(4, "update", &only)).ends_with(": it was never locked"));
     up.run(0, "update", &[]);
     assert_eq!(
         (up.place.read("landfall.lock"), up.place.read("m.yaml")),

@@ -78,6 +78,17 @@ fn if_nothing_is_new_a_refresh_sends_one_request_per_image() {
 }
 
 #[test]
+fn a_bundle_that_omits_nothing_is_not_packed_again() {
+    let up = upstream();
+    up.place.write("sent.lock", "version: 1\n...\n");
+    let flags = ["-o", "b1", "--since", "sent.lock"];
+    let first = up.run(0, "refresh", &flags);
+    assert!(first["bundle"]["digest"].is_string(), "{first:#}");
+    let second = up.run(0, "refresh", &flags);
+    assert!(second.get("bundle").is_none(), "{second:#}");
+}
+
+#[test]
 fn new_content_becomes_a_delta() {
     let up = upstream();
     up.run(0, "refresh", &["-o", "b1"]);

@@ -71,6 +71,13 @@ impl DeltaBase {
         }
     }
 
+    /// Whether the receiver has any content of `lock`. If not, a delta against this base omits
+    /// nothing.
+    pub fn shares_content_with(&self, lock: &Lock) -> bool {
+        let mut parts = lock.entries().into_iter().flat_map(|entry| entry.parts);
+        parts.any(|part| self.has(&part.descriptor))
+    }
+
     fn has(&self, blob: &Descriptor) -> bool {
         self.had
             .get(&blob.digest)

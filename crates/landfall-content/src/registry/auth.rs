@@ -298,7 +298,8 @@ impl Auth {
             RegistrySecret::Basic(user, _) if user == "robot" => {
                 "; the user name is 'robot' alone: was a $ in it expanded by a shell?"
             }
-            _ => "",
+            RegistrySecret::Basic(..) => "; correct its password, or use another account",
+            RegistrySecret::Identity(_) => "; sign in again, or use another account",
         };
         let error = HttpError::new(ErrorKind::Denied, format!("{account} was refused{hint}"))
             .about(&*self.host);

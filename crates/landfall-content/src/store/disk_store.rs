@@ -81,7 +81,7 @@ impl DiskStore {
             dir.join(".landfall/partial"),
             dir.join(TEMPORARY),
         ] {
-            std::fs::create_dir_all(&folder).map_err(io("make the folder", &folder))?;
+            std::fs::create_dir_all(&folder).map_err(io("create the folder", &folder))?;
         }
         let path = dir.join(".landfall/in-use");
         let in_use = File::options()

@@ -130,7 +130,7 @@ impl PartialBlob for PartialFile {
         range_journal::remove(&self.path).map_err(io("remove the journal of", &self.path))?;
         let target = self.disk.path(&self.digest);
         if let Some(folder) = target.parent() {
-            std::fs::create_dir_all(folder).map_err(io("make the folder", folder))?;
+            std::fs::create_dir_all(folder).map_err(io("create the folder", folder))?;
         }
         std::fs::rename(&self.path, &target).map_err(io("rename to", &target))?;
         let metadata = self.file.metadata().map_err(io("look at", &target))?;

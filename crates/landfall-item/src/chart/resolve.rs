@@ -34,7 +34,7 @@ pub(super) async fn resolve(
     } = fetch(chart_resolver, &request.name).await?;
     if let Some(pin) = request.pin.as_ref().filter(|pin| **pin != chart.digest) {
         return Err(format!(
-            "upstream has {}, but the manifest demands {pin}",
+            "upstream has {}, but the manifest requires {pin}",
             chart.digest
         )
         .into());

@@ -166,7 +166,10 @@ pub(super) fn url_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
                 "files are downloaded over http or https, not over {}",
                 url.scheme()
             ),
-            Some("list images under `images`".into()),
+            Some(match url.scheme() {
+                "docker" | "oci" => "list images under `images`, and charts under `charts`".into(),
+                _ => "name an http or https URL of the file".into(),
+            }),
         ));
     }
     check_no_userinfo(&url, span)?;

@@ -21,7 +21,7 @@ pub(super) async fn resolve(
     let raw = resolver.manifest(name, reference, None).await?;
     if let Some(pin) = request.pin.as_ref().filter(|pin| **pin != raw.digest) {
         return Err(format!(
-            "upstream has {}, but the manifest demands {pin}",
+            "upstream has {}, but the manifest requires {pin}",
             raw.digest
         )
         .into());

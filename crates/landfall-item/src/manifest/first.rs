@@ -4,7 +4,7 @@ use super::draft::head;
 
 /// The other sections of a manifest, as comments at its end.
 pub const MORE: &str = r#"
-# More that a manifest may contain. `landfall help manifest` explains every key; `landfall schema`
+# Further keys of a manifest. `landfall help manifest` explains every key; `landfall schema`
 # prints a JSON schema for editors.
 # files:
 #   - {url: "https://dl.k8s.io/release/v1.33.4/bin/linux/amd64/kubelet", checksum: "${url}.sha256", mode: "0755"}

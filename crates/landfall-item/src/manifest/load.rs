@@ -346,12 +346,18 @@ fn is_manifest(
     match head.api_version.as_deref() {
         Some(API_VERSION) => {}
         Some(other) => {
-            let message = if other.starts_with("landfall/") {
-                format!("this release of landfall reads {API_VERSION}, not {other}")
-            } else {
-                format!("this is not a landfall manifest: its apiVersion is `{other}`")
-            };
-            return Err(at("apiVersion").fault(message, help));
+            let at = at("apiVersion");
+            if other.starts_with("landfall/") {
+                let message = format!("this release of landfall reads {API_VERSION}, not {other}");
+                let help = format!("use a newer release, or write `apiVersion: {API_VERSION}`");
+                return Err(at.fault(message, Some(help)));
+            }
+            let message = format!("this is not a landfall manifest: its apiVersion is `{other}`");
+            return Err(at.fault(message, help));
+        }
+        None if text.text.trim().is_empty() => {
+            let help = "`landfall init -o DIR` writes a first manifest";
+            return Err(start.fault("the file is empty", Some(help.into())));
         }
         None => {
             return Err(start.fault("this is not a manifest: it has no `apiVersion`", help));

@@ -10,11 +10,11 @@ pub fn starter_site(registry: Option<&str>) -> String {
     format!(
         r#"# Written by `landfall init`: the private registry and how to reach it. Name it with --site, or LANDFALL_SITE.
 # `landfall help site` explains every key; `landfall schema site` prints a JSON schema for editors.
-# A site holds no secrets, only their sources.
+# A site contains no secrets, only their sources.
 apiVersion: landfall/v1
 kind: Site
 
-# The private registry: the default of --to. quay.io/team/app goes to ADDRESS/team/app, unless `paths` says more.
+# The private registry: the default of --to. quay.io/team/app is pushed to ADDRESS/team/app, unless `paths` maps it.
 {mark}registry:
 {mark}  address: {address}
 #   ca: certs/ca.crt                  # its certificate authority, PEM; or plainHTTP: true
@@ -25,16 +25,16 @@ kind: Site
 # The file server, for the URLs of mirrored files: they become URL/<host>/<path>.
 # files: http://172.20.0.2:8080
 
-# The proxy of landfall's own traffic; else that of the environment (HTTPS_PROXY, NO_PROXY).
+# The proxy of landfall's own traffic. It replaces that of the environment (HTTPS_PROXY, NO_PROXY).
 # proxy:
 #   https: http://proxy.example.com:3128
 #   ca: certs/proxy-root.pem
 #   noProxy: {{installation: [172.16.0.0/12, internal.example.com]}}
 
-# Who may sign bundles: OpenSSH allowed signers. If it is set, only bundles that they signed are accepted.
+# Who may sign bundles: a file of OpenSSH allowed signers. All other bundles are refused.
 # signers: keys/allowed_signers
 
-# The connected side: a pull-through cache in place of a registry.
+# The connected side: a pull-through cache that is used instead of a registry.
 # upstreams:
 #   quay.io: {{mirror: "https://cache.example.com/quay", maxConcurrent: 8}}
 "#

@@ -24,7 +24,11 @@ pub(super) fn explain(
             let word = text[start..].find(|c: char| c.is_whitespace() || c == ':');
             start..word.map_or(text.len(), |length| start + length)
         });
-    let (message, mut help) = message_and_help(&error.to_string());
+    let (mut message, mut help) = message_and_help(&error.to_string());
+    if text[start..].starts_with('\t') && message.starts_with("found character that cannot") {
+        message = "YAML cannot be indented with tabs".into();
+        help = Some("indent with spaces".into());
+    }
     let written = &text[span.clone()];
     if message == NO_LIST && !written.is_empty() && !written.contains(['\n', ':', '{']) {
         help = Some(format!("write `[{written}]`"));
@@ -75,6 +79,13 @@ fn message_and_help(message: &str) -> (String, Option<String>) {
             "this has none of the structures that are allowed here".into(),
             None,
         );
+    }
+    if message.starts_with("mapping values are not allowed") {
+        let help = "quote a value that contains `: `";
+        return (message, Some(help.into()));
+    }
+    if message.starts_with("found character that cannot start any token") {
+        return (message, Some("quote the value".into()));
     }
     if message.contains("more than one document") {
         return (
@@ -235,7 +246,16 @@ mod tests {
     fn a_syntax_error_is_explained_without_a_second_position() {
         assert_eq!(
             fault("images:\n\t- a\n"),
-            "2:1 \"\": found character that cannot start any token, while scanning for the next token"
+            "2:1 \"\": YAML cannot be indented with tabs; indent with spaces"
+        );
+        assert_eq!(
+            fault("images:\n- platforms: []\n  digest: a: b\n"),
+            "3:12 \"\": mapping values are not allowed in this context; quote a value that contains `: `"
+        );
+        assert_eq!(
+            fault("images: @a\n"),
+            "1:9 \"@a\": found character that cannot start any token, while scanning for the next token; \
+             quote the value"
         );
         assert_eq!(
             fault("images: [\"a\n"),

@@ -37,7 +37,7 @@ impl RenderPlatform for AptPlatform {
     fn spec(&self) -> &'static PlatformSpec {
         &PlatformSpec {
             name: "apt",
-            about: "sources of apt for the locked packages, with the keys of their repositories",
+            about: "apt: sources for the locked packages, with the keys of their repositories",
             details: "The paths below the folder are those on a machine. If the lock has several \
                       sets of packages, each has a folder.",
             inputs: &[PACKAGES_KEY],

@@ -38,7 +38,7 @@ impl RenderPlatform for HelmValues {
                     name: "values",
                     flag: InputFlag::Short('f'),
                     value_name: "FILE",
-                    help: "Your own values, which override those of the charts (can be repeated; \
+                    help: "Your own values, which override those of the charts (may be repeated; \
                            later files override earlier ones). The files are not changed",
                 },
             ],

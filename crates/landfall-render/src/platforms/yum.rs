@@ -23,7 +23,7 @@ const OTHERS: PlatformSetting = PlatformSetting {
 
 static SPEC: PlatformSpec = PlatformSpec {
     name: "yum",
-    about: "Repositories of yum and dnf for the locked packages, with their keys",
+    about: "yum and dnf: repositories for the locked packages, with their keys",
     details: "The packages come from the site's file server (`files`), which can be `landfall \
               serve`. Signatures are verified with the keys in the lock.",
     inputs: &[PACKAGES_KEY],

@@ -64,7 +64,7 @@ pub(crate) struct DoctorCommand {
     #[arg(long, value_name = "NAME=ADDRESS", requires = "role", value_parser = pair)]
     set: Vec<(String, String)>,
     /// Only print the ports of the role in this format, and probe nothing
-    #[arg(long, value_name = "FORM", requires = "role", conflicts_with = "targets",
+    #[arg(long, value_name = "FORMAT", requires = "role", conflicts_with = "targets",
         value_parser = PossibleValuesParser::new(PORTS_FORMATS.iter().map(|format| {
             PossibleValue::new(format.name).help(format.about)
         })))]

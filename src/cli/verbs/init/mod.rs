@@ -28,8 +28,8 @@ const SITE: &str = "site.yaml";
 /// otherwise read without rendering.
 #[derive(Args)]
 pub(crate) struct InitCommand {
-    /// A list of images, the log of kubermatic-installer mirror-images, or a folder, chart or file
-    /// of YAML
+    /// A list of images, the log of kubermatic-installer mirror-images, or a folder, a chart or a
+    /// YAML file
     from: Option<PathBuf>,
     /// Write the manifests and the site that landfall ships for this system
     #[arg(

@@ -46,8 +46,8 @@ pub(crate) struct PackCommand {
     /// contain)
     #[arg(long, value_name = "BUNDLE|LOCK|RECEIPT", conflicts_with = "like")]
     since: Vec<PathBuf>,
-    /// Carry changed layers and files as patches of older versions: of those that --since contains,
-    /// and of others in this bundle
+    /// Replace changed layers and files by patches, which rebuild them from older versions in
+    /// --since or in this bundle
     #[arg(long, conflicts_with = "like")]
     patches: bool,
     /// The zstd compression level for content that is not compressed yet

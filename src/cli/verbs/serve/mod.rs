@@ -78,7 +78,7 @@ pub(crate) struct ServeCommand {
     /// Allow everybody to read; only pushing then needs a login
     #[arg(long, requires = "htpasswd")]
     anonymous_read: bool,
-    /// Allow everybody to push who can connect
+    /// Allow everybody who can connect to push
     #[arg(long, requires = "writable", conflicts_with = "htpasswd")]
     anonymous_push: bool,
     /// A base of a delta: its content is used, but its names are not served (may be repeated)

@@ -68,7 +68,11 @@ fn guides(request: &RenderRequest<'_>) -> Vec<NodeGuide> {
 
 fn guide(platform: &dyn RenderPlatform, request: &RenderRequest<'_>) -> Option<NodeGuide> {
     let spec = platform.spec();
-    let rendered = render::render(platform, request).ok()?;
+    let request = RenderRequest {
+        settings: PlatformSettings::parse(spec.settings, &[]).ok()?,
+        ..request.clone()
+    };
+    let rendered = render::render(platform, &request).ok()?;
     let RenderedOutput::Files(files) = rendered.output else {
         return None;
     };
@@ -85,8 +89,13 @@ fn guide(platform: &dyn RenderPlatform, request: &RenderRequest<'_>) -> Option<N
         .map(|file| (file.path, file.text));
     Some(NodeGuide {
         title: spec.name.into(),
-        about: spec.about.into(),
+        about: about_files(spec.about).into(),
         files: files.collect(),
         notes,
     })
+}
+
+/// The part of a platform's description that follows its name, which is the title of the guide.
+fn about_files(about: &str) -> &str {
+    about.split_once(": ").map_or(about, |(_, files)| files)
 }

@@ -305,6 +305,7 @@ fn manifests_in_a_folder_are_read_and_a_site_is_skipped() {
         ("typo/m.yaml", "apiVersion: landfall/v1\nkind: Manifset\n"),
         ("pod.yaml", "apiVersion: v1\nkind: Pod\n"),
         ("newer.yaml", "apiVersion: landfall/v2\nkind: Manifest\n"),
+        ("empty.yaml", "\n"),
         ("values.yaml", "apiVersion:\nimage: x\n"),
     ]);
     let load = |name: &str| load_files(folder.path(), &[name]);
@@ -331,7 +332,12 @@ fn manifests_in_a_folder_are_read_and_a_site_is_skipped() {
     assert!(
         load("newer.yaml")
             .unwrap_err()
-            .contains("reads landfall/v1, not landfall/v2")
+            .contains("use a newer release, or write `apiVersion: landfall/v1`")
+    );
+    assert!(
+        load("empty.yaml")
+            .unwrap_err()
+            .contains("the file is empty")
     );
     assert!(
         load("values.yaml")

@@ -66,7 +66,7 @@ impl MachineSetup<'_> {
             return files;
         }
         let mut script =
-            "#!/bin/sh\n# Makes this machine use the site, before anything else runs.\nset -eu\n"
+            "#!/bin/sh\n# Configures this machine for the site. Runs before all other setup scripts.\nset -eu\n"
                 .to_owned();
         if let Some(trust) = trust {
             for (at, certificate) in certificates::split_certificates(self.authorities).enumerate()

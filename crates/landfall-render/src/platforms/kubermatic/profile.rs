@@ -24,7 +24,7 @@ pub(super) const PROFILES: PlatformInput = PlatformInput {
     flag: InputFlag::Long,
     value_name: "FILE",
     help: "An OperatingSystemProfile of operating-system-manager, from which a custom profile for \
-           this site is made; can be repeated",
+           this site is made (may be repeated)",
 };
 
 /// The hosts of the packages of the operating system.
