@@ -505,9 +505,9 @@ fn the_password_of_the_private_registry_is_needed_only_by_verbs_that_use_it() {
 fn doctor_reports_an_unknown_name_once() {
     let rig = Rig::new();
     rig.set_faults([]);
-    let told = said(&rig, 4, "doctor nowhere.invalid");
-    assert_eq!(told.matches("  NO ").count(), 1, "{told}");
-    assert!(told.contains("NO    name"), "{told}");
+    let message = printed(&rig, 4, "doctor nowhere.invalid");
+    assert_eq!(message.matches("  NO ").count(), 1, "{message}");
+    assert!(message.contains("NO    name"), "{message}");
 }
 
 #[test]
