@@ -99,7 +99,7 @@ mod tests {
     fn a_long_section_is_compressed_with_the_window_of_its_tables() {
         for (tables, window_log) in [(SMALL_TABLES, 21), (LARGE_TABLES, WINDOW_LOG)] {
             let mut encoder = SectionEncoder::new(Vec::new(), tables);
-            encoder.write(&[0; MAX_BUFFERED + 1]).unwrap();
+            encoder.write(&vec![0; MAX_BUFFERED + 1]).unwrap();
             let compressed = encoder.finish().unwrap();
             // the exponent of the window descriptor (RFC 8878, section 3.1.1.1.2)
             assert_eq!(10 + u32::from(compressed[5] >> 3), window_log);

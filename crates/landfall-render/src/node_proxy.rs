@@ -106,8 +106,8 @@ impl NodeProxy {
             .map(|path| read_certificates(site, path))
             .transpose()?;
         Ok(Some(NodeProxy {
-            http: proxy_address(&proxy.http, http),
-            https: proxy_address(&proxy.https, https),
+            http: proxy_address(proxy.http.as_deref(), http),
+            https: proxy_address(proxy.https.as_deref(), https),
             ca,
         }))
     }
@@ -121,8 +121,8 @@ impl NodeProxy {
     }
 }
 
-fn proxy_address(text: &Option<String>, account: Option<BasicCredentials>) -> Option<ProxyAddress> {
-    text.as_deref().map(|text| ProxyAddress::new(text, account))
+fn proxy_address(text: Option<&str>, account: Option<BasicCredentials>) -> Option<ProxyAddress> {
+    text.map(|text| ProxyAddress::new(text, account))
 }
 
 #[cfg(test)]

@@ -166,7 +166,7 @@ impl LockComparison {
                 markdown_code(&change.name),
                 markdown_digest(change.from.as_ref()),
                 markdown_digest(change.to.as_ref()),
-                optional_size(bytes),
+                optional_size(*bytes),
             ]
         });
         document.table(
@@ -183,7 +183,7 @@ impl LockComparison {
                         .map(markdown_code)
                         .unwrap_or_default(),
                     markdown_code(&change.name),
-                    optional_size(bytes),
+                    optional_size(*bytes),
                 ]
             });
             document.table(title, &["from", "to", "new"], versions);
@@ -196,7 +196,7 @@ impl LockComparison {
                     vec![
                         change.kind.to_string(),
                         markdown_code(&change.name),
-                        optional_size(bytes),
+                        optional_size(*bytes),
                     ]
                 },
             )
@@ -208,7 +208,7 @@ impl LockComparison {
                 markdown_code(&change.name),
                 change.new_referrers.len().to_string(),
                 change.gone_referrers.len().to_string(),
-                optional_size(bytes),
+                optional_size(*bytes),
             ]
         });
         let columns = ["name", "new referrers", "gone referrers", "new"];
@@ -340,7 +340,7 @@ impl LockComparison {
     }
 }
 
-fn optional_size(bytes: &Option<u64>) -> String {
+fn optional_size(bytes: Option<u64>) -> String {
     bytes.map(human_size).unwrap_or_default()
 }
 

@@ -15,15 +15,15 @@ pub(crate) fn change_line(change: &LockChange) -> String {
         }
         "moved" => format!(
             "moved    {name} {} -> {}",
-            short_digest(&change.from),
-            short_digest(&change.to)
+            short_digest(change.from.as_ref()),
+            short_digest(change.to.as_ref())
         ),
         other => format!("{other:8} {name}"),
     }
 }
 
-fn short_digest(digest: &Option<landfall_model::Digest>) -> String {
-    digest.as_ref().map_or(String::new(), |d| d.short(12))
+fn short_digest(digest: Option<&landfall_model::Digest>) -> String {
+    digest.map_or(String::new(), |d| d.short(12))
 }
 
 /// The lines about a change and its packages.

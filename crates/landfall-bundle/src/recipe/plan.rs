@@ -1,7 +1,7 @@
 //! Replaces blobs of a plan by recipes, or estimates what that would save.
 
 use super::make::DraftMode;
-use super::planner::{OldContent, PatchableBlob, RecipePlanner};
+use super::planner::{BasedRecipe, OldContent, PatchableBlob, RecipePlanner};
 use super::summary::RecipeSummary;
 use crate::error::BundleError;
 use crate::format::blob_recipe::{BlobRecipe, entry_name};
@@ -33,7 +33,7 @@ pub fn plan_recipes(
     let mut planner = RecipePlanner::new(lock, blobs, old, folder)?;
     let patchable = planner.patchable_blobs(plan, lock)?;
     one_by_one(&patchable, progress, |one| {
-        let Some((draft, bases)) = planner.draft(one, DraftMode::Exact)? else {
+        let Some(BasedRecipe { draft, bases }) = planner.draft(one, DraftMode::Exact)? else {
             return Ok(());
         };
         let blob = &one.new.blob;

@@ -66,6 +66,12 @@ pub(super) struct RecipePlanner<'a> {
     pub(super) summary: RecipeSummary,
 }
 
+/// The draft of a recipe, and the older versions that it uses.
+pub(super) struct BasedRecipe {
+    pub(super) draft: RecipeDraft,
+    pub(super) bases: Vec<Arc<PlainBlob>>,
+}
+
 impl<'a> RecipePlanner<'a> {
     /// Begins with the old content. `blobs` has the content of `lock`. Plain bytes are written to
     /// temporary files in `folder`.
@@ -138,12 +144,12 @@ impl<'a> RecipePlanner<'a> {
         Ok(patchable.collect())
     }
 
-    /// Drafts the recipe of a blob, and returns it with the bases that it uses.
+    /// Drafts the recipe of a blob; `None` if it is not patched, with the reason in the summary.
     pub(super) fn draft(
         &mut self,
         one: &PatchableBlob,
         mode: DraftMode,
-    ) -> Result<Option<(RecipeDraft, Vec<Arc<PlainBlob>>)>, BundleError> {
+    ) -> Result<Option<BasedRecipe>, BundleError> {
         let failed = BundleError::content(&one.item);
         let new = &one.new;
         let gone = |old: &FamilyBlob| !self.named.contains(&old.blob.digest);
@@ -183,7 +189,7 @@ impl<'a> RecipePlanner<'a> {
                     recipe_bytes: draft.size(),
                     from,
                 });
-                Ok(Some((draft, bases)))
+                Ok(Some(BasedRecipe { draft, bases }))
             }
             Err(no_recipe) => {
                 let reason = match no_recipe {

@@ -77,8 +77,8 @@ impl RenderPlatform for KubeOnePlatform {
             // KubeOne adds these entries itself (`defaults.go`)
             let added = ["127.0.0.1/8", "127.0.0.1", "localhost"];
             proxy_value = map([
-                ("http", optional_url(&proxy.http)),
-                ("https", optional_url(&proxy.https)),
+                ("http", optional_url(proxy.http.as_ref())),
+                ("https", optional_url(proxy.https.as_ref())),
                 (
                     "noProxy",
                     request
@@ -131,8 +131,8 @@ impl RenderPlatform for KubeOnePlatform {
     }
 }
 
-fn optional_url(address: &Option<ProxyAddress>) -> Value {
-    optional(address.as_ref().map(ProxyAddress::url))
+fn optional_url(address: Option<&ProxyAddress>) -> Value {
+    optional(address.map(ProxyAddress::url))
 }
 
 /// Whether image names are changed. Otherwise the registry is a mirror in containerd.

@@ -137,8 +137,8 @@ pub(super) fn drop_in(
     let no_proxy = Some(request.no_proxy().list(dialect));
     let mut text = "[Service]\n".to_owned();
     for (name, value) in [
-        ("HTTP_PROXY", optional_url(&proxy.http)),
-        ("HTTPS_PROXY", optional_url(&proxy.https)),
+        ("HTTP_PROXY", optional_url(proxy.http.as_ref())),
+        ("HTTPS_PROXY", optional_url(proxy.https.as_ref())),
         ("NO_PROXY", no_proxy),
     ] {
         let Some(value) = value else { continue };
@@ -160,6 +160,6 @@ pub(super) fn drop_in(
     ))
 }
 
-fn optional_url(proxy: &Option<ProxyAddress>) -> Option<String> {
-    proxy.as_ref().map(ProxyAddress::url)
+fn optional_url(proxy: Option<&ProxyAddress>) -> Option<String> {
+    proxy.map(ProxyAddress::url)
 }

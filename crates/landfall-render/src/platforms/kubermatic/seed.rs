@@ -159,7 +159,11 @@ fn each_datacenter(
 /// Returns the datacenters to configure: those of the Seed in the file of `--into`, if it has one.
 /// A datacenter that the Seed lacks is not added, because KKP refuses one without a provider.
 fn names(request: &RenderRequest<'_>) -> Result<Vec<String>, RenderError> {
-    let seeds: Vec<&Value> = request.existing.iter().filter(is_seed).collect();
+    let seeds: Vec<&Value> = request
+        .existing
+        .iter()
+        .filter(|document| is_seed(document))
+        .collect();
     let existing: Vec<String> = seeds
         .iter()
         .flat_map(|seed| {
@@ -207,7 +211,7 @@ fn names(request: &RenderRequest<'_>) -> Result<Vec<String>, RenderError> {
 }
 
 /// Whether a document is a Seed, or the datacenters of one.
-fn is_seed(document: &&Value) -> bool {
+fn is_seed(document: &Value) -> bool {
     match document.get("kind") {
         Some(kind) => kind == "Seed",
         None => document.get("datacenters").is_some(),
