@@ -261,10 +261,10 @@ impl Simulated {
             let old_enough = |(_, published): &(usize, &i64)| {
                 **published == 0 || (**published <= on && seen(**published) + self.age <= now)
             };
-            let all = self.days.iter().enumerate();
+            let mut all = self.days.iter().enumerate();
             let newest = match self.age {
-                0 => all.filter(|(_, published)| **published <= on).last(),
-                _ => all.filter(old_enough).last(),
+                0 => all.rfind(|(_, published)| **published <= on),
+                _ => all.rfind(old_enough),
             };
             newest.unwrap().0
         });
