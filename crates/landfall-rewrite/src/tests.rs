@@ -242,7 +242,7 @@ fn at_site(names: &[&str], paths: &str, source: &str) -> (String, Vec<String>) {
     });
     let lock = format!("version: 1\nimages:\n{}", images.collect::<String>());
     let site = format!(
-        "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: r, paths: {{{paths}}}}}"
+        "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: 'r:5000', paths: {{{paths}}}}}"
     );
     let site = landfall_model::config::Site::parse(std::path::Path::new("s"), &site).unwrap();
     let known = ReferenceIndex::new(

@@ -118,7 +118,7 @@ fn the_role_decides_the_meaning_of_a_missing_tag() {
 
 #[test]
 fn an_alias_has_the_destination_of_the_locked_name() {
-    let site = "apiVersion: landfall/v1\nkind: Site\nregistry: {address: r, paths: {k8s.gcr.io: old, registry.k8s.io: new}}";
+    let site = "apiVersion: landfall/v1\nkind: Site\nregistry: {address: 'r:5000', paths: {k8s.gcr.io: old, registry.k8s.io: new}}";
     let site = landfall_model::config::Site::parse(std::path::Path::new("s"), site).unwrap();
     let mapping = landfall_model::config::destination_map("r:5000".parse().unwrap(), Some(&site));
     let lock = |names: &[&str]| {

@@ -21,7 +21,7 @@ use list::ExportList;
 use packages::{ExportApt, ExportYum};
 use referrers::ExportReferrers;
 
-/// Export images, files, charts, packages or git repositories for other tools
+/// Export images, files, charts, packages or git repositories
 #[derive(Args)]
 pub(crate) struct ExportCommand {
     #[command(subcommand)]
