@@ -57,7 +57,7 @@ fn apt_installs_the_pinned_version_and_sees_only_mirrored_packages() {
     run(&mut plain.get(place, &["update"]));
     let message = printed(&get(&plain, &install));
     assert!(
-        message.contains("app_2.0") || message.contains("404"),
+        message.contains("app_2.0") || message.contains("Status code: 404"),
         "{message}"
     );
 
@@ -187,7 +187,7 @@ fn dnf_installs_the_pinned_version_and_sees_only_mirrored_packages() {
         &["app"],
     );
     assert!(
-        !without.status.success() && printed(&without).contains("404"),
+        !without.status.success() && printed(&without).contains("Status code: 404"),
         "{}",
         printed(&without)
     );
@@ -204,7 +204,7 @@ fn dnf_installs_the_pinned_version_and_sees_only_mirrored_packages() {
     );
     let other = ask("other", &text, &["other"]);
     assert!(
-        !other.status.success() && !printed(&other).contains("404"),
+        !other.status.success() && !printed(&other).contains("Status code: 404"),
         "{}",
         printed(&other)
     );

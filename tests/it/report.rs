@@ -140,5 +140,8 @@ fn every_report_matches_the_schema() {
         .keys()
         .filter(|name| !members.contains(*name))
         .collect();
-    assert_eq!(unseen, ["patches", "signatures", "archive", "keys", "stale"]);
+    assert_eq!(
+        unseen,
+        ["patches", "signatures", "archive", "keys", "stale"]
+    );
 }
