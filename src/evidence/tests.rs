@@ -302,7 +302,7 @@ proptest! {
         prop_assert_eq!(summary.records, hashes.len() as u64);
     }
 
-    /// Whoever changes any byte, or cuts off any number, is noticed by somebody who knows the head.
+    /// If any byte is changed, or any number is cut off, a check against the known head fails.
     #[test]
     fn any_changed_byte_is_found(at in any::<prop::sample::Index>(), to in any::<u8>()) {
         let (bytes, hashes) = log_of(4);

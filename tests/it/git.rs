@@ -173,7 +173,7 @@ fn a_lock_gives_the_same_packs_on_every_machine_however_the_server_packs() {
     first.ok(&["lock", "-f", "m.yaml"]);
     first.ok(&["pull"]);
     first.ok(&["pack", "-o", "b.tar.zst"]);
-    // the server packs anew, and upstream goes on
+    // the server repacks, and upstream gets new commits
     server.git(&repository, &["repack", "-adfq", "--depth=2", "--window=3"]);
     server.import(&repository, &history("main", 300, 5));
     let second = Place::new();
@@ -341,7 +341,7 @@ fn branches_and_tags_are_pushed_to_a_git_server_and_drift_is_kept() {
         statuses(&place.json(0, &["push", "--git-to", &to])),
         ["present"]
     );
-    // upstream goes on, and somebody moves a tag at the site
+    // upstream gets new commits, and somebody moves a tag at the site
     server.import(&upstream, &history("main", 300, 4));
     site.git(&repository, &["tag", "-f", "v1.1", "main~50"]);
     let moved = shown(&repository);

@@ -344,7 +344,7 @@ fn simultaneous_readers_share_a_rebuilt_blob() {
     });
 }
 
-/// A source whose readers fail in the middle, as often as it is told to.
+/// A source whose readers fail in the middle, a given number of times.
 struct FailingSource {
     memory: Arc<Memory>,
     failures: AtomicUsize,

@@ -5,9 +5,9 @@
 //! on chains, the search follows the chain of such a gram, whose positions are as far behind the
 //! candidates as the gram is in the match.
 //!
-//! The original tries only so many positions of the chain of the first gram, which the distance on
-//! that chain tells. Within that, candidates are met in the same order, nearest first, and the result
-//! is the same.
+//! The original tries a limited number of positions in the chain of the first gram; the distance on
+//! that chain shows how many. Within that limit, candidates are met in the same order, nearest first,
+//! and the result is the same.
 
 use super::bytes::{load32, match_length};
 use super::chains::{ChainWindow, LINKS, WINDOW};

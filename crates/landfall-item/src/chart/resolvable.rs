@@ -108,7 +108,7 @@ impl ResolvableRequest for ChartRequest {
 }
 
 impl ChartRequest {
-    /// Resolves the chart, whoever signed it.
+    /// Resolves the chart without verifying its signatures.
     async fn resolve_content(
         &self,
         resolver: &Resolver,

@@ -93,7 +93,7 @@ impl ResolvableRequest for ImageRequest {
 }
 
 impl ImageRequest {
-    /// Resolves the image and its referrers, whoever signed it.
+    /// Resolves the image and its referrers without verifying signatures.
     async fn resolve_content(
         &self,
         resolver: &Resolver,
