@@ -1,5 +1,5 @@
-//! Compresses the pages of `docs/` for `landfall help`: as plain text they would be 3 % of the
-//! program.
+//! Compresses the pages and schemas of `docs/` for `landfall help` and `landfall schema`: as plain
+//! text they would be 3 % of the program.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -16,21 +16,24 @@ fn main() -> io::Result<()> {
     let mut archive = tar::Builder::new(GzEncoder::new(archive, Compression::best()));
     // The same sources must give the same program: no times, no owners, sorted paths.
     archive.mode(tar::HeaderMode::Deterministic);
-    for page in markdown_files(Path::new("docs"))? {
-        archive.append_path(page)?;
+    for file in included_files(Path::new("docs"))? {
+        archive.append_path(file)?;
     }
     archive.into_inner()?.finish()?;
     Ok(())
 }
 
-/// The Markdown files below `folder`.
-fn markdown_files(folder: &Path) -> io::Result<BTreeSet<PathBuf>> {
+/// The Markdown and JSON files below `folder`.
+fn included_files(folder: &Path) -> io::Result<BTreeSet<PathBuf>> {
     let mut files = BTreeSet::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {
-            files.extend(markdown_files(&path)?);
-        } else if path.extension().is_some_and(|ending| ending == "md") {
+            files.extend(included_files(&path)?);
+        } else if path
+            .extension()
+            .is_some_and(|ending| ending == "md" || ending == "json")
+        {
             files.insert(path);
         }
     }

@@ -87,11 +87,12 @@ pub(crate) fn page(word: &str) -> Option<String> {
     let word = word.trim_start_matches("docs/").trim_end_matches(".md");
     let word = word.rsplit('/').next().unwrap_or(word);
     let (_, path) = PAGES.iter().find(|(name, _)| *name == word)?;
-    archived_page(&Path::new("docs").join(path))
+    archived_file(&Path::new("docs").join(path))
 }
 
-/// The text of a file of the archive. It is part of the program, so it can always be read.
-fn archived_page(path: &Path) -> Option<String> {
+/// The text of a file of the archive, whose path begins with `docs/`. It is part of the program, so
+/// it can always be read.
+pub(crate) fn archived_file(path: &Path) -> Option<String> {
     let mut archive = tar::Archive::new(GzDecoder::new(ARCHIVE));
     let mut page = archive
         .entries()

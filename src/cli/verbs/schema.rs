@@ -1,13 +1,13 @@
 //! `landfall schema`: prints the JSON schema of a document or of the report.
 
+use crate::cli::help::pages::archived_file;
 use crate::cli::shared::{CliError, Exit, VerbOutcome};
 use crate::evidence;
 use clap::{Args, ValueEnum};
-use landfall_item::manifest::ManifestDocument;
-use landfall_model::config::Site;
 use landfall_model::report;
 use landfall_model::report::RunReport;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::path::Path;
 
 /// Print the JSON schema of a document, for editors
 #[derive(Args)]
@@ -33,8 +33,8 @@ enum SchemaDocument {
 impl SchemaCommand {
     pub(crate) fn run(self) -> Result<VerbOutcome, CliError> {
         let schema = match self.document {
-            SchemaDocument::Manifest => json!(schemars::schema_for!(ManifestDocument)),
-            SchemaDocument::Site => json!(schemars::schema_for!(Site)),
+            SchemaDocument::Manifest => generated_schema("manifest"),
+            SchemaDocument::Site => generated_schema("site"),
             SchemaDocument::Report => report::schema(),
             SchemaDocument::Log => evidence::schema(),
         };
@@ -47,5 +47,51 @@ impl SchemaCommand {
             report,
             ..VerbOutcome::text(text + "\n").document()
         })
+    }
+}
+
+/// The schema that was generated from the types of a document.
+// `schemars` at run time would add 300 KB of code for text that is known when the program is built
+fn generated_schema(document: &str) -> Value {
+    let path = Path::new("docs/reference/schemas").join(format!("{document}.json"));
+    let text = archived_file(&path).expect("the build script adds every schema");
+    serde_json::from_str(&text).expect("the test below compares every schema with the types")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_item::manifest::ManifestDocument;
+    use landfall_model::config::Site;
+
+    #[test]
+    fn the_schemas_in_the_documentation_are_those_of_the_types() {
+        let mut manifest = json!(schemars::schema_for!(ManifestDocument));
+        // the item kind that only tests have
+        manifest["properties"]
+            .as_object_mut()
+            .unwrap()
+            .remove("notes");
+        manifest["$defs"]
+            .as_object_mut()
+            .unwrap()
+            .remove("NoteEntry");
+        let site = json!(schemars::schema_for!(Site));
+        for (document, schema) in [("manifest", manifest), ("site", site)] {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("docs/reference/schemas")
+                .join(format!("{document}.json"));
+            if std::env::var_os("LANDFALL_WRITE_SCHEMAS").is_some() {
+                let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+                std::fs::write(&path, text).unwrap();
+            }
+            assert!(
+                std::fs::read_to_string(&path).unwrap()
+                    == serde_json::to_string_pretty(&schema).unwrap() + "\n",
+                "{} is outdated: run this test with LANDFALL_WRITE_SCHEMAS=1",
+                path.display()
+            );
+            assert_eq!(generated_schema(document), schema);
+        }
     }
 }

@@ -2,7 +2,8 @@
 //! that the caller may be any thread, including one of another runtime.
 
 use bytes::{Buf, Bytes};
-use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt};
 use landfall_http::{ByteStream, ErrorKind, HttpError};
 use std::io::{self, Read};
 use std::sync::LazyLock;
@@ -36,6 +37,8 @@ fn runtime() -> Result<&'static Runtime, HttpError> {
 pub fn block_on<T: Send + 'static>(
     work: impl Future<Output = Result<T, HttpError>> + Send + 'static,
 ) -> Result<T, HttpError> {
+    // boxed, so that the runtime's code for a task is compiled once per `T`, not per request
+    let work: BoxFuture<'static, Result<T, HttpError>> = work.boxed();
     // not `Runtime::block_on`, which panics on a thread of another runtime
     let (done, result) = std::sync::mpsc::sync_channel(1);
     runtime()?.spawn(async move {

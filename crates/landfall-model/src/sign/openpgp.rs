@@ -10,6 +10,7 @@ use pgp::composed::{
 use pgp::crypto::hash::HashAlgorithm;
 use pgp::packet::Signature;
 use pgp::types::KeyDetails;
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read};
 
@@ -51,8 +52,9 @@ impl OpenPgpKeys {
         }
         let mut keys: Vec<SignedPublicKey> = Vec::new();
         for block in blocks {
-            let (parsed, _) =
-                SignedPublicKey::from_reader_many(block).map_err(|_| OpenPgpError::NoKey)?;
+            let packets = packet_bytes::<SignedPublicKey>(block).ok_or(OpenPgpError::NoKey)?;
+            let parsed =
+                SignedPublicKey::from_bytes_many(&*packets).map_err(|_| OpenPgpError::NoKey)?;
             for key in parsed {
                 keys.push(key.map_err(|_| OpenPgpError::NoKey)?);
             }
@@ -140,7 +142,9 @@ impl OpenPgpKeys {
         if !is_binary && !has_good_checksum(signature) {
             return Err(OpenPgpError::NotSigned);
         }
-        let (found, _) = DetachedSignature::from_reader_many(signature).map_err(not_signed)?;
+        let packets =
+            packet_bytes::<DetachedSignature>(signature).ok_or(OpenPgpError::NotSigned)?;
+        let found = DetachedSignature::from_bytes_many(&*packets).map_err(not_signed)?;
         let found = found
             .map(|one| one.map(|one| one.signature))
             .take(MAX_SIGNATURES + 1);
@@ -198,6 +202,24 @@ impl fmt::Display for OpenPgpKeys {
         let names: Vec<String> = self.0.iter().map(fingerprint).collect();
         f.write_str(&names.join(" or "))
     }
+}
+
+/// The packets in `bytes`, which are binary or start with an armored block of a type that `T` accepts.
+///
+/// `Deserializable::from_reader_many` accepts both as well, but compiles the whole parser a second
+/// time for each kind of reader.
+pub(super) fn packet_bytes<T: Deserializable>(bytes: &[u8]) -> Option<Cow<'_, [u8]>> {
+    if bytes.first()? & BINARY != 0 {
+        return Some(Cow::Borrowed(bytes));
+    }
+    let mut armor = Dearmor::new(bytes);
+    armor.read_header().ok()?;
+    if !T::matches_block_type(armor.typ?) {
+        return None;
+    }
+    let mut packets = Vec::new();
+    armor.read_to_end(&mut packets).ok()?;
+    Some(Cow::Owned(packets))
 }
 
 /// Whether the armored block at the start of `armored` has a correct checksum or none, as gpgv

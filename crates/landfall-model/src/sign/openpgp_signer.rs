@@ -1,7 +1,7 @@
 //! Signing package metadata with an OpenPGP private key. Equal content, key and time give equal
 //! bytes.
 
-use super::openpgp::OpenPgpKeys;
+use super::openpgp::{OpenPgpKeys, packet_bytes};
 use super::openpgp_error::OpenPgpError;
 use super::openpgp_rules;
 use jiff::Timestamp;
@@ -162,8 +162,11 @@ fn newest_subkey(certificate: &SignedPublicKey, now: Timestamp) -> Option<usize>
 
 /// The first private key in `bytes`.
 fn secret_key(bytes: &[u8]) -> Option<SignedSecretKey> {
-    let (mut found, _) = SignedSecretKey::from_reader_many(bytes).ok()?;
-    found.next()?.ok()
+    let packets = packet_bytes::<SignedSecretKey>(bytes)?;
+    SignedSecretKey::from_bytes_many(&*packets)
+        .ok()?
+        .next()?
+        .ok()
 }
 
 #[cfg(test)]
