@@ -140,8 +140,8 @@ const KUBEADM_IMAGES: [&str; 7] = [
     "coredns/coredns",
 ];
 
-/// kubeadm requests its images directly below `imageRepository`, CoreDNS too, which has a folder
-/// upstream. The manifests name all other images.
+/// kubeadm requests its images directly below `imageRepository`, including CoreDNS, which is in a
+/// subfolder upstream. The manifests name all other images.
 fn kubeadm_path(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
     let is_kubernetes = [KUBERNETES, "k8s.gcr.io"].contains(&image.registry.as_str());
     if !is_kubernetes || !KUBEADM_IMAGES.contains(&image.repository.as_str()) {

@@ -300,7 +300,7 @@ mod tests {
             ] {
                 assert_eq!(of(kind), Err(ManifestError::MediaType(kind.into())));
             }
-            assert!(of("").is_ok(), "an empty one says nothing");
+            assert!(of("").is_ok(), "an empty media type is ignored");
         }
     }
 }

@@ -24,7 +24,7 @@ pub struct RegistrySite {
     /// Use plain http, also for credentials.
     #[serde(default, rename = "plainHTTP")]
     pub plain_http: bool,
-    /// Accept any certificate. Warned about at every run.
+    /// Accept any certificate. Every run warns about this.
     #[serde(default)]
     pub skip_verify: bool,
     /// Reach the registry through the proxy.

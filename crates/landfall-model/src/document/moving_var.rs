@@ -16,7 +16,8 @@ pub struct MovingVar {
     /// The versions that it may move to: `patch`, `minor`, a range such as `~1.9`, a pattern, or
     /// `never`; or a mapping with this as `policy`, and `minAge` or `keep`.
     pub update: UpdateRule,
-    /// Where its versions are listed. By default, the tags of the first image that uses it as tag.
+    /// Where its versions are listed. By default, among the tags of the first image that uses it as
+    /// its tag.
     #[serde(default)]
     pub from: Option<VersionsFrom>,
 }

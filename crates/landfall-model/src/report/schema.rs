@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 /// A member of the document: its name, its JSON type, which commands have it, and what it means.
 pub(super) struct Member {
     pub name: &'static str,
-    /// `string`, `integer`, `array` or `object`; several words where it may be several.
+    /// `string`, `integer`, `array` or `object`; several words if the value may have several types.
     pub kind: &'static str,
     /// The commands that may have it; empty means all.
     pub commands: &'static [&'static str],

@@ -175,7 +175,7 @@ fn allowed(options: &str) -> Result<String, String> {
 }
 
 #[test]
-fn a_key_counts_for_its_namespaces_and_in_its_time() {
+fn a_key_is_accepted_only_for_its_namespaces_and_within_its_validity() {
     for good in [
         "",
         "namespaces=\"landfall-bundle-v1\"",

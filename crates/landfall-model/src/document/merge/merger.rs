@@ -227,7 +227,7 @@ impl ValueMerger<'_> {
         new: &Value,
         is_base64: bool,
     ) -> Result<Value, MergeError> {
-        // of base64, `old` is encoded and `new` is not
+        // for base64, `old` is encoded and `new` is not
         if old == new && !is_base64 {
             return Ok(new.clone());
         }
@@ -238,7 +238,7 @@ impl ValueMerger<'_> {
             _ => false,
         };
         let node = &entry.value;
-        // an edit would change the other values that the anchor has
+        // an edit would also change every other value that refers to the anchor
         if matches!(node, YamlNode::Alias(_)) {
             return Err(self.mismatch(node, old, kind_of(new)));
         }
@@ -266,7 +266,7 @@ impl ValueMerger<'_> {
         if *old == new {
             return Ok(new);
         }
-        // values in a text that is YAML itself were listed with paths of their own
+        // if the text is YAML itself, the values in it are already listed with their own paths
         let path = self.dotted_path();
         let is_listed = |last: &String| last.starts_with(&format!("{path}: "));
         if !self.merged.paths.last().is_some_and(is_listed) {
@@ -290,7 +290,7 @@ impl ValueMerger<'_> {
         if is_ordered(key) && old.iter().chain(new).all(Value::is_string) {
             return self.merge_ordered_list(sequence, old, new);
         }
-        // the words of one command: adding some would make another command of it
+        // these are the words of one command, and an additional word would change its meaning
         if ["command", "args"].contains(&key) && old != new {
             self.lose("it is one command, to which no part can be added");
             self.merged.paths.push(self.dotted_path());
