@@ -291,7 +291,7 @@ impl Transport {
         })
     }
 
-    /// Converts refusals of the proxy itself to errors, and reports every answer to its sign-in.
+    /// Converts refusals of the proxy itself to errors, and reports every response to its sign-in.
     fn check_proxy_answer(
         &self,
         proxy: &ProxyUrl,

@@ -79,7 +79,7 @@ impl Transport {
         if let Some(is_public) = known {
             return is_public;
         }
-        // in doubt a host is public, and may lead to fewer targets
+        // in doubt, a host counts as public, and may lead to fewer targets
         let Ok(url) = Url::parse(&format!("https://{host}/")) else {
             return true;
         };

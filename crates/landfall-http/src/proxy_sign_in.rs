@@ -152,7 +152,7 @@ mod tests {
         );
         assert!(
             sign_in.enter(&proxy, &b).await.unwrap().is_some(),
-            "later ones try again"
+            "later requests try again"
         );
     }
 
@@ -166,7 +166,7 @@ mod tests {
         );
         assert!(
             sign_in.enter(&proxy, &b).await.unwrap().is_none(),
-            "no turns any more"
+            "requests need no turn any more"
         );
         sign_in.learn(
             &proxy,

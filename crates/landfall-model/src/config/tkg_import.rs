@@ -351,7 +351,8 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
             error.starts_with("c.yaml:14:15: error: `TKG_NO_PROXY` contains a control character"),
             "{error}"
         );
-        // several lines are allowed in a value that a site cannot express, and after a block value
+        // a variable that is not imported may have several lines, and any value may end in a line
+        // feed
         let lines = format!("{CONFIG}SSH_KEY: |\n  one\n  two\n")
             .replace("NAMESPACE: default", "NAMESPACE: |\n  default");
         assert!(read_tkg_site("c.yaml", &lines, |_, _| false).is_ok());
