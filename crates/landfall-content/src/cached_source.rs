@@ -11,12 +11,12 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, oneshot, watch};
 use tracing::debug;
 
-/// What a [`CachedSource`] does with blobs that the store lacks.
+/// How a [`CachedSource`] handles blobs that the store lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CachePolicy {
-    /// They are streamed from upstream and not stored.
+    /// The blobs are streamed from upstream and not stored.
     ReadOnly,
-    /// They are written to the store, and read from there while they arrive.
+    /// The blobs are written to the store, and read from there while they arrive.
     ReadThrough,
 }
 

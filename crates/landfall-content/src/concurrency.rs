@@ -31,7 +31,7 @@
 //! many items are incomplete at the same time, so that a run that ends early leaves complete items.
 //! There are more of them than of the slots below, as some wait for a blob that another uploads.
 //!
-//! # Why nothing waits for itself
+//! # Why the limits cannot deadlock
 //!
 //! 1. **A slot is held by work that makes progress.** A holder that waits longer than 0.4 s (for a
 //!    host that does not answer, for the pause before another attempt, for a slot of another limit)

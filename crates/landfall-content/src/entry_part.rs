@@ -54,7 +54,7 @@ pub enum PartOrigin {
     },
     /// Computed from the lock, so nothing is fetched.
     Computed(Vec<u8>),
-    /// The index `of` without the children that are not in `keep` ([`landfall_model::trim_index`]).
+    /// The index `of` with only the children in `keep` ([`landfall_model::trim_index`]).
     Trimmed {
         /// The untrimmed index, a part of the same entry.
         of: Descriptor,

@@ -1,4 +1,4 @@
-//! Content by digest: the traits to read, fetch and write it, and what implements them.
+//! Content by digest: the traits to read, fetch and write it, and their implementations.
 //!
 //! The crate root is the narrow waist. Blobs are read by digest ([`BlobRead`]), parts of lock
 //! entries are opened at a source ([`PartSource`]) and written to a sink ([`BlobSink`]). A

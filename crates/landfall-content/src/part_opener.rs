@@ -31,7 +31,7 @@ struct OpenerState {
     received: u64,
     /// How many bytes of the part progress counts as done.
     counted: u64,
-    /// What failed at the source, for a sink that sees only an error of a stream.
+    /// The failure of the source, for a sink that sees only the error of a stream.
     failure: Option<FailedAttempt>,
     /// Whether the source broke off and was not opened again yet.
     is_broken: bool,
@@ -123,8 +123,8 @@ impl PartOpener {
         let mut state = self.state();
         let mut cause = failed.cause;
         if matches!(cause, FailureCause::Wrong | FailureCause::WrongOnce) {
-            // each is called once: afterwards the source reads from another place, so these wrong
-            // bytes do not count as the first of two
+            // called once: the source then reads from elsewhere, so these wrong bytes do not count
+            // as the first of two failures
             for act in std::mem::take(&mut state.on_corrupt) {
                 act();
                 cause = FailureCause::WrongOnce;

@@ -1,4 +1,4 @@
-//! The trait for what parts are read from.
+//! The trait for sources of parts.
 
 use super::EntryPart;
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use landfall_http::{ByteStream, HttpError};
 
-/// What parts are read from: registries and web servers, or a store or bundle.
+/// A source of parts: registries and web servers, or a store or bundle.
 pub trait PartSource: Send + Sync {
     /// Returns the host that serves the part, or an empty string if it is read locally.
     fn host<'a>(&self, _part: &'a EntryPart) -> &'a str {
@@ -34,7 +34,7 @@ pub struct OpenedPart {
     pub on_corrupt: Option<OnCorrupt>,
 }
 
-/// What a source does when its bytes turn out wrong.
+/// Called if the bytes of a source turn out wrong.
 pub type OnCorrupt = Box<dyn FnOnce() + Send>;
 
 impl OpenedPart {
@@ -61,7 +61,7 @@ impl OpenedPart {
         OpenedPart::unchecked(0, futures_util::stream::iter([Ok(bytes)]).boxed())
     }
 
-    /// Sets what the source does if these bytes turn out wrong.
+    /// Sets the function that is called if these bytes turn out wrong.
     #[must_use]
     pub fn on_corrupt(self, act: impl FnOnce() + Send + 'static) -> OpenedPart {
         OpenedPart {

@@ -15,7 +15,7 @@ pub trait RangeRead: Debug + Send + Sync {
     /// Returns the size of the object in bytes.
     fn size(&self) -> u64;
 
-    /// Returns what identifies this version of the object: its etag, or its modification time.
+    /// Returns the identifier of this version of the object: its etag, or its modification time.
     fn version(&self) -> &str;
 
     /// Requests the bytes of `range`.

@@ -93,7 +93,7 @@ fn walk(
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        // files that a tool keeps for itself, such as the journal and partial files of a store
+        // skip hidden files of tools, such as the journal and partial files of a store
         if !name.starts_with('.') {
             names.push((name, entry.file_type()?));
         }

@@ -276,7 +276,7 @@ impl Bucket {
     }
 
     fn replaced_error(&self, key: &str) -> HttpError {
-        let words = "the object was replaced while it was read; run it again";
+        let words = "the object was replaced while it was read; run the command again";
         HttpError::new(ErrorKind::Invalid, words).about(self.url(key))
     }
 

@@ -1,5 +1,5 @@
-//! Adds what the protocols support and the crate `object_store` does not: conditional deletion, and
-//! listings with keys that are not valid paths for it.
+//! Adds features of the protocols that the crate `object_store` lacks: conditional deletion, and
+//! listings with keys that are not valid paths for the crate.
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;

@@ -261,7 +261,7 @@ impl Auth {
         Ok(account.secret.basic_header())
     }
 
-    /// Finds the account for `scope`; none if credentials must not be sent.
+    /// Finds the account for `scope`; `None` if credentials must not be sent.
     pub(super) async fn account(&self, scope: &TokenScope) -> CredentialLookup {
         if !self.trusted {
             return Ok(None);

@@ -185,7 +185,7 @@ impl RegistrySession {
                     signed.accepted.store(true, Ordering::Relaxed);
                 }
                 account.state.request_accepted(signed.is_some());
-                // others that wait may go now, before the body of this response is read
+                // requests that wait may be sent now, before the body of this response is read
                 turn = None;
             }
             if response.status != StatusCode::UNAUTHORIZED {

@@ -1,4 +1,4 @@
-//! Garbage collection: removes what no lock needs from the store on disk.
+//! Garbage collection of the store on disk: removes the content that no lock needs.
 
 use super::disk_store::DiskStore;
 use super::error::{StoreError, io};

@@ -141,7 +141,7 @@ impl DiskStore {
         };
         // a damaged file with an unchanged stamp is found by `rehash` only
         if self.0.records.is_unchanged(digest, &metadata) {
-            trace!(%digest, "in the store; the journal fits");
+            trace!(%digest, "in the store; unchanged since it was hashed");
             return Ok(metadata.len() == size);
         }
         let is_good = self.check(digest, &path, size)?;
@@ -189,7 +189,7 @@ impl DiskStore {
                 .records
                 .add(digest, &metadata)
                 .map_err(io("write", &self.0.dir.join(VERIFIED)))?;
-            // the blob is intact, so it stays, even if the caller expects another size
+            // the blob is intact, so it is kept, even if the caller expects another size
             return Ok(length == size);
         }
         // another process may have replaced it with an intact one meanwhile

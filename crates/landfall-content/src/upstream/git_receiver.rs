@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 const SERVICE: &str = "git-receive-pack";
 
-/// Asks the server at `url` which refs it has, for a push.
+/// Requests the refs of the server at `url`, for a push.
 ///
 /// # Errors
 /// If the server cannot be reached, or refuses pushes.
@@ -35,8 +35,8 @@ pub async fn pushed_refs(
         .map_err(|error| git_error(error).at(&answered))
 }
 
-/// Changes refs of the server at `url`, and sends the pack with what they need, which has `size`
-/// bytes.
+/// Changes refs of the server at `url`, and sends the pack of `size` bytes with the objects that
+/// they need.
 ///
 /// # Errors
 /// If the server cannot be reached, or refuses a change. A server with atomic pushes has then

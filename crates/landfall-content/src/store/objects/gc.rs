@@ -120,7 +120,7 @@ impl BucketGc<'_> {
             // first, so that runs that begin now know the condemned blobs before any are deleted
             blob_list::write(self.bucket, keys::CONDEMNED, &condemns).await?;
             if !condemns.is_empty() {
-                // a run that began before the list may count on some of these blobs; it has claimed
+                // a run that began before the list may rely on some of these blobs; it has claimed
                 // them, and a younger list of present blobs spares them
                 self.keep_claimed(&mut claimed).await?;
                 for digest in &self.keep {
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!(
             sweep(&bucket, &["a"], 1, false).await,
             (vec![], vec![]),
-            "what is young stays"
+            "new content is kept"
         );
         assert_eq!(sweep(&bucket, &["a"], 11, true).await.1.len(), 3);
         let (deleted, condemned) = sweep(&bucket, &["a"], 11, false).await;
@@ -348,12 +348,12 @@ mod tests {
         let late = store(&bucket, &[]).await;
         assert!(
             has(&late, "a") && !has(&late, "bb"),
-            "what is condemned counts as absent"
+            "a condemned blob counts as absent"
         );
         assert_eq!(
             sweep(&bucket, &["a"], 2, false).await,
             (vec![], vec![]),
-            "its time has not come"
+            "its grace period has not ended"
         );
         // of the condemned blobs, one was written again, one is needed by now, and one is neither
         store(&bucket, &["bb"]).await;

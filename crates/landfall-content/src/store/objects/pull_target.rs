@@ -18,7 +18,7 @@ impl BlobStore for BucketStore {
         let this = self.clone();
         let digest = descriptor.digest.clone();
         if rehash {
-            // otherwise a list would answer, and no request would notice that the object is gone
+            // otherwise the lists would be trusted, and no request would notice a missing object
             self.forget(&digest);
         }
         let size = block_on(async move { this.look_up(&digest).await }).map_err(refused)?;
