@@ -1,5 +1,5 @@
 //! Writes a stored blob into a direct bundle. Its bytes are written to their final offsets in any
-//! order; a frame is closed when all bytes up to its end are there.
+//! order; a frame is closed when all bytes up to its end are written.
 
 use super::direct_bundle::DirectState;
 use crate::format::hash::FrameRecord;
@@ -118,7 +118,9 @@ impl PartialBlob for StoredBlobWriter {
     }
 
     fn record(&self, range: ByteRange) -> io::Result<()> {
-        self.bundle.journal.has(&self.descriptor.digest, range)
+        self.bundle
+            .journal
+            .record_range(&self.descriptor.digest, range)
     }
 
     fn clear(&self) -> Result<(), WriteError> {
@@ -126,7 +128,7 @@ impl PartialBlob for StoredBlobWriter {
         *self.state() = FrameProgress::new(self.descriptor.size);
         self.bundle
             .journal
-            .lost(&self.descriptor.digest)
+            .record_lost(&self.descriptor.digest)
             .map_err(self.failed())
     }
 
@@ -139,7 +141,7 @@ impl PartialBlob for StoredBlobWriter {
             .arrived(digest, std::mem::take(&mut state.frames));
         self.bundle
             .journal
-            .whole(digest, self.start, *size)
+            .record_whole(digest, self.start, *size)
             .map_err(self.failed())
     }
 }

@@ -40,7 +40,7 @@ impl Bundle {
     /// ignored.
     ///
     /// # Errors
-    /// When fewer than `at_least` different principals signed the bundle: signatures are missing,
+    /// If fewer than `at_least` different principals signed the bundle: signatures are missing,
     /// of keys that are not allowed, or over other content.
     pub fn signed_by(
         &self,
