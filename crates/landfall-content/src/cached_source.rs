@@ -55,7 +55,7 @@ impl CachedSource {
     /// Transfers a part into the store and reads it there while it arrives.
     async fn read_through(&self, part: &EntryPart, offset: u64) -> Result<OpenedPart, HttpError> {
         let (follower, begun) = oneshot::channel();
-        // a sink of its own, as the follower is for this blob alone
+        // a sink of its own, because the follower is for this blob alone
         let sink = self
             .store
             .clone()

@@ -203,7 +203,7 @@ impl ParallelFetch {
                 )));
             };
             let bytes = bytes.map_err(|error| self.opener.failed(error))?;
-            // read again after the wait, as a helper may have taken the second half meanwhile
+            // read again after the wait, because a helper may have taken the second half meanwhile
             let end = self.plan().first.1;
             let piece = &bytes[..bytes
                 .len()

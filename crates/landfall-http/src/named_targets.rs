@@ -191,7 +191,7 @@ fn refused_target(url: &Url, named_by: NamedBy<'_>, address: IpAddr) -> HttpErro
         ),
     };
     let words = format!(
-        "{by}, a public host, leads to {target}; refused, as no answer from outside may send \
+        "{by}, a public host, leads to {target}; refused, because no answer from outside may send \
          requests into a private network; if it is meant to, add `{KEY}: [\"{address}\"]` to the \
          site"
     );

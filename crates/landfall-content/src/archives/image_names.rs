@@ -113,7 +113,7 @@ pub fn read_image_names(
         is_docker_archive |= name == "manifest.json";
         if name == "index.json" {
             index_count += 1;
-            // the sum is limited, as an archive may contain any number of files of this name
+            // the sum is limited, because an archive may contain any number of files of this name
             index_bytes += member.size;
             if index_bytes > limits.manifest_bytes as u64 {
                 let limit = limits.manifest_bytes;

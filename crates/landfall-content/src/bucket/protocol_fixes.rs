@@ -62,7 +62,7 @@ impl<S: HttpService> HttpService for ProtocolFixes<S> {
                 return Ok(response);
             }
             let (head, body) = response.into_parts();
-            // read whole, as an entry may be split between two frames
+            // read whole, because an entry may be split between two frames
             let page = Limited::new(body, MAX_PAGE).collect().await;
             let page =
                 page.map_err(|error| HttpError::new(HttpErrorKind::Decode, PageError(error)))?;

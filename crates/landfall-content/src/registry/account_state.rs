@@ -93,7 +93,7 @@ impl AccountState {
         state
             .refused
             .as_ref()
-            // the refusal of the account comes first, as it explains that of the scope
+            // the refusal of the account comes first, because it explains that of the scope
             .or_else(|| state.scopes.get(scope))
             .map_or(Ok(()), |error| Err(error.clone()))
     }

@@ -43,7 +43,7 @@ impl Challenge {
                             scope: parameter(&parameters, "scope"),
                         });
                     }
-                    // not returned at once, as Bearer may follow, in this header or in another
+                    // not returned at once, because Bearer may follow, in this header or in another
                     ("basic", _) => basic = true,
                     _ => offered.push(scheme),
                 }

@@ -121,7 +121,7 @@ impl Keychain {
     ) {
         let account = match &from.auth_file {
             Some(path) => match AuthFile::read_named(&site.resolve(path), setting) {
-                // before the user's own files, as the site was named for this run
+                // before the user's own files, because the site was named for this run
                 Ok(file) => return self.files.insert(0, file),
                 Err(error) => Err(error),
             },

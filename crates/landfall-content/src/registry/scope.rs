@@ -27,7 +27,7 @@ impl TokenScope {
             .from
             .as_ref()
             .map(|from| format!("repository:{from}:pull"));
-        // the own scope first, as some token services look only at the first
+        // the own scope first, because some token services look only at the first
         std::iter::once(own).chain(other).collect()
     }
 }

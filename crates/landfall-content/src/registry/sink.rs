@@ -162,7 +162,7 @@ impl BlobWrite for BlobUpload {
                     FailedAttempt::new(TransferError::destination(failed.error), cause)
                 }));
             }
-            // only now, as the blob is certain to be in this repository
+            // only now, because the blob is certain to be in this repository
             session.learn_self_mounts(repository, &blob.digest).await;
             Ok(())
         })

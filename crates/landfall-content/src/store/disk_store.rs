@@ -58,7 +58,7 @@ impl DiskStore {
     }
 
     /// Like [`DiskStore::open`], for a store that is deleted at the end of the run. Nothing is
-    /// synced to disk, as each sync would cost time.
+    /// synced to disk, because each sync would cost time.
     ///
     /// # Errors
     /// Like [`DiskStore::open`].

@@ -189,7 +189,7 @@ impl BucketStore {
             if known.unlisted.len() < least {
                 return Ok(());
             }
-            // taken at once, as other threads write blobs while the list is sent
+            // taken at once, because other threads write blobs while the list is sent
             std::mem::take(&mut known.unlisted)
         };
         let written = blob_list::write(self.bucket(), keys::INDEX, &unlisted).await;

@@ -78,8 +78,8 @@ impl OwnUploadRecord {
             };
             match &seen {
                 Some((same, since)) if *same == object => {
-                    // by this process's own clock, as clocks of machines and the object store may
-                    // differ
+                    // by this process's own clock, because clocks of machines and the object store
+                    // may differ
                     if since.elapsed() >= timeouts.lease {
                         match take_over(bucket, blob, &bytes, object.version()).await? {
                             Some(own) => return Ok(Some(own)),
