@@ -84,7 +84,7 @@ pub(super) const MEMBERS: &[Member] = &[
         &["pack", "refresh", "diff"],
         "with `--patches`, what the bundle carries: the sizes of blobs that are carried whole \
          (`whole_bytes`), omitted (`omitted_bytes`) or patched (`patched_bytes`), and of their \
-         patches (`patch_bytes`). `items` has the same of each item, and its `blobs`: `digest`, \
+         patches (`patch_bytes`). `items` has the same for each item, and its `blobs`: `digest`, \
          `size`, how it is `carried` (`whole`, `omitted` or `patched`), the `reason` why it has \
          no patch, or `patch_bytes` and the blobs that the patch uses (`from`). After `diff` the \
          sizes of patches are `estimated`; if that is impossible, there is only a `reason`",
@@ -227,7 +227,7 @@ pub(super) const MEMBERS: &[Member] = &[
         "new",
         "object",
         &["diff", "report"],
-        "the newer side, the same; for a lock or bundle also the number of `blobs` that only it \
+        "the newer side, likewise; for a lock or bundle also the number of `blobs` that only it \
          has, their `bytes`, and `all_bytes`",
     ),
     member(
@@ -295,7 +295,7 @@ pub(super) const MEMBERS: &[Member] = &[
         "lacking",
         "array null",
         &["audit"],
-        "what the registry lacks, if it was asked",
+        "what the registry lacks, if it was queried",
     ),
     member(
         "otherRegistries",
@@ -345,7 +345,7 @@ pub(super) const MEMBERS: &[Member] = &[
         &["init"],
         "the files that were copied from the catalogue",
     ),
-    member("edit", "array", &["init"], "what must be edited in them"),
+    member("edit", "array", &["init"], "what must be edited in these files"),
     member(
         "site",
         "string",
