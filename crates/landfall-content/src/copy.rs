@@ -1,4 +1,4 @@
-//! Copies a whole blob to a receiver that takes it chunk by chunk.
+//! Copies a whole blob to a receiver, chunk by chunk.
 
 use super::chunks::for_each_chunk;
 use super::{BlobRead, ContentError};

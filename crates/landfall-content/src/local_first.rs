@@ -64,7 +64,7 @@ impl LocalFirst {
         let stream = opened.stream.map(move |piece| {
             // captured by the closure, so the slot is released when the stream is dropped
             let _held_until_the_end = &slot;
-            // `Invalid` leads to another attempt, which goes upstream
+            // `Invalid` leads to another attempt, which reads from upstream
             piece.map_err(|error| HttpError::new(ErrorKind::Invalid, error.to_string()))
         });
         let corrupt = self.corrupt.clone();

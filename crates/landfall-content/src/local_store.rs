@@ -129,7 +129,7 @@ impl BlobWrite for SequentialWrite {
     }
 }
 
-/// Reads what the writer lacks and writes it.
+/// Reads the bytes that the writer lacks and writes them.
 async fn write_rest(
     writer: &mut VerifiedWriter,
     opener: &Arc<PartOpener>,

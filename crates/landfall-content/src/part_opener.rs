@@ -98,7 +98,7 @@ impl PartOpener {
         counted
     }
 
-    /// Counts the whole part as done, including what the sink already had.
+    /// Counts the whole part as done, including the bytes that the sink already had.
     pub(super) fn count_complete(&self) {
         self.progress.bytes(self.count(u64::MAX));
     }
@@ -148,8 +148,8 @@ impl PartOpener {
         Ok(opened)
     }
 
-    /// Opens the part at `offset` for a sink that cannot check what it receives. A stream from byte
-    /// 0 is verified here and fails before its end if the digest is wrong; one from the middle
+    /// Opens the part at `offset` for a sink that cannot verify the received bytes. A stream from
+    /// byte 0 is verified here and fails before its end if the digest is wrong; one from the middle
     /// cannot be.
     ///
     /// # Errors
@@ -172,7 +172,7 @@ impl PartOpener {
         }
     }
 
-    /// Opens the part at `offset` for a sink that checks what it receives and counts it with
+    /// Opens the part at `offset` for a sink that verifies the received bytes and counts them with
     /// [`PartOpener::count_received`]. [`PartOpener::failed`] turns an error of the stream into a
     /// failed attempt.
     ///

@@ -121,8 +121,8 @@ pub fn write_file_like(from: &Path, to: &Path, content: &[u8]) -> io::Result<()>
     file.persist(to).map(drop).map_err(|error| error.error)
 }
 
-/// Creates a temporary file beside `path` that only this user can read, as `content` may have
-/// passwords in it.
+/// Creates a temporary file next to `path` that only this user can read, because `content` may
+/// contain passwords.
 fn private_file(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new()
         .prefix(".landfall-")

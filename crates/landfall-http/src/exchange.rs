@@ -132,8 +132,7 @@ impl Transport {
         drop(busy);
         let slot = Arc::new(limiter.acquire(request.slot_class()).await);
         let _busy = self.0.activity.busy();
-        // Checked after the wait: another request may have learnt meanwhile that the host is not to
-        // be used.
+        // Checked after the wait: the host may have been given up meanwhile.
         let unsent = limiter
             .deferral(request.quota_key())
             .or_else(|| self.0.lost_hosts.check(&host_port(url)));

@@ -164,8 +164,8 @@ impl HostLimiter {
             queued: began.elapsed(),
             paused: Duration::ZERO,
         };
-        // The slot is kept during the pause: nobody else may send anything either. Another response
-        // may prolong the pause meanwhile.
+        // The slot is kept during the pause, because no other request may be sent either. Another
+        // response may prolong the pause meanwhile.
         loop {
             let until = self.gate().paused_until;
             match until {

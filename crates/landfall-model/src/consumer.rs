@@ -24,7 +24,7 @@ pub enum Consumer {
     K3s,
     /// RKE2, which mirrors by its registries.yaml.
     Rke2,
-    /// kubeadm, which takes its images from one `imageRepository`.
+    /// kubeadm, which pulls its images from one `imageRepository`.
     Kubeadm,
     /// kustomize, which renames images by its list `images`.
     Kustomize,

@@ -1,7 +1,6 @@
 //! Parsing of manifests and indexes.
-//!
-//! landfall stores and sends the raw bytes and never serializes what it parsed, except for trimmed
-//! indexes: otherwise the digest would change.
+//! landfall stores and sends the raw bytes and never serializes a parsed manifest, except for
+//! trimmed indexes: otherwise the digest would change.
 
 use super::{Descriptor, Digest, DigestError, Platform, media_type};
 use serde::Deserialize;

@@ -1,5 +1,5 @@
-//! Binary patches between plain streams, file by file where the streams are tar archives.
-//! A patch describes a new stream by parts of one or more base streams. If a part of the new stream
+//! Binary patches between plain streams, file by file if the streams are tar archives. A patch
+//! describes a new stream by parts of one or more base streams. If a part of the new stream
 //! resembles a part of a base, the patch contains only the bytes that differ; if it is new, the
 //! patch contains all its bytes. The patch is small for a layer whose files are mostly equal to
 //! those of an older layer, and for programs whose code moved.

@@ -68,7 +68,7 @@ impl DirectBundle {
             },
         );
         let result = match result {
-            // no more content arrives; the pull reports what is missing
+            // no more content arrives; the pull reports missing content
             Err(BundleError::Content {
                 source: ContentError::Missing { .. },
                 ..

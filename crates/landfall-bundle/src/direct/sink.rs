@@ -170,7 +170,7 @@ impl LocalStore for DirectBundle {
             writer.restart()?;
             return Ok(Some((writer, Vec::new())));
         }
-        // hashed again, because the journal only tells where to look
+        // hashed again, because the journal only records positions
         writer.absorb(begin)?;
         Ok(Some((writer, if keep_ranges { apart } else { Vec::new() })))
     }

@@ -124,7 +124,7 @@ impl PartialBlob for StoredBlobWriter {
     }
 
     fn clear(&self) -> Result<(), WriteError> {
-        // the bytes stay in the file and are overwritten; only the journal forgets them
+        // the bytes remain in the file and are overwritten; only their records are removed
         *self.state() = FrameProgress::new(self.descriptor.size);
         self.bundle
             .journal

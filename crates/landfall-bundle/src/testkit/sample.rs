@@ -299,7 +299,7 @@ pub(super) fn blob(contents: &ContentsIndex, form: ContentForm) -> usize {
 /// `plan` misses are named inside the bundle.
 ///
 /// # Errors
-/// If there is not enough room, content is damaged or gone, or the file cannot be written. In
+/// If there is not enough space, content is damaged or missing, or the file cannot be written. In
 /// this case, `out` is left unchanged.
 pub(super) fn write(
     plan: &PackPlan,

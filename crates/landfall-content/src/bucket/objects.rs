@@ -250,7 +250,7 @@ impl Bucket {
             ..GetOptions::default()
         };
         let result = self.get_version(key, options).await?;
-        // without an etag the request has no condition, so size and time must tell
+        // without an etag the request has no condition, so size and time are compared
         let found = self.describe_object(result.meta.clone());
         if (found.size, found.modified) != (object.size, object.modified) {
             return Err(self.replaced_error(key));

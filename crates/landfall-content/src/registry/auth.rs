@@ -36,7 +36,7 @@ pub(super) struct RequestAccount {
     pub(super) state: Arc<AccountState>,
 }
 
-/// The authentication scheme that the registry asks for.
+/// The authentication scheme that the registry requires.
 #[derive(Clone)]
 enum AuthScheme {
     /// The registry has sent no challenge so far.

@@ -3,7 +3,7 @@
 
 use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 
-/// The authentication that a registry asks for.
+/// The authentication that a registry requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Challenge {
     /// User name and password with every request.

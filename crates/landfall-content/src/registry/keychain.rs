@@ -96,7 +96,7 @@ impl Keychain {
         }
         for (host, upstream) in &site.upstreams {
             if let Some(credentials) = &upstream.credentials {
-                // the mirror's host is the one that asks for the account
+                // the mirror's host is the one that requires the account
                 let key = upstream.mirror.as_deref().map_or(host.clone(), normal_key);
                 let host_only = key.split('/').next().unwrap_or(&key).to_owned();
                 self.add(

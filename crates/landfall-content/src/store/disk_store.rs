@@ -90,7 +90,8 @@ impl DiskStore {
             .append(true)
             .open(&path)
             .map_err(io("open", &path))?;
-        // `try_lock`: a gc must not wait for a pull that takes hours, nor the other way round
+        // `try_lock`: a gc must not wait for a pull that takes hours, and a pull must not wait for
+        // a gc
         match lock(&in_use) {
             Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { dir: dir.into() }),
             Err(TryLockError::Error(error)) => return Err(io("lock", &path)(error).into()),

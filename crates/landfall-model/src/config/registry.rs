@@ -42,7 +42,7 @@ pub struct RegistrySite {
     /// What to do if the target refuses an index with missing children.
     #[serde(default)]
     pub index: IndexPolicy,
-    /// Whether nodes may pull from upstream what the registry lacks.
+    /// Whether nodes may pull an image from upstream if the registry lacks it.
     #[serde(default)]
     pub upstream_fallback: bool,
 }

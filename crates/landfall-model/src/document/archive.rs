@@ -1,6 +1,6 @@
 //! Reads the files of a `.tgz` into memory. Nothing is ever extracted to disk.
 //!
-//! Charts come from anywhere, so an archive may be hostile. The threats and the defences:
+//! Charts come from any server, so an archive may be hostile. The threats and the defences:
 //!
 //! - **Decompression bombs.** The unpacked size and the number of members are limited
 //!   ([`ArchiveBudget`]), headers included. Archives within an archive share its budget.
@@ -123,7 +123,7 @@ pub enum TarForm {
     Headers,
 }
 
-/// Returns the regular files of the gzipped tar `bytes`, and takes their size from `budget`.
+/// Returns the regular files of the gzipped tar `bytes`, and subtracts their size from `budget`.
 ///
 /// # Errors
 /// If `bytes` are not such an archive or exceed the budget, and if a name is unsafe or repeated.

@@ -1,5 +1,5 @@
-//! A variable of a manifest that `landfall update` may move: its value, the policy, and where its
-//! versions come from.
+//! A variable of a manifest that `landfall update` may move: its value, its policy, and the source
+//! of its versions.
 
 use super::update_rule::UpdateRule;
 use schemars::JsonSchema;

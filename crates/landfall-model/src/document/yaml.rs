@@ -191,7 +191,7 @@ fn is_shallow(text: &str) -> bool {
     })
 }
 
-/// Visits values and counts down what is left of a budget.
+/// Visits values and subtracts them from a budget.
 struct ValueCounter {
     nodes: usize,
     bytes: usize,

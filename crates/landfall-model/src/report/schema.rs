@@ -345,7 +345,12 @@ pub(super) const MEMBERS: &[Member] = &[
         &["init"],
         "the files that were copied from the catalogue",
     ),
-    member("edit", "array", &["init"], "what must be edited in these files"),
+    member(
+        "edit",
+        "array",
+        &["init"],
+        "what must be edited in these files",
+    ),
     member(
         "site",
         "string",

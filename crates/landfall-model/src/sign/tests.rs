@@ -237,7 +237,7 @@ fn one_line_with_the_key_is_enough_and_quotes_keep_words_together() {
         AllowedSigners::parse("f", &format!("a cert-authority {KEY}"), &TimeZone::UTC).unwrap();
     assert_eq!(
         authority.warnings(),
-        ["f:1: cert-authority is not supported; this line allows nobody"]
+        ["f:1: cert-authority is not supported; this line is ignored"]
     );
 }
 

@@ -175,7 +175,7 @@ impl BucketStore {
 
     pub(super) fn note_present(&self, digest: &Digest, size: u64) {
         let mut known = self.known();
-        // written or seen by this run, which has a claim on it
+        // this run has written or found the blob, and has a claim on it
         known.condemned.remove(digest);
         if known.present.insert(digest.clone(), size) != Some(size) {
             known.unlisted.insert(digest.clone(), size);
@@ -189,7 +189,7 @@ impl BucketStore {
             if known.unlisted.len() < least {
                 return Ok(());
             }
-            // taken at once, because other threads write blobs while the list is sent
+            // removed before the list is sent, because other threads write blobs meanwhile
             std::mem::take(&mut known.unlisted)
         };
         let written = blob_list::write(self.bucket(), keys::INDEX, &unlisted).await;

@@ -121,7 +121,7 @@ impl BucketGc<'_> {
             blob_list::write(self.bucket, keys::CONDEMNED, &condemns).await?;
             if !condemns.is_empty() {
                 // a run that began before the list may rely on some of these blobs; it has claimed
-                // them, and a younger list of present blobs spares them
+                // them, and a younger list of present blobs protects them
                 self.keep_claimed(&mut claimed).await?;
                 for digest in &self.keep {
                     listed.extend(condemns.remove_entry(digest));
@@ -156,7 +156,7 @@ impl BucketGc<'_> {
         let mut deleted = BlobSizes::new();
         for batch in doomed.chunks(BATCH_SIZE) {
             let marker = DeletionMarker::write(self.bucket, &sizes_of(batch)).await?;
-            // read after the marker: a run that claimed before sees it, or is seen here
+            // read after the marker: a run either finds the marker, or its claim is found here
             if let Err(error) = self.keep_claimed(claimed).await {
                 marker.remove().await?;
                 return Err(error);
@@ -192,7 +192,7 @@ impl BucketGc<'_> {
                 continue;
             }
             let fingerprint = fingerprint.unwrap_or(&object.key).to_owned();
-            // a fingerprint stands for one text, so a lock that was read need not be read again
+            // a fingerprint identifies one text, so a lock that was read need not be read again
             if claimed.contains(&fingerprint) {
                 continue;
             }

@@ -219,7 +219,7 @@ impl MultipartUpload {
         let completed =
             bucket.complete_parts(&key, upload, parts, self.blob.size, self.before.as_ref());
         completed.await.map_err(upload_failed)?;
-        // a record that stays names an upload that no longer exists, which does no harm
+        // if this fails, the record names an upload that no longer exists, which does no harm
         let _ = own.remove(bucket, &self.blob).await;
         Ok(())
     }

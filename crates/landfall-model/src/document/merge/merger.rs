@@ -3,7 +3,7 @@
 //! Existing keys get the new values; missing keys are added after the last one of their mapping. An
 //! item of a list that has a `name` or a `path` is merged with the existing item of that name or
 //! path; any other item is added unless the list contains it. The result is read again: unless it
-//! has exactly the values that were asked for, the merge fails.
+//! has exactly the requested values, the merge fails.
 
 use super::edits::{TextEdits, block_text, flow_text};
 use super::error::MergeError;
@@ -276,7 +276,7 @@ impl ValueMerger<'_> {
         Ok(new)
     }
 
-    /// Adds to the list `node` the items of `new` that it lacks.
+    /// Adds the items of `new` that the list `node` lacks.
     fn merge_list(
         &mut self,
         node: &YamlNode<'_>,
@@ -328,8 +328,8 @@ impl ValueMerger<'_> {
         Ok(Value::Sequence(all))
     }
 
-    /// Adds to the list of texts `sequence` the items of `new` that it lacks, each where its order
-    /// requires it.
+    /// Adds the items of `new` that the list of texts `sequence` lacks, each at the position that
+    /// the order requires.
     fn merge_ordered_list(
         &mut self,
         sequence: &YamlSequence<'_>,
