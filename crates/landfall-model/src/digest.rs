@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn only_well_formed_digests_parse() {
+    fn only_well_formed_digests_are_parsed() {
         let hex = "0".repeat(64);
         assert!(format!("sha256:{hex}").parse::<Digest>().is_ok());
         for bad in [

@@ -226,7 +226,7 @@ mod tests {
     ], "annotations": {"k":"v"} }"#;
 
     #[test]
-    fn media_types_of_foreign_layers() {
+    fn foreign_layers_are_recognized_by_media_type() {
         assert!(media_type::is_foreign(
             "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip"
         ));

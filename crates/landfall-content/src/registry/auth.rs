@@ -166,8 +166,8 @@ impl Auth {
                     return Err(self.no_account(scope).await);
                 };
                 if sent.is_some_and(|sent| sent.starts_with("Basic ")) {
-                    // never accepted, so another attempt could lock it; an account that was accepted
-                    // is tried once more, alone
+                    // never accepted, so another attempt could lock it; an account that was
+                    // accepted is tried once more, alone
                     if !signer.state.was_accepted() {
                         return Err(self.deny_account(&account, &signer.state));
                     }

@@ -128,7 +128,7 @@ impl RegistrySinkInner {
     fn failure_cause(&self, digest: &Digest, failed: &FailedUpload) -> FailureCause {
         let before = self.cuts().remove(digest);
         if self.session.reduce_body_size(failed, before) {
-            return FailureCause::SinkLearned;
+            return FailureCause::SinkAdapted;
         }
         if !may_restart_upload(&failed.error) {
             return FailureCause::Final;

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn gc_removes_in_two_steps_and_spares_kept_claimed_and_new_content() {
+    async fn gc_removes_in_two_steps_and_keeps_needed_claimed_and_new_content() {
         let bucket = Bucket::in_memory();
         store(&bucket, &["a", "bb", "ccc", "dddd"]).await;
         assert_eq!(
