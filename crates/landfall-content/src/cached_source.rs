@@ -64,7 +64,7 @@ impl CachedSource {
             source: self.upstream.clone(),
             sink,
             limits: self.limits,
-            // progress counts the bytes when they leave, so not a second time here
+            // progress counts the bytes when they are uploaded, so they are not counted here
             progress: Arc::new(SilentProgress),
         };
         let part_to_fetch = part.clone();

@@ -29,8 +29,8 @@
 //! requests. Transfer and upload slots limit memory and open files, and decide which blob is next:
 //! large ones first, so that none of them begins at the end. Deliveries and resolutions limit how
 //! many items are incomplete at the same time, so that a run that ends early leaves complete items.
-//! There are more of them than of the slots below, because some wait for a blob that another
-//! uploads.
+//! Their limits are higher than those of transfers and uploads, because some items wait for a blob
+//! that another one uploads.
 //!
 //! # Why the limits cannot deadlock
 //!

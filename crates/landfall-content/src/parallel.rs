@@ -150,7 +150,7 @@ impl ParallelFetch {
                 () = self.may_need_helper.notified() => {}
             }
         };
-        // helpers hold the file and thereby its lock, which a next attempt needs
+        // helpers hold the file and thereby its lock, which the next attempt needs
         helpers.shutdown().await;
         let writer = result?;
         Ok(blocking(move || writer.commit()).await?)

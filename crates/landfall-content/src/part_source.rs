@@ -27,7 +27,8 @@ pub struct OpenedPart {
     pub start: u64,
     /// The bytes of the part from `start` on.
     pub stream: ByteStream,
-    /// Whether the bytes were verified when they were stored, and are guarded by checksums since.
+    /// Whether the bytes were verified when they were stored, and have been protected by checksums
+    /// since.
     pub is_checked: bool,
     /// Called if a blob that contains these bytes turns out wrong. The source answers differently
     /// afterwards, for example without ranges.

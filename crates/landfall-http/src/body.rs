@@ -44,7 +44,7 @@ pub struct HttpResponse {
     pub url: Url,
     /// The method of the request.
     pub method: Method,
-    /// Whether its host is of the public internet, as far as landfall can tell.
+    /// Whether its host is on the public internet, as far as landfall can tell.
     pub(super) is_public: bool,
     /// `host:port` of the proxy that was used.
     pub(super) via: Option<String>,
@@ -53,7 +53,7 @@ pub struct HttpResponse {
     pub(super) inner: reqwest::Response,
     pub(super) transport: Transport,
     pub(super) entry: LedgerEntry,
-    /// Shared with the body of the request, which lends it.
+    /// Shared with the body of the request, which lends the slot while its source returns no bytes.
     pub(super) slot: Option<Arc<HostSlot>>,
 }
 

@@ -268,7 +268,8 @@ impl Transport {
         };
         self.0.ledger.server_clock(&entry, answer.headers());
         let is_public = self.note_peer(url, route, answer.remote_addr());
-        // A host that breaks off every body has not answered yet: `HttpResponse::stream` says when.
+        // A host may break off every body, so a response with a body counts later: see
+        // `HttpResponse::stream`.
         let has_body = answer.status().is_success() && request.method != Method::HEAD;
         let is_postponed = answer.status() == StatusCode::TOO_MANY_REQUESTS;
         if !has_body && !is_postponed && !retry::is_failing(answer.status()) {

@@ -85,8 +85,8 @@ impl LostHosts {
     /// - if it answered no attempt at its first request, and did not close the connection either;
     /// - after [`Limits::lost_rounds`] rounds of requests that failed at all attempts; requests
     ///   that were under way together are one round;
-    /// - if it has only failed for [`Limits::lost_after`], at as many attempts as those rounds
-    ///   have.
+    /// - if all its requests have failed for [`Limits::lost_after`], with as many failed attempts
+    ///   as those rounds have.
     pub(super) fn failed(
         &self,
         host: &str,

@@ -62,7 +62,7 @@ pub(super) struct TransportState {
     pub(super) rate_limits: Mutex<HashSet<String>>,
     /// Hosts that files of public hosts named, each with the host that named it.
     pub(super) named_hosts: Mutex<HashMap<String, String>>,
-    /// Hosts that answered, and whether they are of the public internet.
+    /// Hosts that answered, and whether they are on the public internet.
     pub(super) public_hosts: Mutex<HashMap<String, bool>>,
     /// The lines that were shown to people.
     noted: Mutex<HashSet<String>>,

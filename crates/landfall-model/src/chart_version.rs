@@ -128,13 +128,14 @@ impl PartialVersion {
         }
     }
 
-    /// The smallest version above all that this one covers, or `None` for `*`.
+    /// The smallest version that is greater than every version covered by this one, or `None` for
+    /// `*`.
     fn end(&self) -> Option<ChartVersion> {
         self.given.checked_sub(1).map(|last| self.next_at(last))
     }
 }
 
-/// A range of versions, as in `^1.2.0`, `~1.2`, `1.x`, `>=1.0 <3.0 || 4.x`, `1.2 - 2.0`.
+/// A range of versions, such as `^1.2.0`, `~1.2`, `1.x`, `>=1.0 <3.0 || 4.x`, `1.2 - 2.0`.
 ///
 /// A version is in the range if it satisfies all comparisons of one alternative.
 #[derive(Debug, Clone)]

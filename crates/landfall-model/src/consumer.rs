@@ -107,7 +107,7 @@ fn prefixed_path(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
     vec![prefixed.unwrap_or(&image.repository).clone()]
 }
 
-/// Docker mirrors only Docker Hub; the configuration names all other images at the registry.
+/// Docker mirrors only Docker Hub; references must name the registry for all other images.
 fn docker_path(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
     if image.registry == HUB {
         source_path(image, site)

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 const HOUR: i64 = 3600;
-/// The longest age, 10 years: a longer one is a typing error.
+/// The longest age, 10 years: a longer one is probably a typing error, and is refused.
 const MOST_HOURS: i64 = 24 * 3650;
 
 /// A time in hours, days or weeks, as in `12h`, `7d` or `2w`. `0d` means that no version has to

@@ -41,7 +41,7 @@ impl Bundle {
     ///
     /// # Errors
     /// If fewer than `at_least` different principals signed the bundle: signatures are missing,
-    /// of keys that are not allowed, or over other content.
+    /// were made by keys that are not allowed, or cover other content.
     pub fn signed_by(
         &self,
         allowed: &AllowedSigners,

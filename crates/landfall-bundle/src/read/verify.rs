@@ -72,7 +72,7 @@ pub fn verify_shard(
             }
         }
     }
-    // not for differences from the lock: then no content is damaged
+    // determined only for damaged content, not for differences from the lock
     let loss = (!damage.is_empty()).then(|| loss(bundle, &damage));
     if damage.is_empty() && shard.is_first() {
         damage = against_lock(bundle)?;

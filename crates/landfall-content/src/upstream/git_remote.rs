@@ -22,7 +22,7 @@ const VERSION: HeaderName = HeaderName::from_static("git-protocol");
 const MAX_REF_BYTES: usize = 1200;
 
 /// The maximum size of a list of refs, in bytes.
-pub(super) fn most_ref_list_bytes(limits: &Limits) -> usize {
+pub(super) fn max_ref_list_bytes(limits: &Limits) -> usize {
     limits.git_refs * MAX_REF_BYTES
 }
 
@@ -56,7 +56,7 @@ pub async fn list_refs(
     let remote = GitRemote::connect(sessions, url).await?;
     let answer = remote.command(ls_refs_request()).await?;
     let answered = answer.url.clone();
-    let bytes = answer.bytes(most_ref_list_bytes(&limits)).await?;
+    let bytes = answer.bytes(max_ref_list_bytes(&limits)).await?;
     parse_refs(&bytes, limits.git_refs).map_err(|error| git_error(error).at(&answered))
 }
 
@@ -132,7 +132,7 @@ impl<'a> GitRemote<'a> {
             let words = "it redirects to another host; write that URL in the manifest";
             return Err(HttpError::new(ErrorKind::Invalid, words).at(&answered));
         }
-        let bytes = response.bytes(most_ref_list_bytes(&limits)).await?;
+        let bytes = response.bytes(max_ref_list_bytes(&limits)).await?;
         check_advertisement(&bytes).map_err(|error| git_error(error).at(&answered))?;
         let path = answered
             .path()

@@ -111,7 +111,7 @@ pub(super) fn is_bounded(text: &str) -> bool {
 }
 
 impl YamlBudget {
-    /// Takes the values of `text` from this budget.
+    /// Subtracts the values of `text` from this budget.
     fn charge(&mut self, text: &str) -> Result<(), Error> {
         let max = Limits::DEFAULT.yaml_nodes;
         if indicators(text) > max {

@@ -289,7 +289,8 @@ pub(super) const MEMBERS: &[Member] = &[
         "archives",
         "array",
         &["pull"],
-        "what was taken from each archive of another tool: `path`, `blobs`, `bytes`, `notUsed`",
+        "the blobs that were read from each archive of another tool: `path`, `blobs`, `bytes`, \
+         `notUsed`",
     ),
     member(
         "lacking",
@@ -405,9 +406,9 @@ pub(super) const MEMBERS: &[Member] = &[
         "pruned",
         "object",
         &["push"],
-        "what the registry had and nothing needs: `manifests` (`repository`, `digest`, `tags`), \
+        "unneeded content of the registry: `manifests` (`repository`, `digest`, `tags`), \
          the `bytes` of blobs that nothing needs any more, the `repositories` with the number \
-         of tags that stay (`kept`) or `why` one was left, and whether they were `deleted`",
+         of tags that remain (`kept`) or `why` one was left, and whether they were `deleted`",
     ),
     member(
         "notices",
@@ -422,14 +423,14 @@ pub(super) const MEMBERS: &[Member] = &[
         "published",
         "object",
         &["publish"],
-        "what the servers of the store serve now: its `place`, the fingerprint of the `lock`, \
-         and of the one `before` it",
+        "the content that servers of the store now serve: its `place`, the fingerprint of the \
+         `lock`, and of the one `before` it",
     ),
     member(
         "removed",
         "array",
         &["gc"],
-        "what was removed, or would be: `what`, `digest`, `bytes`",
+        "the content that was removed, or would be: `what`, `digest`, `bytes`",
     ),
     member("kept", "object", &["gc"], "what is kept: `blobs`, `bytes`"),
     member(
@@ -497,7 +498,7 @@ pub(super) const TOTALS: &[Member] = &[
         "skipped",
         "integer",
         &[],
-        "the number omitted by a dry run, or lost as the manifest accepts",
+        "the number omitted by a dry run, or missing with the consent of the manifest",
     ),
     member("missing", "integer", &[], "the number that is missing"),
     member("failed", "integer", &[], "the number that failed"),

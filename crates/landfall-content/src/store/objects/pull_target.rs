@@ -75,8 +75,8 @@ impl BlobStore for BucketStore {
             return;
         }
         let this = self.clone();
-        // in the background and without its result: if this fails, the list is written at the end,
-        // and without any list, blobs are looked up one by one
+        // in the background, and its result is ignored: if it fails, the list is written at the
+        // end, and without any list, blobs are looked up one by one
         drop(block_on(async move {
             tokio::spawn(async move { this.write_list(LIST_INTERVAL).await });
             Ok(())

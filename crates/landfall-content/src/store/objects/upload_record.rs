@@ -1,4 +1,4 @@
-//! The record of an upload in progress: what any process on any machine needs to resume it after
+//! The record of an upload in progress, with which any process on any machine can resume it after
 //! its last part.
 //!
 //! Only the owner that the record names continues the upload, since a part that two runs send gets
