@@ -75,8 +75,8 @@ pub(super) const MEMBERS: &[Member] = &[
         ],
         "`path`, `digest`, `lock`, `bytes`, what it lacks (`partial`), `bases` and `omitted` of \
          a delta, `recipes` and `references` of one with patches (blobs that it has patches for, \
-         and blobs elsewhere that these use), `signed` and the `signer` that was verified; after `pack` and `pull` also \
-         `content_bytes`, `files` and `beside` (files next to it)",
+         and blobs elsewhere that these use), `signed` and the `signer` that was verified; \
+         after `pack` and `pull` also `content_bytes`, `files` and `beside` (files next to it)",
     ),
     member(
         "patches",
