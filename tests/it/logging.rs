@@ -119,7 +119,10 @@ fn every_request_wait_and_decision_is_logged_and_no_secret() {
     assert_has(&log, &["the source broke off; resuming", "offset="]);
     assert_has(&log, &["retrying", "reason=429", "pause=1"]);
     let log = logged(&rig, Some("landfall_content=trace"), &pull);
-    assert_has(&log, &["TRACE", "in the store; the journal fits"]);
+    assert_has(
+        &log,
+        &["TRACE", "in the store; unchanged since it was hashed"],
+    );
     assert!(!log.contains("landfall_http"), "{log}");
 
     rig.set_faults([]);

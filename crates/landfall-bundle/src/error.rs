@@ -272,7 +272,7 @@ fn copy_advice(loss: Option<&Loss>) -> &'static str {
     if loss.is_some() {
         ""
     } else {
-        "; copy it again from where it was packed"
+        "; copy it again from the machine that packed it"
     }
 }
 

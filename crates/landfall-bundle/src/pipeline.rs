@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_either_end_stop_it() {
+    fn errors_of_either_end_stop_the_pipeline() {
         let endless = |send: &mut dyn FnMut(u32) -> bool| {
             while send(1) {}
             Err("made")

@@ -60,7 +60,7 @@ pub fn lock_partial_file(path: &Path) -> Result<Option<File>> {
         .read(true)
         .write(true)
         .create(true)
-        // the content of a partial file is what a resumed run continues with
+        // not truncated: a resumed run continues with the content of the partial file
         .truncate(false)
         .open(path)?;
     match file.try_lock() {

@@ -6,13 +6,13 @@ use std::io::{self, Read};
 /// Content that is read by digest, from any offset. The disk store and the bundle implement it, so
 /// that push, serve and pack need not know which of them they read.
 pub trait BlobRead: Send + Sync {
-    /// Returns the size of the blob in bytes, or `None` if it is not here.
+    /// Returns the size of the blob in bytes, or `None` if it is missing.
     ///
     /// # Errors
     /// If the storage cannot be read.
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError>;
 
-    /// Opens the blob at `offset`. What is read is compared with hashes that were verified when the
+    /// Opens the blob at `offset`. The bytes are compared with hashes that were verified when the
     /// blob was stored; a mismatch is a read error of kind `InvalidData`.
     ///
     /// # Errors

@@ -1,17 +1,17 @@
-//! The traits for what blobs are written to.
+//! The traits for destinations of blobs.
 
 use super::{FailedAttempt, PartOpener, TransferError};
 use futures_util::future::BoxFuture;
 use landfall_model::Descriptor;
 use std::sync::Arc;
 
-/// What blobs are written to: a store, a bundle that is being written, or a registry.
+/// A destination of blobs: a store, a bundle that is being written, or a registry.
 pub trait BlobSink: Send + Sync {
-    /// Begins to write a blob, or resumes what an earlier attempt or run left. Returns `None` if
+    /// Begins to write a blob, or resumes the write of an earlier attempt or run. Returns `None` if
     /// the blob is already present.
     ///
     /// With `in_order`, it is written from the first byte to the last over one connection. This is
-    /// used after an attempt received wrong bytes, as ranges may have been the cause.
+    /// used after an attempt received wrong bytes, because ranges may have been the cause.
     ///
     /// # Errors
     /// If the blob cannot be written and another attempt would not help.
@@ -24,10 +24,10 @@ pub trait BlobSink: Send + Sync {
 
 /// The write of one blob to a [`BlobSink`].
 pub trait BlobWrite: Send {
-    /// Reads what is missing from `opener` and finishes the write. The blob becomes visible only
+    /// Reads the missing bytes from `opener` and finishes the write. The blob becomes visible only
     /// when its size and digest are right.
     ///
     /// # Errors
-    /// What failed, and on which side.
+    /// If the source or the destination fails; the error names the side.
     fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>>;
 }

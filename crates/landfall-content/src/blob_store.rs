@@ -1,4 +1,4 @@
-//! What a pull needs of its destination: a store, or a bundle that is written straight from
+//! The trait for destinations of a pull: a store, or a bundle that is written straight from
 //! upstream.
 
 use super::follower::Follower;
@@ -8,9 +8,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// The destination of a pull. What it already has can be read from it.
+/// The destination of a pull. Blobs that it already has can be read from it.
 pub trait BlobStore: BlobRead {
-    /// Whether the blob is here and intact, so that it need not be fetched. With `rehash`, it is
+    /// Whether the store has the blob intact, so that it need not be fetched. With `rehash`, it is
     /// hashed even if an earlier verification is recorded.
     ///
     /// # Errors
@@ -20,8 +20,8 @@ pub trait BlobStore: BlobRead {
     /// Whether [`BlobStore::has_blob`] would read and hash the blob.
     fn needs_hashing(&self, descriptor: &Descriptor, rehash: bool) -> bool;
 
-    /// Returns which of the `wanted` blobs are here. Works through them one by one; blobs that need
-    /// hashing are checked by [`super::present_blobs`], which uses all processors.
+    /// Returns the `wanted` blobs that the store has, checked one by one. [`super::present_blobs`]
+    /// checks blobs that need hashing on all processors.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -83,7 +83,7 @@ pub trait BlobStore: BlobRead {
     fn distrust_lists(&self) {}
 
     /// Protects the blobs that a lock names from garbage collection until the claim expires. Call
-    /// it before any other method: what was found earlier may be removed meanwhile.
+    /// it before any other method: blobs that were found earlier may be removed meanwhile.
     ///
     /// # Errors
     /// If the claim cannot be written, or some of the blobs are being removed right now.

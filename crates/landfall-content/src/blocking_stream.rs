@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The largest piece of the stream in bytes.
 const PIECE_SIZE: usize = 256 << 10;
-/// The size of a new buffer in bytes. It is small, as most blobs are.
+/// The size of a new buffer in bytes. It is small, because most blobs are.
 const INITIAL_SIZE: usize = 16 << 10;
 
 /// Turns a blocking reader into a stream of pieces of at most 256 KiB, which are read on blocking
@@ -19,7 +19,8 @@ pub fn read_blocking(reader: Box<dyn Read + Send>) -> ByteStream {
         let buffers = buffers.clone();
         async move {
             let mut reader = reader?;
-            // a whole piece is filled per task, as a switch of threads costs more than a small read
+            // a whole piece is filled per task, because a switch of threads costs more than a small
+            // read
             let reading = tokio::task::spawn_blocking(move || {
                 let mut piece = PooledPiece::new(buffers);
                 while piece.length < PIECE_SIZE {
@@ -53,7 +54,7 @@ pub fn read_blocking(reader: Box<dyn Read + Send>) -> ByteStream {
 /// Buffers of at most [`PIECE_SIZE`] bytes that no piece uses.
 type FreeBuffers = Arc<Mutex<Vec<Vec<u8>>>>;
 
-/// The filled part of a buffer. The buffer is used again after the piece is dropped, as fresh
+/// The filled part of a buffer. The buffer is used again after the piece is dropped, because fresh
 /// memory costs a page fault for each page.
 struct PooledPiece {
     buffer: Vec<u8>,

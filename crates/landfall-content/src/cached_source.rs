@@ -11,12 +11,12 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, oneshot, watch};
 use tracing::debug;
 
-/// What a [`CachedSource`] does with blobs that the store lacks.
+/// How a [`CachedSource`] handles blobs that the store lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CachePolicy {
-    /// They are streamed from upstream and not stored.
+    /// The blobs are streamed from upstream and not stored.
     ReadOnly,
-    /// They are written to the store, and read from there while they arrive.
+    /// The blobs are written to the store, and read from there while they arrive.
     ReadThrough,
 }
 
@@ -55,7 +55,7 @@ impl CachedSource {
     /// Transfers a part into the store and reads it there while it arrives.
     async fn read_through(&self, part: &EntryPart, offset: u64) -> Result<OpenedPart, HttpError> {
         let (follower, begun) = oneshot::channel();
-        // a sink of its own, as the follower is for this blob alone
+        // a sink of its own, because the follower is for this blob alone
         let sink = self
             .store
             .clone()
@@ -64,7 +64,7 @@ impl CachedSource {
             source: self.upstream.clone(),
             sink,
             limits: self.limits,
-            // progress counts the bytes when they leave, so not a second time here
+            // progress counts the bytes when they are uploaded, so they are not counted here
             progress: Arc::new(SilentProgress),
         };
         let part_to_fetch = part.clone();

@@ -33,7 +33,7 @@ pub fn has_digest(reader: &mut impl Read, digest: &Digest) -> io::Result<bool> {
     Ok(digest_of(reader, digest.algorithm())? == *digest)
 }
 
-/// Reads `reader` to its end and returns the digest of what it read.
+/// Reads `reader` to its end and returns the digest of the bytes.
 ///
 /// # Errors
 /// If a read fails.

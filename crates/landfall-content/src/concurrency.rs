@@ -29,9 +29,10 @@
 //! requests. Transfer and upload slots limit memory and open files, and decide which blob is next:
 //! large ones first, so that none of them begins at the end. Deliveries and resolutions limit how
 //! many items are incomplete at the same time, so that a run that ends early leaves complete items.
-//! There are more of them than of the slots below, as some wait for a blob that another uploads.
+//! Their limits are higher than those of transfers and uploads, because some items wait for a blob
+//! that another one uploads.
 //!
-//! # Why nothing waits for itself
+//! # Why the limits cannot deadlock
 //!
 //! 1. **A slot is held by work that makes progress.** A holder that waits longer than 0.4 s (for a
 //!    host that does not answer, for the pause before another attempt, for a slot of another limit)

@@ -1,4 +1,4 @@
-//! Copies a whole blob to a receiver that takes it chunk by chunk.
+//! Copies a whole blob to a receiver, chunk by chunk.
 
 use super::chunks::for_each_chunk;
 use super::{BlobRead, ContentError};
@@ -26,8 +26,8 @@ impl From<io::Error> for ChunkError {
     }
 }
 
-/// Copies a blob of `size` bytes to `write`, never more, and checks its digest at the end. On an
-/// error, what `write` has received may be wrong.
+/// Copies a blob of `size` bytes to `write`, never more, and checks its digest at the end. After an
+/// error, the bytes that `write` has received may be wrong.
 ///
 /// # Errors
 /// If the blob cannot be read or has other bytes, or if `write` fails.

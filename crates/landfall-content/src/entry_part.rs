@@ -1,4 +1,4 @@
-//! One blob or manifest of a lock entry, and where its bytes come from.
+//! One blob or manifest of a lock entry, and the origin of its bytes.
 
 use super::git_packs::GitPacks;
 use landfall_model::{Descriptor, Digest};
@@ -9,11 +9,11 @@ use std::sync::Arc;
 pub struct EntryPart {
     /// Digest, size and media type.
     pub descriptor: Descriptor,
-    /// Where its bytes come from.
+    /// The origin of its bytes.
     pub origin: PartOrigin,
 }
 
-/// Where the bytes of an [`EntryPart`] come from.
+/// The origin of the bytes of an [`EntryPart`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PartOrigin {
     /// A manifest of a registry, requested by digest.
@@ -54,7 +54,7 @@ pub enum PartOrigin {
     },
     /// Computed from the lock, so nothing is fetched.
     Computed(Vec<u8>),
-    /// The index `of` without the children that are not in `keep` ([`landfall_model::trim_index`]).
+    /// The index `of` with only the children in `keep` ([`landfall_model::trim_index`]).
     Trimmed {
         /// The untrimmed index, a part of the same entry.
         of: Descriptor,

@@ -27,7 +27,7 @@ pub enum WriteError {
     Digest {
         /// The digest of the blob.
         wanted: Digest,
-        /// The digest of what was received.
+        /// The digest of the received bytes.
         found: Digest,
     },
     /// The number of received bytes differs from the size of the blob.

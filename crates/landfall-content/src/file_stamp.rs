@@ -1,10 +1,10 @@
-//! Tells whether a file that was hashed is still unchanged.
+//! Detects whether a file has changed since it was hashed.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// What identifies the content of a file that was hashed. As long as inode, modification time and
-/// size stay the same, the hash holds.
+/// Identifies the content of a file that was hashed. The hash is valid as long as inode,
+/// modification time and size stay the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileStamp {
     /// The inode number of the file.

@@ -20,12 +20,12 @@ pub(super) struct WriteProgress {
     pub(super) bytes: u64,
     /// Whether the blob is complete and has its digest.
     pub(super) is_verified: bool,
-    /// How often the writer started over. What was read before a restart must not be continued with
-    /// bytes written after it.
+    /// How often the writer started over. Bytes from before a restart must not be followed by bytes
+    /// from after it.
     pub(super) restarts: u32,
 }
 
-/// Sees what a writer writes, for a reader that follows it.
+/// Gives a reader access to a blob while a writer writes it.
 #[derive(Debug)]
 pub struct Follower {
     pub(super) partial: Arc<dyn PartialBlob>,
@@ -127,7 +127,8 @@ impl FollowingStream {
                 // not on a blocking thread: the bytes were just written, and a read from the page
                 // cache is shorter than a switch to another thread
                 let read = self.follower.partial.read(&mut piece, self.at);
-                // bytes that are read during a restart are gone or belong to the new beginning
+                // bytes that are read during a restart may be missing or belong to the new
+                // beginning
                 if self.follower.progress.borrow().restarts != self.restarts {
                     continue;
                 }

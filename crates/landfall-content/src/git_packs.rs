@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The packs that carry a git repository. Each has what its tips need and the packs before it do
-/// not have, so that a newer lock adds a pack instead of replacing one.
+/// The packs that contain a git repository. Each has the objects that its tips need and the earlier
+/// packs lack, so that a newer lock adds a pack instead of replacing one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct GitPacks {
     /// The http or https URL of the repository.
@@ -61,8 +61,8 @@ impl BlobPackBytes {
         }
     }
 
-    /// The block with this number. It is kept, since the entries of a pack are small and opening a
-    /// blob may mean to decompress a frame.
+    /// Returns the block with this number. It is kept, because the entries of a pack are small and
+    /// opening a blob may decompress a frame.
     fn block(&self, number: u64) -> io::Result<Arc<[u8]>> {
         let known = |blocks: &VecDeque<(u64, Arc<[u8]>)>| {
             let found = blocks.iter().find(|(known, _)| *known == number);

@@ -1,4 +1,4 @@
-//! Content by digest: the traits to read, fetch and write it, and what implements them.
+//! Content by digest: the traits to read, fetch and write it, and their implementations.
 //!
 //! The crate root is the narrow waist. Blobs are read by digest ([`BlobRead`]), parts of lock
 //! entries are opened at a source ([`PartSource`]) and written to a sink ([`BlobSink`]). A
@@ -41,10 +41,11 @@
 //!
 //! # Writes
 //!
-//! A sink on disk hashes what it writes. A registry reports a wrong digest only at the end, so the
-//! stream to a registry is hashed on its way, and its last bytes are held back until the digest is
-//! right. Files that users own (the lock, rewritten documents, reports, receipts) are replaced
-//! atomically with their permissions and attributes, and only if nobody changed them meanwhile.
+//! A sink on disk hashes the bytes that it writes. A registry reports a wrong digest only at the
+//! end, so the stream to a registry is hashed on its way, and its last bytes are held back until
+//! the digest is right. Files that users own (the lock, rewritten documents, reports, receipts) are
+//! replaced atomically with their permissions and attributes, and only if nobody changed them
+//! meanwhile.
 
 pub mod archives;
 pub mod bucket;

@@ -1,5 +1,5 @@
-//! An upstream source with local copies in front of it. Local copies are verified like anything
-//! else; if one is wrong, upstream is used instead.
+//! An upstream source with local copies in front of it. Local copies are verified like downloads;
+//! if one is wrong, upstream is used instead.
 
 use super::{BlobRead, EntryPart, LocalSource, OpenedPart, PartSource};
 use futures_util::StreamExt;
@@ -64,7 +64,7 @@ impl LocalFirst {
         let stream = opened.stream.map(move |piece| {
             // captured by the closure, so the slot is released when the stream is dropped
             let _held_until_the_end = &slot;
-            // `Invalid` leads to another attempt, which goes upstream
+            // `Invalid` leads to another attempt, which reads from upstream
             piece.map_err(|error| HttpError::new(ErrorKind::Invalid, error.to_string()))
         });
         let corrupt = self.corrupt.clone();
@@ -91,7 +91,7 @@ impl PartSource for LocalFirst {
     ) -> BoxFuture<'a, Result<OpenedPart, HttpError>> {
         Box::pin(async move {
             if self.has_local_copy(part)
-                // not an error: upstream has the part, too
+                // not an error: the part can be fetched from upstream
                 && let Ok(opened) = self.open_local_copy(part, offset).await
             {
                 debug!(digest = %part.descriptor.digest, offset, "read from local content");

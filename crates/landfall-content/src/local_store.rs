@@ -16,8 +16,8 @@ use tracing::{debug, info};
 
 /// A store whose blobs are local files.
 pub trait LocalStore: BlobStore {
-    /// Begins to write a blob, or resumes what an earlier run left. Returns `None` if the blob is
-    /// already present.
+    /// Begins to write a blob, or resumes the write of an earlier run. Returns `None` if the blob
+    /// is already present.
     ///
     /// With `keep_ranges`, ranges after the contiguous beginning, which parallel connections wrote,
     /// are kept and returned; otherwise they are discarded.
@@ -129,7 +129,7 @@ impl BlobWrite for SequentialWrite {
     }
 }
 
-/// Reads what the writer lacks and writes it.
+/// Reads the bytes that the writer lacks and writes them.
 async fn write_rest(
     writer: &mut VerifiedWriter,
     opener: &Arc<PartOpener>,

@@ -7,7 +7,7 @@ use landfall_model::{Descriptor, Digest, media_type};
 /// A lock entry split into parts: every blob and manifest that it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockEntry {
-    /// Whether it is an image, a file, a chart and so on.
+    /// The kind of the entry: image, file, chart and so on.
     pub kind: EntryKind,
     /// The name in the lock.
     pub name: String,

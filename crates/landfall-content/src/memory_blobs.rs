@@ -27,7 +27,7 @@ impl BlobRead for MemoryBlobs {
 
 impl VerifiedRead for MemoryBlobs {
     fn file_stamps(&self, _digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
-        // memory does not change, so one verification holds for as long as the process runs
+        // memory does not change, so one verification is enough for the whole process
         Ok(Vec::new())
     }
 }

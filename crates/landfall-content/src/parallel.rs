@@ -132,13 +132,13 @@ impl ParallelFetch {
                 .lock()
                 .ok()
                 .and_then(|ranges| ranges.get(&host).copied());
-            // as long as this is unknown, a single helper finds out whether ranges are supported
+            // until this is known, a single helper runs and finds out whether ranges are supported
             let is_useful = known.unwrap_or(helpers.is_empty())
                 && self.failures.load(Ordering::Relaxed) < MAX_FAILURES;
             let wanted = is_useful && self.plan().largest_share().is_some();
             tokio::select! {
                 result = &mut first => break result,
-                // polled after each event: what is worth sharing changes with every byte
+                // polled after each event: the range that is worth sharing changes with every byte
                 slot = slots.acquire(), if wanted => {
                     let (fetch, slots) = (self.clone(), slots.clone());
                     helpers.spawn(inherit_upload_mark(async move {
@@ -150,7 +150,7 @@ impl ParallelFetch {
                 () = self.may_need_helper.notified() => {}
             }
         };
-        // helpers hold the file and thereby its lock, which a next attempt needs
+        // helpers hold the file and thereby its lock, which the next attempt needs
         helpers.shutdown().await;
         let writer = result?;
         Ok(blocking(move || writer.commit()).await?)
@@ -181,7 +181,8 @@ impl ParallelFetch {
     async fn pump(&self, writer: &mut VerifiedWriter) -> Result<(), FailedAttempt> {
         let descriptor = &self.opener.part().descriptor;
         let opened = self.opener.open(writer.offset()).await?;
-        // helpers and the first connection both rely on ranges, so this host cannot be shared
+        // helpers and the first connection both need ranges, so one connection must fetch the whole
+        // blob
         if opened.start != writer.offset() {
             let message = format!("{}: its host does not support ranges", descriptor.digest);
             return Err(
@@ -202,7 +203,7 @@ impl ParallelFetch {
                 )));
             };
             let bytes = bytes.map_err(|error| self.opener.failed(error))?;
-            // read again after the wait, as a helper may have taken the second half meanwhile
+            // read again after the wait, because a helper may have taken the second half meanwhile
             let end = self.plan().first.1;
             let piece = &bytes[..bytes
                 .len()

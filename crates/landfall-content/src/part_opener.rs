@@ -31,7 +31,7 @@ struct OpenerState {
     received: u64,
     /// How many bytes of the part progress counts as done.
     counted: u64,
-    /// What failed at the source, for a sink that sees only an error of a stream.
+    /// The failure of the source, for a sink that sees only the error of a stream.
     failure: Option<FailedAttempt>,
     /// Whether the source broke off and was not opened again yet.
     is_broken: bool,
@@ -98,7 +98,7 @@ impl PartOpener {
         counted
     }
 
-    /// Counts the whole part as done, including what the sink already had.
+    /// Counts the whole part as done, including the bytes that the sink already had.
     pub(super) fn count_complete(&self) {
         self.progress.bytes(self.count(u64::MAX));
     }
@@ -123,8 +123,8 @@ impl PartOpener {
         let mut state = self.state();
         let mut cause = failed.cause;
         if matches!(cause, FailureCause::Wrong | FailureCause::WrongOnce) {
-            // each is called once: afterwards the source reads from another place, so these wrong
-            // bytes do not count as the first of two
+            // called once: the source then reads from elsewhere, so these wrong bytes do not count
+            // as the first of two failures
             for act in std::mem::take(&mut state.on_corrupt) {
                 act();
                 cause = FailureCause::WrongOnce;
@@ -148,8 +148,8 @@ impl PartOpener {
         Ok(opened)
     }
 
-    /// Opens the part at `offset` for a sink that cannot check what it receives. A stream from byte
-    /// 0 is verified here and fails before its end if the digest is wrong; one from the middle
+    /// Opens the part at `offset` for a sink that cannot verify the received bytes. A stream from
+    /// byte 0 is verified here and fails before its end if the digest is wrong; one from the middle
     /// cannot be.
     ///
     /// # Errors
@@ -172,7 +172,7 @@ impl PartOpener {
         }
     }
 
-    /// Opens the part at `offset` for a sink that checks what it receives and counts it with
+    /// Opens the part at `offset` for a sink that verifies the received bytes and counts them with
     /// [`PartOpener::count_received`]. [`PartOpener::failed`] turns an error of the stream into a
     /// failed attempt.
     ///

@@ -1,4 +1,4 @@
-//! The trait for what parts are read from.
+//! The trait for sources of parts.
 
 use super::EntryPart;
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use landfall_http::{ByteStream, HttpError};
 
-/// What parts are read from: registries and web servers, or a store or bundle.
+/// A source of parts: registries and web servers, or a store or bundle.
 pub trait PartSource: Send + Sync {
     /// Returns the host that serves the part, or an empty string if it is read locally.
     fn host<'a>(&self, _part: &'a EntryPart) -> &'a str {
@@ -27,14 +27,15 @@ pub struct OpenedPart {
     pub start: u64,
     /// The bytes of the part from `start` on.
     pub stream: ByteStream,
-    /// Whether the bytes were verified when they were stored, and are guarded by checksums since.
+    /// Whether the bytes were verified when they were stored, and have been protected by checksums
+    /// since.
     pub is_checked: bool,
     /// Called if a blob that contains these bytes turns out wrong. The source answers differently
     /// afterwards, for example without ranges.
     pub on_corrupt: Option<OnCorrupt>,
 }
 
-/// What a source does when its bytes turn out wrong.
+/// Called if the bytes of a source turn out wrong.
 pub type OnCorrupt = Box<dyn FnOnce() + Send>;
 
 impl OpenedPart {
@@ -61,7 +62,7 @@ impl OpenedPart {
         OpenedPart::unchecked(0, futures_util::stream::iter([Ok(bytes)]).boxed())
     }
 
-    /// Sets what the source does if these bytes turn out wrong.
+    /// Sets the function that is called if these bytes turn out wrong.
     #[must_use]
     pub fn on_corrupt(self, act: impl FnOnce() + Send + 'static) -> OpenedPart {
         OpenedPart {

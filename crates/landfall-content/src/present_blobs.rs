@@ -1,4 +1,4 @@
-//! Finds out which blobs a store already has. Those that must be hashed for it are hashed on all
+//! Finds out which blobs a store already has. Blobs that must be hashed for this are hashed on all
 //! processors, with progress.
 
 use super::{BlobStore, EntryPart, LockEntry, WriteError};
@@ -44,7 +44,7 @@ pub fn present_blobs(
         "checking which blobs are in the store"
     );
     let mut present = hash_in_parallel(store, &unhashed, rehash, progress)?;
-    // on this thread: a look into the journal is shorter than starting a thread
+    // on this thread: a look-up in the journal takes less time than starting a thread
     present.extend(store.present_blobs(recorded)?);
     info!(present = present.len(), "the store was checked");
     Ok(present)

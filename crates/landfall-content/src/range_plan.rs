@@ -151,7 +151,7 @@ impl RangePlan {
         }
     }
 
-    /// Removes a helper that has ended or failed. What it has written counts as written, and the
+    /// Removes a helper that has ended or failed. The bytes that it wrote count as written, and the
     /// rest of its range is free.
     pub(super) fn end_helper(&mut self, helper: u64) {
         if let Some(work) = self.helpers.remove(&helper) {

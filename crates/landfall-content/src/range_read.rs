@@ -15,7 +15,7 @@ pub trait RangeRead: Debug + Send + Sync {
     /// Returns the size of the object in bytes.
     fn size(&self) -> u64;
 
-    /// Returns what identifies this version of the object: its etag, or its modification time.
+    /// Returns the identifier of this version of the object: its etag, or its modification time.
     fn version(&self) -> &str;
 
     /// Requests the bytes of `range`.
@@ -43,7 +43,7 @@ pub trait RangeRead: Debug + Send + Sync {
 const ATTEMPTS: u32 = 4;
 
 /// Reads a range in order. If a response breaks off, the rest is requested; a request that fails is
-/// not retried here, as the transport has done that.
+/// not retried here, because the transport has done that.
 pub struct RangeReader {
     object: Arc<dyn RangeRead>,
     range: Range<u64>,

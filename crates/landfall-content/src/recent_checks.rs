@@ -1,6 +1,6 @@
 //! Remembers when the checksum of a frame was compared last. A frame that many clients read at the
-//! same time is in the page cache, where bits do not rot: comparing it for each of them would find
-//! nothing.
+//! same time is in the page cache, where bits do not rot: comparing it again for each client would
+//! find nothing.
 
 use std::collections::HashMap;
 use std::hash::Hash;

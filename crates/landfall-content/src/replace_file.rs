@@ -30,7 +30,8 @@ const GROUP_BITS: u32 = 0o070;
 
 /// Replaces the content of the file at `path` with `new`, provided that `is_old` accepts the
 /// present content. Symbolic links are followed; mode, owner, group, access control list and
-/// extended attributes are preserved. Returns what could not be preserved, for a warning.
+/// extended attributes are preserved. Returns the attributes that could not be preserved, for a
+/// warning.
 ///
 /// # Errors
 /// If the file was changed meanwhile, or cannot be replaced.
@@ -39,7 +40,7 @@ pub fn replace_file(
     is_old: impl Fn(&[u8]) -> bool,
     new: &[u8],
 ) -> Result<Vec<String>, ReplaceError> {
-    // the file behind a symbolic link is replaced, so that the link stays
+    // the target of a symbolic link is replaced, so that the link is kept
     let path = path.canonicalize()?;
     let old = File::open(&path)?;
     let metadata = old.metadata()?;
@@ -120,8 +121,8 @@ pub fn write_file_like(from: &Path, to: &Path, content: &[u8]) -> io::Result<()>
     file.persist(to).map(drop).map_err(|error| error.error)
 }
 
-/// Creates a temporary file beside `path` that only this user can read, as `content` may have
-/// passwords in it.
+/// Creates a temporary file next to `path` that only this user can read, because `content` may
+/// contain passwords.
 fn private_file(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new()
         .prefix(".landfall-")
@@ -130,8 +131,8 @@ fn private_file(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     Ok(file)
 }
 
-/// Copies the extended attributes of `from` and the mode in `metadata` to `to`. What cannot be
-/// copied is added to `lost`.
+/// Copies the extended attributes of `from` and the mode in `metadata` to `to`. Attributes that
+/// cannot be copied are added to `lost`.
 fn copy_attributes(
     from: &File,
     metadata: &Metadata,

@@ -27,7 +27,7 @@ pub enum FailureCause {
     /// The sink broke off the write.
     Sink,
     /// The sink has adapted, for example to a body limit: its attempts are counted from zero.
-    SinkLearned,
+    SinkAdapted,
     /// The bytes have another digest. The first time it may be a bad connection or cache; the
     /// second time the source itself has wrong bytes.
     Wrong,
@@ -119,7 +119,7 @@ impl PartAttempts {
     pub(super) fn after(&mut self, cause: FailureCause) -> Option<Duration> {
         match cause {
             FailureCause::Final => None,
-            FailureCause::SinkLearned => {
+            FailureCause::SinkAdapted => {
                 // not a failure of the same body: the next attempt sends smaller ones
                 self.sink.reset();
                 Some(Duration::ZERO)
@@ -169,12 +169,12 @@ mod tests {
     }
 
     #[test]
-    fn a_sink_has_its_own_attempts_which_are_reset_when_it_learned() {
+    fn a_sink_has_its_own_attempts_which_are_reset_when_it_has_adapted() {
         let mut tried = attempts();
         assert!(
             tried.after(FailureCause::Sink).is_some() && tried.after(FailureCause::Sink).is_some()
         );
-        assert_eq!(tried.after(FailureCause::SinkLearned), Some(Duration::ZERO));
+        assert_eq!(tried.after(FailureCause::SinkAdapted), Some(Duration::ZERO));
         assert!(
             tried.after(FailureCause::Sink).is_some() && tried.after(FailureCause::Sink).is_some()
         );

@@ -34,7 +34,7 @@ pub struct TransferSchedule<T, R> {
     began: Instant,
 }
 
-/// What the owner of a schedule does next.
+/// The next step of the owner of a schedule.
 pub enum ScheduleStep<T, R> {
     /// The task has a slot and is to be started with [`TransferSchedule::spawn`].
     Begin(T, Arc<TransferSlot>),
@@ -277,9 +277,9 @@ mod tests {
     }
 
     /// A task of a host.
-    struct Of(Arc<str>, usize);
+    struct HostTask(Arc<str>, usize);
 
-    impl ScheduledTask for Of {
+    impl ScheduledTask for HostTask {
         fn host(&self) -> &Arc<str> {
             &self.0
         }
@@ -288,14 +288,14 @@ mod tests {
     #[tokio::test]
     async fn tasks_waiting_for_one_host_do_not_block_other_hosts() {
         let tasks = (0..40)
-            .map(|at| Of(if at < 20 { "sick" } else { "well" }.into(), at))
+            .map(|at| HostTask(if at < 20 { "sick" } else { "well" }.into(), at))
             .collect();
-        let mut schedule: TransferSchedule<Of, ()> =
+        let mut schedule: TransferSchedule<HostTask, ()> =
             TransferSchedule::new([(tasks, 4)], 6, watchdog());
         let mut slots = Vec::new();
-        let mut begin = |schedule: &mut TransferSchedule<Of, ()>| {
+        let mut begin = |schedule: &mut TransferSchedule<HostTask, ()>| {
             let mut begun = Vec::new();
-            while let Some(ScheduleStep::Begin(Of(host, at), slot)) = schedule.begin() {
+            while let Some(ScheduleStep::Begin(HostTask(host, at), slot)) = schedule.begin() {
                 begun.push(at);
                 slots.push((host, slot));
             }
@@ -303,7 +303,7 @@ mod tests {
                 .iter()
                 .filter(|(host, _)| &**host == "sick")
                 .for_each(|(_, slot)| slot.lend());
-            // those of the other host end immediately
+            // tasks of the other host end immediately
             slots.retain(|(host, _)| &**host == "sick");
             begun
         };
@@ -317,7 +317,7 @@ mod tests {
         let expected: Vec<usize> = [4, 5].into_iter().chain(24..40).collect();
         assert_eq!(
             rest, expected,
-            "six of the host that is waited for, and all others"
+            "six tasks of the host that tasks wait for, and all tasks of the other host"
         );
     }
 

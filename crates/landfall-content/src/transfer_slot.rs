@@ -112,7 +112,7 @@ impl HostLoad {
         self.loads().get(host).map_or(0, |load| load.begun)
     }
 
-    /// Returns when a slot was lent, taken or returned since the last call.
+    /// Waits until a slot was lent, reclaimed or returned since the last call.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }

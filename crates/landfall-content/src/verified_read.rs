@@ -7,8 +7,8 @@ use super::{BlobRead, ContentError};
 use landfall_model::Digest;
 use std::io::{self, Read};
 
-/// Content that is verified once and then read many times, as a server reads it. A verification
-/// holds for as long as the file stamps stay the same.
+/// Content that is verified once and then read many times, as a server reads it. A verification is
+/// valid as long as the file stamps stay the same.
 pub trait VerifiedRead: BlobRead {
     /// Returns the stamps of the files that hold the blob, or none if it is not in a file.
     ///

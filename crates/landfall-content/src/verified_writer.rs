@@ -14,7 +14,7 @@ pub struct VerifiedWriter {
     descriptor: Descriptor,
     hasher: Hasher,
     offset: u64,
-    /// Tells followers how much is written.
+    /// Reports to followers how much is written.
     progress: watch::Sender<WriteProgress>,
 }
 
@@ -70,7 +70,7 @@ impl VerifiedWriter {
     /// # Errors
     /// If the partial blob cannot be cleared.
     pub fn restart(&mut self) -> Result<(), WriteError> {
-        // followers must know before the first byte is gone
+        // followers must be notified before the first byte is discarded
         let restarts = self.progress.borrow().restarts + 1;
         self.progress.send_replace(WriteProgress {
             restarts,

@@ -35,7 +35,7 @@ impl Watchdog {
         while idle_checks < CHECKS {
             tokio::time::sleep(self.patience / CHECKS).await;
             let snapshot = self.activity.snapshot();
-            // several checks in a row, as a run may be between two requests for a moment
+            // several checks in a row, because a run may be between two requests for a moment
             if snapshot.busy == 0 && last == Some(snapshot) {
                 idle_checks += 1;
             } else {
@@ -50,9 +50,9 @@ impl Watchdog {
     /// The message for a run that is stuck.
     pub(super) fn message(&self) -> String {
         format!(
-            "no request was in flight for {} s and none can start, as the transfers wait for each \
-             other; this is a bug in landfall; run it again to resume, with `--jobs 1` if it \
-             happens again",
+            "no request was in flight for {} s and none can start, because the transfers wait for \
+             each other; this is a bug in landfall; run the command again to resume, with \
+             `--jobs 1` if it happens again",
             self.patience.as_secs()
         )
     }

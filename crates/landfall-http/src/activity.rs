@@ -1,5 +1,5 @@
-//! Tells a run that waits for the network from one that is stuck: counts the requests, bodies and
-//! pauses that end by themselves.
+//! Distinguishes a run that waits for the network from one that is stuck: counts the requests,
+//! bodies and pauses under way.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -28,7 +28,7 @@ pub struct ActivitySnapshot {
 }
 
 impl Activity {
-    /// Counts something that ends by itself as under way, until the guard is dropped.
+    /// Counts a request, a body or a pause as under way until the guard is dropped.
     pub fn busy(&self) -> ActivityGuard {
         self.0.busy.fetch_add(1, Ordering::Relaxed);
         ActivityGuard(self.clone())

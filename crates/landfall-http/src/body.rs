@@ -40,11 +40,11 @@ pub struct HttpResponse {
     pub status: StatusCode,
     /// The headers of the last hop.
     pub headers: HeaderMap,
-    /// The URL that answered, after redirects.
+    /// The URL of the last hop, after redirects.
     pub url: Url,
     /// The method of the request.
     pub method: Method,
-    /// Whether its host is of the public internet, as far as landfall can tell.
+    /// Whether its host is on the public internet, as far as landfall can tell.
     pub(super) is_public: bool,
     /// `host:port` of the proxy that was used.
     pub(super) via: Option<String>,
@@ -53,7 +53,7 @@ pub struct HttpResponse {
     pub(super) inner: reqwest::Response,
     pub(super) transport: Transport,
     pub(super) entry: LedgerEntry,
-    /// Shared with the body of the request, which lends it.
+    /// Shared with the body of the request, which lends the slot while its source returns no bytes.
     pub(super) slot: Option<Arc<HostSlot>>,
 }
 
@@ -64,8 +64,8 @@ struct IncomingBody {
     entry: LedgerEntry,
     url: Url,
     sent_at: Instant,
-    /// How many more bytes the body must have before its host counts as one that answers; `None`
-    /// if it counts as one already.
+    /// How many more bytes the body must have before its host counts as responsive; `None` if it
+    /// counts as responsive already.
     unproven: Option<u64>,
     /// Held until the body ends or fails.
     _slot: Option<Arc<HostSlot>>,
@@ -114,7 +114,7 @@ impl IncomingBody {
         Some((Err(given_up.unwrap_or(error)), None))
     }
 
-    /// Counts the next bytes, or the end of the body, as an answer of its host.
+    /// Records that the host responds if enough bytes, or the end of the body, were received.
     fn note_received(&mut self, received: Option<&reqwest::Result<Bytes>>) {
         let Some(unproven) = self.unproven else {
             return;
@@ -146,8 +146,8 @@ impl HttpResponse {
         let unproven = match self.status {
             // A part continues where the last one broke off, so a few bytes are progress.
             StatusCode::PARTIAL_CONTENT => Some(self.transport.limits().progress),
-            // Only the end proves the host: the body may break off at the same byte as the one
-            // before it.
+            // Only the end of the body shows that the host works: the body may break off at the
+            // same byte as in the previous attempt.
             status if status.is_success() => Some(u64::MAX),
             _ => None,
         };
@@ -178,7 +178,7 @@ impl HttpResponse {
     pub async fn bytes(self, limit: usize) -> Result<Bytes, HttpError> {
         let url = self.url.clone();
         let mut stream = self.stream();
-        // Nothing is reserved by `Content-Length`, which is only a claim of the server.
+        // No memory is reserved for `Content-Length`, because a server may claim any length.
         let mut body = Vec::new();
         while let Some(piece) = stream.next().await {
             let piece = piece?;

@@ -214,7 +214,7 @@ pub fn redacted_url(url: &Url) -> String {
     // these fail only for URLs that cannot have userinfo
     let _ = shown.set_username("");
     let _ = shown.set_password(None);
-    // that there was a query is shown, because it tells signed URLs from others
+    // shows that there was a query, which distinguishes signed URLs from others
     let has_query = shown.query().is_some();
     shown.set_query(None);
     shown.set_fragment(None);

@@ -132,8 +132,7 @@ impl Transport {
         drop(busy);
         let slot = Arc::new(limiter.acquire(request.slot_class()).await);
         let _busy = self.0.activity.busy();
-        // Checked after the wait: another request may have learnt meanwhile that the host is not to
-        // be used.
+        // Checked after the wait: the host may have been given up meanwhile.
         let unsent = limiter
             .deferral(request.quota_key())
             .or_else(|| self.0.lost_hosts.check(&host_port(url)));
@@ -269,7 +268,8 @@ impl Transport {
         };
         self.0.ledger.server_clock(&entry, answer.headers());
         let is_public = self.note_peer(url, route, answer.remote_addr());
-        // A host that breaks off every body has not answered yet: `HttpResponse::stream` says when.
+        // A host may break off every body, so a response with a body counts later: see
+        // `HttpResponse::stream`.
         let has_body = answer.status().is_success() && request.method != Method::HEAD;
         let is_postponed = answer.status() == StatusCode::TOO_MANY_REQUESTS;
         if !has_body && !is_postponed && !retry::is_failing(answer.status()) {
@@ -291,7 +291,7 @@ impl Transport {
         })
     }
 
-    /// Converts refusals of the proxy itself to errors, and reports every answer to its sign-in.
+    /// Converts refusals of the proxy itself to errors, and reports every response to its sign-in.
     fn check_proxy_answer(
         &self,
         proxy: &ProxyUrl,

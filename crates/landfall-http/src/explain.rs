@@ -76,8 +76,8 @@ pub(super) fn refusal_in_answer(
     own.then(|| refusal(url, proxy, status, headers))
 }
 
-/// Returns the error for a refusal of the proxy, such as any answer to CONNECT that is not a
-/// success.
+/// Returns the error for a refusal of the proxy. To CONNECT, every response except a success is a
+/// refusal.
 pub(super) fn refusal(
     url: &Url,
     proxy: &ProxyUrl,
@@ -120,7 +120,7 @@ pub(super) fn refusal(
 
 /// Returns the error for a request that got no response. reqwest drops a proxy's answer to CONNECT,
 /// so landfall requests the tunnel once more to get its status and headers. It does not send an
-/// account again that the proxy refused.
+/// account that the proxy has refused.
 pub(super) async fn connection_error(
     url: &Url,
     route: Option<&ProxyUrl>,

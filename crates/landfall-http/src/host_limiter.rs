@@ -164,8 +164,8 @@ impl HostLimiter {
             queued: began.elapsed(),
             paused: Duration::ZERO,
         };
-        // The slot is kept during the pause: nobody else may send anything either. Another response
-        // may prolong the pause meanwhile.
+        // The slot is kept during the pause, because no other request may be sent either. Another
+        // response may prolong the pause meanwhile.
         loop {
             let until = self.gate().paused_until;
             match until {
@@ -177,8 +177,8 @@ impl HostLimiter {
         slot
     }
 
-    /// Pauses all requests for this long. Returns whether the pause is new, so that people are told
-    /// once and not by every worker.
+    /// Pauses all requests for this long. Returns whether the pause is new, so that one notice is
+    /// shown instead of one for each worker.
     pub(super) fn pause_for(&self, pause: Duration) -> bool {
         // responses to one burst of requests arrive within a moment and ask for the same pause
         const SAME: Duration = Duration::from_secs(1);
@@ -274,7 +274,7 @@ impl ClassSlots {
             let lost = had - has;
             limit.surplus += lost - self.free.forget_permits(lost);
         } else {
-            // a slot in use that was to be dropped is kept first
+            // keep the slots in use that were to be dropped before adding new ones
             let kept = limit.surplus.min(has - had);
             limit.surplus -= kept;
             self.free.add_permits(has - had - kept);
@@ -309,9 +309,9 @@ mod tests {
         in_flight.clear();
         assert_eq!((free(&limiter), surplus(&limiter)), (4, 0));
         (0..4).for_each(|_| limiter.halve(SlotClass::Ordinary, Instant::now()));
-        assert_eq!(free(&limiter), 1, "one slot always stays");
+        assert_eq!(free(&limiter), 1, "at least one slot remains");
         (0..100).for_each(|_| limiter.grow(SlotClass::Ordinary));
-        assert_eq!(free(&limiter), 8, "and no more than there were");
+        assert_eq!(free(&limiter), 8, "no more slots than configured");
     }
 
     #[tokio::test]
@@ -353,7 +353,7 @@ mod tests {
         slot.reclaim();
         assert_eq!(free(&limiter), 0);
         drop(slot);
-        assert_eq!(free(&limiter), 0, "it had none to return");
+        assert_eq!(free(&limiter), 0, "the holder had no permit to return");
         drop(other);
         assert_eq!(free(&limiter), 1);
         let slot = limiter.acquire(SlotClass::Ordinary).await;

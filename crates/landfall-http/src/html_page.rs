@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_and_their_titles() {
+    fn pages_and_their_titles_are_recognized() {
         let page =
             b"\n<!DOCTYPE html>\n<html><head><TITLE lang=en> Access\n  denied </TITLE></head>";
         assert!(is_html(page) && is_html(b"<HTML>"));

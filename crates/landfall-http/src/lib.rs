@@ -26,7 +26,7 @@
 //! - **429, or 503 with `Retry-After`**: all workers pause for the host and its limit is halved;
 //!   each round of good responses raises it by one.
 //! - **The requested wait exceeds `--max-wait`, or a quota (`ratelimit-remaining`) is used up**:
-//!   the item ends with the time to come back.
+//!   the item fails with the time at which to retry.
 //! - **A range is refused or answered with another one**: the whole content is requested, and this
 //!   host gets no more `Range` requests in this run.
 //! - **200 with an HTML page, or with `Content-Encoding`**: an error that names the page's title

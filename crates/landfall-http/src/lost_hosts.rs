@@ -85,8 +85,8 @@ impl LostHosts {
     /// - if it answered no attempt at its first request, and did not close the connection either;
     /// - after [`Limits::lost_rounds`] rounds of requests that failed at all attempts; requests
     ///   that were under way together are one round;
-    /// - if it has only failed for [`Limits::lost_after`], at as many attempts as those rounds
-    ///   have.
+    /// - if all its requests have failed for [`Limits::lost_after`], with as many failed attempts
+    ///   as those rounds have.
     pub(super) fn failed(
         &self,
         host: &str,
@@ -193,17 +193,17 @@ mod tests {
         for _ in 0..2 {
             let began = Instant::now();
             tokio::time::sleep(Duration::from_millis(2)).await;
-            // twelve were under way together
+            // twelve requests were under way together
             assert!((0..12).all(|_| failed(alive, began, true).is_none()));
         }
         assert!(hosts.check(alive).is_none());
         assert!(failed(alive, Instant::now(), true).is_some());
-        // one that was under way is answered after all
+        // one of these requests is answered after all
         hosts.answered(alive);
         assert!(hosts.check(alive).is_none());
         assert!(
             failed(alive, Instant::now(), true).is_none(),
-            "and it counts anew"
+            "and the count starts again"
         );
     }
 
@@ -216,7 +216,7 @@ mod tests {
                 ..LIMITS
             };
             hosts.postpone("s.test:443", &limits, || {
-                HttpError::new(ErrorKind::GivenUp, "it puts off")
+                HttpError::new(ErrorKind::GivenUp, "it postpones")
             })
         };
         assert!(postpone(60).is_none());
@@ -245,7 +245,7 @@ mod tests {
         assert!(failed(LIMITS.lost_after).is_none());
         assert!(failed(LIMITS.lost_after).is_none(), "not for long enough");
         hosts.answered("s.test:443");
-        assert!(failed(Duration::ZERO).is_none(), "it counts anew");
+        assert!(failed(Duration::ZERO).is_none(), "the count starts again");
         assert_eq!(failed(Duration::ZERO).unwrap().kind, ErrorKind::GivenUp);
     }
 }

@@ -79,7 +79,7 @@ impl Transport {
         if let Some(is_public) = known {
             return is_public;
         }
-        // in doubt a host is public, and may lead to fewer targets
+        // in doubt, a host counts as public, and may lead to fewer targets
         let Ok(url) = Url::parse(&format!("https://{host}/")) else {
             return true;
         };
@@ -191,9 +191,9 @@ fn refused_target(url: &Url, named_by: NamedBy<'_>, address: IpAddr) -> HttpErro
         ),
     };
     let words = format!(
-        "{by}, a public host, leads to {target}; refused, as no answer from outside may send \
-         requests into a private network; if it is meant to, add `{KEY}: [\"{address}\"]` to the \
-         site"
+        "{by}, a public host, leads to {target}; refused, because no response of a public host may \
+         send requests into a private network; if it is meant to, add `{KEY}: [\"{address}\"]` to \
+         the site"
     );
     HttpError::new(ErrorKind::Invalid, words).at(url)
 }

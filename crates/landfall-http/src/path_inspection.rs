@@ -159,7 +159,7 @@ impl Transport {
         let choice = self.proxies().choose(url);
         let stream = self.open(url, choice.proxy).await?;
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-        // an untrusted certificate is shown too: the caller wants to know what is presented
+        // an untrusted certificate is shown too: the caller asks which one the server presents
         let profile = TlsProfile {
             skip_verify: true,
             ..self.tls_profile(url, choice.proxy)

@@ -299,7 +299,7 @@ fn site_proxy(
     let mut proxy = ProxyUrl::from_setting(value, &format!("proxy.{name} of the site"))?;
     // `proxy.credentials` has precedence over an account in the URL
     if let Some(account) = account {
-        // also its source, which messages name
+        // the source is replaced too, because messages name it
         proxy.account = Some(account.clone());
     }
     Ok(Some(proxy))

@@ -41,7 +41,7 @@ pub(super) struct ProxySignIn {
     unanswered: Mutex<UnansweredTurns>,
 }
 
-/// The turns to try the account that ended without an answer of the proxy.
+/// The number of turns that ended without a response of the proxy, and the error of the last one.
 #[derive(Clone, Default)]
 struct UnansweredTurns {
     count: u64,
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_that_waited_for_an_unanswered_turn_fail_with_it() {
+    async fn requests_that_waited_for_an_unanswered_turn_fail_with_its_error() {
         let (sign_in, proxy, a, b) = setting();
         let turn = sign_in.enter(&proxy, &a).await.unwrap();
         let waiting = sign_in.enter(&proxy, &b);
@@ -152,12 +152,12 @@ mod tests {
         );
         assert!(
             sign_in.enter(&proxy, &b).await.unwrap().is_some(),
-            "later ones try again"
+            "later requests try again"
         );
     }
 
     #[tokio::test]
-    async fn a_refusal_of_the_account_is_final_and_a_refusal_of_a_host_proves_it() {
+    async fn a_refused_account_is_final_and_a_refused_host_shows_that_the_account_is_valid() {
         let (sign_in, proxy, _, b) = setting();
         sign_in.learn(
             &proxy,
@@ -166,7 +166,7 @@ mod tests {
         );
         assert!(
             sign_in.enter(&proxy, &b).await.unwrap().is_none(),
-            "no turns any more"
+            "requests need no turn any more"
         );
         sign_in.learn(
             &proxy,

@@ -9,8 +9,8 @@ use tracing::info;
 use url::Url;
 
 impl Transport {
-    /// Records that the host of this URL answers `Range` wrongly. It gets no `Range` again in this
-    /// run.
+    /// Records that the host of this URL responds wrongly to `Range`, which is not sent to it again
+    /// in this run.
     pub fn distrust_ranges(&self, url: &Url) {
         let host = host_port(url);
         info!(
@@ -33,7 +33,7 @@ impl Transport {
 /// part, the whole content is requested, and that host gets no `Range` again in this run.
 ///
 /// # Errors
-/// Those of `send`.
+/// The errors of `send`.
 pub async fn send_from_offset<F>(
     transport: &Transport,
     url: &Url,

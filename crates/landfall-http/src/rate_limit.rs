@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_headers_of_docker_hub() {
+    fn the_headers_of_docker_hub_are_parsed() {
         let some = [
             ("ratelimit-limit", "100;w=21600"),
             ("ratelimit-remaining", "76;w=21600"),

@@ -45,7 +45,7 @@ impl RetryNotices {
     /// ago.
     pub(super) fn line(&self, host: &str, error: &HttpError) -> Option<String> {
         let mut hosts = self.hosts();
-        // all workers that fail at the host come here, but people need one line
+        // every worker that fails at the host calls this, but people need only one line
         let known = hosts.get_mut(host)?;
         if known.shown.is_some_and(|shown| shown.elapsed() < INTERVAL) {
             return None;

@@ -104,7 +104,8 @@ impl TlsProfile {
                 let added = read_certificates(path)?;
                 let (good, bad) =
                     RootCertStore::empty().add_parsable_certificates(added.iter().cloned());
-                // an authority that is skipped silently would fail later as an untrusted host
+                // if an unusable authority were skipped silently, its hosts would be untrusted
+                // later
                 if good == 0 || bad > 0 {
                     return Err(TlsError::NoAuthority(path.clone()));
                 }

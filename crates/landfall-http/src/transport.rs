@@ -62,9 +62,9 @@ pub(super) struct TransportState {
     pub(super) rate_limits: Mutex<HashSet<String>>,
     /// Hosts that files of public hosts named, each with the host that named it.
     pub(super) named_hosts: Mutex<HashMap<String, String>>,
-    /// Hosts that answered, and whether they are of the public internet.
+    /// Hosts that answered, and whether they are on the public internet.
     pub(super) public_hosts: Mutex<HashMap<String, bool>>,
-    /// Lines that people were shown.
+    /// The lines that were shown to people.
     noted: Mutex<HashSet<String>>,
 }
 
@@ -154,7 +154,7 @@ impl Transport {
     /// Returns the limiter of the host of `url`.
     pub(super) fn limiter(&self, url: &Url) -> Arc<HostLimiter> {
         let host = host_port(url);
-        // nearly always: the rules of a host are only looked up for its first request
+        // the usual case: the rules of a host are only looked up for its first request
         if let Some(limiter) = locked(&self.0.limiters).get(&host) {
             return limiter.clone();
         }

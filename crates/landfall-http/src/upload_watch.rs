@@ -58,7 +58,7 @@ pub(super) fn watch_upload(
     };
     let watch = UploadWatch(Arc::new(Mutex::new(state)));
     let seen = watch.clone();
-    // the connection polls the body whenever it can send more: the time of the last poll tells
+    // the connection polls the body whenever it can send more: the time of the last poll shows
     // whether the upload makes progress
     let stream = futures_util::stream::poll_fn(move |context| {
         let next = stream.poll_next_unpin(context);

@@ -4,8 +4,8 @@
 use std::cmp::Ordering;
 use std::str::FromStr;
 
-/// A chart version such as `1.2.3-rc.1+build`. A `v` may precede it, and numbers at its end may be
-/// missing.
+/// A chart version such as `1.2.3-rc.1+build`. It may begin with `v`, and may omit its last
+/// numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChartVersion {
     numbers: [u64; 3],
@@ -53,7 +53,7 @@ impl PartialOrd for ChartVersion {
 #[derive(Debug, Clone)]
 struct PartialVersion {
     version: ChartVersion,
-    /// The number of numbers that are written.
+    /// How many of the three numbers are written.
     given: usize,
     /// Whether there is a wildcard (`x`, `X` or `*`).
     is_wild: bool,
@@ -128,15 +128,16 @@ impl PartialVersion {
         }
     }
 
-    /// The smallest version above all that this one covers, or `None` for `*`.
+    /// The smallest version that is greater than every version covered by this one, or `None` for
+    /// `*`.
     fn end(&self) -> Option<ChartVersion> {
         self.given.checked_sub(1).map(|last| self.next_at(last))
     }
 }
 
-/// A range of versions, as in `^1.2.0`, `~1.2`, `1.x`, `>=1.0 <3.0 || 4.x`, `1.2 - 2.0`.
+/// A range of versions, such as `^1.2.0`, `~1.2`, `1.x`, `>=1.0 <3.0 || 4.x`, `1.2 - 2.0`.
 ///
-/// A version is in the range if it fulfils all comparisons of one alternative.
+/// A version is in the range if it satisfies all comparisons of one alternative.
 #[derive(Debug, Clone)]
 pub struct ChartVersionRange(Vec<Vec<VersionComparison>>);
 
@@ -191,8 +192,8 @@ fn parse_alternative(text: &str) -> Result<Vec<VersionComparison>, ()> {
 }
 
 impl ChartVersionRange {
-    /// Whether `version` is in the range. A pre-release is, only if the alternative that it fulfils
-    /// names a pre-release itself.
+    /// Whether the range contains `version`. It contains a pre-release only if the alternative that
+    /// the version satisfies names a pre-release itself.
     pub fn has(&self, version: &ChartVersion) -> bool {
         self.0.iter().any(|comparisons| {
             let names_prerelease = comparisons
@@ -201,13 +202,13 @@ impl ChartVersionRange {
             (version.pre.is_empty() || names_prerelease)
                 && comparisons
                     .iter()
-                    .all(|comparison| comparison.holds(version))
+                    .all(|comparison| comparison.accepts(version))
         })
     }
 }
 
 impl VersionComparison {
-    fn holds(&self, version: &ChartVersion) -> bool {
+    fn accepts(&self, version: &ChartVersion) -> bool {
         let VersionComparison { operator, than } = self;
         let from = *version >= than.version;
         let below = |end: Option<ChartVersion>| end.is_none_or(|end| *version < end);
@@ -223,12 +224,12 @@ impl VersionComparison {
             "<" => !from,
             "<=" | "=<" if than.given < 3 => below(than.end()),
             "<=" | "=<" => *version <= than.version,
-            // the minor version stays, or the major version if only that is given
+            // fixes the minor version, or the major version if only that is given
             "~" | "~>" => {
                 let last = than.given.checked_sub(1);
                 from && below(last.map(|last| than.next_at(last.min(1))))
             }
-            // the first number that is not 0 stays
+            // fixes the first number that is not 0
             "^" => {
                 let numbers = than.version.numbers.iter();
                 let first = numbers.take_while(|number| **number == 0).count().min(2);
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_in_their_order() {
+    fn versions_are_sorted_by_precedence() {
         let sorted = [
             "1.0.0-alpha",
             "1.0.0-alpha.1",

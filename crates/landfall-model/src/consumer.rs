@@ -24,7 +24,7 @@ pub enum Consumer {
     K3s,
     /// RKE2, which mirrors by its registries.yaml.
     Rke2,
-    /// kubeadm, which takes its images from one `imageRepository`.
+    /// kubeadm, which pulls its images from one `imageRepository`.
     Kubeadm,
     /// kustomize, which renames images by its list `images`.
     Kustomize,
@@ -107,7 +107,7 @@ fn prefixed_path(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
     vec![prefixed.unwrap_or(&image.repository).clone()]
 }
 
-/// Docker mirrors only Docker Hub; the configuration names all other images at the registry.
+/// Docker mirrors only Docker Hub; references must name the registry for all other images.
 fn docker_path(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
     if image.registry == HUB {
         source_path(image, site)
@@ -140,8 +140,8 @@ const KUBEADM_IMAGES: [&str; 7] = [
     "coredns/coredns",
 ];
 
-/// kubeadm requests its images directly below `imageRepository`, CoreDNS too, which has a folder
-/// upstream. The manifests name all other images.
+/// kubeadm requests its images directly below `imageRepository`, including CoreDNS, which is in a
+/// subfolder upstream. The manifests name all other images.
 fn kubeadm_path(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
     let is_kubernetes = [KUBERNETES, "k8s.gcr.io"].contains(&image.registry.as_str());
     if !is_kubernetes || !KUBEADM_IMAGES.contains(&image.repository.as_str()) {

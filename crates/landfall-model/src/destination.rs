@@ -42,7 +42,7 @@ impl FromStr for TargetRegistry {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (registry, prefix) = text.split_once('/').unwrap_or((text, ""));
         let prefix = prefix.trim_end_matches('/');
-        // in references a name without dot and port would be a part of a path at docker.io
+        // in a reference, a name without a dot and a port is a repository at docker.io, not a host
         let host = format!("{registry}/x")
             .parse::<ImageRef>()
             .map(|reference| reference.registry);

@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_answers() {
+    fn digests_equal_published_test_vectors() {
         assert_eq!(
             Digest::sha256(b"").to_string(),
             "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn only_well_formed_digests_parse() {
+    fn only_well_formed_digests_are_parsed() {
         let hex = "0".repeat(64);
         assert!(format!("sha256:{hex}").parse::<Digest>().is_ok());
         for bad in [

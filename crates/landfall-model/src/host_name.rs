@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_dns_names_are_names() {
+    fn other_texts_than_dns_names_are_refused() {
         let longest = format!("{}.test", "a".repeat(63));
         for name in [
             "a",

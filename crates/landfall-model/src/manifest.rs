@@ -1,7 +1,6 @@
 //! Parsing of manifests and indexes.
-//!
-//! landfall stores and sends the raw bytes and never serializes what it parsed, except for trimmed
-//! indexes: otherwise the digest would change.
+//! landfall stores and sends the raw bytes and never serializes a parsed manifest, except for
+//! trimmed indexes: otherwise the digest would change.
 
 use super::{Descriptor, Digest, DigestError, Platform, media_type};
 use serde::Deserialize;
@@ -227,7 +226,7 @@ mod tests {
     ], "annotations": {"k":"v"} }"#;
 
     #[test]
-    fn media_types_of_foreign_layers() {
+    fn foreign_layers_are_recognized_by_media_type() {
         assert!(media_type::is_foreign(
             "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip"
         ));
@@ -300,7 +299,7 @@ mod tests {
             ] {
                 assert_eq!(of(kind), Err(ManifestError::MediaType(kind.into())));
             }
-            assert!(of("").is_ok(), "an empty one says nothing");
+            assert!(of("").is_ok(), "an empty media type is ignored");
         }
     }
 }

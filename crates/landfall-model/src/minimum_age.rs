@@ -1,14 +1,15 @@
-//! The minimum age of a version before `landfall update` takes it.
+//! The minimum age of a version before `landfall update` chooses it.
 
 use jiff::{SignedDuration, Timestamp};
 use std::fmt;
 use std::str::FromStr;
 
 const HOUR: i64 = 3600;
-/// The longest age, 10 years: a longer one is a typing error.
+/// The longest age, 10 years: a longer one is probably a typing error, and is refused.
 const MOST_HOURS: i64 = 24 * 3650;
 
-/// A time in hours, days or weeks, as in `12h`, `7d` or `2w`. `0d` means that nothing waits.
+/// A time in hours, days or weeks, as in `12h`, `7d` or `2w`. `0d` means that no version has to
+/// wait.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MinimumAge {
     hours: i64,
@@ -21,12 +22,13 @@ pub struct MinimumAge {
 pub struct MinimumAgeError(String);
 
 impl MinimumAge {
-    /// Whether versions are taken at once.
+    /// Whether the age is zero, so that no version has to wait.
     pub fn is_zero(&self) -> bool {
         self.hours == 0
     }
 
-    /// The time from which a version can be taken that was first seen at `seen`.
+    /// Returns the time from which `landfall update` may choose a version that was first seen at
+    /// `seen`.
     pub fn end(&self, seen: Timestamp) -> Timestamp {
         seen.saturating_add(SignedDuration::from_secs(self.hours * HOUR))
             .unwrap_or(Timestamp::MAX)

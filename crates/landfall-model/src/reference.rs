@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_with_ports_ipv6_and_capitals() {
+    fn hosts_may_have_ports_ipv6_addresses_and_capitals() {
         assert_eq!(
             full("172.20.0.2:5000/kubernetes/pause:3.1"),
             "172.20.0.2:5000/kubernetes/pause:3.1"
@@ -280,7 +280,7 @@ mod tests {
         /// This grammar and oci-client's accept the same texts with the same meaning. Upper-case
         /// hosts, which only this one accepts, are not generated.
         #[test]
-        fn the_grammar_is_the_distribution_projects(text in "[a-c0-1.:/_@-]{0,14}(:[aA0.-]{0,3})?(@sha256:[0a]{64})?") {
+        fn the_grammar_equals_that_of_the_distribution_project(text in "[a-c0-1.:/_@-]{0,14}(:[aA0.-]{0,3})?(@sha256:[0a]{64})?") {
             let theirs = oci_client::Reference::from_str(&text).ok();
             let ours = text.parse::<ImageRef>().ok();
             proptest::prop_assert_eq!(ours.is_some(), theirs.is_some(), "{}", text);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn repositories_and_tags_by_the_grammar() {
+    fn repositories_and_tags_follow_the_grammar() {
         for good in [
             "a",
             "library/nginx",

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_keeps_what_it_has_and_grows_at_its_end() {
+    fn a_referrers_list_keeps_its_entries_and_appends_new_ones() {
         let (a, b) = (
             json!({"digest": "sha256:a", "x": 1}),
             json!({"digest": "sha256:b"}),

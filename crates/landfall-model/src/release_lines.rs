@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 /// The versions of one release line, such as `1.33`, the newest first.
 pub type ReleaseLine = Vec<String>;
 
-/// How many numbers name a release line.
+/// How many numbers of a version identify its release line.
 const LINE_NUMBERS: usize = 2;
 
 /// A version that can be compared with others of the same policy.
@@ -47,10 +47,10 @@ impl OrderedVersion {
         }
     }
 
-    /// Whether both are of the same release line.
+    /// Whether both belong to the same release line.
     fn is_beside(&self, other: &OrderedVersion, policy: &UpdatePolicy) -> bool {
         match (&self.order, &other.order) {
-            // within a minor version, each patch is a line
+            // the policy `patch` has a line for each patch version
             _ if matches!(policy, UpdatePolicy::Patch) => self.compare(other) == Ordering::Equal,
             (VersionOrder::Version(one), VersionOrder::Version(other)) => {
                 let one = one.core().into_iter().take(LINE_NUMBERS);
@@ -101,7 +101,7 @@ impl UpdatePolicy {
             .map(|line| {
                 let texts = line.iter().map(|one| one.text.clone());
                 let mut texts: Vec<String> = texts.collect();
-                // what is below a current version would be a step down
+                // a version below a current one would be a downgrade
                 if let Some(at) = texts.iter().position(|text| current.contains(text)) {
                     texts.truncate(at + 1);
                 }
@@ -117,7 +117,7 @@ impl UpdatePolicy {
                     && (self.allows_prerelease(newest) || !other.is_prerelease())
                     && self.allows(newest, other)
             }
-            // a pattern allows whatever it matches
+            // a pattern allows every version that it matches
             _ => true,
         }
     }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_a_minor_version_and_within_it_a_patch() {
+    fn the_policy_decides_whether_lines_are_minor_or_patch_versions() {
         let found = [
             "v1.31.8",
             "v1.31.9",
@@ -163,7 +163,7 @@ mod tests {
             [["v1.33.4"], ["v1.33.3"]]
         );
         assert_eq!(lines("*", &["v1.33.4"], &found)[0], ["v2.0.0"]);
-        // a current version that the policy does not allow stays a line
+        // a current version that the policy does not allow still has a line
         assert_eq!(
             lines("~1.33", &["v1.30.1", "v1.33.4"], &found),
             [["v1.33.4"], ["v1.30.1"]]
@@ -193,7 +193,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_are_ordered_and_never_go_down(
+        fn release_lines_are_ordered_and_contain_the_current_versions(
             policy in prop_oneof![Just("patch"), Just("minor"), Just("*"), Just(">=1 <2")],
             current in proptest::collection::btree_set(version(), 1..4),
             found in proptest::collection::vec(version(), 0..20),
@@ -207,7 +207,7 @@ mod tests {
             for pair in flat.windows(2) {
                 prop_assert_eq!(ordered(&pair[0]).order(&ordered(&pair[1])), Ordering::Greater);
             }
-            // each current version is there, unless a newer one of its line is current too
+            // each current version is listed, unless a newer version of its line is current too
             let line = |text: &str| {
                 let numbers = if policy == "patch" { 3 } else { 2 };
                 text.split('.').take(numbers).map(str::to_owned).collect::<Vec<_>>()
@@ -219,12 +219,12 @@ mod tests {
                 });
                 prop_assert_eq!(flat.contains(one), !newer);
             }
-            // all others were found, and are in a line of their own numbers
+            // all other versions were found, and all versions of a line have the same numbers
             for versions in &lines {
                 prop_assert!(versions.iter().all(|one| line(one) == line(&versions[0])));
                 prop_assert!(versions.iter().all(|one| found.contains(one) || current.contains(one)));
             }
-            // the order in which they are found has no meaning
+            // the order in which versions are found does not matter
             let reversed = parsed.release_lines(&current, found.iter().rev()).unwrap();
             prop_assert_eq!(lines, reversed);
         }

@@ -191,7 +191,8 @@ mod tests {
         assert_eq!(assign_shards([("a", 1)], 0), []);
     }
 
-    /// The dearest shard, in parts of the ideal: an equal share of all, or the dearest single one.
+    /// The cost of the most expensive shard, divided by the ideal: an equal share of the total cost
+    /// or, if that is larger, the largest single cost.
     fn makespan(costs: &[u64], shards: usize) -> f64 {
         let mut loads: BTreeMap<usize, u64> = BTreeMap::new();
         for (at, shard) in assign_shards(costs.iter().copied().enumerate(), shards) {
@@ -205,15 +206,15 @@ mod tests {
         *loads.values().max().unwrap() as f64 / ideal as f64
     }
 
-    /// Unique blobs of so many images, sizes in bytes: layers with a log-normal size of median 4 MB
-    /// and sigma 2, so 30 MB in the mean, of which 2.4 an image come to the 71 MB an image that 942
-    /// images with 67 GB have (carvel-dev/imgpkg#231); beside them a manifest and a config an
-    /// image, of a few kB.
+    /// The sizes in bytes of the unique blobs of `images` images. Layer sizes are log-normal with a
+    /// median of 4 MB and a sigma of 2, so their mean is 30 MB. 2.4 layers for each image give 71
+    /// MB for each image, like the 942 images with 67 GB of carvel-dev/imgpkg#231. Each image also
+    /// has a manifest and a config of a few kB.
     fn catalogue(images: usize) -> Vec<u64> {
         let mut random = fastrand::Rng::with_seed(17);
         let layers: Vec<u64> = (0..images * 12 / 5)
             .map(|_| {
-                // Box and Muller
+                // the Box-Muller transform
                 let (radius, angle) = (
                     (-2.0 * (1.0 - random.f64()).ln()).sqrt(),
                     std::f64::consts::TAU * random.f64(),
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_shard_ends_soon_after_the_ideal() {
+    fn the_most_expensive_shard_is_close_to_the_ideal() {
         for images in [215, 942, 4000] {
             let sizes = catalogue(images);
             assert!(

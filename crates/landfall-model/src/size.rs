@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_read_and_show() {
+    fn sizes_are_parsed_and_formatted() {
         assert_eq!(parse_size("4.7G"), Ok(4_700_000_000));
         assert_eq!(parse_size("4GiB"), Ok(4 << 30));
         assert_eq!(parse_size("12"), Ok(12));

@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_keep_the_order_of_their_manager() {
+    fn a_policy_selects_package_versions_and_keeps_their_order() {
         let allowed = |policy: &str, current: &str, found: &str| {
             let upstream = |text: &'_ str| {
                 text.split_once('-')

@@ -296,7 +296,7 @@ fn compare_parts(one: &[VersionPart], other: &[VersionPart]) -> Ordering {
 mod tests {
     use super::*;
 
-    /// The lists of `orders.txt`: whose, and the tags.
+    /// The lists of `orders.txt`: the name of a project and its tags.
     fn lists() -> Vec<(&'static str, Vec<TagVersion>)> {
         let text = include_str!("../../../tests/data/versions/orders.txt");
         let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -336,8 +336,8 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_of_one_shape_with_few_exceptions() {
-        // those where a project gave a release more numbers than the one before
+    fn the_tags_of_a_project_have_one_shape_with_few_exceptions() {
+        // the exceptions: a project gave a release more numbers than the release before
         let odd = lists()
             .into_iter()
             .filter(|(_, tags)| tags.iter().any(|tag| tag.shape() != tags[0].shape()));

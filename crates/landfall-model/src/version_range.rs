@@ -19,9 +19,9 @@ struct Bound {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operator {
-    /// `~1.9`: major and minor version stay; `~1`: the major version stays.
+    /// `~1.9` fixes the major and minor version, `~1` the major version.
     Tilde,
-    /// `^2`: the first number that is not 0 stays.
+    /// `^2` fixes the first number that is not 0.
     Caret,
     AtLeast,
     Above,

@@ -42,7 +42,7 @@ impl<R: Read> PatchReader<R> {
     /// which they were given to [`create`](crate::create()).
     ///
     /// # Errors
-    /// When a section does not begin as one.
+    /// If the decompressor of a section cannot be created.
     pub fn new(
         sections: PatchSections<R>,
         bases: Vec<Arc<dyn PlainSource>>,

@@ -20,7 +20,7 @@ pub struct PatchBase<'a> {
     pub listing: &'a Listing,
 }
 
-/// What a patch consists of.
+/// The composition of a patch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PatchStatistics {
     /// Bytes of files that a base has with equal content.
@@ -39,7 +39,7 @@ pub struct PatchStatistics {
 /// `new`. With no bases the patch is the compressed stream.
 ///
 /// # Errors
-/// When a stream cannot be read, or a section cannot be written.
+/// If a stream cannot be read, or a section cannot be written.
 pub fn create<W: Write>(
     new: &dyn PlainSource,
     listing: &Listing,

@@ -16,7 +16,7 @@ pub enum PatchError {
     /// A section of the patch could not be written.
     #[error("writing the patch")]
     Write(#[source] io::Error),
-    /// The patch is damaged, or made to do harm: it does not describe a stream.
+    /// The patch is damaged or malicious: it does not describe a stream.
     #[error("the patch is damaged: {0}")]
     Damaged(&'static str),
 }

@@ -1,9 +1,8 @@
-//! Binary patches between plain streams, file by file where the streams are tar archives.
-//!
-//! A patch describes a new stream by parts of one or more base streams. A part of the new stream
-//! either resembles a part of a base, and the patch has the bytes that differ, or it is new, and
-//! the patch has its bytes. A layer whose files are mostly equal to those of an older layer, or
-//! programs whose code moved, costs a small part of its size.
+//! Binary patches between plain streams, file by file if the streams are tar archives. A patch
+//! describes a new stream by parts of one or more base streams. If a part of the new stream
+//! resembles a part of a base, the patch contains only the bytes that differ; if it is new, the
+//! patch contains all its bytes. The patch is small for a layer whose files are mostly equal to
+//! those of an older layer, and for programs whose code moved.
 //!
 //! 1. [`PlainSource`]: a stream that can be read at any offset;
 //! 2. [`Listing`]: the files of a stream, and how two listings correspond;

@@ -50,11 +50,11 @@ impl ListedFile {
 }
 
 impl Listing {
-    /// Lists the files of `plain`, which is read to its end. A stream that is not a tar archive,
-    /// and what follows the last readable header, counts as one file.
+    /// Lists the files of `plain`, which is read to its end. A stream that is not a tar archive
+    /// counts as one file, and so do the bytes after the last readable header.
     ///
     /// # Errors
-    /// When `plain` cannot be read.
+    /// If `plain` cannot be read.
     pub fn read(plain: impl Read) -> Result<Listing, PatchError> {
         let failed = |source| PatchError::Read {
             what: "a plain stream",
@@ -98,7 +98,7 @@ impl Listing {
         if let Some(error) = input.error.take() {
             return Err(failed(error));
         }
-        // the padding of the last file may be missing, and so may its bytes be in `input` already
+        // count the rest of the stream; the padding of the last file may be missing
         io::copy(&mut input, &mut io::sink()).map_err(failed)?;
         let total = input.count;
         while files
@@ -124,8 +124,8 @@ impl Listing {
 }
 
 impl Listing {
-    /// The share of the plain bytes, 0 to 1, that are in files that `base` has too: with equal
-    /// content, or half as much at an equal path.
+    /// The share of the plain bytes, 0 to 1, that are in files of `base` too. A file with equal
+    /// content counts fully, and a file with an equal path counts half.
     pub fn similarity(&self, base: &Listing) -> f64 {
         let contents: HashSet<[u8; 32]> =
             base.files.iter().filter_map(|file| file.sha256).collect();

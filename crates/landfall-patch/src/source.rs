@@ -10,7 +10,7 @@ pub trait PlainSource: Send + Sync {
     /// Fills `buffer` with the bytes at `offset`.
     ///
     /// # Errors
-    /// When the source ends before `buffer` is full, or cannot be read.
+    /// If the source ends before `buffer` is full, or cannot be read.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 }
 

@@ -1,8 +1,5 @@
 //! Patches of made-up streams, from creation to application.
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test or a measurement panics on what it finds"
-)]
+#![allow(clippy::unwrap_used, reason = "a failure ends the test")]
 
 use landfall_patch::{
     Listing, PatchBase, PatchReader, PatchSections, PatchStatistics, PlainSource, create,

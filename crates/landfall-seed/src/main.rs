@@ -251,7 +251,7 @@ impl Seed {
     }
 
     /// Uploads 20 images with one layer each. The layers repeat a short noise and are not tars,
-    /// because generating gigabytes of noise would take longer than what is measured.
+    /// because generating gigabytes of noise would take longer than the measurement.
     async fn large(&mut self, address: &str, gigabytes: usize) -> Result<()> {
         for image in 0..20 {
             let bytes = noise(1_000_000 + image, 1_000_000).repeat(50 * gigabytes);

@@ -22,13 +22,13 @@ const PARAMETERS: &[(&str, f64, &str)] = &[
     (
         "request_ms",
         47.0,
-        "one request beside its bytes: 910 in 3.59 s by 12 at once, \
+        "one request besides its bytes: 910 in 3.59 s by 12 at once, \
          docs/explanation/performance.md, the long line",
     ),
     (
         "connection",
         12.5,
-        "MB/s of one connection upstream: 100 Mbit/s, the same line",
+        "MB/s of one connection upstream: 100 Mbit/s, the same link",
     ),
     (
         "runner",
@@ -40,7 +40,11 @@ const PARAMETERS: &[(&str, f64, &str)] = &[
         1e9,
         "MB/s that the store accepts from one runner; unlimited unless it is given",
     ),
-    ("store_ms", 0.0, "one request to the store beside its bytes"),
+    (
+        "store_ms",
+        0.0,
+        "one request to the store besides its bytes",
+    ),
     ("part", 16.0, "MB of one part of an upload to the store"),
     (
         "start",
@@ -60,7 +64,7 @@ const PARAMETERS: &[(&str, f64, &str)] = &[
     (
         "request_cpu_ms",
         0.0,
-        "processor time of one request, at runner and upstream together, where they share cores",
+        "processor time of one request, at runner and upstream together, if they share cores",
     ),
     (
         "pack",

@@ -1,5 +1,5 @@
-//! The algorithms that `sigstore-verify` asks for, from the crates that OpenPGP uses too. It
-//! verifies with public keys only, so it never handles a secret.
+//! Implements the algorithms that `sigstore-verify` needs, with the crates that OpenPGP also uses.
+//! They are only used with public keys, so no secret is handled here.
 
 use ed25519_dalek::VerifyingKey as Ed25519Key;
 use p256::ecdsa::signature::hazmat::PrehashVerifier;
@@ -15,7 +15,7 @@ use std::sync::Once;
 /// Makes `sigstore-verify` use these algorithms. Every function that calls it must call this first.
 pub(crate) fn install() {
     static INSTALL: Once = Once::new();
-    // another provider could only come from a program that uses the library and has its own
+    // only another program that uses this library could have installed a different provider
     INSTALL.call_once(|| {
         let _ = install_default_provider(&RustCrypto);
     });

@@ -4,10 +4,10 @@
 //! 1. [`SignaturePolicy`]: the rules of `verify:` in manifests and sites, with their keys;
 //! 2. [`SignatureDocument`]: a signature as a registry stores it: cosign's payload with
 //!    annotations, a DSSE envelope, or a Sigstore bundle;
-//! 3. `signed_content`: brings these formats into one, and checks that a signature is about the
+//! 3. `signed_content`: converts these formats into one, and checks that a signature is about the
 //!    right digest;
-//! 4. `requirement`: verifies signatures by keys, and with `sigstore-verify` those by identities;
-//! 5. [`VerifiedSignature`]: what locks and reports say of the result.
+//! 4. `requirement`: verifies signatures by keys, and by identities with `sigstore-verify`;
+//! 5. [`VerifiedSignature`]: the result, as locks and reports contain it.
 //! 6. [`ImageSigningKey`]: signs images as `cosign sign --key` does.
 //!
 //! Begin with `policy.rs`.

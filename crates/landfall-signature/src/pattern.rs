@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A text in which `*` stands for any text, also for `/` and for nothing.
+/// A text in which `*` stands for any text, including `/` and the empty text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TextPattern(String);
 

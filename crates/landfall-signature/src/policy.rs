@@ -13,8 +13,8 @@ use landfall_model::document::{KeylessSigners, SignatureRule, read_text_input};
 use landfall_model::{Digest, ImageRef};
 use std::path::Path;
 
-/// Whose signatures images need. The rules of each document are a list, and an image must meet the
-/// first rule that matches it in each list.
+/// The rules that say whose signatures images need. The rules of each document are a list, and an
+/// image must meet the first rule that matches it in each list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SignaturePolicy {
     lists: Vec<Vec<PolicyRule>>,

@@ -1,4 +1,4 @@
-//! What a rule demands of an image, and whether signatures meet it.
+//! The requirement of a rule for an image, and whether signatures meet it.
 
 use crate::crypto;
 use crate::document::SignatureDocument;
@@ -14,7 +14,7 @@ use sigstore_verify::{
 };
 use std::collections::BTreeSet;
 
-/// How many reasons a message has.
+/// The maximum number of reasons in a message.
 const REASONS: usize = 3;
 
 /// Why an image does not meet a requirement.

@@ -1,4 +1,4 @@
-//! Brings all formats of signatures into one: a Sigstore bundle and what it signs.
+//! Converts all formats of signatures into one: a Sigstore bundle and the content that it signs.
 
 use crate::document::{SignatureDocument, SignatureFormat};
 use crate::statement::SignedStatement;
@@ -20,7 +20,7 @@ const TIMESTAMP: &str = "dev.sigstore.cosign/rfc3161timestamp";
 
 const BEGIN_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
 
-/// A signature whose claim is about the right image. Nothing is verified but that.
+/// A signature that claims to be about the right image. The signature itself is not verified yet.
 pub(crate) struct SignedContent {
     /// The signature with its certificate, log entries and timestamps.
     pub(crate) bundle: Bundle,
@@ -29,7 +29,7 @@ pub(crate) struct SignedContent {
     pub(crate) message: Vec<u8>,
     /// The digest of the image, for a statement about it; `None` if `message` itself is signed.
     subject: Option<Sha256Hash>,
-    /// What the signature says of the image.
+    /// The statement of the signature about the image.
     pub(crate) statement: SignedStatement,
 }
 
@@ -83,7 +83,7 @@ impl SignedContent {
         })
     }
 
-    /// What is signed, as `sigstore-verify` expects it.
+    /// Returns the signed content in the form that `sigstore-verify` expects.
     pub(crate) fn artifact(&self) -> Artifact<'_> {
         match &self.subject {
             Some(digest) => (*digest).into(),

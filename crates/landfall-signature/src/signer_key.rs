@@ -5,7 +5,7 @@ use landfall_model::Digest;
 use sigstore_verify::crypto::{KeyAlgorithm, SigningScheme, VerificationKey};
 use sigstore_verify::types::{DerPublicKey, SignatureBytes};
 
-/// A public key that may sign, and the ways in which it may.
+/// A public key that may sign, with the signature schemes that it may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SignerKey {
     pub(crate) der: DerPublicKey,

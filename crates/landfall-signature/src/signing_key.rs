@@ -48,7 +48,7 @@ impl ImageSigningKey {
         Ok(ImageSigningKey { key, public })
     }
 
-    /// Returns the SHA-256 of the public key, as locks and reports have it.
+    /// Returns the SHA-256 of the public key, as locks and reports contain it.
     pub fn fingerprint(&self) -> Digest {
         Digest::sha256(&self.public)
     }

@@ -1,4 +1,4 @@
-//! What a signature says of an image: that it is signed, or how it was built.
+//! The statement of a signature about an image: that it is signed, or how it was built.
 
 use landfall_model::Digest;
 use serde::Deserialize;
@@ -9,14 +9,14 @@ pub(crate) const COSIGN_SIGN: &str = "https://sigstore.dev/cosign/sign/v1";
 const SLSA_02: &str = "https://slsa.dev/provenance/v0.2";
 const SLSA_1: &str = "https://slsa.dev/provenance/v1";
 
-/// What a signature says of an image.
+/// The statement of a signature about an image.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SignedStatement {
-    /// Only that the signer signs it.
+    /// The signer approves the image, and states nothing else.
     Signature,
-    /// How it was built.
+    /// The provenance: how the image was built.
     Provenance(Provenance),
-    /// Something else: the type of the predicate.
+    /// Another statement, with the type of its predicate.
     Other(String),
 }
 

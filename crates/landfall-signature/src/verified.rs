@@ -1,4 +1,4 @@
-//! What was verified of an image, as locks and reports say it.
+//! Verified signatures of an image, as locks and reports contain them.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;

@@ -8,7 +8,7 @@ set -eu
 mkdir -p "$BUNDLES"
 git fetch --quiet origin
 git switch --quiet --force -C "$BRANCH" origin/HEAD
-# what a branch that nobody merged saw first counts too
+# keep the first-seen times of a branch that nobody merged
 if git cat-file -e "origin/$BRANCH:landfall.lock.seen" 2>/dev/null; then
     git show "origin/$BRANCH:landfall.lock.seen" >> landfall.lock.seen
 fi

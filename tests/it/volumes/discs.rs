@@ -201,7 +201,7 @@ fn damage_found_during_a_push_stops_the_rest() {
         .collect();
     assert_eq!(affected, ["  image quay.io/example/app-3:v1"], "{printed}");
     assert!(
-        printed.ends_with("\ncopy it again from where it was packed"),
+        printed.ends_with("\ncopy it again from the machine that packed it"),
         "{printed}"
     );
     let registry = own_registry();

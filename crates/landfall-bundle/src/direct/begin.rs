@@ -36,12 +36,12 @@ pub enum DirectStart {
 }
 
 impl DirectBundle {
-    /// Begins the bundle of `plan` at `out`, or resumes what an earlier run left in `OUT.partial`.
-    /// Content of `store`, of an earlier bundle at `out`, or of an unfinished bundle for another
-    /// lock is not downloaded again. `signer` signs the bundle at the end.
+    /// Begins the bundle of `plan` at `out`, or resumes the one that an earlier run left in
+    /// `OUT.partial`. Content of `store`, of an earlier bundle at `out`, or of an unfinished bundle
+    /// for another lock is not downloaded again. `signer` signs the bundle at the end.
     ///
     /// # Errors
-    /// When another process writes the bundle, the disk has too little space, or the files cannot
+    /// If another process writes the bundle, the disk has too little space, or the files cannot
     /// be created.
     pub fn begin(
         plan: Arc<PackPlan>,
@@ -176,7 +176,8 @@ impl DirectState {
             .map(|entry| entry.descriptor.size)
             .max()
             .unwrap_or(0);
-        // the space in use rather than the length: the file is sparse where content has not arrived
+        // the space in use rather than the length: the file has holes for content that has not
+        // arrived
         let taken = self.file.metadata().map_or(0, |data| data.blocks() * 512)
             + self.reuse.as_ref().map_or(0, ReusedBundle::taken);
         room(

@@ -28,7 +28,7 @@ impl DirectBundle {
     /// written, or when content is missing after [`DirectBundle::close`].
     ///
     /// # Errors
-    /// When content that arrived cannot be read, or the file cannot be written.
+    /// If content that arrived cannot be read, or the file cannot be written.
     pub fn compress(&self) -> Result<(), BundleError> {
         let state = &*self.0;
         let (first, end) = {
@@ -68,7 +68,7 @@ impl DirectBundle {
             },
         );
         let result = match result {
-            // no more content arrives; the pull reports what is missing
+            // no more content arrives; the pull reports missing content
             Err(BundleError::Content {
                 source: ContentError::Missing { .. },
                 ..
@@ -129,7 +129,7 @@ impl DirectState {
         // in this order: bytes, journal, then the copy, so that a crash loses none of them
         self.file.sync_data()?;
         for (digest, range) in batch.drain(..) {
-            self.journal.packed(digest, range)?;
+            self.journal.record_packed(digest, range)?;
             if !self.untrimmed.contains_key(digest) {
                 // a copy that cannot be removed now is removed with the whole spool
                 let _ = fs::remove_file(self.spool.path(digest));

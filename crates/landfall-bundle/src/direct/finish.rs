@@ -41,7 +41,7 @@ impl DirectBundle {
     /// Writes headers, padding, index and signatures.
     ///
     /// # Errors
-    /// When content is missing, or the file cannot be written.
+    /// If content is missing, or the file cannot be written.
     pub fn complete(&self) -> Result<UnpublishedBundle, BundleError> {
         let state = &*self.0;
         let failed = BundleError::write(&state.out);
@@ -56,7 +56,7 @@ impl DirectBundle {
                     .get(compressed_index)
                     .cloned()
                     .ok_or_else(|| missing_content(planned))?,
-                // computed content is written now, as nothing arrives for it
+                // computed content is written now, because nothing arrives for it
                 None if matches!(planned.content, ContentSource::Bytes(_)) => Vec::new(),
                 None => stored
                     .get(&entry_index)
@@ -99,7 +99,7 @@ impl UnpublishedBundle {
     /// Opens the bundle before it is published, to verify it.
     ///
     /// # Errors
-    /// When the file cannot be opened.
+    /// If the file cannot be opened.
     pub fn open(&self) -> Result<Bundle, BundleError> {
         Bundle::open(&self.state.path)
     }
@@ -107,7 +107,7 @@ impl UnpublishedBundle {
     /// Gives the bundle its final name.
     ///
     /// # Errors
-    /// When the file cannot be renamed.
+    /// If the file cannot be renamed.
     pub fn publish(mut self) -> Result<PackedBundle, BundleError> {
         // set before the rename: after an error, the file may have its final name
         self.has_name = true;

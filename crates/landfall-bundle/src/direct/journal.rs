@@ -119,30 +119,30 @@ impl DirectJournal {
 
     fn add(&self, line: &str) -> io::Result<()> {
         let mut state = self.state();
-        // the same parser as for reading, so that a running and a resumed run know the same
+        // parsed as when the journal is read, so that this run and a resumed one have equal records
         let _ = state.known.line(line);
         state.file.write_all(format!("{line}\n").as_bytes())
     }
 
-    pub(super) fn has(&self, digest: &Digest, (from, to): ByteRange) -> io::Result<()> {
+    pub(super) fn record_range(&self, digest: &Digest, (from, to): ByteRange) -> io::Result<()> {
         self.add(&format!("{digest} has {from} {to}"))
     }
 
-    pub(super) fn lost(&self, digest: &Digest) -> io::Result<()> {
+    pub(super) fn record_lost(&self, digest: &Digest) -> io::Result<()> {
         self.add(&format!("{digest} lost"))
     }
 
-    pub(super) fn whole(&self, digest: &Digest, offset: u64, size: u64) -> io::Result<()> {
+    pub(super) fn record_whole(&self, digest: &Digest, offset: u64, size: u64) -> io::Result<()> {
         self.add(&format!("{digest} whole {offset} {size}"))
     }
 
-    pub(super) fn packed(&self, digest: &Digest, (from, to): ByteRange) -> io::Result<()> {
+    pub(super) fn record_packed(&self, digest: &Digest, (from, to): ByteRange) -> io::Result<()> {
         self.add(&format!("{digest} packed {from} {to}"))
     }
 
     /// The length of the part of a stored blob that is complete from the beginning, and the further
     /// ranges after it.
-    pub(super) fn there(&self, digest: &Digest) -> (u64, Vec<ByteRange>) {
+    pub(super) fn written_ranges(&self, digest: &Digest) -> (u64, Vec<ByteRange>) {
         let mut ranges = self
             .state()
             .known
@@ -170,29 +170,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journal_reads_back_and_a_torn_line_is_skipped() {
+    fn a_journal_is_read_as_it_was_written_and_a_torn_line_is_skipped() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal");
         assert_eq!(read(&path).unwrap(), None);
         let (a, b) = (Digest::sha256(b"a"), Digest::sha256(b"b"));
         let journal = DirectJournal::open(&path, "one").unwrap();
         for range in [(0, 10), (40, 50), (10, 20), (50, 60)] {
-            journal.has(&a, range).unwrap();
+            journal.record_range(&a, range).unwrap();
         }
-        journal.has(&b, (0, 7)).unwrap();
-        journal.lost(&b).unwrap();
-        journal.whole(&a, 512, 60).unwrap();
-        journal.packed(&b, (100, 200)).unwrap();
+        journal.record_range(&b, (0, 7)).unwrap();
+        journal.record_lost(&b).unwrap();
+        journal.record_whole(&a, 512, 60).unwrap();
+        journal.record_packed(&b, (100, 200)).unwrap();
         drop(journal);
         let whole = fs::read_to_string(&path).unwrap();
         fs::write(&path, format!("{whole}{b} has 0 9")).unwrap();
         let journal = DirectJournal::open(&path, "one").unwrap();
-        assert_eq!(journal.there(&a), (20, vec![(40, 60)]));
+        assert_eq!(journal.written_ranges(&a), (20, vec![(40, 60)]));
         assert_eq!(
-            (journal.there(&b), journal.packed_at(&b)),
+            (journal.written_ranges(&b), journal.packed_at(&b)),
             ((0, vec![]), Some((100, 200)))
         );
-        journal.has(&b, (0, 3)).unwrap();
+        journal.record_range(&b, (0, 3)).unwrap();
         let (_, known) = read(&path).unwrap().unwrap();
         assert_eq!(
             (&known.there[&b], known.whole[&a]),
@@ -200,7 +200,9 @@ mod tests {
         );
         // a journal of another bundle is ignored
         assert_eq!(
-            DirectJournal::open(&path, "two").unwrap().there(&a),
+            DirectJournal::open(&path, "two")
+                .unwrap()
+                .written_ranges(&a),
             (0, vec![])
         );
     }

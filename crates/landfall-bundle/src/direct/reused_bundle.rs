@@ -22,7 +22,8 @@ pub(super) struct ReusedBundle {
 }
 
 impl ReusedBundle {
-    /// Sets the file at `path` and its journal aside, replacing what was set aside before.
+    /// Sets the file at `path` and its journal aside, and replaces an older file that was set
+    /// aside.
     pub(super) fn set_aside(path: &Path, journal: &Path, work: &Path) -> io::Result<()> {
         // a run that was killed between these two renames has left an empty file, which must not
         // replace the one set aside

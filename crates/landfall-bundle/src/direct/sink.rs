@@ -159,7 +159,7 @@ impl LocalStore for DirectBundle {
         let entry = &state.contents.entries[*entry];
         let start = entry.offset + stored_len(header::encoded_len(&entry.name) as u64);
         let length = state.file.metadata().map_or(0, |data| data.len());
-        let (begin, apart) = state.journal.there(&descriptor.digest);
+        let (begin, apart) = state.journal.written_ranges(&descriptor.digest);
         let mut writer = VerifiedWriter::new(
             StoredBlobWriter::new(state.clone(), descriptor, start),
             descriptor,
@@ -170,7 +170,7 @@ impl LocalStore for DirectBundle {
             writer.restart()?;
             return Ok(Some((writer, Vec::new())));
         }
-        // hashed again, as the journal only tells where to look
+        // hashed again, because the journal only records positions
         writer.absorb(begin)?;
         Ok(Some((writer, if keep_ranges { apart } else { Vec::new() })))
     }

@@ -1,5 +1,5 @@
 //! Writes a stored blob into a direct bundle. Its bytes are written to their final offsets in any
-//! order; a frame is closed when all bytes up to its end are there.
+//! order; a frame is closed when all bytes up to its end are written.
 
 use super::direct_bundle::DirectState;
 use crate::format::hash::FrameRecord;
@@ -118,15 +118,17 @@ impl PartialBlob for StoredBlobWriter {
     }
 
     fn record(&self, range: ByteRange) -> io::Result<()> {
-        self.bundle.journal.has(&self.descriptor.digest, range)
+        self.bundle
+            .journal
+            .record_range(&self.descriptor.digest, range)
     }
 
     fn clear(&self) -> Result<(), WriteError> {
-        // the bytes stay in the file and are overwritten; only the journal forgets them
+        // the bytes remain in the file and are overwritten; only their records are removed
         *self.state() = FrameProgress::new(self.descriptor.size);
         self.bundle
             .journal
-            .lost(&self.descriptor.digest)
+            .record_lost(&self.descriptor.digest)
             .map_err(self.failed())
     }
 
@@ -139,7 +141,7 @@ impl PartialBlob for StoredBlobWriter {
             .arrived(digest, std::mem::take(&mut state.frames));
         self.bundle
             .journal
-            .whole(digest, self.start, *size)
+            .record_whole(digest, self.start, *size)
             .map_err(self.failed())
     }
 }

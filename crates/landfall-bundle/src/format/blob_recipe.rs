@@ -57,7 +57,7 @@ impl BlobReference {
     /// The repositories that have the blob at the destination of `mapping`, if it was delivered
     /// there.
     pub fn repositories(&self, mapping: &DestinationMap) -> Vec<String> {
-        // a name from a foreign bundle that is not one finds nothing
+        // a foreign bundle may contain an invalid name, which has no repositories
         let image = self
             .image
             .as_ref()

@@ -41,7 +41,8 @@ impl ContentsIndex {
             if !seen.insert(&entry.name) {
                 return Err(damage("it is listed twice"));
             }
-            // no gap for bytes that are never verified, and no frame that belongs to two entries
+            // a gap could hide bytes that are never verified, and a frame must not belong to two
+            // entries
             if (entry.offset, entry.frame) != (end, frame) {
                 return Err(damage(&format!(
                     "it must begin at byte {end}, with frame {frame}"
@@ -122,7 +123,7 @@ impl TarEntry {
     }
 }
 
-/// Checks what the index says about the bases of a delta.
+/// Checks the bases of a delta in the index.
 fn check_bases(contents: &ContentsIndex) -> Result<(), String> {
     let ContentsIndex {
         requires,

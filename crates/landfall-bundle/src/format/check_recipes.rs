@@ -1,4 +1,4 @@
-//! Checks what a contents index says about recipes and the blobs that they use.
+//! Checks the recipes in a contents index, and the blobs that they use.
 
 use super::blob_recipe::{BlobRecipe, MAX_BASES};
 use super::contents::ContentsIndex;
@@ -6,12 +6,12 @@ use super::names::RECIPE;
 use landfall_model::Digest;
 use std::collections::{HashMap, HashSet};
 
-/// The maximum number of recipes in a row: a blob that is rebuilt from one that is rebuilt from
-/// another …
+/// The maximum length of a chain of recipes, each of which uses a blob that the previous one
+/// rebuilds.
 const MAX_CHAIN: usize = 16;
 
-/// Checks that each recipe has its entry, and that what it uses can be found: in the bundle, by
-/// another recipe, or in the bases. Recipes that need each other are refused.
+/// Checks that each recipe has its entry, and that every blob that it uses is available: in the
+/// bundle, from another recipe, or in the bases. Recipes that need each other are refused.
 pub(super) fn check_recipes(contents: &ContentsIndex) -> Result<(), String> {
     let ContentsIndex {
         requires,
@@ -86,8 +86,8 @@ pub(super) fn check_recipes(contents: &ContentsIndex) -> Result<(), String> {
     check_order(contents)
 }
 
-/// Checks that each recipe uses only recipes whose entries precede its own, and not too many in a
-/// row. So recipes cannot need each other.
+/// Checks that each recipe uses only recipes whose entries precede its own, so that recipes cannot
+/// need each other, and that no chain of recipes is too long.
 fn check_order(contents: &ContentsIndex) -> Result<(), String> {
     let places: HashMap<&str, usize> = contents
         .entries
@@ -102,7 +102,7 @@ fn check_order(contents: &ContentsIndex) -> Result<(), String> {
         .iter()
         .map(|recipe| &recipe.blob.digest)
         .collect();
-    // how many recipes in a row each blob needs
+    // the length of the longest chain of recipes for each blob
     let mut chains: HashMap<&Digest, usize> = HashMap::new();
     for recipe in in_order {
         let mut longest = 0;

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_read_back_and_are_ordinary_zstd() {
+    fn both_forms_are_decoded_again_and_are_ordinary_zstd() {
         for len in [
             1,
             2,

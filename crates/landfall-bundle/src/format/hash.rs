@@ -77,7 +77,7 @@ mod tests {
     use landfall_model::Digest;
 
     #[test]
-    fn hashes_read_back() {
+    fn hashes_are_parsed_as_they_are_printed() {
         let hash = FrameHash::of(b"abc");
         assert_eq!(hash.to_string(), Digest::sha256(b"abc").hex());
         assert_eq!(hash.to_string().parse(), Ok(hash));

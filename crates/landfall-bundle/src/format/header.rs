@@ -37,7 +37,7 @@ pub fn encoded_len(name: &str) -> usize {
 fn block(name: &[u8], size: u64, kind: EntryType) -> [u8; BLOCK] {
     let mut header = Header::new_ustar();
     header.as_old_mut().name[..name.len()].copy_from_slice(name);
-    // fixed, as the bytes of a bundle must not depend on the machine or the user
+    // fixed, because the bytes of a bundle must not depend on the machine or the user
     header.set_mode(0o644);
     header.set_uid(0);
     header.set_gid(0);
@@ -67,7 +67,7 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn names_and_sizes_read_back() {
+    fn names_and_sizes_are_read_as_they_were_written() {
         let long = format!("blobs/sha512/{}", "a".repeat(128));
         for (name, size) in [
             ("oci-layout", 0),

@@ -19,7 +19,7 @@ pub(crate) const CONTENTS: &str = "landfall-contents.json";
 pub(crate) const DELTA: &str = "delta";
 /// The word in `requires` for a bundle with recipes in place of blobs.
 pub(crate) const RECIPE: &str = "recipe";
-/// What the names of entries with recipes begin with.
+/// The prefix of the names of entries with recipes.
 pub(crate) const RECIPE_PREFIX: &str = "landfall-recipe-";
 /// The media type of a recipe.
 pub(crate) const RECIPE_TYPE: &str = "application/vnd.landfall.recipe.v1";

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_reads_back_and_other_bytes_are_refused() {
+    fn signatures_are_read_as_they_were_written_and_other_bytes_are_refused() {
         let text = |word: &str| format!("-----BEGIN {word}-----\nabc\ndef\n-----END {word}-----\n");
         for texts in [
             vec![],

@@ -53,7 +53,7 @@ impl FrameStream {
             if inside.is_multiple_of(BLOCK) {
                 self.hash.update(block_header(content, inside));
             }
-            // at most to the end of the block, as the header of the next one comes in between
+            // at most to the end of the block, because the header of the next one comes in between
             let run = bytes
                 .len()
                 .min(BLOCK - inside % BLOCK)

@@ -74,7 +74,7 @@ impl ImageArchive {
     /// Plans an archive of the images in `lock` from the content in `blobs`.
     ///
     /// # Errors
-    /// When the format does not support an image, or an image lacks the requested platforms; the
+    /// If the format does not support an image, or an image lacks the requested platforms; the
     /// error lists all such images.
     pub fn plan(
         lock: &Lock,
@@ -192,7 +192,7 @@ fn planned(
             let docker = Some(DockerImage::of(&one, tags.iter().cloned()));
             let mut parts = vec![one.manifest.clone(), one.config];
             for layer in one.layers {
-                // an image may have the same layer twice, and a tar must not have two members of
+                // an image may have the same layer twice, but a tar must not have two members with
                 // one name
                 if !parts.iter().any(|part| part.digest == layer.digest) {
                     parts.push(layer);

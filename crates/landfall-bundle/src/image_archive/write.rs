@@ -29,7 +29,7 @@ impl ImageArchive {
     /// verified while it is copied; a damaged one leaves the archive without its end.
     ///
     /// # Errors
-    /// When content cannot be read or is damaged, and when `out` fails.
+    /// If content cannot be read or is damaged, and if `out` fails.
     pub fn write(
         &self,
         blobs: &dyn BlobRead,

@@ -17,7 +17,8 @@ pub struct DeltaBase {
 }
 
 impl DeltaBase {
-    /// A bundle with this digest and index. Its receiver has its content, and what it omits itself.
+    /// A bundle with this digest and index. Its receiver has its content, and the blobs that it
+    /// omits.
     pub fn bundle(digest: Digest, contents: &ContentsIndex) -> DeltaBase {
         let inside = contents
             .entries

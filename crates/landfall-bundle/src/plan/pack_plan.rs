@@ -55,7 +55,7 @@ impl PackPlan {
     /// accepts counts as missing only after the accepted date.
     ///
     /// # Errors
-    /// When `blobs` cannot be read.
+    /// If `blobs` cannot be read.
     pub fn new(
         lock: &Lock,
         blobs: &dyn BlobRead,
@@ -69,7 +69,7 @@ impl PackPlan {
     /// its source.
     ///
     /// # Errors
-    /// As [`PackPlan::new`], and when a manifest cannot be read.
+    /// Like [`PackPlan::new`], and if a manifest cannot be read.
     pub fn delta(
         lock: &Lock,
         blobs: &dyn BlobRead,
@@ -283,7 +283,7 @@ impl PackPlan {
     /// Fails if the bundle would be partial.
     ///
     /// # Errors
-    /// When an item is missing.
+    /// If an item is missing.
     pub fn check_complete(&self) -> Result<(), BundleError> {
         if self.missing.is_empty() {
             Ok(())

@@ -76,7 +76,7 @@ pub fn name_bad_volumes(
         has_rest: rest.is_some(),
         repair,
     });
-    // only missing volumes: the shorter message that asks for them
+    // volumes are only missing: the shorter message that requests them
     let error = if damaged.is_empty() {
         let volumes = missing.into_iter().map(|number| set.name(number)).collect();
         BundleError::Missing {

@@ -69,8 +69,8 @@ impl Bundle {
     /// number, or any of its volumes.
     ///
     /// # Errors
-    /// When the file cannot be read, is not a bundle, or is damaged in these parts; when volumes
-    /// are missing; and when the bundle needs a newer landfall.
+    /// If the file cannot be read, is not a bundle, or is damaged in these parts; if volumes
+    /// are missing; and if the bundle needs a newer landfall.
     pub fn open(path: &Path) -> Result<Bundle, BundleError> {
         Bundle::open_at(&[path.into()])
     }
@@ -79,7 +79,7 @@ impl Bundle {
     /// `locations` is a volume or a folder; the bundle has the name of the first.
     ///
     /// # Errors
-    /// As [`Bundle::open`].
+    /// Like [`Bundle::open`].
     pub fn open_at(locations: &[PathBuf]) -> Result<Bundle, BundleError> {
         Bundle::of(locations, VolumeReader::open(locations)?)
     }
@@ -88,7 +88,7 @@ impl Bundle {
     /// index is large.
     ///
     /// # Errors
-    /// As [`Bundle::open`].
+    /// Like [`Bundle::open`].
     pub fn open_object(object: Arc<dyn RangeRead>) -> Result<Bundle, BundleError> {
         Bundle::of(&[object.url().into()], VolumeReader::of_object(object)?)
     }
@@ -206,7 +206,7 @@ impl Bundle {
     /// unresolved.
     ///
     /// # Errors
-    /// As [`Bundle::lock`].
+    /// Like [`Bundle::lock`].
     pub fn available_lock(&self) -> Result<Lock, BundleError> {
         let mut lock = self.lock()?;
         lock.retain(|item| {
@@ -235,7 +235,7 @@ impl Bundle {
     /// The lock of the bundle.
     ///
     /// # Errors
-    /// When the lock cannot be read, or does not have the fingerprint in the index.
+    /// If the lock cannot be read, or does not have the fingerprint in the index.
     pub fn lock(&self) -> Result<Lock, BundleError> {
         let OpenBundle {
             index: BundleIndex {
@@ -274,7 +274,7 @@ impl Bundle {
     /// The items that the bundle contains, each with its parts, sorted by kind and name.
     ///
     /// # Errors
-    /// As [`Bundle::lock`].
+    /// Like [`Bundle::lock`].
     pub fn entries(&self) -> Result<Vec<LockEntry>, BundleError> {
         let lost: BTreeSet<_> = self
             .partial()
@@ -367,7 +367,7 @@ impl VerifiedRead for Bundle {
 
     fn verify(&self, digest: &Digest) -> io::Result<bool> {
         if let Some(entry_index) = self.stored_in_file(digest) {
-            return VerifiedBlobReader::new(Arc::clone(&self.0), entry_index, 0).is_sound();
+            return VerifiedBlobReader::new(Arc::clone(&self.0), entry_index, 0).is_intact();
         }
         let mut reader = self.open_verified(digest, 0).map_err(io::Error::other)?;
         has_digest(&mut reader, digest)

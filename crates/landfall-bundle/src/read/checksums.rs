@@ -11,8 +11,8 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The checksums next to `base` of its own files, as path and hex digits. Empty if the file does
-/// not exist or cannot be read.
+/// The files of the bundle `base` in its checksum file, each with its checksum in hex digits. Empty
+/// if the checksum file does not exist or cannot be read.
 pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
     let mut text = Vec::new();
     let limit = Limits::default().document_bytes as u64;
@@ -47,7 +47,7 @@ pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// Whether the file at `path` matches its checksum next to `base`: then it was written with the
+/// Whether the file at `path` matches its checksum next to `base`, and so was written with the
 /// bundle and not changed since.
 pub(crate) fn has(base: &Path, path: &Path) -> bool {
     // a file that cannot be read is not known to be unchanged

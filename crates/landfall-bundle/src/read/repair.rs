@@ -8,9 +8,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// The advice for a bundle in one file.
-pub(super) const COPY: &str = "copy it again from where it was packed";
+pub(super) const COPY: &str = "copy it again from the machine that packed it";
 
-/// The bad volumes of a bundle, and what determines whether one can be rebuilt.
+/// The bad volumes of a bundle, and the conditions for rebuilding one of them.
 pub(super) struct BadVolumes<'a> {
     pub(super) set: &'a VolumeSet,
     /// The files and folders that the user named.

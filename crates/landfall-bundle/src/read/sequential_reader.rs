@@ -79,7 +79,7 @@ mod tests {
     use std::io::{ErrorKind, Read};
     use std::sync::Arc;
 
-    /// A blob that does not compress, and the bundle that has it.
+    /// A blob that does not compress, and the bundle that contains it.
     fn stored() -> (Vec<u8>, Vec<u8>) {
         let content = noise((3 << 20) + 77);
         let (packed, _) = forged_bundle(&content, &content);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_opened_by_its_end_and_a_blob_read_by_one_range() {
+    fn opening_an_object_reads_its_end_and_a_blob_takes_one_request() {
         let (content, file) = stored();
         let (size, digest) = (file.len() as u64, Digest::sha256(&content));
         let object = Arc::new(MemoryObject::of(&file));

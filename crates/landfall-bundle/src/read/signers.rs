@@ -40,8 +40,8 @@ impl Bundle {
     /// ignored.
     ///
     /// # Errors
-    /// When fewer than `at_least` different principals signed the bundle: signatures are missing,
-    /// of keys that are not allowed, or over other content.
+    /// If fewer than `at_least` different principals signed the bundle: signatures are missing,
+    /// were made by keys that are not allowed, or cover other content.
     pub fn signed_by(
         &self,
         allowed: &AllowedSigners,

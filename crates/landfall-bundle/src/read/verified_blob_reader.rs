@@ -122,7 +122,7 @@ impl VerifiedBlobReader {
     }
 
     /// Whether the blob has its digest. Reads it once.
-    pub(super) fn is_sound(&self) -> io::Result<bool> {
+    pub(super) fn is_intact(&self) -> io::Result<bool> {
         let digest = &self.content.source.entry(self.entry_index).digest;
         let mut hasher = Hasher::new(digest.algorithm());
         for number in 0..self.content.size.div_ceil(CHUNK as u64) {

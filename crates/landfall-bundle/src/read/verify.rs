@@ -49,7 +49,7 @@ pub fn verify(bundle: &Bundle, progress: &dyn Progress) -> Result<VerifiedBundle
 /// and after the entries, and compares the bundle with the lock.
 ///
 /// # Errors
-/// As [`verify`].
+/// Like [`verify`].
 pub fn verify_shard(
     bundle: &Bundle,
     shard: Shard,
@@ -72,7 +72,7 @@ pub fn verify_shard(
             }
         }
     }
-    // not for differences from the lock: then no content is damaged
+    // determined only for damaged content, not for differences from the lock
     let loss = (!damage.is_empty()).then(|| loss(bundle, &damage));
     if damage.is_empty() && shard.is_first() {
         damage = against_lock(bundle)?;
@@ -119,7 +119,7 @@ fn own_entries(bundle: &Bundle, shard: Shard) -> Vec<usize> {
 /// The parts of the bundle's items that belong to this shard.
 ///
 /// # Errors
-/// When the lock of the bundle cannot be read.
+/// If the lock of the bundle cannot be read.
 pub fn shard_parts(bundle: &Bundle, shard: Shard) -> Result<Vec<ShardEntry>, BundleError> {
     let entries = bundle.entries()?.into_iter();
     if shard.is_only() {
@@ -256,7 +256,7 @@ fn entries(bundle: &Bundle, entry_indexes: &[usize], progress: &dyn Progress) ->
                 Err(found) => {
                     // further damage of an entry is reported only if it is in another volume
                     let volume = bundle.0.volumes.volume(at);
-                    // not `||`: both must happen, as the hasher is dropped and the volume is
+                    // not `||`: both must happen, because the hasher is dropped and the volume is
                     // remembered
                     if hasher.take().is_some() | volume.is_some_and(|volume| volumes.insert(volume))
                         && !damage.contains(&found)

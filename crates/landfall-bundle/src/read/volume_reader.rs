@@ -39,7 +39,7 @@ struct VolumePart {
     medium: Medium,
 }
 
-/// Where the bytes of a part are.
+/// The storage of a part.
 #[derive(Debug)]
 enum Medium {
     File,
@@ -314,7 +314,7 @@ impl ReadAt for VolumeReader {
                     .file(index)
                     .and_then(|file| FileExt::read_exact_at(&*file, now, at - part.start)),
             };
-            // a bad disc shows as a read error, and the user must know which disc it is
+            // a bad disc causes a read error, and the user must know which disc it is
             read.map_err(|error| match self.volume(at) {
                 Some(volume) => io::Error::new(error.kind(), format!("{volume}: {error}")),
                 None => error,

@@ -1,9 +1,9 @@
-//! A writer that hashes what it writes.
+//! A writer that hashes the bytes that it writes.
 
 use landfall_model::{Descriptor, Digest, Hasher};
 use std::io::{self, Write};
 
-/// Writes to `sink`, not a byte more than the limit, and hashes what it writes.
+/// Writes at most as many bytes to `sink` as the limit allows, and hashes them.
 pub(super) struct HashedWriter<W> {
     sink: W,
     hasher: Hasher,
@@ -35,7 +35,7 @@ impl<W: Write> HashedWriter<W> {
         self.left
     }
 
-    /// The sink and the digest of what was written. Fails if bytes are missing.
+    /// Returns the sink and the digest of the written bytes. Fails if bytes are missing.
     pub(super) fn finish(mut self) -> io::Result<(W, Digest)> {
         self.sink.flush()?;
         if self.left > 0 {
@@ -44,7 +44,7 @@ impl<W: Write> HashedWriter<W> {
         Ok((self.sink, self.hasher.finish()))
     }
 
-    /// The sink, if exactly `blob` was written.
+    /// Returns the sink if exactly the bytes of `blob` were written.
     pub(super) fn finish_blob(self, blob: &Descriptor) -> io::Result<W> {
         let (sink, digest) = self.finish()?;
         if digest != blob.digest {

@@ -64,7 +64,7 @@ pub(super) enum NoRecipe {
     NotSmaller,
 }
 
-/// How the size of the stream section is found.
+/// How the size of the stream section is determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DraftMode {
     /// The whole stream is analyzed.

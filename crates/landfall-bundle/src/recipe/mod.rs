@@ -9,7 +9,7 @@
 //! 2. `predecessors`: the blobs that a new blob probably resembles;
 //! 3. `make`: makes the recipe of a blob, and proves it by rebuilding the blob;
 //! 4. `planner`: chooses the bases of each blob;
-//! 5. `plan`: replaces blobs of a plan by recipes, or estimates what that would save;
+//! 5. `plan`: replaces blobs of a plan by recipes, or estimates the savings;
 //! 6. `rebuild`: rebuilds a blob from its recipe and its bases;
 //! 7. [`RebuiltBlobs`]: content with all blobs that can be rebuilt from it.
 

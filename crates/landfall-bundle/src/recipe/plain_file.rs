@@ -125,7 +125,7 @@ pub(super) fn write_plain(
     coding: BlobCoding,
     folder: &Path,
 ) -> io::Result<PlainFile> {
-    // one byte more than is allowed, to notice what is longer
+    // one byte more than is allowed, to notice content that is too long
     let limit = MAX_PLAIN + 1;
     let plain = match coding {
         BlobCoding::Plain => TemporaryFile::write(blob.take(limit), folder)?,

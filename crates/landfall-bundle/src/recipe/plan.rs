@@ -1,4 +1,4 @@
-//! Replaces blobs of a plan by recipes, or estimates what that would save.
+//! Replaces blobs of a plan by recipes, or estimates the savings.
 
 use super::make::DraftMode;
 use super::planner::{BasedRecipe, OldContent, PatchableBlob, RecipePlanner};
@@ -17,11 +17,11 @@ use landfall_model::report::Progress;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Replaces the layers and files of `plan` by recipes, where these are smaller. `blobs` has the
+/// Replaces the layers and files of `plan` by recipes, if these are smaller. `blobs` has the
 /// content of `lock`. Plain bytes are written to temporary files in `folder`.
 ///
 /// # Errors
-/// When content is missing or damaged, or `folder` cannot be written.
+/// If content is missing or damaged, or `folder` cannot be written.
 pub fn plan_recipes(
     plan: &mut PackPlan,
     lock: &Lock,
@@ -71,11 +71,11 @@ pub fn plan_recipes(
     Ok(planner.summary)
 }
 
-/// Estimates what [`plan_recipes`] would do, in less time: patches are made, but of a compressed
-/// blob only the beginning is analyzed, and no blob is rebuilt.
+/// Estimates the result of [`plan_recipes`] in less time: patches are made, but only the beginning
+/// of a compressed blob is analyzed, and no blob is rebuilt.
 ///
 /// # Errors
-/// As [`plan_recipes`].
+/// Like [`plan_recipes`].
 pub fn estimate_recipes(
     plan: &PackPlan,
     lock: &Lock,

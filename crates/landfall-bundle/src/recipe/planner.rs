@@ -26,7 +26,8 @@ const MAX_CANDIDATES: usize = 4;
 /// The maximum number of bases of one recipe.
 const BASES: usize = 2;
 
-/// A candidate is used if this share of the plain bytes is in files that it has too.
+/// The minimum share of the plain bytes in files that a candidate also has; below it, the candidate
+/// is not used.
 const MIN_SHARE: f64 = 0.02;
 
 /// The content that the receiver has already.

@@ -3,7 +3,7 @@
 use landfall_item::LockedItem;
 use landfall_model::Descriptor;
 
-/// A blob of an item, which others are compared with by the family of the item.
+/// A blob of an item, and the family of the item: only blobs of one family are compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FamilyBlob {
     pub(super) blob: Descriptor,
@@ -53,8 +53,8 @@ fn family(name: &str) -> String {
         .collect()
 }
 
-/// The blobs among `pool` that `new` is compared with, the most likely first, at most `limit`: those
-/// of the same family, by their position. If there is none, all blobs of the pool for which
+/// The blobs among `pool` that `new` is compared with, the most likely first, at most `limit`:
+/// those of the same family, by their position. If there is none, all blobs of the pool for which
 /// `is_gone` is true: a blob that the new lock no longer names was probably replaced.
 pub(super) fn candidates<'a>(
     new: &FamilyBlob,

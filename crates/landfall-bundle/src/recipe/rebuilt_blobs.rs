@@ -94,11 +94,11 @@ impl RebuiltBlobs {
         }
     }
 
-    /// The blobs that must be added before this one can be rebuilt; `None` if there is no recipe for
-    /// it.
+    /// The blobs that must be added before this one can be rebuilt; `None` if there is no recipe
+    /// for it.
     ///
     /// # Errors
-    /// When content cannot be examined.
+    /// If content cannot be examined.
     pub fn missing_bases(&self, digest: &Digest) -> Result<Option<Vec<Descriptor>>, ContentError> {
         let Some(known) = self.recipes.get(digest).and_then(|known| known.first()) else {
             return Ok(None);
@@ -130,7 +130,7 @@ impl RebuiltBlobs {
     /// Begins to add a blob that recipes use.
     ///
     /// # Errors
-    /// When the temporary folder cannot be written.
+    /// If the temporary folder cannot be written.
     pub fn base_writer(&self, blob: &Descriptor) -> io::Result<BaseWriter<'_>> {
         Ok(BaseWriter {
             blobs: self,
@@ -152,7 +152,7 @@ impl RebuiltBlobs {
         }
     }
 
-    /// The recipe that rebuilds a blob; `None` if its bases cannot all be had.
+    /// Returns the recipe that rebuilds a blob; `None` if a base of each recipe is unavailable.
     fn chosen(&self, digest: &Digest) -> Result<Option<&KnownRecipe>, ContentError> {
         let Some(recipes) = self.recipes.get(digest) else {
             return Ok(None);
@@ -165,8 +165,8 @@ impl RebuiltBlobs {
         Ok(choice.recipes.get(digest).map(|number| &recipes[*number]))
     }
 
-    /// Chooses a recipe for each blob whose bases can be had: from content, or by a recipe that was
-    /// chosen before. So a rebuild never waits for itself, even if recipes of different bundles
+    /// Chooses a recipe for each blob whose bases are available: as content, or from a recipe that
+    /// was chosen before. So a rebuild never waits for itself, even if recipes of different bundles
     /// need each other, and earlier choices stay valid when bases are added.
     fn choose(&self, chosen: &mut HashMap<Digest, usize>) -> Result<(), ContentError> {
         let mut present: HashMap<&Digest, bool> = HashMap::new();
@@ -176,17 +176,17 @@ impl RebuiltBlobs {
                 present.insert(base, self.stat_plain(base)?.is_some());
             }
         }
-        // a recipe of one bundle uses only a few others in a row, so there are few rounds
+        // chains of recipes within a bundle are short, so there are few rounds
         loop {
             let before = chosen.len();
             for (digest, recipes) in &self.recipes {
                 if chosen.contains_key(digest) {
                     continue;
                 }
-                let can_be_had = |base: &Digest| present[base] || chosen.contains_key(base);
+                let is_available = |base: &Digest| present[base] || chosen.contains_key(base);
                 let usable = recipes
                     .iter()
-                    .position(|known| known.recipe.from.iter().all(can_be_had));
+                    .position(|known| known.recipe.from.iter().all(is_available));
                 if let Some(number) = usable {
                     chosen.insert(digest.clone(), number);
                 }
@@ -279,7 +279,7 @@ impl BlobRead for RebuiltBlobs {
 
 impl VerifiedRead for RebuiltBlobs {
     fn file_stamps(&self, _: &Digest) -> Result<Vec<FileStamp>, ContentError> {
-        // a temporary file without a name, which nobody else can change
+        // an unnamed temporary file, which no other process can change
         Ok(Vec::new())
     }
 }
@@ -300,7 +300,7 @@ impl BaseWriter<'_> {
     /// Appends bytes of the blob.
     ///
     /// # Errors
-    /// When the temporary file cannot be written, or the blob becomes too long.
+    /// If the temporary file cannot be written, or the blob becomes too long.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.out.write_all(bytes)
     }
@@ -308,7 +308,7 @@ impl BaseWriter<'_> {
     /// Adds the blob.
     ///
     /// # Errors
-    /// When the bytes do not have the digest, or cannot be written.
+    /// If the bytes do not have the digest, or cannot be written.
     pub fn finish(self) -> io::Result<()> {
         let file = Arc::new(self.out.finish_blob(&self.blob)?.finish()?);
         locked(&self.blobs.added).insert(self.blob.digest, file);

@@ -1,13 +1,13 @@
-//! What recipes save, blob by blob.
+//! The savings by recipes, for each blob.
 
 use landfall_model::{Descriptor, Digest, sum_sizes};
 
-/// What recipes save. Lists only blobs that were tried: layers and files that are large enough.
+/// The savings by recipes. Lists only layers and files that are large enough for a recipe.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecipeSummary {
     /// The blobs with a recipe, in the order of the plan.
     pub patched: Vec<PatchedBlob>,
-    /// The blobs without one.
+    /// The blobs without a recipe.
     pub unpatched: Vec<UnpatchedBlob>,
 }
 
@@ -39,14 +39,14 @@ pub struct PatchedBlob {
 pub struct UnpatchedBlob {
     /// The blob.
     pub blob: Descriptor,
-    /// Why it has none.
+    /// Why it has no recipe.
     pub reason: UnpatchedReason,
 }
 
 /// Why a blob has no recipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UnpatchedReason {
-    /// How it is compressed cannot be described in few bytes.
+    /// Its compression cannot be described in few bytes.
     Compression,
     /// A recipe without an older version would not be much smaller than the blob.
     NoOlderVersion,

@@ -29,7 +29,7 @@ pub struct SbomSubject<'a> {
 /// `licences` returns the licences that an item declares.
 ///
 /// # Errors
-/// When the metadata of a package repository cannot be read.
+/// If the metadata of a package repository cannot be read.
 pub fn cyclonedx(
     subject: &SbomSubject<'_>,
     lock: &Lock,
@@ -89,7 +89,7 @@ pub fn cyclonedx(
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "serialNumber": serial_number(subject.digest),
-        // the document never changes, as its serial number is derived from the bundle
+        // the document never changes, because its serial number is derived from the bundle
         "version": 1,
         "metadata": {
             "tools": {"components": [

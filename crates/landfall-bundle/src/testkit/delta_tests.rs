@@ -129,7 +129,7 @@ fn a_forged_delta_is_refused() {
         "{}",
         packed.problems()
     );
-    // the last entry must not be omitted, as it is neither a layer nor a file
+    // the last entry must not be omitted, because it is neither a layer nor a file
     let packed = packed_delta();
     let (mut contents, mut rows) = packed.opened();
     let last = contents.entries.pop().unwrap();

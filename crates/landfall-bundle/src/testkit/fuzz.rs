@@ -37,15 +37,15 @@ pub fn footer(bytes: &[u8]) {
     }
 }
 
-/// Reads `bytes` as the contents index of a bundle that is otherwise valid, with a frame table and
-/// a footer that fit.
+/// Reads `bytes` as the contents index of a bundle that is otherwise valid, with a matching frame
+/// table and footer.
 pub fn index(bytes: &[u8]) {
     let Ok(contents) = serde_json::from_slice::<ContentsIndex>(bytes) else {
         return;
     };
     let again: ContentsIndex = serde_json::from_slice(&contents.to_bytes().unwrap()).unwrap();
     assert_eq!(again, contents);
-    // content that cannot be written need not be readable
+    // an index that `pack` cannot write need not be readable
     let frames = contents
         .entries
         .iter()
@@ -60,7 +60,7 @@ pub fn index(bytes: &[u8]) {
     read_all(&packed.path);
 }
 
-/// Opens it; reads every blob, and verifies.
+/// Opens the bundle at `path`, reads every blob, and verifies the bundle.
 fn read_all(path: &Path) {
     let Ok(bundle) = Bundle::open(path) else {
         return;
@@ -93,7 +93,7 @@ fn read_all(path: &Path) {
     let _ = bundle.lock();
     assert!(
         verify(&bundle, &SilentProgress).is_err() || all_good,
-        "verified, and not readable"
+        "verification succeeded, but a blob is not readable"
     );
 }
 

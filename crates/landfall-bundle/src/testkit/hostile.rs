@@ -25,7 +25,7 @@ impl Packed {
             .unwrap();
     }
 
-    /// Puts a footer where the good one was.
+    /// Replaces the footer by a changed one.
     fn refoot(&self, change: impl FnOnce(&mut Footer)) {
         let bundle = Bundle::open(&self.path).unwrap();
         let mut footer = bundle.0.index.footer.clone();
@@ -39,7 +39,7 @@ impl Packed {
     }
 }
 
-/// Every edge between two frames, of the index and of the tail too.
+/// The boundaries of all frames, including those of the index and the end of the bundle.
 fn edges(bundle: &Bundle, bytes: &[u8]) -> Vec<usize> {
     let (mut edges, mut at) = (vec![0], 0);
     while let Some((frame, _)) = frame::split(&bytes[at..]) {
@@ -154,7 +154,7 @@ fn a_footer_with_wrong_values_is_refused() {
         packed.refoot(change);
         assert!(Bundle::open(&packed.path).is_err(), "change {number}");
     }
-    // an index elsewhere that fits the footer: with a gap before it
+    // an index at another offset, to which the footer points: it has a gap before it
     let packed = packed();
     let (bundle, bytes) = (
         Bundle::open(&packed.path).unwrap(),
@@ -281,7 +281,7 @@ fn decompression_bombs_are_refused() {
             read.len()
         );
     }
-    // an index that is one
+    // a contents index that is a bomb
     let packed = packed();
     let bundle = Bundle::open(&packed.path).unwrap();
     let frames = bomb(1 << 20);

@@ -1,4 +1,4 @@
-//! Packing: when it is refused, and where it writes to.
+//! Packing: the reasons to refuse it, and its destinations.
 
 use super::sample::{packed, sample, today, write};
 use crate::write::index_builder::IndexBuilder;

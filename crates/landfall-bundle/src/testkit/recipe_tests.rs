@@ -110,7 +110,7 @@ fn pack(memory: &Memory, lock: &Lock, since: &[&Lock]) -> (Packed, RecipeSummary
     (Packed { _dir: dir, path }, summary)
 }
 
-/// The content of these sources, and what the recipes of `bundles` rebuild from it.
+/// The content of these sources, and the blobs that the recipes of `bundles` rebuild from it.
 fn rebuilt(sources: Vec<Arc<dyn BlobRead>>, bundles: &[Bundle]) -> RebuiltBlobs {
     RebuiltBlobs::new(
         Arc::new(BlobChain(sources)),
@@ -179,7 +179,7 @@ fn a_changed_layer_is_carried_as_a_recipe_and_rebuilt_from_the_old_one() {
 }
 
 #[test]
-fn the_estimate_of_recipes_is_what_packing_gives() {
+fn the_estimate_of_recipes_equals_the_result_of_packing() {
     let Versions {
         memory, old, new, ..
     } = versions();
@@ -243,7 +243,7 @@ fn blobs_that_cannot_be_rebuilt_are_named_before_any_read() {
 }
 
 #[test]
-fn a_damaged_base_never_gives_wrong_bytes() {
+fn a_damaged_base_never_results_in_wrong_bytes() {
     let Versions {
         memory,
         old,
@@ -413,7 +413,7 @@ fn a_blob_is_rebuilt_again_after_its_base_could_not_be_read() {
 }
 
 #[test]
-fn a_base_is_read_on_from_the_next_source() {
+fn reading_a_base_continues_in_the_next_source() {
     let Versions {
         memory,
         old,
@@ -523,7 +523,7 @@ fn a_recipe_with_any_byte_changed_is_an_error() {
 }
 
 #[test]
-fn many_recipes_that_use_each_other_take_no_time() {
+fn recipes_that_share_bases_are_chosen_in_polynomial_time() {
     let Versions {
         memory, old, new, ..
     } = versions();
@@ -570,7 +570,7 @@ fn many_recipes_that_use_each_other_take_no_time() {
 }
 
 #[test]
-fn recipes_of_two_bundles_that_need_each_other_do_not_wait_for_themselves() {
+fn recipes_of_two_bundles_that_need_each_other_do_not_deadlock() {
     let Versions {
         memory,
         old,

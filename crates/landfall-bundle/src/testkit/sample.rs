@@ -174,7 +174,7 @@ pub fn forged_bundle(locked: &[u8], carried: &[u8]) -> (Packed, Lock) {
 }
 
 impl Packed {
-    /// What verification finds; empty where the bundle is sound.
+    /// Returns the problems that verification reports; empty if the bundle is intact.
     #[cfg(test)]
     pub(super) fn problems(&self) -> String {
         match Bundle::open(&self.path).and_then(|bundle| verify(&bundle, &SilentProgress)) {
@@ -183,7 +183,8 @@ impl Packed {
         }
     }
 
-    /// Lets `change` modify the index and the rows of the frame table, and makes all after them fit.
+    /// Lets `change` modify the index and the rows of the frame table, and writes a matching end of
+    /// the bundle.
     pub(super) fn reseal(&self, change: impl FnOnce(&mut ContentsIndex, &mut Rows)) {
         let (mut contents, mut rows) = self.opened();
         let table = contents.frames.clone();
@@ -263,7 +264,7 @@ impl Packed {
             .unwrap();
     }
 
-    /// Puts other content of the same size into an entry, with frames that fit.
+    /// Replaces the content of an entry by other content of the same size, with matching frames.
     #[cfg(test)]
     pub(super) fn replace(&self, entry_index: usize, change: impl FnOnce(&mut Vec<u8>)) {
         self.reseal(|contents, rows| {
@@ -298,7 +299,7 @@ pub(super) fn blob(contents: &ContentsIndex, form: ContentForm) -> usize {
 /// `plan` misses are named inside the bundle.
 ///
 /// # Errors
-/// When there is not enough room, content is damaged or gone, or the file cannot be written. In
+/// If there is not enough space, content is damaged or missing, or the file cannot be written. In
 /// this case, `out` is left unchanged.
 pub(super) fn write(
     plan: &PackPlan,

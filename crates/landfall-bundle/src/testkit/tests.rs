@@ -233,7 +233,7 @@ fn a_media_type_other_than_that_of_the_lock_is_refused() {
 }
 
 #[test]
-fn a_list_of_signatures_reads_back_or_is_refused() {
+fn a_list_of_signatures_is_read_as_it_was_written_or_refused() {
     let packed = packed();
     let (contents, rows) = packed.opened();
     let text = |size: usize| format!("-----BEGIN X-----\n{}\n-----END X-----\n", "x".repeat(size));
@@ -261,8 +261,8 @@ fn a_list_of_signatures_reads_back_or_is_refused() {
 
 #[test]
 fn a_bundle_that_another_release_serialized_differently_is_valid() {
-    // another first line of the lock, forms that this release would not choose, and members and
-    // entries that it does not know
+    // another first line of the lock, other forms than this release would choose, and unknown
+    // members and entries
     let (memory, lock) = sample();
     let packed = packed();
     packed.reseal(|contents, _| {

@@ -29,7 +29,7 @@ use std::path::Path;
 /// it changes the file, another run completes the change from there.
 ///
 /// # Errors
-/// When the file is not a bundle, cannot be signed or written, or is being written by another
+/// If the file is not a bundle, cannot be signed or written, or is being written by another
 /// process.
 pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError> {
     let failed = BundleError::write(path);
@@ -78,7 +78,7 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError
                 limit,
             });
         }
-        // the index stays as it is, and so does the bundle digest
+        // the index does not change, so the bundle digest does not change either
         let signed = Footer {
             signed: bytes,
             signatures: FrameHash::of(&frame),

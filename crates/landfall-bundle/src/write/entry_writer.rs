@@ -74,7 +74,7 @@ impl EntryWriter<'_> {
                 let content = builder.size();
                 let frame = builder
                     .frame(self.level, &buffers)
-                    // hashed on this thread too, as hashing takes about as long as encoding
+                    // hashed on this thread too, because hashing takes about as long as encoding
                     .map(|frame| (FrameHash::of(&frame), frame));
                 (entry_index, is_last, content, frame)
             },

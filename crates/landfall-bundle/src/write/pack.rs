@@ -58,7 +58,7 @@ impl PackedBundle {
 /// Writes the bundle, with volumes, programs and signatures as `packaging` says.
 ///
 /// # Errors
-/// When content is missing or damaged, the bundle cannot be written or signed, the volumes are too
+/// If content is missing or damaged, the bundle cannot be written or signed, the volumes are too
 /// small, or a program cannot be copied.
 pub fn write_packaged(
     plan: &PackPlan,
@@ -145,7 +145,7 @@ pub fn write_packaged(
 /// signs it.
 ///
 /// # Errors
-/// When content is missing or damaged, or the bundle cannot be written or signed.
+/// If content is missing or damaged, or the bundle cannot be written or signed.
 pub fn write_to(
     plan: &PackPlan,
     blobs: &dyn BlobRead,
@@ -172,7 +172,7 @@ pub struct StreamTarget<'a> {
 /// Like [`write_to`], to any stream.
 ///
 /// # Errors
-/// As [`write_to`].
+/// Like [`write_to`].
 pub fn write_stream(
     plan: &PackPlan,
     blobs: &dyn BlobRead,

@@ -37,7 +37,7 @@ pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), BundleError> {
 pub(crate) fn room(needed: u64, out: &Path) -> Result<(), BundleError> {
     let folder = parent_folder(out);
     let room = DiskSpace::measure(folder, needed).map_err(BundleError::write(folder))?;
-    // an estimate of the largest possible size, as compression cannot be predicted
+    // an estimate of the largest possible size, because compression cannot be predicted
     if room.is_enough() {
         return Ok(());
     }

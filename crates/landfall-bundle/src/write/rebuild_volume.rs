@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 /// lock from the other volumes or else from `lock`. Returns the path and size of the volume.
 ///
 /// # Errors
-/// When other volumes are missing or damaged, the contents index was in the lost volume, content is
+/// If other volumes are missing or damaged, the contents index was in the lost volume, content is
 /// missing, or the result differs from the lost volume.
 pub fn write_volume(
     like: &[PathBuf],

@@ -30,7 +30,7 @@ pub(crate) struct VolumeWriter<'a> {
     target: VolumeTarget,
 }
 
-/// Where the bytes are written.
+/// The destination of the bytes.
 enum VolumeOutput<'a> {
     File(Arc<File>),
     /// A pipe, a file that is written in order, or an upload.
@@ -156,13 +156,13 @@ impl<'a> VolumeWriter<'a> {
     /// more signatures.
     pub(crate) fn append_tail(&mut self, tar_end: &[u8], tail: &[u8]) -> io::Result<()> {
         let tail = [tar_end, tail].concat();
-        // one unit, as a reader finds the footer only if it is complete
+        // one unit, because a reader finds the footer only if it is complete
         self.append_unit(&tail, (tail.len() as u64).max(TAIL))
     }
 
     /// Appends bytes that must be in one volume, with room for `room` bytes.
     fn append_unit(&mut self, bytes: &[u8], room: u64) -> io::Result<()> {
-        if self.takes(bytes.len() as u64, room)? {
+        if self.admit_unit(bytes.len() as u64, room)? {
             self.write(bytes)
         } else {
             self.end += bytes.len() as u64;
@@ -195,9 +195,9 @@ impl<'a> VolumeWriter<'a> {
         }
     }
 
-    /// Whether to write the next unit, which has this length. Begins a new volume if the current
-    /// one has no `room` for it.
-    fn takes(&mut self, length: u64, room: u64) -> io::Result<bool> {
+    /// Returns whether to write the next unit, which has this length. Begins a new volume if the
+    /// current one does not have `room` for it.
+    fn admit_unit(&mut self, length: u64, room: u64) -> io::Result<bool> {
         let volumes = match &mut self.target {
             VolumeTarget::Whole => return Ok(true),
             VolumeTarget::Only { end, cuts_frame } => {
@@ -292,7 +292,7 @@ fn volume_count(units: &[u64], size: u64) -> usize {
 /// The smallest size with which `units` fit into at most `limit` volumes in this order.
 fn smallest(units: &[u64], limit: usize) -> u64 {
     let (mut low, mut high) = (units.iter().copied().max().unwrap_or(0), units.iter().sum());
-    // a binary search, as larger volumes never increase their number
+    // a binary search, because larger volumes never increase their number
     while low < high {
         let middle = low + (high - low) / 2;
         if volume_count(units, middle) <= limit {

@@ -6,7 +6,7 @@ use landfall_model::Digest;
 /// `<hex>`, `<hex>.tar`, `<hex>.json`, `sha256:<hex>` and `<hex>.tar.gz` in docker archives of
 /// skopeo and crane, and in `dir:` of skopeo.
 pub(super) fn digest_of_name(path: &str) -> Option<Digest> {
-    // read from the end, as tools put the layout into folders of their own names
+    // read from the end, because tools put the layout into folders with various names
     let mut parts = path.rsplit('/');
     let name = parts.next()?;
     if let (Some(algorithm), Some("blobs")) = (parts.next(), parts.next())

@@ -68,7 +68,7 @@ impl ArchiveImages {
             .as_ref()?
             .read_exact_at(&mut bytes, at)
             .ok()?;
-        // verified again, as the temporary file may be on a disk that returns other bytes
+        // verified again, because the temporary file may be on a disk that returns other bytes
         digest.matches(&bytes).then_some(bytes)
     }
 
@@ -113,7 +113,7 @@ pub fn read_image_names(
         is_docker_archive |= name == "manifest.json";
         if name == "index.json" {
             index_count += 1;
-            // the sum is limited, as an archive may contain any number of files of this name
+            // the sum is limited, because an archive may contain any number of files of this name
             index_bytes += member.size;
             if index_bytes > limits.manifest_bytes as u64 {
                 let limit = limits.manifest_bytes;
@@ -146,7 +146,8 @@ pub fn read_image_names(
             return Ok(());
         }
         named.keep(digest, &bytes, folder, limits).map_err(|error| {
-            // kept aside: an error of `each` looks like a damaged archive, which is only skipped
+            // kept in a variable: returned from `each`, the error would look like a damaged
+            // archive, which is only skipped
             failed = Some(error);
             io::Error::other("cannot write a temporary file")
         })

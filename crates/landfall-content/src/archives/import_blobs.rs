@@ -36,7 +36,7 @@ pub fn import_blobs(
     store: &dyn LocalStore,
     progress: &dyn Progress,
 ) -> Result<ImportedBlobs, WriteError> {
-    let mut imported = ImportedBlobs::of(archive);
+    let mut imported = ImportedBlobs::none_of(archive);
     let mut uncompressed_layers = 0usize;
     // kept aside: an error of the store ends the pull, one of the archive does not
     let mut refused = None;
@@ -111,7 +111,7 @@ pub fn find_blobs(
     archive: &SourceArchive,
     wanted: &BTreeMap<Digest, Descriptor>,
 ) -> io::Result<ImportedBlobs> {
-    let mut found = ImportedBlobs::of(archive);
+    let mut found = ImportedBlobs::none_of(archive);
     archive.members(&mut |member| {
         let blob = digest_of_name(&member.path).and_then(|digest| wanted.get(&digest));
         if let Some(blob) = blob.filter(|blob| blob.size == member.size)
@@ -125,7 +125,7 @@ pub fn find_blobs(
 }
 
 impl ImportedBlobs {
-    fn of(archive: &SourceArchive) -> ImportedBlobs {
+    fn none_of(archive: &SourceArchive) -> ImportedBlobs {
         ImportedBlobs {
             path: archive.path().into(),
             digests: BTreeSet::new(),

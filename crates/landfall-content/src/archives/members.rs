@@ -2,7 +2,8 @@
 //!
 //! - **Names** are labels: nothing is opened or written by a name of an archive.
 //! - **Links and devices** are skipped, in folders too.
-//! - **Extended headers** are read up to 64 KiB. Long names are ignored, as blobs have short ones.
+//! - **Extended headers** are read up to 64 KiB. Long names are ignored, because blobs have short
+//!   ones.
 //! - **Decompression bombs** cost time and no memory: members are streamed.
 
 use std::fs::File;
@@ -93,12 +94,12 @@ fn walk(
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        // files that a tool keeps for itself, such as the journal and partial files of a store
+        // skip hidden files of tools, such as the journal and partial files of a store
         if !name.starts_with('.') {
             names.push((name, entry.file_type()?));
         }
     }
-    // sorted, as the order of a folder depends on its file system
+    // sorted, because the order of a folder depends on its file system
     names.sort_by(|a, b| a.0.cmp(&b.0));
     for (name, kind) in names {
         let at = folder.join(&name);
@@ -118,7 +119,7 @@ fn walk(
     Ok(())
 }
 
-/// A file that is opened at its first read, as most members are not wanted.
+/// A file that is opened at its first read, because most members are not wanted.
 struct LazyFile {
     at: PathBuf,
     file: Option<File>,

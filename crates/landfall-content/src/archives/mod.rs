@@ -2,9 +2,9 @@
 //! detects the format of a path, [`read_image_names`] reads the names of its images, and
 //! [`import_blobs`] writes blobs that a lock needs to a store.
 //!
-//! An archive is read once from beginning to end, as a compressed one cannot be read otherwise.
-//! Nothing in it is trusted: names are only labels, members are identified by their digests, and
-//! nothing is unpacked.
+//! An archive is read once from beginning to end, because a compressed one cannot be read
+//! otherwise. Nothing in it is trusted: names are only labels, members are identified by their
+//! digests, and nothing is unpacked.
 
 mod error;
 mod file_names;

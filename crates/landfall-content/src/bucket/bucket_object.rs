@@ -1,9 +1,10 @@
-//! What an object store reports about an object, and the conditions and results of requests.
+//! The metadata that an object store reports about an object, and the conditions and results of
+//! requests.
 
 use bytes::Bytes;
 use std::time::SystemTime;
 
-/// What an object store reports about an object.
+/// The metadata that an object store reports about an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BucketObject {
     /// The key, relative to the folder.

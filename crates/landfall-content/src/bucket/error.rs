@@ -44,7 +44,7 @@ pub(super) fn request_error(location: &str, error: object_store::Error) -> HttpE
         _ => (kind, words),
     };
     let words = match code {
-        Some("NoSuchBucket") => "the bucket does not exist; create it first, as landfall does not",
+        Some("NoSuchBucket") => "the bucket does not exist; create it first",
         Some("RequestTimeTooSkewed") => {
             "the clocks of this machine and the object store differ; correct the time"
         }

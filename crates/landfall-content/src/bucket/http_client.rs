@@ -85,8 +85,8 @@ impl HttpService for TransportClient {
     }
 }
 
-/// Wraps an error of the transport in a kind that `object_store` does not retry, as the transport
-/// has made all attempts.
+/// Wraps an error of the transport in a kind that `object_store` does not retry, because the
+/// transport has made all attempts.
 fn final_error(error: landfall_http::HttpError) -> HttpError {
     HttpError::new(HttpErrorKind::Unknown, error)
 }

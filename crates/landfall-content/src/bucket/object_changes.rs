@@ -85,8 +85,8 @@ impl Bucket {
         }
     }
 
-    /// Deletes objects, many with one request if the store supports that. Missing objects are no
-    /// error.
+    /// Deletes objects, many with one request if the store supports that. A missing object is not
+    /// an error.
     ///
     /// # Errors
     /// If an object cannot be deleted. Others may have been deleted already.

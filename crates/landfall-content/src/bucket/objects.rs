@@ -250,7 +250,7 @@ impl Bucket {
             ..GetOptions::default()
         };
         let result = self.get_version(key, options).await?;
-        // without an etag the request has no condition, so size and time must tell
+        // without an etag the request has no condition, so size and time are compared
         let found = self.describe_object(result.meta.clone());
         if (found.size, found.modified) != (object.size, object.modified) {
             return Err(self.replaced_error(key));
@@ -276,7 +276,7 @@ impl Bucket {
     }
 
     fn replaced_error(&self, key: &str) -> HttpError {
-        let words = "the object was replaced while it was read; run it again";
+        let words = "the object was replaced while it was read; run the command again";
         HttpError::new(ErrorKind::Invalid, words).about(self.url(key))
     }
 

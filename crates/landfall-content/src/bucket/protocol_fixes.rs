@@ -1,5 +1,5 @@
-//! Adds what the protocols support and the crate `object_store` does not: conditional deletion, and
-//! listings with keys that are not valid paths for it.
+//! Adds features of the protocols that the crate `object_store` lacks: conditional deletion, and
+//! listings with keys that are not valid paths for the crate.
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -62,7 +62,7 @@ impl<S: HttpService> HttpService for ProtocolFixes<S> {
                 return Ok(response);
             }
             let (head, body) = response.into_parts();
-            // read whole, as an entry may be split between two frames
+            // read whole, because an entry may be split between two frames
             let page = Limited::new(body, MAX_PAGE).collect().await;
             let page =
                 page.map_err(|error| HttpError::new(HttpErrorKind::Decode, PageError(error)))?;

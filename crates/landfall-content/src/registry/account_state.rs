@@ -1,6 +1,6 @@
-//! What is known about one account at one registry: whether it was accepted, whether the next
-//! request must be sent while no other is in flight, and what was denied. Requests without an
-//! account have such a state too.
+//! The known state of one account at one registry: whether it was accepted, whether the next
+//! request must be sent while no other is in flight, and which scopes were denied. Requests without
+//! an account have such a state too.
 
 use super::scope::TokenScope;
 use landfall_http::HttpError;
@@ -93,7 +93,7 @@ impl AccountState {
         state
             .refused
             .as_ref()
-            // the refusal of the account comes first, as it explains that of the scope
+            // the refusal of the account comes first, because it explains that of the scope
             .or_else(|| state.scopes.get(scope))
             .map_or(Ok(()), |error| Err(error.clone()))
     }

@@ -36,7 +36,7 @@ pub(super) struct RequestAccount {
     pub(super) state: Arc<AccountState>,
 }
 
-/// The authentication scheme that the registry asks for.
+/// The authentication scheme that the registry requires.
 #[derive(Clone)]
 enum AuthScheme {
     /// The registry has sent no challenge so far.
@@ -166,8 +166,8 @@ impl Auth {
                     return Err(self.no_account(scope).await);
                 };
                 if sent.is_some_and(|sent| sent.starts_with("Basic ")) {
-                    // never accepted, so another attempt could lock it; an account that was accepted
-                    // is tried once more, alone
+                    // never accepted, so another attempt could lock it; an account that was
+                    // accepted is tried once more, alone
                     if !signer.state.was_accepted() {
                         return Err(self.deny_account(&account, &signer.state));
                     }
@@ -261,7 +261,7 @@ impl Auth {
         Ok(account.secret.basic_header())
     }
 
-    /// Finds the account for `scope`; none if credentials must not be sent.
+    /// Finds the account for `scope`; `None` if credentials must not be sent.
     pub(super) async fn account(&self, scope: &TokenScope) -> CredentialLookup {
         if !self.trusted {
             return Ok(None);

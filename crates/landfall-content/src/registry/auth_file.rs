@@ -147,7 +147,7 @@ impl AuthFile {
     }
 
     async fn helper_response(&self, helper: &str, host: &str) -> CredentialLookup {
-        // held while the helper runs, as some of them open a dialog
+        // held while the helper runs, because some of them open a dialog
         let mut helper_responses = self.helper_responses.lock().await;
         if let Some(answer) = helper_responses.get(host) {
             return answer.clone();

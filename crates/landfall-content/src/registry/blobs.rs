@@ -57,7 +57,7 @@ impl RegistrySession {
         self.url(repository, &format!("blobs/{digest}"))
     }
 
-    /// Requests no more ranges from this registry, as its ranges had wrong bytes.
+    /// Requests no more ranges from this registry, because its ranges had wrong bytes.
     pub fn distrust_ranges(&self) {
         self.transport.distrust_ranges(&self.base);
     }

@@ -17,7 +17,8 @@ pub enum SparseIndexSupport {
     Refused,
     /// The index was accepted, and deleted again.
     Accepted,
-    /// The index of this size was accepted, but could not be deleted, so it stays without a tag.
+    /// The index of this size was accepted, but could not be deleted, so it remains there without a
+    /// tag.
     AcceptedAndKept(u64),
 }
 

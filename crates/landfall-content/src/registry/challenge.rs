@@ -3,7 +3,7 @@
 
 use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 
-/// The authentication that a registry asks for.
+/// The authentication that a registry requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Challenge {
     /// User name and password with every request.
@@ -43,7 +43,7 @@ impl Challenge {
                             scope: parameter(&parameters, "scope"),
                         });
                     }
-                    // not returned at once, as Bearer may follow, in this header or in another
+                    // not returned at once, because Bearer may follow, in this header or in another
                     ("basic", _) => basic = true,
                     _ => offered.push(scheme),
                 }

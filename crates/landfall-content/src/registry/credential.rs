@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Credentials for a registry, with their source.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Credential {
-    /// What is sent to the registry.
+    /// The secret that is sent to the registry.
     pub secret: RegistrySecret,
     /// The file, variable or helper that they come from, for messages.
     pub source: String,

@@ -1,5 +1,5 @@
-//! Classifies errors of registries by the codes and messages of their error objects, as the status
-//! alone does not say what is wrong.
+//! Classifies errors of registries by the codes and messages of their error objects, because the
+//! status alone does not say what is wrong.
 
 use landfall_http::{DistributionError, ErrorKind, HttpError};
 

@@ -58,7 +58,7 @@ impl RegistrySession {
         Ok(match response.status {
             StatusCode::OK => Some(true),
             StatusCode::NOT_FOUND => Some(false),
-            // 401 and 403 do not tell whether the project exists
+            // 401 and 403 do not show whether the project exists
             _ => None,
         })
     }

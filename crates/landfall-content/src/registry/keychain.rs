@@ -96,7 +96,7 @@ impl Keychain {
         }
         for (host, upstream) in &site.upstreams {
             if let Some(credentials) = &upstream.credentials {
-                // the mirror's host is the one that asks for the account
+                // the mirror's host is the one that requires the account
                 let key = upstream.mirror.as_deref().map_or(host.clone(), normal_key);
                 let host_only = key.split('/').next().unwrap_or(&key).to_owned();
                 self.add(
@@ -121,7 +121,7 @@ impl Keychain {
     ) {
         let account = match &from.auth_file {
             Some(path) => match AuthFile::read_named(&site.resolve(path), setting) {
-                // before the user's own files, as the site was named for this run
+                // before the user's own files, because the site was named for this run
                 Ok(file) => return self.files.insert(0, file),
                 Err(error) => Err(error),
             },

@@ -42,7 +42,7 @@ impl RegistrySession {
         .await
     }
 
-    /// Fetches the manifest of a descriptor. No more than its size is read.
+    /// Fetches the manifest of a descriptor, and reads at most the size in the descriptor.
     ///
     /// # Errors
     /// Like [`RegistrySession::manifest`].
@@ -83,7 +83,7 @@ impl RegistrySession {
             return Ok(manifest);
         };
         // either the digest in the header or the bytes are wrong; if the registry has a manifest
-        // with the digest of the bytes, it is the header
+        // with the digest of the bytes, the header is wrong
         let digest = manifest.digest.to_string();
         match self.request_manifest(repository, &digest, limit).await {
             Ok((same, _)) => Ok(same),

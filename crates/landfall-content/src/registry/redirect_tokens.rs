@@ -1,6 +1,6 @@
 //! Tokens for hosts that a registry redirects to and that have token realms of their own, as with
-//! registry.k8s.io: one for each scope and host, shared by all workers. They are anonymous, as no
-//! credentials are sent to another host.
+//! registry.k8s.io: one for each scope and host, shared by all workers. They are anonymous, because
+//! no credentials are sent to another host.
 
 use super::scope::TokenScope;
 use super::token::BearerToken;

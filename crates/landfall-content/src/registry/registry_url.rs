@@ -7,7 +7,7 @@ use url::Url;
 pub struct BaseUrl {
     /// The URL, with the path of a mirror.
     pub url: Url,
-    /// The host that a mirror stands in for; `None` without a mirror.
+    /// The host that a mirror replaces; `None` without a mirror.
     pub origin: Option<String>,
     /// Whether credentials may be sent: not over plain http that was found by probing.
     pub trusted: bool,

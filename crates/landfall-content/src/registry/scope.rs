@@ -27,7 +27,7 @@ impl TokenScope {
             .from
             .as_ref()
             .map(|from| format!("repository:{from}:pull"));
-        // the own scope first, as some token services look only at the first
+        // the scope of the request first, because some token services look only at the first one
         std::iter::once(own).chain(other).collect()
     }
 }

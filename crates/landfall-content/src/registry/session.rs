@@ -18,8 +18,8 @@ use std::sync::atomic::Ordering;
 use tracing::debug;
 use url::Url;
 
-/// A session with one registry host. Its users share connections, tokens and what the run has
-/// learned about the registry.
+/// A session with one registry host. Its users share connections, tokens and the detected
+/// properties of the registry.
 pub struct RegistrySession {
     /// The host as in image references.
     host: String,
@@ -56,8 +56,7 @@ impl RegistrySession {
             Some(_) => base.path().trim_matches('/').to_owned(),
             None => String::new(),
         };
-        // a mirror gets the credentials of its own address, not those of the host that it stands
-        // for
+        // a mirror gets the credentials of its own address, not those of the host that it replaces
         let account_host = match &origin {
             Some(_) => host_of(&base),
             None => host.to_owned(),
@@ -135,7 +134,7 @@ impl RegistrySession {
             })
     }
 
-    /// Sends a request with the authentication that the registry asks for. Challenges are answered
+    /// Sends a request with the authentication that the registry requires. Challenges are answered
     /// at any time of the run, and the request is sent again, including its body.
     //
     // Boxed as `Transport::send` is: its code would be generated again for each caller.
@@ -185,7 +184,7 @@ impl RegistrySession {
                     signed.accepted.store(true, Ordering::Relaxed);
                 }
                 account.state.request_accepted(signed.is_some());
-                // others that wait may go now, before the body of this response is read
+                // requests that wait may be sent now, before the body of this response is read
                 turn = None;
             }
             if response.status != StatusCode::UNAUTHORIZED {

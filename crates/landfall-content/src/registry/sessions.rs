@@ -189,8 +189,7 @@ impl RegistrySessions {
         }
     }
 
-    /// Returns the URL to fetch a plain file from, and the host that a mirror stands in for, if
-    /// any.
+    /// Returns the URL to fetch a plain file from, and the host that a mirror replaces, if any.
     ///
     /// # Errors
     /// If `url` is not an http or https URL.

@@ -128,7 +128,7 @@ impl RegistrySinkInner {
     fn failure_cause(&self, digest: &Digest, failed: &FailedUpload) -> FailureCause {
         let before = self.cuts().remove(digest);
         if self.session.reduce_body_size(failed, before) {
-            return FailureCause::SinkLearned;
+            return FailureCause::SinkAdapted;
         }
         if !may_restart_upload(&failed.error) {
             return FailureCause::Final;
@@ -162,7 +162,7 @@ impl BlobWrite for BlobUpload {
                     FailedAttempt::new(TransferError::destination(failed.error), cause)
                 }));
             }
-            // only now, as the blob is certain to be in this repository
+            // only now, because the blob is certain to be in this repository
             session.learn_self_mounts(repository, &blob.digest).await;
             Ok(())
         })

@@ -1,4 +1,4 @@
-//! The credentials that a site names, for generated configuration that brings them to nodes.
+//! The credentials that a site names, for generated configuration that contains them for nodes.
 
 use super::credential::{CredentialError, RegistrySecret};
 use super::keychain::Keychain;

@@ -32,7 +32,7 @@ pub(super) fn site_secret(
             setting: setting.into(),
         });
     };
-    // the name of the variable, not its value, as the source appears in messages
+    // the name of the variable, not its value, because the source appears in messages
     let source = format!("${user}");
     let user = required_variable(user, setting, get)?;
     let password = required_variable(password, setting, get)?;

@@ -109,7 +109,8 @@ impl Auth {
             Err(TokenFailure::Error(error)) => return Err(error),
             Err(TokenFailure::Refused(status)) => status,
         };
-        // 403 refuses the scope; 401 may mean either, so a request without a scope tells
+        // 403 denies the scope; 401 may deny the account or the scope, so a request without a scope
+        // decides
         let everywhere = status == StatusCode::UNAUTHORIZED
             && (!state.was_accepted()
                 || matches!(
@@ -231,7 +232,7 @@ impl Auth {
             let what = format!("a token for {}", self.host);
             return Err(page_error(realm, None, &what, &body).into());
         }
-        let words = format!("its token service {realm_name} gave no token");
+        let words = format!("its token service {realm_name} returned no token");
         let error = HttpError::new(ErrorKind::Invalid, words);
         Err(error.at(realm).about(&*self.host).into())
     }

@@ -112,7 +112,7 @@ impl RegistrySession {
         if method == Method::PATCH {
             request = request.header(CONTENT_RANGE, &format!("{offset}-{}", offset + length - 1));
         }
-        // the sink retries, as a broken upload may have to be opened again
+        // the sink retries, because a broken upload may have to be opened again
         request.retried = false;
         if length > 0 {
             let (opener, sent) = (opener.clone(), sent.clone());

@@ -1,5 +1,5 @@
 //! The state of an upload: the session that the registry opened, its `Location`, failed attempts,
-//! and what a run learns about uploads to one registry.
+//! and properties of the registry that a run detects.
 
 use landfall_http::HttpError;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -67,7 +67,7 @@ pub(super) struct UploadSession {
     pub(super) min_chunk: u64,
 }
 
-/// A failed request of an upload, with what was sent of its body.
+/// A failed request of an upload, with the number of body bytes that were sent.
 pub(super) struct FailedUpload {
     pub(super) error: HttpError,
     /// How many bytes of the body were sent, if the connection was cut.

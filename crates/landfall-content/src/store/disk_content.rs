@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 impl DiskStore {
-    /// Begins to write a blob, or resumes what an earlier run left. Waits while another process
+    /// Begins to write a blob, or resumes the write of an earlier run. Waits while another process
     /// writes the same blob. Returns `None` if the blob is present by now.
     ///
     /// # Errors
@@ -32,8 +32,8 @@ impl DiskStore {
         }
         match self.writer(descriptor)? {
             Some(mut writer) => {
-                // the whole content is here, so what an earlier run left need not be read and
-                // hashed
+                // the whole content is in memory, so the partial file of an earlier run need not be
+                // read and hashed
                 writer.restart()?;
                 writer.write(bytes)?;
                 writer.commit()

@@ -1,4 +1,4 @@
-//! Garbage collection: removes what no lock needs from the store on disk.
+//! Garbage collection of the store on disk: removes the content that no lock needs.
 
 use super::disk_store::DiskStore;
 use super::error::{StoreError, io};
@@ -119,7 +119,7 @@ impl DiskGcReport {
             // not removed: a name that is not a digest was not written by landfall
             None => self.strange.push(path),
             Some(digest) if keep.contains(&digest) => {
-                // partial files are kept without a mention, as they are not content yet
+                // partial files are kept without a mention, because they are not content yet
                 if what == GarbageKind::Blob {
                     self.kept += 1;
                     self.kept_bytes += metadata.len();

@@ -58,7 +58,7 @@ impl DiskStore {
     }
 
     /// Like [`DiskStore::open`], for a store that is deleted at the end of the run. Nothing is
-    /// synced to disk, as each sync would cost time.
+    /// synced to disk, because each sync would cost time.
     ///
     /// # Errors
     /// Like [`DiskStore::open`].
@@ -90,7 +90,8 @@ impl DiskStore {
             .append(true)
             .open(&path)
             .map_err(io("open", &path))?;
-        // `try_lock`: a gc must not wait for a pull that takes hours, nor the other way round
+        // `try_lock`: a gc must not wait for a pull that takes hours, and a pull must not wait for
+        // a gc
         match lock(&in_use) {
             Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { dir: dir.into() }),
             Err(TryLockError::Error(error)) => return Err(io("lock", &path)(error).into()),
@@ -141,7 +142,7 @@ impl DiskStore {
         };
         // a damaged file with an unchanged stamp is found by `rehash` only
         if self.0.records.is_unchanged(digest, &metadata) {
-            trace!(%digest, "in the store; the journal fits");
+            trace!(%digest, "in the store; unchanged since it was hashed");
             return Ok(metadata.len() == size);
         }
         let is_good = self.check(digest, &path, size)?;
@@ -189,7 +190,7 @@ impl DiskStore {
                 .records
                 .add(digest, &metadata)
                 .map_err(io("write", &self.0.dir.join(VERIFIED)))?;
-            // the blob is intact, so it stays, even if the caller expects another size
+            // the blob is intact, so it is kept, even if the caller expects another size
             return Ok(length == size);
         }
         // another process may have replaced it with an intact one meanwhile

@@ -88,7 +88,8 @@ impl LayoutIndex {
         })
     }
 
-    /// Adds the names of the entries, or lets them refer to other manifests.
+    /// Adds the names of the entries. A name that exists already refers to its new manifest
+    /// afterwards.
     pub fn add(&mut self, entries: impl IntoIterator<Item = impl Borrow<LockEntry>>) {
         for entry in entries {
             let entry = entry.borrow();

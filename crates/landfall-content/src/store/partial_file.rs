@@ -92,7 +92,7 @@ pub(super) fn open(
             journal,
         };
         let mut writer = VerifiedWriter::new(partial, descriptor);
-        // hashed once here; bytes that are written from now on are hashed as they come
+        // hashed once here; bytes that are written from now on are hashed as they arrive
         writer.absorb(written)?;
         return Ok(Some((writer, ranges)));
     }

@@ -1,6 +1,6 @@
-//! The lock that a store publishes to its servers. Its pointer `current` names a lock and the one
-//! before. Servers read the pointer before they look up a name, so all of them switch to a new lock
-//! at once.
+//! The lock that a store publishes to its servers. Its pointer `current` names a lock and the
+//! previous one. Servers read the pointer before they look up a name, so all of them switch to a
+//! new lock at once.
 
 use super::disk_store::DiskStore;
 use crate::WriteError;
@@ -25,7 +25,7 @@ pub struct LockPointer {
     version: u32,
     /// The fingerprint of the lock that is served.
     pub lock: Digest,
-    /// The fingerprint of the lock before. Its blobs are still served by digest, for clients that
+    /// The fingerprint of the previous lock. Its blobs are still served by digest, for clients that
     /// have resolved a tag already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Digest>,
@@ -80,7 +80,9 @@ pub enum ServedStoreError {
         why: String,
     },
     /// Others published at the same time in every attempt.
-    #[error("{ATTEMPTS} attempts to publish in {place} failed, as others published; run it again")]
+    #[error(
+        "{ATTEMPTS} attempts to publish in {place} failed, because others published; run it again"
+    )]
     Busy {
         /// The path or URL of the store.
         place: String,
@@ -168,8 +170,8 @@ impl ServedStore {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Returns the pointer, the text of its lock, and the text of the previous lock if it is still
-    /// there; or `None` if no lock was ever published.
+    /// Returns the pointer, the text of its lock, and the text of the previous lock if it still
+    /// exists; or `None` if no lock was ever published.
     ///
     /// # Errors
     /// Like [`ServedStore::current`] and [`ServedStore::lock`].

@@ -40,7 +40,7 @@ impl DiskStore {
     /// Dropping the file releases the lock.
     pub(super) fn guard(&self) -> Result<File, WriteError> {
         let path = self.dir().join(".landfall/lock");
-        // a file of its own, as state files are replaced and a lock on them would be lost
+        // a file of its own, because state files are replaced and a lock on them would be lost
         let file = File::create(&path).map_err(io("open", &path))?;
         file.lock().map_err(io("lock", &path))?;
         Ok(file)

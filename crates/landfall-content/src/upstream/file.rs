@@ -61,7 +61,7 @@ pub async fn head_file(sessions: &RegistrySessions, url: &str) -> Result<HttpRes
 }
 
 /// Returns the request with the account for its host, or why the account cannot be read. This is
-/// not an error yet, as most files need no account.
+/// not an error yet, because most files need no account.
 pub(super) async fn request(
     sessions: &RegistrySessions,
     method: Method,

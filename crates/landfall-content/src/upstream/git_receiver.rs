@@ -1,7 +1,7 @@
 //! Pushes refs and objects to a git server.
 
 use super::file::{request, send_with_account};
-use super::git_remote::{expect_answer, git_error, most_ref_list_bytes};
+use super::git_remote::{expect_answer, git_error, max_ref_list_bytes};
 use super::git_writer::FileFrom;
 use crate::read_blocking;
 use crate::registry::RegistrySessions;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 const SERVICE: &str = "git-receive-pack";
 
-/// Asks the server at `url` which refs it has, for a push.
+/// Requests the refs of the server at `url`, for a push.
 ///
 /// # Errors
 /// If the server cannot be reached, or refuses pushes.
@@ -30,13 +30,13 @@ pub async fn pushed_refs(
     let response = send_with_account(sessions, &request, fault).await?;
     let response = expect_answer(response, SERVICE, "advertisement").await?;
     let answered = response.url.clone();
-    let bytes = response.bytes(most_ref_list_bytes(&limits)).await?;
+    let bytes = response.bytes(max_ref_list_bytes(&limits)).await?;
     ReceiveAdvertisement::parse(&bytes, limits.git_refs)
         .map_err(|error| git_error(error).at(&answered))
 }
 
-/// Changes refs of the server at `url`, and sends the pack with what they need, which has `size`
-/// bytes.
+/// Changes refs of the server at `url`, and sends the pack of `size` bytes with the objects that
+/// they need.
 ///
 /// # Errors
 /// If the server cannot be reached, or refuses a change. A server with atomic pushes has then
@@ -70,6 +70,6 @@ pub async fn push_refs(
     let response = expect_answer(response, SERVICE, "result").await?;
     let answered = response.url.clone();
     let limits = sessions.transport().limits();
-    let report = response.bytes(most_ref_list_bytes(limits)).await?;
+    let report = response.bytes(max_ref_list_bytes(limits)).await?;
     check_report(&report).map_err(|error| git_error(error).at(&answered))
 }

@@ -18,26 +18,26 @@ use url::Url;
 
 const SERVICE: &str = "git-upload-pack";
 const VERSION: HeaderName = HeaderName::from_static("git-protocol");
-/// The most bytes of a line in a list of refs.
+/// The maximum size of a line in a list of refs, in bytes.
 const MAX_REF_BYTES: usize = 1200;
 
-/// The most bytes of a list of refs.
-pub(super) fn most_ref_list_bytes(limits: &Limits) -> usize {
+/// The maximum size of a list of refs, in bytes.
+pub(super) fn max_ref_list_bytes(limits: &Limits) -> usize {
     limits.git_refs * MAX_REF_BYTES
 }
 
-/// A git server that was asked which protocol it speaks.
+/// A git server that supports version 2 of the protocol.
 struct GitRemote<'a> {
     sessions: &'a RegistrySessions,
     /// The URL of the repository, as the lock names it.
     url: &'a str,
-    /// The URL that answered.
+    /// The URL of the git service, after redirects.
     answered: Url,
 }
 
 /// A pack from a git server.
 pub struct FetchedPack {
-    /// A file without a name that has the pack.
+    /// An unnamed file with the pack.
     pub file: File,
     /// The size of the pack in bytes.
     pub size: u64,
@@ -56,11 +56,11 @@ pub async fn list_refs(
     let remote = GitRemote::connect(sessions, url).await?;
     let answer = remote.command(ls_refs_request()).await?;
     let answered = answer.url.clone();
-    let bytes = answer.bytes(most_ref_list_bytes(&limits)).await?;
+    let bytes = answer.bytes(max_ref_list_bytes(&limits)).await?;
     parse_refs(&bytes, limits.git_refs).map_err(|error| git_error(error).at(&answered))
 }
 
-/// Fetches a pack with everything that `wants` need and `haves` do not, into a file without a name.
+/// Fetches a pack with all objects that `wants` need and `haves` do not, into an unnamed file.
 ///
 /// # Errors
 /// If the server cannot be reached, refuses, or sends more than the limit.
@@ -117,7 +117,7 @@ async fn receive_pack(
 }
 
 impl<'a> GitRemote<'a> {
-    /// Asks the server which protocol it speaks.
+    /// Checks that the server supports version 2 of the protocol.
     async fn connect(sessions: &'a RegistrySessions, url: &'a str) -> Result<Self, HttpError> {
         let limits = *sessions.transport().limits();
         let refs = format!("{url}/info/refs?service={SERVICE}");
@@ -132,7 +132,7 @@ impl<'a> GitRemote<'a> {
             let words = "it redirects to another host; write that URL in the manifest";
             return Err(HttpError::new(ErrorKind::Invalid, words).at(&answered));
         }
-        let bytes = response.bytes(most_ref_list_bytes(&limits)).await?;
+        let bytes = response.bytes(max_ref_list_bytes(&limits)).await?;
         check_advertisement(&bytes).map_err(|error| git_error(error).at(&answered))?;
         let path = answered
             .path()
@@ -162,7 +162,7 @@ impl<'a> GitRemote<'a> {
     }
 }
 
-/// Returns the response if it is an answer of a git server.
+/// Returns the response if a git server sent it.
 pub(super) async fn expect_answer(
     response: HttpResponse,
     service: &str,
@@ -181,7 +181,7 @@ pub(super) async fn expect_answer(
     Err(HttpError::new(ErrorKind::Invalid, words).at(&response.url))
 }
 
-/// The error of a request whose answer is not what git's protocol demands.
+/// Returns the error for a response that violates git's protocol.
 pub fn git_error(error: GitError) -> HttpError {
     let kind = match error {
         GitError::ReadPack(_) | GitError::WritePack(_) => ErrorKind::Local,

@@ -1,4 +1,4 @@
-//! Writes landfall's packs of a git repository from what its server sends.
+//! Writes landfall's packs of a git repository from the pack that its server sends.
 
 use super::git_remote::{fetch_pack, git_error};
 use crate::GitPacks;
@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
-/// A pack that landfall wrote into a file without a name.
+/// A pack that landfall wrote into an unnamed file.
 pub(super) struct WrittenPack {
     file: Arc<File>,
 }

@@ -12,7 +12,8 @@ use std::sync::Arc;
 /// Registries, web servers and git servers, addressed by the names in the lock.
 pub struct Upstreams {
     sessions: Arc<RegistrySessions>,
-    /// The packs of git repositories that this run wrote: one fetch gives all packs of one.
+    /// The packs of git repositories that this run wrote: one fetch yields all packs of a
+    /// repository.
     git: OnceMap<Arc<GitPacks>, Arc<Vec<WrittenPack>>>,
 }
 

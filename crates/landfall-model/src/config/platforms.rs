@@ -20,17 +20,17 @@ pub struct SiteCluster {
 pub enum RequiredNames {
     /// A single name; `*.` at its start matches any label.
     One(String),
-    /// Names, and those that the certificate of their server must have.
+    /// Names, and the names that the certificate of their server must contain.
     Entry(RequiredNamesEntry),
 }
 
-/// Names that must resolve, and those that the certificate of their server must have.
+/// Names that must resolve, and the names that the certificate of their server must contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequiredNamesEntry {
     /// The names that must resolve; `*.` at the start of one matches any label.
     pub dns: Vec<String>,
-    /// The names that the certificate must have.
+    /// The names that the certificate must contain.
     #[serde(default)]
     pub certificate: Vec<String>,
 }
@@ -44,7 +44,7 @@ impl RequiredNames {
         }
     }
 
-    /// The names that the certificate of the server must have.
+    /// Returns the names that the certificate of the server must contain.
     pub fn certificate(&self) -> &[String] {
         match self {
             RequiredNames::One(_) => &[],

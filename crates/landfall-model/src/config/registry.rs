@@ -24,7 +24,7 @@ pub struct RegistrySite {
     /// Use plain http, also for credentials.
     #[serde(default, rename = "plainHTTP")]
     pub plain_http: bool,
-    /// Accept any certificate. Warned about at every run.
+    /// Accept any certificate. Every run warns about this.
     #[serde(default)]
     pub skip_verify: bool,
     /// Reach the registry through the proxy.
@@ -42,7 +42,7 @@ pub struct RegistrySite {
     /// What to do if the target refuses an index with missing children.
     #[serde(default)]
     pub index: IndexPolicy,
-    /// Whether nodes may pull from upstream what the registry lacks.
+    /// Whether nodes may pull an image from upstream if the registry lacks it.
     #[serde(default)]
     pub upstream_fallback: bool,
 }

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_are_names() {
+    fn names_that_are_not_dns_names_are_refused() {
         let good = "[a.test, '*.b.test', 10.0.0.1, {dns: [_acme.c.test], certificate: \
                     ['*.c.test', fd00::1]}]";
         assert!(read(good).is_ok());

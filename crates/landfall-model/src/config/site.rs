@@ -38,7 +38,7 @@ pub struct Site {
     /// file and how many must sign.
     #[serde(default)]
     pub signers: Option<SiteSigners>,
-    /// Whose signatures images need: the least that enters this site, in addition to the rules of
+    /// The signatures that images need before they enter this site, in addition to the rules of
     /// manifests. Paths are relative to the site file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub verify: Vec<SignatureRule>,
@@ -120,7 +120,7 @@ impl Site {
         let mut site: Site = document::read(&name, text)?;
         site.check_registry_address(&name, text)?;
         check_required_names(&site.names, &name, text)?;
-        // values become lines of rendered files, where a line feed could add a line of its own
+        // values become lines of rendered files, to which a line feed could add another line
         let errors = document::control_characters(&name, text, &[]);
         if let Some(error) = errors.into_iter().next() {
             return Err(SiteError::Document(Box::new(error)));
@@ -261,7 +261,7 @@ upstreams:
 "#;
 
     #[test]
-    fn no_text_holds_a_control_character() {
+    fn control_characters_are_refused() {
         let text = "apiVersion: landfall/v1\nkind: Site\nproxy:\n  noProxy:\n    \
                     installation: [\"10.0.0.0/8\", \"x\\nExecStartPre=/bin/sh\"]\n";
         let message = Site::parse(Path::new("site.yaml"), text)
@@ -289,7 +289,7 @@ upstreams:
     }
 
     #[test]
-    fn the_designs_example_reads() {
+    fn the_example_site_is_parsed() {
         let site = Site::parse(Path::new("conf/site.yaml"), EXAMPLE).unwrap();
         let registry = site.registry.as_ref().unwrap();
         assert_eq!(

@@ -59,7 +59,7 @@ mod tests {
             "h.test/p"
         );
         let text = starter_site(None);
-        // sentences are not keys
+        // comments that are sentences are not settings
         let lines = text.lines().filter(|line| !line.ends_with('.'));
         let all: String = lines
             .map(|line| line.strip_prefix("# ").unwrap_or(line).to_owned() + "\n")

@@ -119,7 +119,7 @@ fn secret_value(outer: &Mapping) -> Option<String> {
 struct TkgVariables<'v>(&'v Mapping);
 
 impl TkgVariables<'_> {
-    /// The text of a variable. Like in TKG, empty ones are unset.
+    /// The text of a variable. As in TKG, an empty variable counts as unset.
     fn get(&self, name: &str) -> Option<&str> {
         self.0
             .get(name)
@@ -165,7 +165,7 @@ impl TkgVariables<'_> {
             if self.has_proxy() && !is_direct(list, address) {
                 site += "  viaProxy: true\n";
             }
-            // `tkg/pause` goes to ADDRESS/tkg/pause without any rule
+            // without a rule, `tkg/pause` is delivered to ADDRESS/tkg/pause
             if path != "tkg" {
                 let _ = write!(site, "  paths:\n    {TKG_REPOSITORY}: {}\n", quoted(path));
             }
@@ -313,7 +313,7 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
         assert_eq!(registry.address, "172.20.0.2:5000");
         assert!(
             registry.via_proxy,
-            "nodes ask the proxy for what NO_PROXY does not have"
+            "nodes use the proxy for hosts that are not in NO_PROXY"
         );
         let direct = read_tkg_site("c.yaml", CONFIG, |list, host| {
             list.contains("10.0.0.0/8") && host == "172.20.0.2:5000"
@@ -351,7 +351,8 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
             error.starts_with("c.yaml:14:15: error: `TKG_NO_PROXY` contains a control character"),
             "{error}"
         );
-        // values that a site cannot express may have several lines, and so may the end of a block
+        // a variable that is not imported may have several lines, and any value may end in a line
+        // feed
         let lines = format!("{CONFIG}SSH_KEY: |\n  one\n  two\n")
             .replace("NAMESPACE: default", "NAMESPACE: |\n  default");
         assert!(read_tkg_site("c.yaml", &lines, |_, _| false).is_ok());

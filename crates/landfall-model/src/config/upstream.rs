@@ -9,7 +9,8 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct SiteUpstream {
-    /// URL of a mirror to which the first request to this host goes. Names in the lock stay.
+    /// URL of a mirror to which requests for this host are sent first. Names in the lock do not
+    /// change.
     #[serde(default)]
     pub mirror: Option<String>,
     /// Whether the mirror lists all tags of the host: it is a full copy, or a cache that forwards
@@ -25,7 +26,7 @@ pub struct SiteUpstream {
     /// Use plain http for this host.
     #[serde(default, rename = "plainHTTP")]
     pub plain_http: bool,
-    /// Accept any certificate. Warned about at every run.
+    /// Accept any certificate. Every run warns about this.
     #[serde(default)]
     pub skip_verify: bool,
     /// Reach the mirror through the proxy.

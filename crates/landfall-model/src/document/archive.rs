@@ -1,6 +1,6 @@
 //! Reads the files of a `.tgz` into memory. Nothing is ever extracted to disk.
 //!
-//! Charts come from anywhere, so an archive may be hostile. The threats and the defences:
+//! Charts come from any server, so an archive may be hostile. The threats and the defences:
 //!
 //! - **Decompression bombs.** The unpacked size and the number of members are limited
 //!   ([`ArchiveBudget`]), headers included. Archives within an archive share its budget.
@@ -49,7 +49,7 @@ pub struct ArchiveBudget {
 }
 
 impl ArchiveBudget {
-    /// The budget of one archive from outside.
+    /// Returns the budget for one downloaded archive.
     pub fn new(limits: &Limits) -> ArchiveBudget {
         ArchiveBudget {
             bytes: limits.archive_bytes,
@@ -68,7 +68,7 @@ impl ArchiveBudget {
         Ok(())
     }
 
-    /// Calls `each` for the entries of the gzipped tar `bytes`; `form` says which there are.
+    /// Calls `each` for the entries of the gzipped tar `bytes` that `form` selects.
     ///
     /// # Errors
     /// If `bytes` are not such an archive or unpack to more than is left, and if `each` fails.
@@ -99,7 +99,7 @@ impl ArchiveBudget {
         };
         let outcome = read();
         let is_exceeded = source.limit() == 0;
-        // the part before an error was unpacked all the same
+        // bytes that were unpacked before an error count too
         let used = self.bytes + 1 - source.limit();
         self.bytes = self.bytes.saturating_sub(used);
         self.members = self.members.saturating_sub(seen);
@@ -123,7 +123,7 @@ pub enum TarForm {
     Headers,
 }
 
-/// Returns the regular files of the gzipped tar `bytes`, and takes their size from `budget`.
+/// Returns the regular files of the gzipped tar `bytes`, and subtracts their size from `budget`.
 ///
 /// # Errors
 /// If `bytes` are not such an archive or exceed the budget, and if a name is unsafe or repeated.
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_no_honest_archive_has() {
+    fn unsafe_names_are_refused() {
         for bad in ["/etc/passwd", "../x", "a/../../x", "a\\..\\b", "."] {
             assert!(
                 names(&[(bad, b'0', b"x")])
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn bombs_and_truncated_archives() {
+    fn bombs_and_truncated_archives_are_refused() {
         let limits = Limits {
             archive_bytes: 1 << 20,
             archive_files: 3,
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn archives_share_a_budget_also_where_one_cannot_be_read() {
+    fn archives_share_a_budget_even_if_one_cannot_be_read() {
         let limits = Limits {
             archive_bytes: 1 << 20,
             archive_files: 5,
@@ -274,7 +274,7 @@ mod tests {
         let mut budget = ArchiveBudget::new(&limits);
         let cut = &third[..third.len() - 12];
         assert!(unpack(cut, &mut budget).is_err() && unpack(cut, &mut budget).is_err());
-        assert!(large(&mut budget, &third), "what is damaged counts too");
+        assert!(large(&mut budget, &third), "a damaged archive counts too");
         let mut budget = ArchiveBudget::new(&limits);
         let two = tgz(&[("a", b'0', b""), ("b", b'0', b"")]);
         assert!(unpack(&two, &mut budget).is_ok() && unpack(&two, &mut budget).is_ok());

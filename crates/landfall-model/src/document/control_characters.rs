@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_and_key_is_looked_at_and_named() {
+    fn every_key_and_value_is_checked_and_named() {
         let text = "a: fine\nproxy:\n  noProxy: {installation: [\"x\", \"y\\nz\"]}\n  http: \"h\\u001b\"\n\"b\\tc\": 1\n\
                     list:\n- why: |\n    two\n    lines\n  name: |\n    one\n- \"\\u2028\"\n- why: \"a\\rb\"\nlast: \"\\x7f\"\n";
         assert_eq!(
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_folded_are_of_one_line() {
+    fn a_folded_text_is_a_single_line() {
         assert!(
             faults_of(
                 "a: >-\n  folded\n  text\nb: plain\n  text\nc: \"quoted\n  text\"\nd: käse 🧀\n"

@@ -33,7 +33,7 @@ impl fmt::Display for Diagnostic {
         let (line, column) = self.line_column();
         let masked = MaskedText::new(&self.text);
         let start = masked.offset(self.span.start);
-        // of a list or mapping, only the first line is displayed
+        // for a list or mapping, only the first line is displayed
         let first_line = masked.text[start..]
             .find(['\r', '\n'])
             .map_or(masked.text.len(), |at| start + at);

@@ -1,4 +1,4 @@
-//! Opens input files that users and documents name, and tells which files of a folder are not
+//! Opens input files that users and documents name, and recognizes files of a folder that are not
 //! documents.
 
 use rustix::fs::OFlags;

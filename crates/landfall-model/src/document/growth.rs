@@ -3,7 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
-    reason = "a test ends where something fails"
+    reason = "a failure ends the test"
 )]
 
 /// The processor time of this thread so far, in nanoseconds; `None` without Linux's statistics.

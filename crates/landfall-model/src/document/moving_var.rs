@@ -1,5 +1,5 @@
-//! A variable of a manifest that `landfall update` may move: its value, the policy, and where its
-//! versions come from.
+//! A variable of a manifest that `landfall update` may move: its value, its policy, and the source
+//! of its versions.
 
 use super::update_rule::UpdateRule;
 use schemars::JsonSchema;
@@ -16,7 +16,8 @@ pub struct MovingVar {
     /// The versions that it may move to: `patch`, `minor`, a range such as `~1.9`, a pattern, or
     /// `never`; or a mapping with this as `policy`, and `minAge` or `keep`.
     pub update: UpdateRule,
-    /// Where its versions are listed. By default, the tags of the first image that uses it as tag.
+    /// Where its versions are listed. By default, among the tags of the first image that uses it as
+    /// its tag.
     #[serde(default)]
     pub from: Option<VersionsFrom>,
 }

@@ -202,7 +202,7 @@ mod tests {
         let items = |sample: Sample| {
             let items = sample.items.iter().enumerate().map(|(at, item)| {
                 let written = &text[all.text.root.get("items").item(at).get("name").span()];
-                assert_eq!(written, item.name, "the place of a value");
+                assert_eq!(written, item.name, "the position of a value");
                 format!("{}={}", item.name, item.size)
             });
             items.collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! A rule of `verify:` in a manifest or site: whose signatures the images that it matches need.
+//! A rule of `verify:` in a manifest or site, which says whose signatures an image needs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -8,12 +8,12 @@ use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::num::NonZeroUsize;
 
-/// What `landfall update` may move a version to, and when.
+/// The versions to which `landfall update` may move an item, and the minimum age of a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpdateRule {
     /// The policy: `patch`, `minor`, a range, a pattern, `digest` or `never`.
     pub policy: String,
-    /// How long ago this project must have seen a version first. `None` is the default of the
+    /// How long ago this project must have first seen a version. `None` is the default of the
     /// manifest.
     pub min_age: Option<MinimumAge>,
     /// How many versions a variable has.
@@ -28,7 +28,7 @@ struct UpdateRuleFields {
     /// The versions that it may move to: `patch`, `minor`, a range such as `~1.9`, a pattern,
     /// `digest`, or `never`.
     policy: String,
-    /// How long ago this project must have seen a version first, as in `12h`, `7d` or `2w`.
+    /// How long ago this project must have first seen a version, as in `12h`, `7d` or `2w`.
     /// Overrides the manifest's `minAge`.
     #[serde(default)]
     #[schemars(with = "Option<String>")]

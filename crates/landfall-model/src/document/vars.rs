@@ -94,7 +94,7 @@ fn pieces(template: &str) -> Vec<TemplatePiece<'_>> {
 }
 
 impl ManifestVars {
-    /// Checks the variables `vars`. `span` returns where a part of one is written.
+    /// Checks the variables `vars`. `span` returns the position of a part of a variable.
     ///
     /// # Errors
     /// If a name or value is not allowed.

@@ -111,7 +111,7 @@ pub(super) fn is_bounded(text: &str) -> bool {
 }
 
 impl YamlBudget {
-    /// Takes the values of `text` from this budget.
+    /// Subtracts the values of `text` from this budget.
     fn charge(&mut self, text: &str) -> Result<(), Error> {
         let max = Limits::DEFAULT.yaml_nodes;
         if indicators(text) > max {
@@ -191,7 +191,7 @@ fn is_shallow(text: &str) -> bool {
     })
 }
 
-/// Visits values and counts down what is left of a budget.
+/// Visits values and subtracts them from a budget.
 struct ValueCounter {
     nodes: usize,
     bytes: usize,
@@ -302,7 +302,7 @@ mod tests {
             .map_err(|error| error.to_string());
         let stream = documents::<Value>(text).try_for_each(|document| document.map(drop));
         let stream = stream.map_err(|error| error.to_string());
-        assert_eq!(read, stream, "both entrances agree");
+        assert_eq!(read, stream, "both functions agree");
         read.map_or_else(|error| error, |()| "read".into())
     }
 
@@ -315,7 +315,7 @@ mod tests {
             why(&squared(7800)).contains(too_many),
             "46 kB that the parser's own limit accepts"
         );
-        // of each level, ten of the one before; and a list that holds itself
+        // each level repeats the previous one ten times; and a list that contains itself
         let mut levels = "l0: &l0 x\n".to_owned();
         (1..9).for_each(|level| {
             levels += &format!(
@@ -328,7 +328,7 @@ mod tests {
                 || why(&levels).contains("repetition")
         );
         assert_ne!(why("&a [*a, *a]"), "read");
-        // a text that many aliases repeat, as a value and as a key
+        // a text that many aliases repeat, both as a value and as a key
         let text = format!(
             "a: &a {}\nb: [{}]\n",
             "x".repeat(100_000),
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_documents_of_a_stream_count_together_and_a_fault_is_the_last() {
+    fn documents_of_a_stream_share_a_budget_and_an_error_is_the_last_item() {
         let stream = format!("{}---\n", squared(500)).repeat(4) + &squared(500);
         let found: Vec<Result<Value, Error>> = documents(&stream).collect();
         assert!(found.len() == 1 && found[0].is_err(), "{}", found.len());

@@ -70,7 +70,7 @@ mod tests {
             ),
         ] {
             assert_eq!(one_line(text), line);
-            assert_eq!(one_line(line), line, "what is safe stays");
+            assert_eq!(one_line(line), line, "safe text is unchanged");
         }
         assert_eq!(escape_lines("a\n::b\n\tc\n"), "a\n\\u{3a}:b\n\\tc\n");
     }

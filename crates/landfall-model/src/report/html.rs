@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_character_stays_markup_or_is_hidden() {
+    fn every_markup_and_hidden_character_is_escaped() {
         assert_eq!(
             escape_html("<b a='\"'>&"),
             "&lt;b a=&#39;&quot;&#39;&gt;&amp;"

@@ -192,7 +192,7 @@ mod tests {
             text.matches("<details>").count(),
             text.matches("</details>").count()
         );
-        // the two long ones are cut alike
+        // both long tables are shortened equally
         let rows: Vec<usize> = text
             .split("<details>")
             .map(|part| part.matches("\n| `").count())

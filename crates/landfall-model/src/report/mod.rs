@@ -2,7 +2,7 @@
 //!
 //! [`RunReport`] has the items, totals and hosts of a run and is written as JSON; [`page`] makes
 //! HTML of it, [`Markdown`] a text for pull requests, [`CiAnnotation`] commands for CI services.
-//! [`Progress`] is what a run reports while it works.
+//! [`Progress`] receives reports while a run works.
 
 mod annotation;
 mod count;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 /// A member of the document: its name, its JSON type, which commands have it, and what it means.
 pub(super) struct Member {
     pub name: &'static str,
-    /// `string`, `integer`, `array` or `object`; several words where it may be several.
+    /// `string`, `integer`, `array` or `object`; several words if the value may have several types.
     pub kind: &'static str,
     /// The commands that may have it; empty means all.
     pub commands: &'static [&'static str],
@@ -75,8 +75,8 @@ pub(super) const MEMBERS: &[Member] = &[
         ],
         "`path`, `digest`, `lock`, `bytes`, what it lacks (`partial`), `bases` and `omitted` of \
          a delta, `recipes` and `references` of one with patches (blobs that it has patches for, \
-         and blobs elsewhere that these use), `signed` and the `signer` that was verified; after `pack` and `pull` also \
-         `content_bytes`, `files` and `beside` (files next to it)",
+         and blobs elsewhere that these use), `signed` and the `signer` that was verified; \
+         after `pack` and `pull` also `content_bytes`, `files` and `beside` (files next to it)",
     ),
     member(
         "patches",
@@ -84,7 +84,7 @@ pub(super) const MEMBERS: &[Member] = &[
         &["pack", "refresh", "diff"],
         "with `--patches`, what the bundle carries: the sizes of blobs that are carried whole \
          (`whole_bytes`), omitted (`omitted_bytes`) or patched (`patched_bytes`), and of their \
-         patches (`patch_bytes`). `items` has the same of each item, and its `blobs`: `digest`, \
+         patches (`patch_bytes`). `items` has the same for each item, and its `blobs`: `digest`, \
          `size`, how it is `carried` (`whole`, `omitted` or `patched`), the `reason` why it has \
          no patch, or `patch_bytes` and the blobs that the patch uses (`from`). After `diff` the \
          sizes of patches are `estimated`; if that is impossible, there is only a `reason`",
@@ -227,7 +227,7 @@ pub(super) const MEMBERS: &[Member] = &[
         "new",
         "object",
         &["diff", "report"],
-        "the newer side, the same; for a lock or bundle also the number of `blobs` that only it \
+        "the newer side, likewise; for a lock or bundle also the number of `blobs` that only it \
          has, their `bytes`, and `all_bytes`",
     ),
     member(
@@ -289,13 +289,14 @@ pub(super) const MEMBERS: &[Member] = &[
         "archives",
         "array",
         &["pull"],
-        "what was taken from each archive of another tool: `path`, `blobs`, `bytes`, `notUsed`",
+        "the blobs that were read from each archive of another tool: `path`, `blobs`, `bytes`, \
+         `notUsed`",
     ),
     member(
         "lacking",
         "array null",
         &["audit"],
-        "what the registry lacks, if it was asked",
+        "what the registry lacks, if it was queried",
     ),
     member(
         "otherRegistries",
@@ -345,7 +346,12 @@ pub(super) const MEMBERS: &[Member] = &[
         &["init"],
         "the files that were copied from the catalogue",
     ),
-    member("edit", "array", &["init"], "what must be edited in them"),
+    member(
+        "edit",
+        "array",
+        &["init"],
+        "what must be edited in these files",
+    ),
     member(
         "site",
         "string",
@@ -400,9 +406,9 @@ pub(super) const MEMBERS: &[Member] = &[
         "pruned",
         "object",
         &["push"],
-        "what the registry had and nothing needs: `manifests` (`repository`, `digest`, `tags`), \
+        "unneeded content of the registry: `manifests` (`repository`, `digest`, `tags`), \
          the `bytes` of blobs that nothing needs any more, the `repositories` with the number \
-         of tags that stay (`kept`) or `why` one was left, and whether they were `deleted`",
+         of tags that remain (`kept`) or `why` one was left, and whether they were `deleted`",
     ),
     member(
         "notices",
@@ -417,14 +423,14 @@ pub(super) const MEMBERS: &[Member] = &[
         "published",
         "object",
         &["publish"],
-        "what the servers of the store serve now: its `place`, the fingerprint of the `lock`, \
-         and of the one `before` it",
+        "the content that servers of the store now serve: its `place`, the fingerprint of the \
+         `lock`, and of the one `before` it",
     ),
     member(
         "removed",
         "array",
         &["gc"],
-        "what was removed, or would be: `what`, `digest`, `bytes`",
+        "the content that was removed, or would be: `what`, `digest`, `bytes`",
     ),
     member("kept", "object", &["gc"], "what is kept: `blobs`, `bytes`"),
     member(
@@ -492,7 +498,7 @@ pub(super) const TOTALS: &[Member] = &[
         "skipped",
         "integer",
         &[],
-        "the number omitted by a dry run, or lost as the manifest accepts",
+        "the number omitted by a dry run, or missing with the consent of the manifest",
     ),
     member("missing", "integer", &[], "the number that is missing"),
     member("failed", "integer", &[], "the number that failed"),

@@ -141,7 +141,7 @@ impl AllowedSigners {
         let lines = self.lines.iter().filter(|line| line.options.is_authority);
         let warning = |line: &AllowedSigner| {
             format!(
-                "{}:{}: cert-authority is not supported; this line allows nobody",
+                "{}:{}: cert-authority is not supported; this line is ignored",
                 self.file, line.line_number
             )
         };

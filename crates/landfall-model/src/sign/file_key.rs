@@ -127,7 +127,7 @@ impl FileKey {
     /// Returns the name of the key that made `signature` over the content that `open` opens.
     ///
     /// # Errors
-    /// When the key did not make it.
+    /// Fails if the key did not make it.
     pub fn verify<R: Read>(
         &self,
         signature: &[u8],

@@ -1,4 +1,4 @@
-//! Signatures: making and verifying them. What is signed is up to the callers.
+//! Makes and verifies signatures. The callers decide which bytes are signed.
 //!
 //! landfall signs with OpenSSH signatures (SSHSIG), which `ssh-keygen -Y verify` verifies too:
 //! [`Signer`] signs with a key file or the SSH agent, [`Signature`] is the result, and

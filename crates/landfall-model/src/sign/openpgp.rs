@@ -21,7 +21,7 @@ const MAX_SIGNATURES: usize = 32;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenPgpKeys(pub(super) Vec<SignedPublicKey>);
 
-/// The bit that the first byte of every packet has, and no byte of an armor.
+/// The bit that is set in the first byte of every packet, and in no byte of an armored text.
 const BINARY: u8 = 0x80;
 const SIGNATURE_HEADER: &str = "-----BEGIN PGP SIGNATURE-----";
 const KEY_HEADER: &[u8] = b"-----BEGIN PGP PUBLIC KEY BLOCK-----";

@@ -96,7 +96,7 @@ pub enum OpenPgpError {
     TooEarly {
         /// The fingerprint of the key.
         key: String,
-        /// When the key was created, by its own statement.
+        /// The creation time that the key states.
         created: Timestamp,
     },
 }

@@ -33,7 +33,7 @@ struct KeyStatus {
     revoked: bool,
     /// The expiry date in seconds since 1970.
     expires: Option<u64>,
-    /// Why the key has no owner: nothing is signed by itself.
+    /// Why the key is not usable: it has no valid self-signature.
     not_known: Option<&'static str>,
     /// Why the key may not sign content.
     not_for_signing: Option<&'static str>,
@@ -291,8 +291,8 @@ fn primary_status(certificate: &SignedPublicKey, now: u64) -> KeyStatus {
                 && one.verify_key(key).is_ok()
         })
         .collect();
-    // a designated revoker stays one when the statement has expired, and its revocation is accepted
-    // without verifying it, because its key need not be in this file
+    // a designated revoker remains one after the statement expires; its revocation is accepted
+    // unverified, because its key need not be in this file
     let revokers: Vec<&[u8]> = direct.iter().flat_map(|one| revokers(one)).collect();
     let revoked = details.revocation_signatures.iter().any(|revocation| {
         revocation.verify_key(key).is_ok()
@@ -335,7 +335,7 @@ fn primary_status(certificate: &SignedPublicKey, now: u64) -> KeyStatus {
         revoked,
         expires: lifetime.map(|seconds| u64::from(key.created_at().as_secs()) + seconds),
         not_known: is_unknown
-            .then_some("it has no valid signature by itself, as keys with a user name have"),
+            .then_some("it has no valid self-signature, which every key with a user name has"),
         not_for_signing: (signs == Some(false)).then_some("its owner made it for other uses"),
     }
 }

@@ -180,7 +180,7 @@ mod tests {
     fn signatures_are_valid_and_deterministic() {
         let signer = OpenPgpSigner::parse(SECRET, None).unwrap();
         let at = signer.time(Timestamp::UNIX_EPOCH);
-        assert!(at > Timestamp::UNIX_EPOCH, "not before the key");
+        assert!(at > Timestamp::UNIX_EPOCH, "not before the key was created");
         let text = "Suite: x\n- dash\nSHA256:\n a 1 b\n";
         let signed = signer.cleartext(text, at).unwrap();
         assert_eq!(

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_read_back() {
+    fn encoded_fields_are_decoded_again() {
         let bytes = [
             strings(&[b"ssh", b""]),
             number(&[0, 0, 0x80]),

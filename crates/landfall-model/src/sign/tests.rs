@@ -175,7 +175,7 @@ fn allowed(options: &str) -> Result<String, String> {
 }
 
 #[test]
-fn a_key_counts_for_its_namespaces_and_in_its_time() {
+fn a_key_is_accepted_only_for_its_namespaces_and_within_its_validity() {
     for good in [
         "",
         "namespaces=\"landfall-bundle-v1\"",
@@ -237,7 +237,7 @@ fn one_line_with_the_key_is_enough_and_quotes_keep_words_together() {
         AllowedSigners::parse("f", &format!("a cert-authority {KEY}"), &TimeZone::UTC).unwrap();
     assert_eq!(
         authority.warnings(),
-        ["f:1: cert-authority is not supported; this line allows nobody"]
+        ["f:1: cert-authority is not supported; this line is ignored"]
     );
 }
 

@@ -12,7 +12,7 @@ const MIN_STRIDE: usize = 2;
 /// Finds offsets in the old bytes at which a given block begins.
 #[derive(Debug)]
 pub(super) struct BlockIndex {
-    /// For each hash, the offset of a block plus one; 0 where no block has the hash.
+    /// For each hash, the offset of a block plus one; 0 if no block has the hash.
     offsets: Vec<u32>,
     shift: u32,
 }

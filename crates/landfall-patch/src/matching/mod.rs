@@ -1,7 +1,7 @@
 //! Finds the parts of new bytes that resemble parts of old bytes, as bsdiff does (C. Percival,
-//! "Naive differences of executable code", 2003): a part may differ in some bytes, as a program does
-//! whose code is equal and whose addresses moved. Where bsdiff sorts all suffixes of the old bytes,
-//! an index of sampled blocks serves here: a quarter of the memory, and linear time.
+//! "Naive differences of executable code", 2003): a part may differ in some bytes, as in a program
+//! with equal code and moved addresses. bsdiff sorts all suffixes of the old bytes. This module
+//! uses an index of sampled blocks instead, which needs a quarter of the memory and linear time.
 
 mod block_index;
 
@@ -140,7 +140,8 @@ fn best_length<'a>(pairs: impl Iterator<Item = (&'a u8, &'a u8)>) -> usize {
     length
 }
 
-/// Two parts that overlap in the new bytes: ends the first where the second explains more.
+/// Splits two parts that overlap in the new bytes: ends the first part at the offset from which the
+/// second has more equal bytes.
 fn split_overlap(
     old: &[u8],
     new: &[u8],

@@ -109,7 +109,7 @@ pub(super) async fn read_each(
 /// Decompresses and parses a list, if it has the digest in its key.
 fn parse(key: &str, compressed: &[u8]) -> Option<BlobSizes> {
     let mut text = String::new();
-    // limited, as a small object may decompress to any size
+    // limited, because a small object may decompress to any size
     zstd::Decoder::new(compressed)
         .and_then(|read| read.take(MAX_TEXT).read_to_string(&mut text))
         .ok()?;

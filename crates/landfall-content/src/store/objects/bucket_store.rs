@@ -1,4 +1,4 @@
-//! The store in an object store: which blobs are known to be present, and how others are looked up.
+//! The store in an object store: knows which blobs are present from lists, and looks up others.
 
 use super::blob_list::{self, BlobSizes};
 use super::claims::{self, ClaimedLock};
@@ -26,10 +26,10 @@ struct BucketStoreInner {
     known: Mutex<KnownContent>,
 }
 
-/// What is known about the blobs in the store.
+/// The known state of the blobs in the store.
 #[derive(Default)]
 struct KnownContent {
-    /// Blobs that are present, by lists and by what this process wrote and looked up.
+    /// Blobs that are present: those in lists, and those that this process wrote or looked up.
     present: BlobSizes,
     /// Present blobs that no list has yet.
     unlisted: BlobSizes,
@@ -103,14 +103,14 @@ impl BucketStore {
         })))
     }
 
-    /// Claims blobs, and reads the lists again if they have changed: blobs that are present and not
-    /// condemned from now on stay.
+    /// Claims blobs, and reads the lists again if they have changed. Blobs that are present and not
+    /// condemned now will not be deleted.
     pub(super) async fn claim(
         &self,
         lock: ClaimedLock<'_>,
         wanted: &BTreeSet<Digest>,
     ) -> Result<(), HttpError> {
-        // claimed before the lists are read: what they say holds only for claimed blobs
+        // claimed before the lists are read: only for claimed blobs are the lists reliable
         claims::claim(self.bucket(), lock, wanted, self.timeouts().gc_wait).await?;
         let before = self.known().lists.clone();
         if let Some(known) = KnownContent::read(self.bucket(), &before).await? {
@@ -175,7 +175,7 @@ impl BucketStore {
 
     pub(super) fn note_present(&self, digest: &Digest, size: u64) {
         let mut known = self.known();
-        // written or seen by this run, which has a claim on it
+        // this run has written or found the blob, and has a claim on it
         known.condemned.remove(digest);
         if known.present.insert(digest.clone(), size) != Some(size) {
             known.unlisted.insert(digest.clone(), size);
@@ -189,7 +189,7 @@ impl BucketStore {
             if known.unlisted.len() < least {
                 return Ok(());
             }
-            // taken at once, as other threads write blobs while the list is sent
+            // removed before the list is sent, because other threads write blobs meanwhile
             std::mem::take(&mut known.unlisted)
         };
         let written = blob_list::write(self.bucket(), keys::INDEX, &unlisted).await;
@@ -205,7 +205,7 @@ impl BucketStore {
         self.known().present.remove(digest);
     }
 
-    /// Takes a damaged blob for absent, so that it is written again. Returns its size if it is
+    /// Treats a damaged blob as absent, so that it is written again. Returns its size if it is
     /// known.
     pub(super) fn distrust(&self, digest: &Digest) -> Option<u64> {
         let mut known = self.known();
@@ -234,7 +234,7 @@ impl BucketStore {
             .map(drop)
     }
 
-    /// Ignores what lists say from now on, so that each blob is looked up.
+    /// Ignores the lists from now on, so that each blob is looked up.
     pub(super) fn distrust_lists(&self) {
         let mut known = self.known();
         known.distrusted = std::mem::take(&mut known.present);
@@ -263,7 +263,8 @@ impl BucketStore {
         }
         let (bucket, key) = (self.bucket(), keys::blob(digest));
         let put = async {
-            // a condemned blob is overwritten even if it is intact: gc spares it for its new age
+            // a condemned blob is overwritten even if it is intact: gc then keeps it, because it is
+            // new
             if self.is_condemned(digest)
                 // an object of another size is damaged, and is replaced
                 || bucket

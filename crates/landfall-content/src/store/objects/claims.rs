@@ -47,7 +47,7 @@ pub(super) async fn claim(
     let key = keys::claim(lock.fingerprint, SystemTime::now());
     // the protocol depends on this order: first the claim, then the markers
     bucket.put(&key, lock.text, &PutCondition::Always).await?;
-    // measured by the monotonic clock, as the clock of the system may be set meanwhile
+    // measured by the monotonic clock, because the clock of the system may be set meanwhile
     let claimed = Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {
@@ -113,7 +113,7 @@ impl<'a> DeletionMarker<'a> {
         self,
         deletion: impl Future<Output = Result<(), HttpError>>,
     ) -> Result<(), HttpError> {
-        // after a timeout the marker stays, as the object store may still be deleting
+        // after a timeout the marker stays, because the object store may still be deleting
         tokio::time::timeout_at((self.since + DELETION_TIMEOUT).into(), deletion)
             .await
             .map_err(|_| {

@@ -120,8 +120,8 @@ impl BucketGc<'_> {
             // first, so that runs that begin now know the condemned blobs before any are deleted
             blob_list::write(self.bucket, keys::CONDEMNED, &condemns).await?;
             if !condemns.is_empty() {
-                // a run that began before the list may count on some of these blobs; it has claimed
-                // them, and a younger list of present blobs spares them
+                // a run that began before the list may rely on some of these blobs; it has claimed
+                // them, and a younger list of present blobs protects them
                 self.keep_claimed(&mut claimed).await?;
                 for digest in &self.keep {
                     listed.extend(condemns.remove_entry(digest));
@@ -156,7 +156,7 @@ impl BucketGc<'_> {
         let mut deleted = BlobSizes::new();
         for batch in doomed.chunks(BATCH_SIZE) {
             let marker = DeletionMarker::write(self.bucket, &sizes_of(batch)).await?;
-            // read after the marker: a run that claimed before sees it, or is seen here
+            // read after the marker: a run either finds the marker, or its claim is found here
             if let Err(error) = self.keep_claimed(claimed).await {
                 marker.remove().await?;
                 return Err(error);
@@ -192,7 +192,7 @@ impl BucketGc<'_> {
                 continue;
             }
             let fingerprint = fingerprint.unwrap_or(&object.key).to_owned();
-            // a fingerprint stands for one text, so a lock that was read need not be read again
+            // a fingerprint identifies one text, so a lock that was read need not be read again
             if claimed.contains(&fingerprint) {
                 continue;
             }
@@ -333,13 +333,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn gc_removes_in_two_steps_and_spares_kept_claimed_and_new_content() {
+    async fn gc_removes_in_two_steps_and_keeps_needed_claimed_and_new_content() {
         let bucket = Bucket::in_memory();
         store(&bucket, &["a", "bb", "ccc", "dddd"]).await;
         assert_eq!(
             sweep(&bucket, &["a"], 1, false).await,
             (vec![], vec![]),
-            "what is young stays"
+            "new content is kept"
         );
         assert_eq!(sweep(&bucket, &["a"], 11, true).await.1.len(), 3);
         let (deleted, condemned) = sweep(&bucket, &["a"], 11, false).await;
@@ -348,12 +348,12 @@ mod tests {
         let late = store(&bucket, &[]).await;
         assert!(
             has(&late, "a") && !has(&late, "bb"),
-            "what is condemned counts as absent"
+            "a condemned blob counts as absent"
         );
         assert_eq!(
             sweep(&bucket, &["a"], 2, false).await,
             (vec![], vec![]),
-            "its time has not come"
+            "its grace period has not ended"
         );
         // of the condemned blobs, one was written again, one is needed by now, and one is neither
         store(&bucket, &["bb"]).await;

@@ -1,6 +1,6 @@
 //! The store in a folder of an object store. Any number of processes on any machines can use it at
-//! the same time: content by digest needs no coordinator, as two writers of one digest write the
-//! same bytes.
+//! the same time: content by digest needs no coordinator, because two writers of one digest write
+//! the same bytes.
 //!
 //! The keys and their content:
 //!

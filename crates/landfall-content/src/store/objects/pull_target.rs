@@ -18,7 +18,7 @@ impl BlobStore for BucketStore {
         let this = self.clone();
         let digest = descriptor.digest.clone();
         if rehash {
-            // otherwise a list would answer, and no request would notice that the object is gone
+            // otherwise the lists would be trusted, and no request would notice a missing object
             self.forget(&digest);
         }
         let size = block_on(async move { this.look_up(&digest).await }).map_err(refused)?;
@@ -75,8 +75,8 @@ impl BlobStore for BucketStore {
             return;
         }
         let this = self.clone();
-        // in the background and without its result: if this fails, the list is written at the end,
-        // and without any list, blobs are looked up one by one
+        // in the background, and its result is ignored: if it fails, the list is written at the
+        // end, and without any list, blobs are looked up one by one
         drop(block_on(async move {
             tokio::spawn(async move { this.write_list(LIST_INTERVAL).await });
             Ok(())

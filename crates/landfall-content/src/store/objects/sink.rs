@@ -160,7 +160,8 @@ impl MultipartUpload {
     async fn fill(self: &Arc<Self>, opener: &Arc<PartOpener>) -> Result<(), FailedAttempt> {
         let own = self.uploaded.lock().await.own.clone();
         let part_size = own.record.part_size;
-        // recorded parts are not fetched again, as the state of the hasher was recorded with them
+        // recorded parts are not fetched again, because the state of the hasher was recorded with
+        // them
         let first = own.record.parts.len();
         let mut hasher = own
             .hasher(&self.blob)
@@ -218,7 +219,7 @@ impl MultipartUpload {
         let completed =
             bucket.complete_parts(&key, upload, parts, self.blob.size, self.before.as_ref());
         completed.await.map_err(upload_failed)?;
-        // a record that stays names an upload that no longer exists, which does no harm
+        // if this fails, the record names an upload that no longer exists, which does no harm
         let _ = own.remove(bucket, &self.blob).await;
         Ok(())
     }
@@ -264,7 +265,7 @@ impl MultipartUpload {
         bytes: Bytes,
         state: String,
     ) -> Result<(), FailedAttempt> {
-        // the lock is not held during the upload, as heartbeats need it
+        // the lock is not held during the upload, because heartbeats need it
         let upload = self.uploaded.lock().await.own.record.upload.clone();
         let bucket = self.store.bucket();
         let name = bucket
@@ -278,7 +279,7 @@ impl MultipartUpload {
             out_of_order,
         } = &mut *uploaded;
         let before = record.parts.len();
-        // the record has parts without a gap, as the hasher can resume only at its end
+        // the record has parts without a gap, because the hasher can resume only at its end
         while let Some((name, state)) = out_of_order.remove(&record.parts.len()) {
             record.parts.push(name);
             record.hash = state;

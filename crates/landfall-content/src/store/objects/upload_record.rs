@@ -1,4 +1,4 @@
-//! The record of an upload in progress: what any process on any machine needs to resume it after
+//! The record of an upload in progress, with which any process on any machine can resume it after
 //! its last part.
 //!
 //! Only the owner that the record names continues the upload, since a part that two runs send gets
@@ -78,8 +78,8 @@ impl OwnUploadRecord {
             };
             match &seen {
                 Some((same, since)) if *same == object => {
-                    // by this process's own clock, as clocks of machines and the object store may
-                    // differ
+                    // by this process's own clock, because clocks of machines and the object store
+                    // may differ
                     if since.elapsed() >= timeouts.lease {
                         match take_over(bucket, blob, &bytes, object.version()).await? {
                             Some(own) => return Ok(Some(own)),

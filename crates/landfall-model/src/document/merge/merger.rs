@@ -3,7 +3,7 @@
 //! Existing keys get the new values; missing keys are added after the last one of their mapping. An
 //! item of a list that has a `name` or a `path` is merged with the existing item of that name or
 //! path; any other item is added unless the list contains it. The result is read again: unless it
-//! has exactly the values that were asked for, the merge fails.
+//! has exactly the requested values, the merge fails.
 
 use super::edits::{TextEdits, block_text, flow_text};
 use super::error::MergeError;
@@ -227,7 +227,7 @@ impl ValueMerger<'_> {
         new: &Value,
         is_base64: bool,
     ) -> Result<Value, MergeError> {
-        // of base64, `old` is encoded and `new` is not
+        // for base64, `old` is encoded and `new` is not
         if old == new && !is_base64 {
             return Ok(new.clone());
         }
@@ -238,7 +238,7 @@ impl ValueMerger<'_> {
             _ => false,
         };
         let node = &entry.value;
-        // an edit would change the other values that the anchor has
+        // an edit would also change every other value that refers to the anchor
         if matches!(node, YamlNode::Alias(_)) {
             return Err(self.mismatch(node, old, kind_of(new)));
         }
@@ -266,7 +266,7 @@ impl ValueMerger<'_> {
         if *old == new {
             return Ok(new);
         }
-        // values in a text that is YAML itself were listed with paths of their own
+        // if the text is YAML itself, the values in it are already listed with their own paths
         let path = self.dotted_path();
         let is_listed = |last: &String| last.starts_with(&format!("{path}: "));
         if !self.merged.paths.last().is_some_and(is_listed) {
@@ -276,7 +276,7 @@ impl ValueMerger<'_> {
         Ok(new)
     }
 
-    /// Adds to the list `node` the items of `new` that it lacks.
+    /// Adds the items of `new` that the list `node` lacks.
     fn merge_list(
         &mut self,
         node: &YamlNode<'_>,
@@ -290,7 +290,7 @@ impl ValueMerger<'_> {
         if is_ordered(key) && old.iter().chain(new).all(Value::is_string) {
             return self.merge_ordered_list(sequence, old, new);
         }
-        // the words of one command: adding some would make another command of it
+        // these are the words of one command, and an additional word would change its meaning
         if ["command", "args"].contains(&key) && old != new {
             self.lose("it is one command, to which no part can be added");
             self.merged.paths.push(self.dotted_path());
@@ -328,8 +328,8 @@ impl ValueMerger<'_> {
         Ok(Value::Sequence(all))
     }
 
-    /// Adds to the list of texts `sequence` the items of `new` that it lacks, each where its order
-    /// requires it.
+    /// Adds the items of `new` that the list of texts `sequence` lacks, each at the position that
+    /// the order requires.
     fn merge_ordered_list(
         &mut self,
         sequence: &YamlSequence<'_>,

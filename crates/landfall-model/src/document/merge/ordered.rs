@@ -262,7 +262,7 @@ mod tests {
         ];
         let merged = result(&old, &NEW[4..]).unwrap();
         assert_eq!(merged, [NEW[4], "export NO_PROXY='b,c,a'", NEW[6], NEW[7]]);
-        // its meaning for a shell is not known
+        // the value of the variable in the shell is unknown
         assert_eq!(result(&["export NO_PROXY=\"$MINE\""], &NEW[5..]), None);
     }
 
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_has_no_account() {
+    fn a_message_contains_no_password() {
         let items = [
             "export HTTP_PROXY='http://me:p%40ss@10.0.0.1:3128'",
             "a 'b' https://x.test/@y",
@@ -311,7 +311,10 @@ mod tests {
                 let again: Vec<&str> = list.iter().map(String::as_str).collect();
                 assert_eq!(result(&again, &new).as_ref(), Some(&list));
             } else {
-                assert!(new.iter().any(|item| old.contains(item)), "no item is in another order");
+                assert!(
+                    new.iter().any(|item| old.contains(item)),
+                    "refused although the lists have no common item"
+                );
             }
         }
     }

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_yaml::{Mapping, Value};
 
 impl ValueMerger<'_> {
-    /// Merges the plain text `new` into the text that `old` is the base64 of. Returns base64.
+    /// Merges the plain text `new` into the text that `old` encodes in base64. Returns base64.
     pub(super) fn merge_base64(&mut self, old: &str, new: &str) -> Result<Value, MergeError> {
         let Some(plain) = texts::decode_base64(old) else {
             self.lose("it is not the base64 of a text");

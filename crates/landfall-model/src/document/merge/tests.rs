@@ -44,7 +44,7 @@ status: {}
 ";
 
 #[test]
-fn keys_are_set_or_added_and_all_else_stays() {
+fn keys_are_set_or_added_and_other_bytes_are_kept() {
     let values = "spec:\n  proxy: {http: new, https: \"\"}\n  empty: {a: 1}\n  none: [b]\n  \
                       files:\n  - {path: /a, mode: '0600', content: \"one\\n\\ntwo\\nx\\n\"}\n  - {path: /c}\n  users: [{name: x}, {name: y}]\n  more: {c: d}\n\
                       status: {ok: true}\nlast: 1\n";
@@ -359,7 +359,7 @@ fn removals_are_refused_and_allowed_with_replace() {
         let values: Mapping = serde_yaml::from_str(values).unwrap();
         assert_eq!(merge(file, 0, &values, rules).unwrap().text, replaced);
     }
-    // all of them are named
+    // the error lists every value that would be lost
     let error = merged(
         "a: |\n  x\n  y\nb: |\n  x\n  y\n",
         "{a: \"1\\n2\\n\", b: \"1\\n2\\n\"}",
@@ -396,7 +396,7 @@ fn commands_are_merged_in_their_order() {
 }
 
 #[test]
-fn a_list_of_what_bypasses_the_proxy_keeps_its_entries() {
+fn a_no_proxy_list_keeps_its_entries() {
     assert_eq!(
         text("noProxy: 'a,b'\n", "{noProxy: 'b,c'}"),
         "noProxy: 'a,b,c'\n".replace('\'', "")

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_found_by_its_first_byte() {
+    fn a_node_is_found_by_its_first_byte() {
         let root = YamlNode::parse(TEXT).unwrap();
         let at = |word: &str| {
             root.starting_at(TEXT.find(word).unwrap())

@@ -79,7 +79,7 @@ impl<'a> BlobUsage<'a> {
                 items: &users.items,
             })
             .collect();
-        // the digest makes the order the same in every run: the map has none
+        // sorted by digest too, so that the order is the same in every run: the map has no order
         shared.sort_by_key(|blob| (Reverse(blob.saved()), blob.digest));
         shared
     }

@@ -1,9 +1,9 @@
-//! What a report page shows.
+//! The content of a report page.
 
 use crate::Digest;
 use crate::report::{EntryKind, ErrorInfo, RunReport, RunStatus};
 
-/// What a report page shows: the report of a run or of a bundle, with the content of its items.
+/// The content of a report page: the report of a run or of a bundle, with the content of its items.
 pub struct ReportPage {
     /// The command that was run.
     pub command: String,

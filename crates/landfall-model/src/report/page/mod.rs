@@ -4,7 +4,7 @@
 //! tables and zooms into the treemap. `page.html` and `treemap.html` are its templates: askama
 //! escapes every value, and the Content-Security-Policy of the page forbids loading anything.
 //!
-//! - `content.rs`: what the page shows.
+//! - `content.rs`: the content of the page.
 //! - `blob_usage.rs`: which items share which blobs.
 //! - `table.rs`: a table and its cells; `section.rs`: a section; `sections.rs` and
 //!   `report_lists.rs` make them all.

@@ -9,7 +9,7 @@ pub(super) struct Section {
     pub(super) body: SectionBody,
 }
 
-/// What is below the heading of a section.
+/// The content of a section below its heading.
 pub(super) enum SectionBody {
     Table(Table),
     Treemap(Treemap),

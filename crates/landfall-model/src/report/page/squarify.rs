@@ -129,7 +129,7 @@ mod tests {
     };
 
     #[test]
-    fn the_rectangles_of_the_paper() {
+    fn rectangles_equal_the_example_of_the_paper() {
         let rects = squarify(
             &[6, 6, 4, 3, 2, 2, 1],
             Rect {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn they_fill_the_area_and_do_not_overlap() {
+    fn rectangles_fill_the_area_and_do_not_overlap() {
         for sizes in [
             vec![1],
             vec![5, 5],
