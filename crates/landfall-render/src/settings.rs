@@ -1,4 +1,4 @@
-//! The settings of platforms, which `--set KEY=VALUE` gives.
+//! The settings of platforms, for `--set KEY=VALUE`.
 
 use super::error::RenderError;
 use landfall_model::config::SiteCluster;

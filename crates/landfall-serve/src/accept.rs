@@ -116,7 +116,7 @@ async fn serve_stream(
 ) {
     // hyper writes whole heads and pieces, so waiting for more bytes would only add latency
     let _ = stream.set_nodelay(true);
-    // from the current state: a reload may have brought a new certificate
+    // from the current state: a reload may have loaded a new certificate
     let acceptor = channels.states.borrow().tls.clone().filter(|_| tls);
     let files = SendfileQueue::default();
     let stream = TrackedStream {

@@ -52,7 +52,7 @@ pub enum ServeError {
     /// A certificate or its key cannot be used.
     #[error("cannot use {path} for TLS: {why}")]
     Tls {
-        /// The certificate, key or password file.
+        /// The certificate or key file.
         path: PathBuf,
         /// What is wrong with the file.
         why: String,
@@ -60,7 +60,7 @@ pub enum ServeError {
     /// A password file cannot be used.
     #[error("cannot use the password file {path}: {why}")]
     PasswordFile {
-        /// The certificate, key or password file.
+        /// The password file.
         path: PathBuf,
         /// What is wrong with the file.
         why: String,

@@ -26,7 +26,7 @@ pub struct ServedBundle {
     pub signatures: Vec<String>,
     /// The lock, which names all items.
     pub lock: Lock,
-    /// The content of the items, including what a delta takes from its bases.
+    /// The content of the items, including the blobs that a delta takes from its bases.
     pub blobs: Arc<dyn BlobRead>,
     /// What changed since an older bundle, if one is known.
     pub changes: Option<BundleChanges>,
@@ -131,7 +131,7 @@ pub struct NodeGuide {
 pub struct ServerInfo {
     /// The URL of each address, as in `http://127.0.0.1:5000`.
     pub urls: Vec<String>,
-    /// The number of items of each kind, including kinds with none.
+    /// The number of items of each kind, including kinds without items.
     pub items: Vec<EntryCount>,
     /// Whether the server accepts pushes.
     pub writable: bool,

@@ -181,8 +181,8 @@ fn kubeadm_spec(files: &[RenderedFile], joins: &[&str], name: &str) -> Value {
     Value::Mapping(spec)
 }
 
-/// Returns a file of a machine with the content of one key of a Secret. `path` is that on the node,
-/// without the first `/`.
+/// Returns a file of a machine with the content of one key of a Secret. `path` is the path on the
+/// node without the leading `/`.
 pub(super) fn file_from(path: &str, mode: u32, secret: &str, key: &str) -> Value {
     let source = map([(
         "secret",

@@ -48,8 +48,8 @@ impl RenderPlatform for DockerPlatform {
             daemon.insert("registry-mirrors".into(), json!([registry.url()]));
             if registry.has_account() {
                 notes.push(
-                    "the daemon uses a mirror without an account: pulls by names of Docker Hub \
-                     require a registry that everybody may read"
+                    "the daemon uses a mirror without an account: pulls by Docker Hub names \
+                     require a registry that allows anonymous pulls"
                         .to_owned(),
                 );
             }

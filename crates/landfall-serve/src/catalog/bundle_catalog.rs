@@ -45,7 +45,7 @@ impl BundleCatalog {
     }
 
     /// Adds package metadata that the server generates itself.
-    pub(crate) fn add_made(&mut self, made: &[GeneratedFile]) {
+    pub(crate) fn add_generated(&mut self, made: &[GeneratedFile]) {
         let forms: Vec<UrlFile<'_>> = made.iter().map(GeneratedFile::form).collect();
         self.files.add(&forms, &mut self.warnings);
     }
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(digest(&bundles, "x/app", Some("quay.io"), "1"), of_a);
         assert!(
             digest(&bundles, "x/same", None, "1").is_some(),
-            "equal content has one meaning"
+            "equal content is not ambiguous"
         );
         assert!(bundles.warnings.is_empty());
     }
@@ -403,7 +403,7 @@ mod tests {
         );
         assert!(
             bundles.listings[0].items[0].incomplete,
-            "the memory holds nothing"
+            "there is no content in memory"
         );
     }
 }

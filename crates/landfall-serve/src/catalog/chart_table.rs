@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chart_has_an_archive_and_a_provenance_and_one_meaning() {
+    fn a_chart_has_an_archive_and_a_provenance_file_and_an_ambiguous_name_fails() {
         let (mut table, mut notes) = (ChartTable::default(), Vec::new());
         for (item, version, content) in [
             ("a", "1.0.0+b", b"1"),

@@ -100,7 +100,7 @@ impl ConnectionTable {
                 return connection;
             }
             self.make_room();
-            // limited: a connection may close late, and another one may be idle by then
+            // with a timeout: the chosen connection may close late, and another may be idle by then
             let _ = tokio::time::timeout(Duration::from_millis(100), freed).await;
         }
     }

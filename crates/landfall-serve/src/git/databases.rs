@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 const MAX_OPEN: usize = 8;
 
 /// The objects of the repositories that were requested last, by the digests of the repositories.
-/// Opening one reads and hashes all its objects, so that it is done once.
+/// Opening a repository reads and hashes all its objects, so the last ones stay open.
 #[derive(Default)]
 pub(crate) struct GitDatabases(Mutex<Vec<(Digest, Arc<ObjectDatabase>)>>);
 

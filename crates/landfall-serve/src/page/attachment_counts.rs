@@ -61,7 +61,7 @@ fn word_for_type(artifact_type: &str) -> String {
     }
 }
 
-/// The words of the page, and the parts of artifact types that they stand for. The first match
+/// The words of the page, each with the parts of artifact types that select it. The first match
 /// wins.
 const TYPE_WORDS: [(&str, &[&str]); 4] = [
     ("SBOM", &["spdx", "cyclonedx", "sbom"]),

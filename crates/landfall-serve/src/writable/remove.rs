@@ -19,7 +19,7 @@ use std::time::Duration;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct SweepResult {
     pub(crate) removed: Vec<Digest>,
-    /// Whether unreferenced blobs were kept since a push in progress may rely on them.
+    /// Whether unreferenced blobs were kept because a push in progress may rely on them.
     pub(crate) has_kept_recent: bool,
 }
 
@@ -140,7 +140,7 @@ impl WritableStore {
 }
 
 /// The manifest, and for an index the manifests below it that are in the repository, have no tag,
-/// and are named by nothing that stays.
+/// and are not referenced by a remaining manifest.
 fn removed_with<'a>(
     digest: &'a Digest,
     links: &'a RepositoryLinks,

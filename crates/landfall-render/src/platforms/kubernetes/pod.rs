@@ -11,7 +11,7 @@ const CONFIG: &str = "/etc/landfall";
 pub(super) const LOCK: &str = "/etc/landfall/landfall.lock";
 /// The folder of the certificate and the key of a server.
 pub(super) const TLS: &str = "/etc/landfall-tls";
-/// A user ID that does not exist in images, so that it owns no file of them.
+/// A user ID that does not exist in images, so that it owns no files there.
 const USER: u32 = 65532;
 
 /// A pod with one container.
