@@ -62,7 +62,7 @@ impl Architectures {
     pub(super) fn rank(&self, name: &str) -> Option<usize> {
         match name {
             NOARCH => None,
-            // an unknown architecture is the worst
+            // an unknown architecture ranks last
             _ => Some(
                 self.0
                     .iter()

@@ -28,7 +28,7 @@ pub fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
     let mut is_key = false;
     for (number, line) in text.lines().enumerate() {
         let bad = || {
-            // the list is a file of the user: it may be anything, and its lines of any length
+            // the list is a file of the user: it may contain anything, and lines of any length
             let line: String = line.chars().take(80).collect();
             YumError::malformed(
                 WHAT,

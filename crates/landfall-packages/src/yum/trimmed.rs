@@ -284,7 +284,7 @@ mod tests {
             assert_eq!(
                 found,
                 BTreeSet::from([a.clone(), b.clone()]),
-                "c stands elsewhere"
+                "c has another path"
             );
             let none = BTreeMap::from([(a.clone(), "Packages/a.rpm")]);
             files.add(lists.as_bytes(), "index", &none).unwrap();

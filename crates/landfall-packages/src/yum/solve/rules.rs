@@ -55,7 +55,7 @@ pub(super) struct Rules<'p> {
     pub(super) rules: Vec<Rule>,
     /// For each package, whether it can be reached.
     pub(super) reached: Vec<bool>,
-    /// The dependencies that are assumed to be installed, by the package that has them.
+    /// The dependencies that are assumed to be installed, by the package that requires them.
     pub(super) assumed: BTreeMap<PackageId, BTreeSet<String>>,
     /// Files in relations that no index has so far.
     pub(super) unlisted: BTreeSet<String>,
@@ -198,8 +198,8 @@ impl<'p> Rules<'p> {
         }
     }
 
-    /// Whether `relation`, which no package provides, is assumed to be installed. If its name
-    /// exists in another version, it is not.
+    /// Whether `relation`, which no package provides, is assumed to be installed. It is not if its
+    /// name exists in another version.
     fn is_elsewhere(&self, relation: RpmRelation<'_>) -> bool {
         self.assume && self.pool.named(relation.name).is_empty()
     }
@@ -339,7 +339,7 @@ impl<'p> Rules<'p> {
         self.is_base(id) && self.is_base(other)
     }
 
-    /// Whether several versions of a package can be installed together, as of kernels.
+    /// Whether several versions of a package can be installed together, as for kernels.
     pub(super) fn is_multiversion(&self, id: PackageId) -> bool {
         self.multiversion.contains(&id)
     }
@@ -366,7 +366,7 @@ impl<'p> Rules<'p> {
             if self.is_base(id) || best.is_none_or(|best| best >= rank) {
                 continue;
             }
-            // as of a 32-bit library together with the 64-bit one of the same version
+            // for example, a 32-bit library together with the 64-bit one of the same version
             let together = same.iter().filter(|other| {
                 self.arch_rank(**other).is_none_or(|own| Some(own) == best)
                     && self.pool.compare(**other, id).is_eq()

@@ -52,7 +52,7 @@ impl From<Contradiction> for SolverStop {
     }
 }
 
-/// The clauses cannot all hold. The clause is the one in which this was noticed.
+/// The clauses cannot all hold. The clause is the one in which the contradiction was detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Contradiction(pub(super) ClauseId);
 
