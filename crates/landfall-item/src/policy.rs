@@ -27,7 +27,7 @@ pub(super) fn check_rule(
             format!("{what} without a tag has no version"),
             "write its tag before the digest",
         ),
-        // `update` edits the text that contains the version, which is that of the variable
+        // `update` edits the text that contains the version, here the value of the variable
         Some(version) if version.contains("${") => (
             format!(
                 "the version of this {} is in a variable",

@@ -257,7 +257,7 @@ fn new(name: &ChartName, digest: Digest, size: u64) -> LockedChart {
     }
 }
 
-/// The digest that upstream names for the chart now. `None` if only a download can tell.
+/// The digest that upstream has for the chart now. `None` if only a download can show it.
 pub(super) async fn head(
     resolver: &Resolver,
     old: &LockedChart,

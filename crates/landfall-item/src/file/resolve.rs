@@ -198,7 +198,8 @@ pub(super) async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64
 }
 
 /// The size of the file according to the header of `response`. `None` if the body is compressed,
-/// since the header then counts compressed bytes, or if it is 0: some servers answer HEAD so.
+/// since the header then counts compressed bytes, or if the size is 0, as some servers report for
+/// HEAD.
 fn reported_size(response: &HttpResponse) -> Option<u64> {
     if response.compression_error("the file").is_some() {
         return None;

@@ -34,7 +34,7 @@ pub struct UpdatableVersion {
     pub policy: UpdatePolicy,
     /// The update policy as it is written.
     pub written: String,
-    /// How long ago this project must have seen a version first.
+    /// How long this project must have known a version before it is used.
     pub min_age: Option<MinimumAge>,
     /// The version that the manifest contains.
     pub current: String,
