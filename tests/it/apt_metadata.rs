@@ -34,7 +34,8 @@ fn replaced_metadata_is_read_from_the_store_that_locked_it() {
         .args(["lock", "-f", "m.yaml"])
         .output()
         .unwrap();
-    let note = "replaces its metadata when it changes, and names no snapshots: pull with the store of this lock";
+    let note = "replaces its metadata when it changes, and names no snapshots: after a change, \
+                `landfall pull` works only with the store of this lock";
     assert!(
         String::from_utf8_lossy(&locking.stderr).contains(note),
         "{locking:?}"

@@ -13,7 +13,7 @@ pub enum Exclusion {
 }
 
 impl Exclusion {
-    /// Whether `reference`, for which the manifest demands the digest `pin`, is excluded.
+    /// Whether `reference`, for which the manifest requires the digest `pin`, is excluded.
     pub(super) fn matches(&self, reference: &ImageRef, pin: Option<&Digest>) -> bool {
         let Exclusion::Reference(exclude) = self else {
             return false;

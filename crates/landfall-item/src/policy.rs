@@ -4,8 +4,8 @@ use super::entry_reader::{EntryContext, ManifestResult};
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
 use landfall_model::{PolicyError, UpdatePolicy};
 
-/// Checks `rule`, written at `node`. `what` is how messages name the kind of item.
-/// `version` is the text that the policy may change, or `None` if the item has no version.
+/// Checks `rule`, written at `node`. `what` names the kind of item in messages. `version` is the
+/// text that the policy may change, or `None` if the item has no version.
 pub(super) fn check_rule(
     rule: &UpdateRule,
     version: Option<&str>,

@@ -35,7 +35,8 @@ const LAST_WRITE: Duration = Duration::from_millis(500);
 /// The bytes of a response that hyper buffers in addition to the piece that is being sent.
 const BUFFER: usize = 64 << 10;
 
-/// What every connection watches: the current state, and whether the server is stopping.
+/// The channels that every connection watches: the current state, and whether the server is
+/// stopping.
 #[derive(Clone)]
 struct ServerChannels {
     states: watch::Receiver<Arc<ServerState>>,

@@ -25,8 +25,8 @@ pub enum ServeError {
     },
     /// The server would accept pushes from the network without authentication.
     #[error(
-        "refusing to accept pushes from everybody who reaches {address}; list the users in a file \
-         with --htpasswd FILE, or allow everybody with --anonymous-push"
+        "refusing to accept pushes from everyone who can reach {address}; list the users in a file \
+         with --htpasswd FILE, or allow everyone with --anonymous-push"
     )]
     Exposed {
         /// The address, which is not a loopback address.

@@ -25,7 +25,7 @@ pub(crate) enum Route {
     Referrers(String, Digest),
 }
 
-/// `<reference>` of the distribution-spec: what names a manifest in its repository.
+/// `<reference>` of the distribution-spec, which names a manifest in its repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ManifestReference {
     Tag(String),

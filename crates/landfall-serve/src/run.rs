@@ -198,7 +198,7 @@ struct Exposure {
     address: Option<SocketAddr>,
     /// Whether an address beyond loopback accepts plain http.
     is_plain_http: bool,
-    /// Whether the server accepts pushes, and not from everybody.
+    /// Whether the server accepts pushes, but only from users who sign in.
     needs_users: bool,
 }
 

@@ -85,7 +85,7 @@ pub(super) fn has_required_signatures(old: &LockedFile, request: &FileRequest) -
 }
 
 /// Verifies the signatures with `key` and returns the name of the key that made one. A signature
-/// whose URL begins with that of the checksum file signs the checksum file; any other signs the
+/// whose URL begins with the URL of the checksum file signs the checksum file; any other signs the
 /// file, which must then be downloaded.
 async fn verify_signatures(
     resolver: &Resolver,

@@ -1,4 +1,4 @@
-//! Resolves a repository: finds the commits of its refs, fetches what is new, and writes the pack.
+//! Resolves a repository: finds the commits of its refs, fetches the new ones, and writes the pack.
 
 use super::choose::{ChosenRefs, choose_refs};
 use super::locked::{LockedGitPack, LockedGitRepository};

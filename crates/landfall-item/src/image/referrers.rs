@@ -296,7 +296,7 @@ impl<'a> ReferrerSearch<'a> {
             Err(error) if error.status == Some(403) && error.kind == ErrorKind::Denied => {
                 self.resolver.note_once(&format!(
                     "{}: the registry answers 403 for tags of signatures and other referrers, and \
-                     lists no tags; landfall assumes that it has none",
+                     lists no tags; landfall assumes that there are none",
                     self.name.name()
                 ));
                 Ok(None)

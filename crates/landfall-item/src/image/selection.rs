@@ -448,7 +448,7 @@ mod tests {
         let trimmed: Value = serde_json::from_slice(&chosen.trimmed.unwrap()).unwrap();
         assert_eq!(trimmed["manifests"], json!([children[1]]));
         assert_eq!(chosen.parts.len(), 3);
-        // what the lock leaves out cannot be selected, and its trimmed index is the result
+        // manifests that the lock omits cannot be selected, and its trimmed index is the result
         let lacks = image
             .select(&memory, &[p("linux/s390x")])
             .unwrap_err()

@@ -66,8 +66,8 @@ pub fn set_versions(text: &str, slot: &UpdatableVersion, new: &[String]) -> Resu
     }
 }
 
-/// The text that adds `added` to a list in brackets, and where: after its last item, in the same
-/// quotes.
+/// The text that adds `added` to a list in brackets, with the quotes of its last item, and the
+/// position after that item.
 fn flow_items(
     body: &str,
     last: &Range<usize>,
@@ -81,8 +81,8 @@ fn flow_items(
     Ok((last.end, items))
 }
 
-/// The text that adds `added` to a list with a line for each item, and where: after the line of its
-/// last item, indented and quoted like that item, without its comment.
+/// The text that adds `added` to a list with a line for each item, indented and quoted like its
+/// last item, without its comment, and the position after the line of that item.
 fn block_items(
     body: &str,
     last: &Range<usize>,

@@ -22,7 +22,7 @@ pub struct LockedPackageSet {
     /// Whether recommended packages are installed as well.
     #[serde(default)]
     pub recommends: bool,
-    /// Which metadata the packages are served with.
+    /// The metadata with which the packages are served.
     #[serde(default)]
     pub index: OfferedIndex,
     /// What is installed on the machines already.

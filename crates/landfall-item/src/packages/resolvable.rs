@@ -164,8 +164,8 @@ fn note_replaced(resolver: &Resolver, set: &LockedPackageSet) {
             continue;
         }
         resolver.note_once(&format!(
-            "{} replaces its metadata when it changes, and names no snapshots: pull with the \
-             store of this lock (until then, any other store works too)",
+            "{} replaces its metadata when it changes, and names no snapshots: after a change, \
+             `landfall pull` works only with the store of this lock",
             source.url
         ));
     }

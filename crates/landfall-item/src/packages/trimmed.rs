@@ -98,7 +98,7 @@ struct TrimmedSource<'s> {
 /// content.
 ///
 /// # Errors
-/// If carried metadata is missing or damaged, or two sets want different metadata for the same
+/// If carried metadata is missing or damaged, or two sets require different metadata for the same
 /// repository.
 pub fn trimmed_metadata<'s>(
     sets: impl Iterator<Item = (&'s LockedPackageSet, &'s dyn BlobRead)>,

@@ -203,7 +203,7 @@ impl Resolver {
         self.sessions.transport().note_once(line);
     }
 
-    /// What is known about upstream repositories.
+    /// The known facts about upstream repositories.
     pub fn repositories(&self) -> &UpstreamRepositories {
         &self.repositories
     }

@@ -79,7 +79,7 @@ impl<'t> Marking<'_, 't> {
     }
 
     /// Returns the versions of the same name for other architectures that cannot be installed
-    /// together with `version`: all but those of the same version with `Multi-Arch: same`.
+    /// together with `version`: all except packages of the same version with `Multi-Arch: same`.
     pub(super) fn other_architectures(
         &self,
         package: AptPackageId,

@@ -1,5 +1,5 @@
-//! Requests of the form `name/suite`: apt takes the package from that suite, and also those of its
-//! dependencies that the other candidates cannot satisfy on the machine as it is.
+//! Requests of the form `name/suite`: apt takes the package from that suite, and also its
+//! dependencies if the other candidates cannot satisfy them on the machine as it is.
 
 use super::marking::{MarkedVersion, Marking};
 use super::offer::{AptPackageId, AptRelation, AptVersionId, ArchQualifier};

@@ -38,8 +38,7 @@ pub struct TrimmedSuite {
 }
 
 impl TrimmedSuite {
-    /// Adds the release `text`, of which the given components and architectures are carried.
-    /// `name` is for messages.
+    /// Adds the given components and architectures of the release `text`. `name` is for messages.
     ///
     /// # Errors
     /// If the release is malformed.

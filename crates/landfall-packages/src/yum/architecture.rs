@@ -72,8 +72,8 @@ impl Architectures {
         }
     }
 
-    /// Whether packages of one name for `a` and for `b` exclude each other. Those for 32 and 64
-    /// bits do not.
+    /// Whether packages of one name for `a` and for `b` exclude each other. Packages for 32 bits do
+    /// not exclude those for 64 bits.
     pub(super) fn collide(a: &str, b: &str) -> bool {
         word_sizes(a) & word_sizes(b) != 0
     }

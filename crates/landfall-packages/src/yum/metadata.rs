@@ -199,7 +199,7 @@ impl AvailablePackages {
             let Some(first) = matching.first() else {
                 continue;
             };
-            // one package is named in full; of the others, the streams are enough
+            // one package is named in full; for the others, only the streams are named
             let others: BTreeSet<&str> = matching
                 .iter()
                 .map(|package| &*package.streams)

@@ -102,7 +102,7 @@ impl TrimmedPrimary {
             if closes {
                 depth = depth
                     .checked_sub(1)
-                    .ok_or_else(|| malformed(&"an element ends that never began"))?;
+                    .ok_or_else(|| malformed(&"an element ends without a start"))?;
                 package.inside.clear();
             }
             if closes && depth == 1 {

@@ -41,7 +41,8 @@ impl RenderPlatform for CapiPlatform {
             name: "capi",
             about: "Cluster API: patches of KubeadmControlPlane and KubeadmConfigTemplate, and \
                     the Secret of their files",
-            details: "Apply the Secret first: Cluster API creates no machine before it exists.",
+            details: "Apply the Secret first: Cluster API does not create machines before it \
+                      exists.",
             inputs: &[PACKAGES_KEY],
             settings: &[CLUSTER, NAMESPACE, CONTROL_PLANE, WORKERS, PACKAGE_SET],
             consumer: Some(Consumer::Capi),

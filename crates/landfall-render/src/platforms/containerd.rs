@@ -241,8 +241,8 @@ fn other_accounts(
                 };
                 notes.push(format!(
                     "{host}: containerd has one account for this mirror, that of {account_path}; \
-                     {first}{more} has another, so let that account read it too, or give its pods \
-                     an imagePullSecret"
+                     {first}{more} has another account, so allow the first one to read it too, or \
+                     give its pods an imagePullSecret"
                 ));
             }
         }

@@ -252,7 +252,7 @@ fn require_blobs(
             // the digest is correct, so the manifest itself is invalid
             Some(size) => {
                 let message = format!(
-                    "the manifest gives {digest} {} bytes, but it has {size}",
+                    "the manifest lists {digest} with {} bytes, but it has {size}",
                     blob.size
                 );
                 return Err(RequestError::bad_request("MANIFEST_INVALID", message));

@@ -22,7 +22,7 @@ const PAGE_BYTES: usize = 256 << 10;
 /// The maximum number of entries that one page examines: a filter may match few of them.
 const MAX_EXAMINED: usize = 1000;
 
-/// Where the entry of a referrer is.
+/// The location of a referrer's entry.
 enum ReferrerSource<'a> {
     Bundle(&'a RawValue),
     /// Pushed to the repository with this name.

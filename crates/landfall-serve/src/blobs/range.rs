@@ -4,7 +4,7 @@
 use axum::http::HeaderMap;
 use axum::http::header::{HeaderName, IF_NONE_MATCH, IF_RANGE, RANGE};
 
-/// The part of the content that a request asks for.
+/// The part of the content that a request names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestedRange {
     Whole,

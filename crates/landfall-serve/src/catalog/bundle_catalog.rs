@@ -189,7 +189,7 @@ impl BundleCatalog {
                 ));
             }
             for referrer in &entry.referrers {
-                // a partial bundle may lack signatures: what it lacks must not be listed
+                // a partial bundle may lack signatures, which must not be listed then
                 if !has_blob(bundle, &referrer.descriptor.digest) {
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! What is attached to an image: the number of signatures, attestations and SBOMs.
+//! The numbers of signatures, attestations and SBOMs that are attached to an image.
 
 use crate::catalog::AttachedManifest;
 use landfall_content::BlobRead;

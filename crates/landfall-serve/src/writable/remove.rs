@@ -32,8 +32,8 @@ impl WritableStore {
         Ok(existed)
     }
 
-    /// Removes a manifest with its tags from the repository. With an index, also removes those of
-    /// its children that have no tag and are not in another index of the repository. Returns whether
+    /// Removes a manifest with its tags from the repository. For an index, also removes its
+    /// children that have no tag and are not in another index of the repository. Returns whether
     /// the manifest existed.
     pub(crate) fn delete_manifest(&self, name: &str, digest: &Digest) -> io::Result<bool> {
         let _removal = self.begin_removal();

@@ -185,7 +185,7 @@ fn a_tag_is_the_name_and_a_digest_is_the_pin() {
 fn empty_sections_have_no_entries() {
     let one = wanted("images: [a:1]\nfiles:\n# - later\n");
     assert_eq!(names(&one), ["docker.io/library/a:1"]);
-    // an empty list is reported: an entry for what to carry was probably forgotten
+    // an empty list is reported: its entries were probably forgotten
     assert!(brief("images:\nfiles:\n# - later\n").contains("this manifest contains no items"));
 }
 

@@ -391,8 +391,8 @@ impl<'p> PackageChooser<'p> {
             candidates.retain(|id| self.rules.is_base(*id));
         }
         self.policy().choose(&mut candidates);
-        // requests are decided before the base, but what the base recommends and suggests counts
-        // as a preference already
+        // requests are decided before the base, but packages that the base recommends or suggests
+        // are preferred already
         let undecided: Vec<PackageId> = self
             .rules
             .pool

@@ -12,7 +12,7 @@ use crate::yum::rich::RichDependency;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-/// The names and capabilities of packages of which dnf installs several versions (`installonlypkgs`
+/// The names and capabilities of packages that dnf installs in several versions (`installonlypkgs`
 /// of dnf.conf(5)).
 const MULTIVERSION: [&str; 6] = [
     "kernel",
@@ -59,7 +59,7 @@ pub(super) struct Rules<'p> {
     pub(super) assumed: BTreeMap<PackageId, BTreeSet<String>>,
     /// Files in relations that no index has so far.
     pub(super) unlisted: BTreeSet<String>,
-    /// The packages of which several versions can be installed.
+    /// The packages that can be installed in several versions.
     multiversion: BTreeSet<PackageId>,
     /// A cache of the packages that provide a relation.
     providers: HashMap<String, Rc<[PackageId]>>,
@@ -266,7 +266,7 @@ impl<'p> Rules<'p> {
                     .collect()
             };
             for clause in clauses {
-                // RPM lets a package conflict with what it provides itself
+                // RPM allows a package to conflict with a capability that it provides itself
                 let is_own = clause == [-installed(id)];
                 let is_in_base = matches!(clause[..], [only] if only < 0
                     && self.are_both_base(id, package(only)));
@@ -392,7 +392,8 @@ impl<'p> Rules<'p> {
     }
 }
 
-/// The package of a rule, those with the highest id first, and then rules of two literals.
+/// The sort key of a rule: packages with higher ids come first, and for each package its rules of
+/// two literals.
 fn sort_key(rule: &Rule) -> (Literal, bool) {
     (rule.literals[0], rule.literals.len() > 2)
 }

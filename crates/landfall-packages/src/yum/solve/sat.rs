@@ -366,8 +366,8 @@ mod tests {
     }
 
     proptest! {
-        /// Compared with all 256 sets: a solution holds, and if there is none, the core shows
-        /// it.
+        /// Compares with all 256 sets: a solution holds, and if there is none, the core has none
+        /// either.
         #[test]
         fn solutions_hold_and_contradictions_are_real(
             clauses in prop::collection::vec(

@@ -20,7 +20,7 @@ pub(super) struct LandfallPod<'a> {
     pub(super) name: &'a str,
     /// The command with its arguments.
     pub(super) command: Vec<String>,
-    /// The variables besides those of every pod.
+    /// The variables in addition to those of every pod.
     pub(super) variables: Vec<(&'a str, String)>,
     /// When Kubernetes restarts the container.
     pub(super) restart: &'a str,
