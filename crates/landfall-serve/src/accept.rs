@@ -182,7 +182,7 @@ async fn serve_requests<S>(
             if !connection.is_unread() {
                 // a request that has just arrived is still answered
                 serving.as_mut().graceful_shutdown();
-                // the response to the current request may be written already but not be sent
+                // the response to the current request may already be written but not yet sent
                 let _ = timeout(LAST_WRITE, serving.as_mut()).await;
             }
             return;

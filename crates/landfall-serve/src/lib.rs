@@ -9,9 +9,9 @@
 //!
 //! # Verification, connections and reloads
 //!
-//! The first request for a blob starts its hashing, and all others for the blob wait for that. A
-//! blob that was hashed is identified by the inode, time and size of its file, so it stays
-//! verified over a reload, and a file that looks different is hashed again. Over plain http,
+//! The first request for a blob starts its hashing, and all other requests for the blob wait for
+//! the result. A blob that was hashed is identified by the inode, time and size of its file, so it
+//! stays verified over a reload, and a file that looks different is hashed again. Over plain http,
 //! stored content is sent with `sendfile` after its checksums were compared.
 //!
 //! Each connection has an entry in a table, which records when bytes arrived or left and whether

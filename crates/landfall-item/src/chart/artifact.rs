@@ -39,7 +39,7 @@ impl LockedChart {
         }
     }
 
-    /// How its referrers contradict the lock.
+    /// The contradictions between its referrers and the lock.
     pub(super) fn referrer_contradictions(&self, blobs: &dyn BlobRead) -> Vec<String> {
         match self.artifact().filter(|_| self.referrers.is_some()) {
             Some(artifact) => contradictions(&artifact, blobs),

@@ -40,7 +40,8 @@ pub(super) fn entry(chart: &LockedChart) -> LockEntry {
                     repository: repository.clone(),
                 },
             };
-            // registries refuse a manifest whose blobs are missing, and the top is the last part
+            // registries refuse a manifest whose blobs are missing, so the top manifest is the last
+            // part
             parts.extend(referrer_manifests(&referrers).map(manifest));
             parts.push(manifest(self::manifest(chart)));
             parts

@@ -141,7 +141,7 @@ impl ImageRequest {
                 matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) && request.pin.is_none()
             })
             .map(|old| old.digest.to_string());
-        // The tag is requested even if the manifest demands a digest: upstream must answer with
+        // The tag is requested even if the manifest requires a digest: upstream must answer with
         // that digest.
         let reference = locked
             .or_else(|| request.name.tag.clone())

@@ -26,7 +26,7 @@ pub struct AptSelection {
 const STACK: usize = 256 << 20;
 
 /// Selects packages for the requests `install`, in their order: the first is marked first with all
-/// its dependencies, and so affects the alternatives of those that follow. `suites` has the names
+/// its dependencies, and so affects the alternatives of the later requests. `suites` has the names
 /// of the suite of each source.
 ///
 /// # Errors

@@ -16,7 +16,7 @@ const MAGIC: &[u8; 8] = b"!<arch>\n";
 const HEADER: usize = 60;
 const HEADER_END: &[u8; 2] = b"`\n";
 /// The maximum unpacked size of a package in bytes. It is read as a stream, so a decompression bomb
-/// costs time up to here, but no memory.
+/// costs time up to this limit, but no memory.
 const MAX_BYTES: u64 = 64 << 30;
 /// The maximum number of bytes that are read from a control file.
 const CONTROL_BYTES: u64 = 1 << 20;

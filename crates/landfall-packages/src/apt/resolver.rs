@@ -77,8 +77,8 @@ impl<'u, 't> Marking<'u, 't> {
             round: 0,
             has_changed: true,
         };
-        // equal scores stay in the order of the indexes; apt has the order of a hash table there,
-        // which is the known difference to it
+        // packages with equal scores stay in the order of the indexes; apt uses the order of a hash
+        // table instead, a known difference
         let mut order: Vec<AptPackageId> = (0..count).collect();
         order.sort_by_key(|package| std::cmp::Reverse(resolution.scores[*package as usize]));
         while resolution.has_changed && resolution.round < ROUNDS {
@@ -436,7 +436,7 @@ impl<'u, 't> Marking<'u, 't> {
                 .iter()
                 .copied()
         });
-        // apt lists the provider that it read last first
+        // apt lists the providers in reverse order of reading
         let provided: Vec<AptVersionId> = universe
             .providers_of(relation.name)
             .map(|provide| provide.by)

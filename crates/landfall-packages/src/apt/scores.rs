@@ -11,7 +11,7 @@ const ESSENTIAL: i64 = 100;
 /// The score of installed packages that a source still offers.
 const NOT_OBSOLETE: i64 = 1;
 const REQUESTED: i64 = 10_000;
-/// The further score of essential and protected packages, which is not inherited.
+/// The additional score of essential and protected packages, which is not inherited.
 const ESSENTIAL_AGAIN: i64 = 5_000;
 
 impl Marking<'_, '_> {

@@ -35,7 +35,7 @@ pub struct Universe<'t> {
     relations: Vec<AptRelation<'t>>,
     /// The virtual packages of all versions; each version has a range of it.
     provides: Vec<ProvidedName<'t>>,
-    /// The further sources of versions that several sources list.
+    /// The additional sources of versions that several sources list.
     also: HashMap<AptVersionId, Vec<u16>>,
 }
 

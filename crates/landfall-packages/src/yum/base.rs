@@ -18,7 +18,7 @@ pub fn is_plain_list(text: &str) -> bool {
 }
 
 /// Adds the packages in `text` to `pool` as installed packages. The pool must contain the sources
-/// already, because the relations of a package in a plain list are those of the same package in a
+/// already, because a plain list has no relations: they are taken from the same package in a
 /// source.
 ///
 /// # Errors

@@ -144,8 +144,7 @@ pub(super) fn ensure_pushed(
     store: &WritableStore,
     digest: &Digest,
 ) -> Result<Option<u64>, RequestError> {
-    // before the look-up, so that no sweep removes the blob between this and the push of its
-    // manifest
+    // protected before the look-up, so that no sweep removes the blob before its manifest is pushed
     store.blobs.protect(digest);
     if let Some(size) = store.blobs.stat(digest)? {
         return Ok(Some(size));

@@ -86,7 +86,7 @@ impl BlobBody {
     fn prepare(mut self) -> JoinHandle<PreparedPiece> {
         spawn_blocking(move || {
             let piece = self.next_piece();
-            // only a body that was read to its end proves anything about the blob
+            // only a body that was read to its end proves that the blob is intact
             if piece.is_ok()
                 && self.remaining == 0
                 && let Some(on_end) = self.on_end.take()

@@ -19,14 +19,14 @@ pub(crate) struct BundleCatalog {
     pub(crate) charts: ChartTable,
     pub(crate) git: GitTable,
     pub(crate) listings: Vec<BundleListing>,
-    /// One line for each name that two bundles give to different content.
+    /// One line for each name that means different content in two bundles.
     pub(crate) warnings: Vec<String>,
     /// The hosts (`host:port`) by which clients name this server.
     own_hosts: BTreeSet<String>,
 }
 
 impl BundleCatalog {
-    /// Reads the locks of `bundles`. If two bundles give one full name to different content, the
+    /// Reads the locks of `bundles`. If one full name means different content in two bundles, the
     /// later bundle wins, and a warning is recorded.
     pub(crate) fn new(bundles: &[ServedBundle], mapping: &DestinationMap) -> BundleCatalog {
         let mut catalog = BundleCatalog {

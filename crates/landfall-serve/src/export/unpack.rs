@@ -67,7 +67,7 @@ fn archive_error(item: &ExportFile<'_>, why: String) -> ExportError {
     }
 }
 
-/// Opens a tar archive that may be compressed with gzip or zstd, as its first bytes say.
+/// Opens a tar archive that may be compressed with gzip or zstd, as its first bytes show.
 fn open_archive(path: &Path) -> io::Result<Box<dyn Read>> {
     let mut reader = BufReader::new(fs::File::open(path)?);
     let plain: Box<dyn Read> = match reader.fill_buf()? {

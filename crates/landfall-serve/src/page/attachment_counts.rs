@@ -15,7 +15,7 @@ pub(super) fn attachment_counts(
 ) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for manifest in attached {
-        // an index only groups others, which are in the list themselves
+        // an index only groups other manifests, which are listed themselves
         if !media_type::is_index(&manifest.descriptor.media_type) {
             *counts.entry(attachment_word(manifest, blobs)).or_default() += 1;
         }

@@ -372,7 +372,7 @@ impl<'p> PackageChooser<'p> {
         // backtracking has reverted the decisions of the other branches
         self.branches.retain(|branch| branch.level < now);
         let is_forward = now > level;
-        // reverted decisions may leave rules unmet that were passed already
+        // reverted decisions may leave earlier rules unmet
         if !is_forward {
             self.start_over();
         }
@@ -447,7 +447,7 @@ impl<'p> PackageChooser<'p> {
         let rules = ranges
             .into_iter()
             .flat_map(|(start, end)| start as usize..end as usize);
-        // choice rules have no order by package, so all of them are looked at
+        // choice rules have no order by package, so all of them are examined
         let rules = rules.chain(self.strong..self.rules.rules.len());
         let mut unmet: Vec<(usize, Vec<PackageId>)> = rules
             .filter_map(|rule| Some((rule, self.open(rule)?)))

@@ -82,7 +82,7 @@ impl Formula {
             (Formula::And(all), true) | (Formula::Or(all), false) => {
                 let all: Option<Vec<_>> = all.iter().map(|one| one.clauses(wanted)).collect();
                 let clauses = all?.concat();
-                // the other clauses would only make packages look relevant
+                // if one clause never holds, the others would only make packages look relevant
                 if never_holds(&clauses) {
                     return Some(vec![Vec::new()]);
                 }

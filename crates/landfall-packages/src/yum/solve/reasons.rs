@@ -9,8 +9,8 @@ use crate::yum::rich::RichDependency;
 use std::collections::BTreeSet;
 
 /// Returns sentences for the rules of `core`, which cannot all hold, and the relations among them
-/// that no package provides. Rules that are not needed for the contradiction are left out, as far
-/// as they can be found within `steps`.
+/// that no package provides. Omits the rules that are not needed for the contradiction, if `steps`
+/// are enough to find them.
 pub(super) fn explain(
     rules: &Rules<'_>,
     core: &[ClauseId],
@@ -91,7 +91,7 @@ fn sentences(rules: &Rules<'_>, mut left: Vec<&Rule>) -> Vec<String> {
             .unwrap_or(0);
         let rule = left.remove(next);
         mentioned.extend(rule.literals.iter().map(|literal| package(*literal)));
-        // one relation can be several rules
+        // several rules can come from one relation
         let sentence = sentence(rules, rule);
         if !sentences.contains(&sentence) {
             sentences.push(sentence);

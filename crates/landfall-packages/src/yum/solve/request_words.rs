@@ -136,7 +136,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     let (mut p, mut t, mut back) = (0, 0, None);
     while t < text.len() {
         match pattern.get(p) {
-            // matches nothing at first; after a mismatch, one more byte
+            // `*` matches nothing at first, and one more byte after each mismatch
             Some(b'*') => {
                 back = Some((p, t));
                 p += 1;

@@ -208,11 +208,12 @@ impl Sat {
                 kept += 1;
                 let start = self.starts[id as usize] as usize;
                 let end = self.starts[id as usize + 1] as usize;
-                // after a conflict, the rest of the list is only kept
+                // after a conflict, the other clauses of the list are kept unchanged
                 if conflict.is_some() {
                     continue;
                 }
-                // the lost literal second, so that the first one is the other watch
+                // moves the lost literal to the second position: the first one is the other watched
+                // literal
                 if self.literals[start] == lost {
                     self.literals.swap(start, start + 1);
                 }
