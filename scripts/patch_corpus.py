@@ -1,6 +1,6 @@
 """The corpus of scripts/bench-patches: content in neighbouring versions, and the tools that make layers of it.
 
-Everything is kept in the folder `work`, and what is there already is not made again.
+Everything is kept in the folder `work`, and existing files are not created again.
 """
 import contextlib
 import json
@@ -79,7 +79,7 @@ def build_program(module, package, version, out):
 
 
 def program(work, name, version):
-    """The path of a program; builds it if it is not there."""
+    """The path of a program, which is built if it does not exist."""
     path = os.path.join(work, "bin", name, version, name)
     if not os.path.exists(path):
         module, package = next(entry[1:3] for entry in PROGRAMS if entry[0] == name)
@@ -102,7 +102,7 @@ def program_tar(work, name, version):
 
 
 def tree_tars(work, name, trees):
-    """The tars of a tree in two versions. Each of `trees` fills a folder, given the folder of the one before."""
+    """The tars of a tree in two versions. Each of `trees` fills a folder, given the folder of the previous version."""
     paths, before = [], None
     for number, fill in enumerate(trees):
         path = os.path.join(work, f"{name}-{number}.tar")
@@ -138,7 +138,7 @@ def upgrade(folder, before):
 
 
 def clean(root):
-    """Removes what images of Debian leave out."""
+    """Removes the files that Debian images omit."""
     for path in ("var/lib/apt/lists", "var/cache/apt", "var/log", "var/cache/debconf"):
         shutil.rmtree(os.path.join(root, path), ignore_errors=True)
         os.makedirs(os.path.join(root, path))

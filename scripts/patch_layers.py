@@ -1,4 +1,4 @@
-"""The tools that make layers of the corpus of scripts/bench-patches, each by a function of a tar and a path."""
+"""The tools that compress the corpus of scripts/bench-patches to layers. Each is a function of a tar and a path."""
 import contextlib
 import json
 import hashlib
@@ -46,7 +46,7 @@ class LayerTools:
         self.registry.save_layer("buildah", out)
 
     def skopeo(self, tar, out):
-        """An archive of docker, whose layers are plain, to a folder."""
+        """Copies a docker archive with plain layers to a folder, which compresses them."""
         with open(tar, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         rootfs = {"type": "layers", "diff_ids": ["sha256:" + digest]}
@@ -121,7 +121,7 @@ def by_python(level):
 
 
 def layer_makers(work, tools):
-    """The class of encoder, the name, and the function of each tool that is there."""
+    """The functions of the available tools, by name."""
     pgzip = "github.com/klauspost/pgzip"
     makers = {
         "crane append": ("crane", lambda: tools.crane),

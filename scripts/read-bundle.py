@@ -28,7 +28,7 @@ MAGIC = bytes.fromhex("5c2a4d18")
 
 
 def stored(size):
-    """File bytes of `size` content bytes in stored frames."""
+    """The number of file bytes for `size` content bytes in stored frames."""
     one = lambda n: 14 + 3 * max(1, -(-n // BLOCK)) + n
     return size // CHUNK * one(CHUNK) + (one(size % CHUNK) if size % CHUNK else 0)
 
@@ -83,7 +83,7 @@ def check(data, sha256, what):
 
 def skippable(data):
     if data[:4] != MAGIC or int.from_bytes(data[4:8], "little") != len(data) - 8:
-        sys.exit("this is no landfall bundle, or not all of one")
+        sys.exit("not a landfall bundle, or an incomplete one")
     return data[8:].decode()
 
 

@@ -34,7 +34,8 @@ fn replaced_metadata_is_read_from_the_store_that_locked_it() {
         .args(["lock", "-f", "m.yaml"])
         .output()
         .unwrap();
-    let note = "replaces its metadata when it changes, and names no snapshots: pull with the store of this lock";
+    let note = "replaces its metadata when it changes, and names no snapshots: after a change, \
+                `landfall pull` works only with the store of this lock";
     assert!(
         String::from_utf8_lossy(&locking.stderr).contains(note),
         "{locking:?}"
@@ -255,7 +256,7 @@ fn a_failing_entry_keeps_its_pin_although_its_manifest_text_changed() {
     let why = failure_reasons(&up.lock(3, &[]));
     assert!(
         why.contains(
-            "no source has gone; the lock has it for an earlier text of its entry; the old pin is \
+            "no source has gone; the lock has it for an earlier version of its entry; the old pin is \
              kept"
         ),
         "{why}"

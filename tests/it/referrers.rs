@@ -471,7 +471,7 @@ fn a_403_for_a_cosign_tag_means_no_signature_and_is_noted_once() {
     assert_eq!(output.status.code(), Some(0), "{printed}");
     assert_eq!(printed.matches(" 403 ").count(), 1, "{printed}");
     assert!(
-        printed.contains("assumes that it has none") && printed.contains("/app"),
+        printed.contains("assumes that there are none") && printed.contains("/app"),
         "{printed}"
     );
     let found = referrers_of(&signed.place.read("landfall.lock"));

@@ -24,7 +24,7 @@ pub struct EntryContext<'a> {
     pub platforms: Vec<Platform>,
     /// Whether the referrers of its images are carried.
     pub referrers: bool,
-    /// The minimum age of new versions that have no other.
+    /// The default minimum age of new versions.
     pub min_age: Option<MinimumAge>,
 }
 

@@ -3,7 +3,7 @@
 use landfall_model::{Digest, ImageRef};
 use std::fmt;
 
-/// An entry of `exclude:` in a manifest: what is left out.
+/// An entry of `exclude:` in a manifest: the items to omit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exclusion {
     /// All images of a repository, or one image if a tag or digest is written.
@@ -13,13 +13,13 @@ pub enum Exclusion {
 }
 
 impl Exclusion {
-    /// Whether `reference`, for which the manifest demands the digest `pin`, is excluded.
+    /// Whether `reference`, for which the manifest requires the digest `pin`, is excluded.
     pub(super) fn matches(&self, reference: &ImageRef, pin: Option<&Digest>) -> bool {
         let Exclusion::Reference(exclude) = self else {
             return false;
         };
         let digest = reference.digest.as_ref().or(pin);
-        // a tag or digest that the exclusion does not write matches any
+        // an exclusion without a tag or digest matches every tag or digest
         exclude.registry == reference.registry
             && exclude.repository == reference.repository
             && (exclude.tag.is_none() || exclude.tag == reference.tag)

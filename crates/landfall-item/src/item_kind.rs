@@ -100,7 +100,7 @@ pub trait ItemRequest: Clone + fmt::Debug + PartialEq + Sync {
         Vec::new()
     }
 
-    /// Adds what `other`, a request with the same name, specifies and `self` does not.
+    /// Adds the fields that `other`, a request with the same name, specifies and `self` does not.
     ///
     /// # Errors
     /// If the two requests contradict each other.
@@ -158,7 +158,7 @@ pub trait UpdatableRequest: ItemRequest {
         None
     }
 
-    /// The digest that the manifest demands, and where it is written.
+    /// The digest that the manifest requires, and where it is written.
     fn demanded_digest(&self) -> Option<(&Digest, &SourceLocation)> {
         None
     }
@@ -206,7 +206,7 @@ pub enum EntryPathStep {
 /// The state of an item upstream, looked up by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpstreamStatus {
-    /// Nothing: upstream answered that it does not have the item.
+    /// Upstream answered that it does not have the item.
     Gone,
     /// Upstream has an item with this name.
     Present {
@@ -217,7 +217,7 @@ pub enum UpstreamStatus {
     },
 }
 
-/// When `lock` asks upstream about an item that is already locked.
+/// When `lock` queries upstream for an item that is already locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PinPolicy {
     /// An entry whose manifest text is unchanged keeps its pin without a request.
@@ -233,7 +233,7 @@ pub enum PinPolicy {
 
 /// The result of resolving a request.
 pub enum ResolveOutcome<T> {
-    /// The pin is unchanged, with or without asking upstream.
+    /// The pin is unchanged, whether upstream was queried or not.
     Kept(T),
     /// The item was resolved again.
     New(T),

@@ -64,7 +64,8 @@ pub fn kind_named(name: &str) -> EntryKind {
 }
 
 fn row_for_name(name: &str) -> &'static KindRow {
-    // The more special kinds come later: the URL of a chart (`oci://…`) is a URL of a file, too.
+    // More specific kinds follow more general ones: the URL of a chart (`oci://…`) is a URL of a
+    // file, too.
     KIND_ROWS
         .iter()
         .rfind(|row| (row.is_name)(name))

@@ -31,7 +31,7 @@
 //!
 //! A git repository is an artifact whose config lists the refs, with a layer for each pack. `lock`
 //! writes the packs, since their digests are in the lock; `pull` finds them in the store, or writes
-//! them again from what the server sends.
+//! them again from the objects that the server sends.
 //!
 //! Referrers of an image (signatures, attestations, SBOMs) are parts of its entry, so an item is
 //! complete only with its signatures. A locked item may depend on others

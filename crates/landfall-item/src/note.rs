@@ -1,5 +1,5 @@
-//! A note: a text that is written in the manifest. Only tests have this kind; it shows all that a
-//! new kind needs.
+//! A note: a text that is written in the manifest. Only tests have this kind; it shows everything
+//! that a new kind needs.
 
 use super::{
     AuditedItem, EntryContext, Exclusion, FieldConflict, ItemIdentity, ItemKind, ItemRequest,

@@ -4,8 +4,8 @@ use super::entry_reader::{EntryContext, ManifestResult};
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
 use landfall_model::{PolicyError, UpdatePolicy};
 
-/// Checks `rule`, written at `node`. `what` is how messages name the kind of item.
-/// `version` is the text that the policy may change, or `None` if the item has no version.
+/// Checks `rule`, written at `node`. `what` names the kind of item in messages. `version` is the
+/// text that the policy may change, or `None` if the item has no version.
 pub(super) fn check_rule(
     rule: &UpdateRule,
     version: Option<&str>,
@@ -27,7 +27,7 @@ pub(super) fn check_rule(
             format!("{what} without a tag has no version"),
             "write its tag before the digest",
         ),
-        // `update` edits the text that contains the version, which is that of the variable
+        // `update` edits the text that contains the version, here the value of the variable
         Some(version) if version.contains("${") => (
             format!(
                 "the version of this {} is in a variable",

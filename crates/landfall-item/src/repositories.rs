@@ -1,5 +1,5 @@
-//! What registries reported about their repositories: the tags, and whether the registry has the
-//! referrers API. The store remembers it, so that the next run sends fewer requests.
+//! The facts that registries reported about their repositories: the tags, and whether the registry
+//! has the referrers API. The store remembers it, so that the next run sends fewer requests.
 
 use landfall_content::WriteError;
 use landfall_content::registry::{ReferrersResponse, RegistrySession, TagList};
@@ -20,7 +20,7 @@ const COSIGN_TAGS: usize = 3;
 /// The tags of a repository. `None` if they were not listed, or the list has too many pages.
 pub(super) type RepositoryTags = Option<Arc<BTreeSet<String>>>;
 
-/// What a registry reported about one of its repositories.
+/// The facts that a registry reported about one of its repositories.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RepositoryFacts {
@@ -62,7 +62,7 @@ impl KnownFacts {
     }
 }
 
-/// What this run and earlier runs know about upstream repositories.
+/// The facts that this run and earlier runs know about upstream repositories.
 pub struct UpstreamRepositories {
     disk: DiskStore,
     /// The tags of repositories, by host and repository.
@@ -95,7 +95,7 @@ impl UpstreamRepositories {
         }
     }
 
-    /// Stores what this run learned for the next one.
+    /// Stores the facts that this run learned for the next run.
     ///
     /// # Errors
     /// If the store cannot be written.
@@ -145,7 +145,7 @@ impl UpstreamRepositories {
     }
 
     /// How many pages of a repository's tag list are worth reading: listing must take no more
-    /// requests than asking for signature tags by name, which are three for each of the image's
+    /// requests than requesting signature tags by name, which are three for each of the image's
     /// `manifests` and three for each requested image of the repository.
     pub(super) fn pages_worth_reading(
         &self,
@@ -213,9 +213,9 @@ impl UpstreamRepositories {
     /// The manifests that refer to `subject` according to the referrers API, or `None` if the
     /// registry does not have it.
     ///
-    /// A registry without the referrers API answers 404 for every subject. Asking for each
-    /// repository in each run would double the requests for an image whose tag did not move. So one
-    /// repository of a namespace answers for the others if
+    /// A registry without the referrers API answers 404 for every subject. Querying each repository
+    /// in each run would double the requests for an image whose tag did not move. So one repository
+    /// of a namespace answers for the others if
     ///
     /// - each of the others answered in an earlier run that there is no API,
     /// - no repository of the same host is known to have it (otherwise the host consists of several
@@ -233,7 +233,7 @@ impl UpstreamRepositories {
         let address = session.repository_address(repository);
         if self.may_have_api(&address) {
             debug!(repository = %address, %subject, "asking the referrers API");
-        } else if self.lacks_api_still(session, repository, subject).await? {
+        } else if self.still_lacks_api(session, repository, subject).await? {
             debug!(repository = %address, %subject, "no referrers API, as an earlier run found");
             return Ok(None);
         }
@@ -243,7 +243,7 @@ impl UpstreamRepositories {
 
     /// Whether the namespace of `repository`, which had no referrers API in an earlier run, still
     /// has none. One request in each run answers this for all its repositories.
-    async fn lacks_api_still(
+    async fn still_lacks_api(
         &self,
         session: &RegistrySession,
         repository: &str,
@@ -326,7 +326,7 @@ impl UpstreamRepositories {
             .any(|(_, facts)| facts.referrers_api == Some(true))
     }
 
-    /// Changes what is known about the repository at `address`.
+    /// Changes the facts about the repository at `address`.
     fn update_facts(&self, address: String, change: impl FnOnce(&mut RepositoryFacts)) {
         let mut state = self.state();
         change(state.facts.entry(address.clone()).or_default());
@@ -352,8 +352,8 @@ fn host_of(address: &str) -> &str {
 }
 
 /// The host of a repository's address and the first component of its path, if it has several: an
-/// organization, a project, or whatever else a registry, a proxy cache or a load balancer routes
-/// by.
+/// organization, a project, or another part by which a registry, a proxy cache or a load balancer
+/// routes.
 fn namespace_of(address: &str) -> &str {
     let host = host_of(address);
     match address[host.len()..].find('/') {

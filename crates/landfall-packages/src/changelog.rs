@@ -5,7 +5,8 @@
 const LINES: usize = 3;
 /// The maximum length of a line in characters; longer lines end with `…`.
 const LINE_CHARS: usize = 200;
-/// The number of bytes that are read of a changelog. It contains all versions, the newest first.
+/// The maximum number of bytes that are read from a changelog, which lists all versions, the newest
+/// first.
 pub(super) const READ_BYTES: u64 = 16 << 10;
 
 /// Returns the first non-empty lines, trimmed and shortened.

@@ -3,7 +3,7 @@
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 /// The characters that are percent-encoded in the path of a URL. `+`, `~` and `:` are common in the
-/// names of packages and stay as they are; servers accept both forms.
+/// names of packages and are not encoded; servers accept both forms.
 const ENCODED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -21,7 +21,7 @@ pub fn is_plain_path(path: &str) -> bool {
     path.len() < 1024
         // an empty part is a leading, trailing or double slash
         && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
-        // U+FFFD is what is left of bytes that are not UTF-8; the original path is lost
+        // U+FFFD replaces bytes that are not UTF-8, so the original path is lost
         && !path.contains(|c: char| {
             c.is_whitespace() || c.is_control() || matches!(c, '\\' | '\u{fffd}')
         })

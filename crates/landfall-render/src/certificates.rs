@@ -5,8 +5,8 @@ use landfall_model::config::Site;
 use landfall_model::document::read_text_input;
 use std::path::Path;
 
-/// Reads the certificates in the file that `site` names at `path`. A private key in the same file
-/// is left out, so that it cannot get into a rendered file.
+/// Returns the certificates in the file `path` of `site`. A private key in the file is omitted, so
+/// that it cannot get into a rendered file.
 ///
 /// Fails if the file cannot be read or contains no certificate; the message names the key of the
 /// site.
@@ -20,12 +20,13 @@ pub(super) fn read_certificates(site: &Site, path: &Path) -> Result<String, Rend
     Ok(found)
 }
 
-/// Reads the file that `site` names at `path`. The message of an error names the key of the site.
+/// Reads the file `path` of `site`. Error messages name the key of the site that refers to the
+/// file.
 pub(super) fn read_site_file(site: &Site, path: &Path) -> Result<String, RenderError> {
     read_pem(&site.resolve(path)).map_err(|error| with_site_key(site, path, &error))
 }
 
-/// Puts the key of the site before the message.
+/// Prefixes the message of `error` with the key of the site that refers to the file.
 fn with_site_key(site: &Site, path: &Path, error: &RenderError) -> RenderError {
     let key = site
         .trust_key(&site.resolve(path))
@@ -40,7 +41,7 @@ pub(super) fn read_pem(path: &Path) -> Result<String, RenderError> {
     })
 }
 
-/// Splits a text that contains only certificates, for systems that require one file for each.
+/// Splits a text that contains only certificates, for systems that require a file per certificate.
 pub(super) fn split_certificates(certificates: &str) -> impl Iterator<Item = String> {
     let blocks = certificates.split_inclusive(END).map(str::trim_start);
     blocks

@@ -31,7 +31,7 @@ pub enum RenderError {
         /// The error of the serializer.
         source: serde_yaml::Error,
     },
-    /// Values of the user, or rewritten ones, are not valid YAML.
+    /// The user's values or the rewritten values are not valid YAML.
     #[error(transparent)]
     Document(#[from] Box<Diagnostic>),
     /// A chart cannot be read.
@@ -53,7 +53,7 @@ pub enum RenderError {
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The file of `--into` cannot be merged into.
+    /// The rendered documents cannot be merged into the file of `--into`.
     #[error("{}: {source}", path.display())]
     Merge {
         /// The path of the file that `--into` names.
@@ -118,7 +118,7 @@ pub enum RenderError {
     /// A setting of the connection cannot be used.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// Images lack destinations that the platform requests.
+    /// Locked images lack destinations from which the platform pulls.
     #[error("{0}")]
     MissingDestinations(MissingDestinations),
 }

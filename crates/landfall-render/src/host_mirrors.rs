@@ -19,7 +19,8 @@ pub(super) struct HostMirror {
 /// must not be used, of every other host (`_default`). A host may have several: clients try them in
 /// this order.
 ///
-/// Fails if an earlier mirror has another image of the same name, which clients would pull.
+/// Fails if an earlier mirror has a different image with the same name: clients would pull that
+/// one.
 pub(super) fn host_mirrors(
     request: &RenderRequest<'_>,
 ) -> Result<BTreeMap<String, Vec<HostMirror>>, RenderError> {
@@ -53,14 +54,14 @@ pub(super) fn host_mirrors(
 }
 
 /// Adds the mirror that has `image`, unless one of `mirrors` has it. The mirror at the `usual` path
-/// of the host is tried first, as it has most of its images.
+/// of the host is tried first, because it has most of the host's images.
 fn add_mirror(
     mirrors: &mut Vec<HostMirror>,
     image: &ImageRef,
     destinations: &[Destination],
     usual: &str,
 ) {
-    // a destination under another name than the image's own cannot be reached by a prefix
+    // clients only add a prefix, so they cannot reach a destination with another name
     let prefixes = || {
         destinations
             .iter()
@@ -86,7 +87,7 @@ fn add_mirror(
     }
 }
 
-/// Fails if the first mirror that has the name of an image of `host` has another image there.
+/// Fails if the first mirror with the name of an image of `host` has a different image there.
 fn check_unambiguous(
     host: &str,
     mirrors: &[HostMirror],

@@ -23,8 +23,8 @@ impl HostPaths {
     }
 }
 
-/// Returns the paths of the hosts in the lock and of their aliases. A repository that is locked
-/// under both names has the path of each name.
+/// Returns the paths of the hosts in the lock and of their aliases. If a repository is locked under
+/// a host and under its alias, each name keeps its own path.
 pub(super) fn host_paths(request: &RenderRequest<'_>) -> BTreeMap<String, HostPaths> {
     let mut hosts: BTreeMap<String, HostPaths> = BTreeMap::new();
     let mut add = |host: &str, image: &ImageRef| {

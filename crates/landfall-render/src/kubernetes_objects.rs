@@ -47,7 +47,7 @@ pub(super) fn metadata(name: &str, namespace: Option<&str>) -> Value {
     map([("name", name.into()), ("namespace", optional(namespace))])
 }
 
-/// Returns a Secret of this type (`Opaque` without one) with one text under each key.
+/// Returns a Secret of the type `kind` (`Opaque` if `None`) with these keys and values.
 pub(super) fn secret(metadata: Value, kind: Option<&str>, texts: &[(&str, &str)]) -> Value {
     let data: Mapping = texts
         .iter()

@@ -33,8 +33,8 @@ struct RenderedDocument {
 ///
 /// Each document is merged into the one of the same kind and name or, unless it is a Secret or
 /// `ConfigMap`, into the only one of its kind. A document without a kind is merged into the only
-/// one without a kind; if several files contain such documents, only that of the same file name is.
-/// With `replace`, texts that cannot be merged are replaced.
+/// document without a kind. If several rendered files contain such documents, only the one with the
+/// user's file name is merged. With `replace`, texts that cannot be merged are replaced.
 ///
 /// # Errors
 /// If the file is not YAML, has no counterpart for any document, cannot be edited, or would lose
@@ -215,7 +215,7 @@ fn move_to_data(values: &mut Mapping, existing: &Value) {
     }
 }
 
-/// Removes the values that identify the object if the user's document has them: those are kept.
+/// Removes the values that identify the object if the user's document has its own, which are kept.
 fn without_identity(values: &Mapping, existing: &Value) -> Mapping {
     let mut values = values.clone();
     for key in ["apiVersion", "kind"]

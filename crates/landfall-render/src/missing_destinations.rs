@@ -13,7 +13,7 @@ pub struct MissingDestinations {
     lines: Vec<String>,
 }
 
-/// Returns the locked images that lack a destination which `consumer` requests. Its pulls would
+/// Returns the locked images that lack a destination from which `consumer` pulls. These pulls would
 /// fail on the nodes, long after the configuration was applied.
 pub(super) fn missing_destinations(
     consumer: Consumer,
@@ -57,7 +57,7 @@ pub(super) fn missing_destinations(
 }
 
 impl MissingDestinations {
-    /// The reason for one image, whose destinations `missing` are not among those of the site.
+    /// The reason why pulls of an image fail: the site does not have its destinations `missing`.
     pub(super) fn reason(&self, missing: &[Destination]) -> String {
         let missing: Vec<String> = missing.iter().map(Destination::to_string).collect();
         format!(
@@ -81,9 +81,8 @@ impl fmt::Display for MissingDestinations {
         let lines = lines.join("\n");
         write!(
             f,
-            "Add the destinations to the site, and push again: all of them by `consumers: \
-             [{consumer}]`, or single ones \
-             under registry.paths:\n{lines}"
+            "Add the destinations to the site, and push again. To add all of them, use `consumers: \
+             [{consumer}]`; to add single ones, use these lines under registry.paths:\n{lines}"
         )
     }
 }

@@ -22,7 +22,7 @@ pub struct NodeRegistry<'s> {
     pub client: Option<ClientCertificate>,
     /// Whether nodes accept any certificate.
     pub skip_verify: bool,
-    /// The site, if the registry is the one of the site.
+    /// The site, if the registry is the site's own.
     site: Option<&'s Site>,
     environment: fn(&str) -> Option<String>,
 }
@@ -36,8 +36,8 @@ pub struct ClientCertificate {
 }
 
 impl<'s> NodeRegistry<'s> {
-    /// Returns the registry `target` with the settings of `site`. They apply only if the site's own
-    /// registry has the same address. `plain` are the hosts of `--plain-http`. Fails if a
+    /// Returns the registry `target` with the settings of `site`, which apply only if the site's
+    /// own registry has the same address. `plain` lists the hosts of `--plain-http`. Fails if a
     /// certificate or key cannot be read.
     pub(super) fn of(
         target: &TargetRegistry,

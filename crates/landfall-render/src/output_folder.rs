@@ -64,7 +64,7 @@ pub fn stale_files(folder: &Path, platform: &str, files: &[RenderedFile]) -> Vec
     stale
 }
 
-/// The number of bytes of a file in which its header is searched.
+/// The number of bytes at the start of a file that are searched for its header.
 const HEADER_BYTES: u64 = 1 << 10;
 
 fn has_header_of(path: &Path, platform: &str) -> bool {

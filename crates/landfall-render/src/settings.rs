@@ -1,4 +1,4 @@
-//! The settings of platforms, which `--set KEY=VALUE` gives.
+//! The settings of platforms, for `--set KEY=VALUE`.
 
 use super::error::RenderError;
 use landfall_model::config::SiteCluster;
@@ -76,7 +76,7 @@ impl PlatformSettings {
             }
             // a line feed in a value would add lines to the rendered files
             if value.is_empty() || value.chars().any(char::is_control) {
-                return Err(wrong("it must be a text of one line".into()));
+                return Err(wrong("it must be a single line of text".into()));
             }
             if [CLUSTER.key, NAMESPACE.key].contains(&key) && !is_label(value) {
                 return Err(wrong(LABEL.into()));

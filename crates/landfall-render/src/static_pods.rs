@@ -8,8 +8,8 @@ use serde_yaml::Value;
 /// The folder for kubeadm patches on a node.
 pub(super) const PATCHES: &str = "/etc/kubernetes/patches";
 
-/// Returns patches that add these variables to each static pod. Their paths are those on a node,
-/// without the first `/`.
+/// Returns patches that add these variables to each static pod. Their paths are the paths on a node
+/// without the leading `/`.
 pub(super) fn static_pod_patches(
     variables: &[(&'static str, String)],
     secret: bool,

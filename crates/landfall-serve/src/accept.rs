@@ -35,7 +35,8 @@ const LAST_WRITE: Duration = Duration::from_millis(500);
 /// The bytes of a response that hyper buffers in addition to the piece that is being sent.
 const BUFFER: usize = 64 << 10;
 
-/// What every connection watches: the current state, and whether the server is stopping.
+/// The channels that every connection watches: the current state, and whether the server is
+/// stopping.
 #[derive(Clone)]
 struct ServerChannels {
     states: watch::Receiver<Arc<ServerState>>,
@@ -116,7 +117,7 @@ async fn serve_stream(
 ) {
     // hyper writes whole heads and pieces, so waiting for more bytes would only add latency
     let _ = stream.set_nodelay(true);
-    // from the current state: a reload may have brought a new certificate
+    // from the current state: a reload may have loaded a new certificate
     let acceptor = channels.states.borrow().tls.clone().filter(|_| tls);
     let files = SendfileQueue::default();
     let stream = TrackedStream {
@@ -181,7 +182,7 @@ async fn serve_requests<S>(
             if !connection.is_unread() {
                 // a request that has just arrived is still answered
                 serving.as_mut().graceful_shutdown();
-                // the response to the current request may be written already but not be sent
+                // the response to the current request may already be written but not yet sent
                 let _ = timeout(LAST_WRITE, serving.as_mut()).await;
             }
             return;

@@ -25,8 +25,8 @@ pub enum ServeError {
     },
     /// The server would accept pushes from the network without authentication.
     #[error(
-        "refusing to accept pushes from everybody who reaches {address}; list the users in a file \
-         with --htpasswd FILE, or allow everybody with --anonymous-push"
+        "refusing to accept pushes from everyone who can reach {address}; list the users in a file \
+         with --htpasswd FILE, or allow everyone with --anonymous-push"
     )]
     Exposed {
         /// The address, which is not a loopback address.
@@ -52,7 +52,7 @@ pub enum ServeError {
     /// A certificate or its key cannot be used.
     #[error("cannot use {path} for TLS: {why}")]
     Tls {
-        /// The certificate, key or password file.
+        /// The certificate or key file.
         path: PathBuf,
         /// What is wrong with the file.
         why: String,
@@ -60,7 +60,7 @@ pub enum ServeError {
     /// A password file cannot be used.
     #[error("cannot use the password file {path}: {why}")]
     PasswordFile {
-        /// The certificate, key or password file.
+        /// The password file.
         path: PathBuf,
         /// What is wrong with the file.
         why: String,

@@ -39,7 +39,7 @@ fn named(lock: Lock, blobs: Arc<dyn BlobRead>) -> ServedBundle {
     }
 }
 
-fn assert_nothing_leaves(address: &str, digest: &Digest, carried: &[u8]) {
+fn assert_not_sent(address: &str, digest: &Digest, carried: &[u8]) {
     let target = format!("/v2/app/blobs/{digest}");
     for range in [
         "",
@@ -57,7 +57,7 @@ fn assert_nothing_leaves(address: &str, digest: &Digest, carried: &[u8]) {
 }
 
 #[test]
-fn no_byte_of_other_frames_under_the_approved_lock_is_sent_from_any_offset() {
+fn frames_that_differ_from_the_approved_lock_are_not_sent_from_any_offset() {
     let (locked, carried) = (layer(0), layer(0xff));
     let (packed, lock) = forged_bundle(&locked, &carried);
     let bundle = Bundle::open(&packed.path).unwrap();
@@ -69,7 +69,7 @@ fn no_byte_of_other_frames_under_the_approved_lock_is_sent_from_any_offset() {
     let server = start(None, move || {
         served(&bundle, vec![Arc::new(bundle.clone())])
     });
-    assert_nothing_leaves(&server.address, &Digest::sha256(&locked), &carried);
+    assert_not_sent(&server.address, &Digest::sha256(&locked), &carried);
     let manifest = get(&server.address, "/v2/app/manifests/1", "");
     assert_eq!(
         (manifest.0, Digest::sha256(&manifest.1)),
@@ -78,7 +78,7 @@ fn no_byte_of_other_frames_under_the_approved_lock_is_sent_from_any_offset() {
 }
 
 #[test]
-fn a_foreign_base_is_not_sent_and_a_good_one_after_it_is_used() {
+fn a_forged_base_is_not_sent_and_an_intact_base_after_it_is_used() {
     let (locked, carried) = (layer(0), layer(0xff));
     let (packed, _) = forged_bundle(&locked, &carried);
     let (sound, _) = forged_bundle(&locked, &locked);
@@ -89,7 +89,7 @@ fn a_foreign_base_is_not_sent_and_a_good_one_after_it_is_used() {
     let digest = Digest::sha256(&locked);
     let alone = foreign.clone();
     let server = start(None, move || served(&alone, vec![Arc::new(alone.clone())]));
-    assert_nothing_leaves(&server.address, &digest, &carried);
+    assert_not_sent(&server.address, &digest, &carried);
     let server = start(None, move || {
         served(
             &good,

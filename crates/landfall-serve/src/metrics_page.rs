@@ -81,7 +81,7 @@ pub(crate) fn metrics_page(state: &ServerState) -> String {
     if state.is_outdated.is_some() {
         text.counter(
             "pointer_reads_total",
-            "Requests to the store for what is currently published.",
+            "Requests to the store for the currently published lock.",
             load(&state.refresh.refreshes),
         );
         text.counter(

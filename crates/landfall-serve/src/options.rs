@@ -1,4 +1,4 @@
-//! The options of the server, the content that it serves, and what it reports when it has started.
+//! The options of the server, the content that it serves, and its report after the start.
 
 use crate::observe::AccessLog;
 use crate::sign_in::HtpasswdUsers;
@@ -26,9 +26,9 @@ pub struct ServedBundle {
     pub signatures: Vec<String>,
     /// The lock, which names all items.
     pub lock: Lock,
-    /// The content of the items, including what a delta takes from its bases.
+    /// The content of the items, including the blobs that a delta takes from its bases.
     pub blobs: Arc<dyn BlobRead>,
-    /// What changed since an older bundle, if one is known.
+    /// The changes since an older bundle, if one is known.
     pub changes: Option<BundleChanges>,
     /// The destinations at the registry that holds the content, if the source is a registry.
     /// Clients pull images from there, not from this server.
@@ -126,12 +126,12 @@ pub struct NodeGuide {
     pub notes: Vec<String>,
 }
 
-/// What a server reports when it has started.
+/// The properties that a server reports after the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerInfo {
     /// The URL of each address, as in `http://127.0.0.1:5000`.
     pub urls: Vec<String>,
-    /// The number of items of each kind, including kinds with none.
+    /// The number of items of each kind, including kinds without items.
     pub items: Vec<EntryCount>,
     /// Whether the server accepts pushes.
     pub writable: bool,

@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 /// The newest value, or why it is unknown.
 pub(crate) type RefreshResult<T> = Result<T, String>;
 
-/// Why a request gets no answer: the other end was dropped.
+/// The error of a request that gets no answer because the other end was dropped.
 const STOPPING: &str = "the server is about to stop";
 
 /// Requests the newest value of a shared state.
@@ -15,7 +15,7 @@ pub(crate) struct RefreshHandle<T> {
     requests: mpsc::UnboundedSender<oneshot::Sender<RefreshResult<T>>>,
     /// The number of refreshes so far, for the metrics.
     pub(crate) refreshes: AtomicU64,
-    /// The number of requests that got no value.
+    /// The number of requests that failed.
     pub(crate) failures: AtomicU64,
 }
 

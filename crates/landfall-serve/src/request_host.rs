@@ -14,7 +14,7 @@ use landfall_model::Digest;
 #[derive(Clone)]
 pub(crate) struct ServerName(pub(crate) Option<String>);
 
-/// The host that the request names, in lower case: that of an absolute target, else that of the
+/// The host that the request names, in lower case: the host of an absolute target, or else of the
 /// `Host` header.
 fn named_host(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     let host = match uri.authority().map(Authority::as_str) {

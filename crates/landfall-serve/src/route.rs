@@ -25,7 +25,7 @@ pub(crate) enum Route {
     Referrers(String, Digest),
 }
 
-/// `<reference>` of the distribution-spec: what names a manifest in its repository.
+/// `<reference>` of the distribution-spec, which names a manifest in its repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ManifestReference {
     Tag(String),
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(
             route("/v2/blobs/manifests/tags/list").ok(),
             Some(Route::Tags("blobs/manifests".into())),
-            "names may hold the API's own words"
+            "names may contain the API's own words"
         );
         let manifest = Route::Manifest("a/b".into(), ManifestReference::Digest(digest.clone()));
         assert_eq!(

@@ -148,7 +148,7 @@ fn overloaded(status: StatusCode, why: &str) -> RequestError {
         .with_header(RETRY_AFTER, "5")
 }
 
-/// The user of the request; `None` if everybody may do everything.
+/// The user of the request; `None` if the server has no users and everyone may do everything.
 async fn authenticate(
     state: &ServerState,
     parts: &Parts,
@@ -199,7 +199,10 @@ async fn respond_api(
         .split(", ")
         .any(|method| method == parts.method.as_str())
     {
-        let message = format!("{} is not supported here: see Allow", parts.method);
+        let message = format!(
+            "{} is not supported here: see the Allow header",
+            parts.method
+        );
         return Err(RequestError::method_not_allowed(message).with_header(ALLOW, allowed));
     }
     // GET of an upload in progress belongs to the push
@@ -368,7 +371,7 @@ async fn respond_plain(
     let Some(file) = in_folder.or(at_root) else {
         let message = match hosts.host_of_files(&state.bundles) {
             Some(host) => format!("{host}{path} is not served here; / lists all files"),
-            None => "there is nothing at this path; / lists what is served".to_owned(),
+            None => "there is nothing at this path; / lists the content".to_owned(),
         };
         return Err(RequestError::not_found("NAME_UNKNOWN", message));
     };

@@ -67,7 +67,7 @@ pub async fn serve<E: From<ServeError> + std::fmt::Display>(
         registry: address.clone(),
         prefix: String::new(),
     });
-    // as references were rewritten, so that rewritten names lead to this server
+    // the mapping by which references were rewritten, so that rewritten names lead to this server
     let mapping = config::destination_map(target, options.site);
     let (refresh, refresh_requests) = RefreshHandle::new();
     let drain = options.drain;
@@ -198,7 +198,7 @@ struct Exposure {
     address: Option<SocketAddr>,
     /// Whether an address beyond loopback accepts plain http.
     is_plain_http: bool,
-    /// Whether the server accepts pushes, and not from everybody.
+    /// Whether the server accepts pushes, but only from users who sign in.
     needs_users: bool,
 }
 
@@ -243,7 +243,7 @@ fn new_state(
             bundles.add_own_host(host.to_owned());
         }
     }
-    bundles.add_made(&content.made);
+    bundles.add_generated(&content.made);
     let mut sources = content.content;
     let made = content
         .made

@@ -24,9 +24,9 @@ use tokio_rustls::TlsAcceptor;
 /// keep theirs.
 pub(crate) struct ServerState {
     pub(crate) bundles: BundleCatalog,
-    /// All content: that of the bundles first, then what was pushed.
+    /// All content: first the content of the bundles, then the pushed content.
     pub(crate) blobs: BlobChain,
-    /// The same content by source, as blobs are verified for each source before they are sent.
+    /// The same content by source: blobs are verified for each source before they are sent.
     pub(crate) content: Vec<Arc<dyn VerifiedRead>>,
     /// Bundles that were served before; their manifests are still served by digest.
     pub(crate) earlier: BundleCatalog,
@@ -81,7 +81,7 @@ impl Deref for ServerState {
 }
 
 impl ServerState {
-    /// What the server reports when it has started.
+    /// The properties that the server reports after the start.
     pub(crate) fn info(&self) -> ServerInfo {
         ServerInfo {
             urls: self.urls.clone(),

@@ -195,7 +195,7 @@ consumers: [containerd]
         "{printed}"
     );
     assert!(
-        printed.contains("team/app has another, so let that account read it too")
+        printed.contains("team/app has another account, so allow the first one to read it too")
             && !printed.contains("hush"),
         "{printed}"
     );

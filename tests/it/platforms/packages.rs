@@ -102,8 +102,8 @@ fn machines_of_cluster_api_use_their_own_package_set() {
     let (printed, there) = render(&[]);
     assert!(
         printed.contains(
-            "blue: the lock has several sets of packages, and machines use one: name theirs with --set \
-             package-set=NAME (apt:nodes, yum:nodes)"
+            "blue: the lock has several sets of packages, and machines use only one; select it \
+             with --set package-set=NAME (apt:nodes, yum:nodes)"
         ),
         "{printed}"
     );

@@ -67,7 +67,7 @@ pub fn index_entry(chart: &ChartArchive, blobs: &dyn BlobRead) -> Result<String,
     }
     let mut entry: Map<String, Value> =
         yaml::from_slice(&text).map_err(|error| format!("its Chart.yaml: {error}"))?;
-    // clients search by name and version, so the verified ones of the lock replace those of the
+    // clients search by name and version, so the verified values of the lock replace those of the
     // archive
     entry.insert("name".into(), json!(chart.chart));
     entry.insert("version".into(), json!(chart.version));

@@ -9,7 +9,7 @@ use landfall_content::BlobRead;
 use landfall_signature::{SignaturePolicy, VerifiedSignature};
 
 impl LockedChart {
-    /// The artifact of the registry; `None` for an archive of an HTTP server.
+    /// The chart as an artifact of a registry; `None` for an archive of an HTTP server.
     pub(super) fn artifact(&self) -> Option<LockedImage> {
         let name = self.source()?;
         let mut blobs = self.blobs.clone();
@@ -39,7 +39,7 @@ impl LockedChart {
         }
     }
 
-    /// How its referrers contradict the lock.
+    /// The contradictions between its referrers and the lock.
     pub(super) fn referrer_contradictions(&self, blobs: &dyn BlobRead) -> Vec<String> {
         match self.artifact().filter(|_| self.referrers.is_some()) {
             Some(artifact) => contradictions(&artifact, blobs),
@@ -47,7 +47,7 @@ impl LockedChart {
         }
     }
 
-    /// Whether what the chart records meets the rules of `resolver`.
+    /// Whether the verified signatures in the lock meet the rules of `resolver`.
     fn is_verified_for(&self, resolver: &Resolver) -> bool {
         match self.source() {
             Some(name) => resolver.signatures().accepts(&name, &self.verified),
@@ -55,7 +55,7 @@ impl LockedChart {
         }
     }
 
-    /// Whether the chart has referrers exactly if a rule matches it.
+    /// Whether the chart has referrers if a rule matches it, and none otherwise.
     fn has_referrers_for(&self, resolver: &Resolver) -> bool {
         let is_needed = self
             .source()

@@ -8,7 +8,7 @@ use landfall_model::{ChartVersion, ChartVersionRange, ImageRef};
 
 /// Resolves the dependencies `missing`, which the chart does not bundle; the result is sorted.
 /// `source` is the URL of the chart that needs them. A repository that the manifest does not name
-/// is asked without credentials.
+/// is queried without credentials.
 pub(super) async fn resolve(
     resolver: &Resolver,
     missing: &[ChartDependency],
@@ -29,7 +29,7 @@ pub(super) async fn resolve(
         } = dependency;
         let newest = newest(resolver, dependency, source).await;
         found.push(newest.map_err(|cause| ResolveError {
-            // the chart itself is not gone, even if its dependency is
+            // the chart itself still exists, even if its dependency does not
             is_gone: false,
             ..cause.about(&format!(
                 "its dependency {name} {version} of '{repository}'"
@@ -80,7 +80,7 @@ async fn newest(
             tags.iter().map(|tag| tag.replace('_', "+")).collect()
         }
         None if url.starts_with("http://") || url.starts_with("https://") => {
-            // only repository and host matter here, so any version will do
+            // only repository and host are used here, so the version is a placeholder
             let like =
                 ChartName::in_repository(url, name, "0.0.0").map_err(|error| error.to_string())?;
             let resolver = resolver.for_charts_at(&like.repository_url(), &like.reference.registry);

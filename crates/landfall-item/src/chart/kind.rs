@@ -165,7 +165,7 @@ impl LockedItem for LockedChart {
             Ok(_) => return vec![format!("{} is not the manifest of a chart", self.digest)],
             Err(why) => return vec![why.to_string()],
         };
-        // the lock has a repeated blob once
+        // the lock lists a repeated blob once
         let mut known = BTreeSet::new();
         named.retain(|blob| known.insert(blob.digest.clone()));
         if named == locked {

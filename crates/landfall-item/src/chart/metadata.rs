@@ -97,7 +97,7 @@ pub(super) fn unbundled_dependencies(
 
 /// A search for unbundled dependencies, through a chart and the charts bundled in it.
 struct DependencySearch<'s> {
-    /// What the archives of all bundled charts together may unpack to.
+    /// The size to which all bundled archives together may still unpack.
     budget: &'s mut ArchiveBudget,
     limits: &'s Limits,
     /// The number of charts that were read.
@@ -114,18 +114,20 @@ impl DependencySearch<'_> {
             ..
         } = *self.limits;
         if depth > chart_depth {
-            return Err(format!("charts are nested deeper than {chart_depth} in it"));
+            return Err(format!(
+                "it contains charts that are nested deeper than {chart_depth}"
+            ));
         }
         self.charts += 1;
         if self.charts > charts_inside {
-            return Err(format!("it has more than {charts_inside} charts in it"));
+            return Err(format!("it contains more than {charts_inside} charts"));
         }
         let ChartYaml {
             name,
             mut dependencies,
             ..
         } = chart_yaml(&files)?;
-        // charts for Helm 2 have them in a file of their own
+        // charts for Helm 2 list them in a separate file
         dependencies.extend(listed_dependencies(&files, "requirements.yaml")?);
         let mut locked = listed_dependencies(&files, "Chart.lock")?;
         locked.extend(listed_dependencies(&files, "requirements.lock")?);

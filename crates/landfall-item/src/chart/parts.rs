@@ -40,7 +40,8 @@ pub(super) fn entry(chart: &LockedChart) -> LockEntry {
                     repository: repository.clone(),
                 },
             };
-            // registries refuse a manifest before its blobs, and the top is the last part
+            // registries refuse a manifest whose blobs are missing, so the top manifest is the last
+            // part
             parts.extend(referrer_manifests(&referrers).map(manifest));
             parts.push(manifest(self::manifest(chart)));
             parts
@@ -61,7 +62,7 @@ pub(super) fn entry(chart: &LockedChart) -> LockEntry {
     }
 }
 
-/// The manifests of the referrers, each once: it may have several tags.
+/// The manifests of the referrers, each once, even if it has several tags.
 fn referrer_manifests(referrers: &[AttachedReferrer]) -> impl Iterator<Item = Descriptor> {
     let mut known = BTreeSet::new();
     referrers

@@ -35,7 +35,7 @@ pub struct ChartRequest {
 pub struct DependencyOrigin {
     /// The number of charts in the chain from a chart of the manifest to this one.
     pub depth: usize,
-    /// The chart of the manifest, if its signature was verified. The signature does not cover its
-    /// dependencies, which is worth a note.
+    /// The chart of the manifest, if its signature was verified. A note then says that the
+    /// signature does not cover its dependencies.
     pub signed: Option<ChartName>,
 }

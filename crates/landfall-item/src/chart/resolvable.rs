@@ -68,8 +68,8 @@ impl ResolvableRequest for ChartRequest {
             None => (1, chart.signed_by.is_some().then(|| chart.name.clone())),
             Some(origin) => (origin.depth + 1, origin.signed.clone()),
         };
-        // the settings of discovery are those of the chart in the manifest; its digest, policy and
-        // keys are not for other charts
+        // the settings of discovery are inherited from the chart in the manifest; its digest,
+        // policy and keys apply only to itself
         let charts = chart.dependencies.iter().map(|name| {
             DependencyRequest::Chart(ChartRequest {
                 name: name.clone(),
@@ -84,7 +84,8 @@ impl ResolvableRequest for ChartRequest {
             })
         });
         let images = chart.images.iter().map(|found| {
-            // as in a manifest: with a tag, the digest is a demand; without one, it is the name
+            // as in a manifest: with a tag, the digest is a requirement; without one, it is the
+            // name
             let mut name = found.name.clone();
             let pin = match name.tag {
                 Some(_) => name.digest.take(),

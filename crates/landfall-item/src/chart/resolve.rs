@@ -233,7 +233,7 @@ fn layer_of(media_type: &str, bytes: &[u8]) -> Descriptor {
     }
 }
 
-/// A chart of which only name, digest and size are known.
+/// A chart with only a name, digest and size.
 fn new(name: &ChartName, digest: Digest, size: u64) -> LockedChart {
     LockedChart {
         name: name.clone(),
@@ -257,7 +257,7 @@ fn new(name: &ChartName, digest: Digest, size: u64) -> LockedChart {
     }
 }
 
-/// The digest that upstream names for the chart now. `None` if only a download can tell.
+/// The digest that upstream has for the chart now. `None` if only a download can show it.
 pub(super) async fn head(
     resolver: &Resolver,
     old: &LockedChart,

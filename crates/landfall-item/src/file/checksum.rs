@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_forms() {
+    fn all_forms_of_checksum_files_are_parsed() {
         let (a, b) = ("a".repeat(64), "b".repeat(64));
         let url = "https://x.test/d/cni.tgz?sig=1";
         let of = |text: &str| find(text, url).map(|digest| digest.hex());

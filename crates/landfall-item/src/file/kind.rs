@@ -148,7 +148,7 @@ fn sidecar_urls<'a>(url: &'a str, file: &'a LockedFile) -> impl Iterator<Item = 
 
 /// Whether `text` is an http or https URL whose host is a valid folder name.
 pub(crate) fn is_file_url(text: &str) -> bool {
-    // the URL parser drops line feeds, so they must be rejected before
+    // the URL parser drops line feeds, so they must be rejected before parsing
     if text.contains(char::is_control) {
         return false;
     }

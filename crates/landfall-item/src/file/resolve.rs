@@ -85,7 +85,7 @@ pub(super) fn has_required_signatures(old: &LockedFile, request: &FileRequest) -
 }
 
 /// Verifies the signatures with `key` and returns the name of the key that made one. A signature
-/// whose URL begins with that of the checksum file signs the checksum file; any other signs the
+/// whose URL begins with the URL of the checksum file signs the checksum file; any other signs the
 /// file, which must then be downloaded.
 async fn verify_signatures(
     resolver: &Resolver,
@@ -198,7 +198,8 @@ pub(super) async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64
 }
 
 /// The size of the file according to the header of `response`. `None` if the body is compressed,
-/// since the header then counts compressed bytes, or if it is 0: some servers answer HEAD so.
+/// since the header then counts compressed bytes, or if the size is 0, as some servers report for
+/// HEAD.
 fn reported_size(response: &HttpResponse) -> Option<u64> {
     if response.compression_error("the file").is_some() {
         return None;

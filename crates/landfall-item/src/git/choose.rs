@@ -50,7 +50,7 @@ pub(super) fn choose_refs(
         .get("HEAD")
         .and_then(|head| head.target.clone())
         .filter(|target| chosen.contains_key(target.as_str()))
-        // with one branch, there is no doubt what a clone should check out
+        // a clone checks out the only branch
         .or_else(|| {
             let mut branches = chosen.keys().filter(|name| name.starts_with("refs/heads/"));
             branches.next().map(|name| (*name).to_owned())
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ambiguous_or_missing_is_an_error() {
+    fn an_ambiguous_or_missing_ref_is_an_error() {
         assert!(
             choose(&["both"])
                 .unwrap_err()

@@ -16,7 +16,7 @@ pub struct LockedGitRepository {
     pub name: String,
     /// SHA-256 of the manifest of the artifact that carries the repository.
     pub digest: Digest,
-    /// What the manifest asks for: branches, tags, and patterns of tags between slashes.
+    /// The requested branches, tags, and patterns of tags between slashes.
     pub wanted: Vec<String>,
     /// The branch that a clone checks out, if a branch is carried.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! Resolves a repository: finds the commits of its refs, fetches what is new, and writes the pack.
+//! Resolves a repository: finds the commits of its refs, fetches the new ones, and writes the pack.
 
 use super::choose::{ChosenRefs, choose_refs};
 use super::locked::{LockedGitPack, LockedGitRepository};
@@ -70,7 +70,7 @@ pub(super) async fn resolve(
         })?;
     if written.is_rewritten {
         let line = format!(
-            "{}: the history was rewritten or a ref was removed, so that all commits are carried anew",
+            "{}: the history was rewritten or a ref was removed, so all commits are packed again",
             request.name
         );
         resolver.progress().note(&line);
@@ -104,7 +104,7 @@ async fn are_stored(disk: DiskStore, packs: GitPacks) -> bool {
     looking.await.unwrap_or(false)
 }
 
-/// What is needed to write a pack with new commits.
+/// The input for a pack with new commits.
 struct PackWriting {
     disk: DiskStore,
     limits: Limits,

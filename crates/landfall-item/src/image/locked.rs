@@ -48,7 +48,7 @@ pub struct LockedImage {
 }
 
 impl LockedImage {
-    /// An image of which only the index or manifest is known.
+    /// An image with only its index or manifest.
     pub fn new(name: ImageRef, top: Descriptor) -> LockedImage {
         let Descriptor {
             digest,

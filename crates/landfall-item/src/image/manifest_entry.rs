@@ -168,7 +168,7 @@ pub(super) fn read(
             .as_ref()
             .map(|rule| rule.completed(binding.fill(&rule.policy), reader.min_age.as_ref()));
         if let Some(rule) = &update {
-            // the tag as it is written, since a variable in it cannot be updated here
+            // the tag as it is written: a tag with a variable cannot be updated here
             let version = tag_of(&full.r#ref).filter(|_| name.tag.is_some());
             check_rule(rule, version, "an image", node.get("update"), reader)?;
         }
@@ -243,7 +243,8 @@ fn pinned(
         let message = format!("this digest differs from the one in `ref` ({written})");
         return Err(digest_at.fault(message, Some("keep the correct one".into())));
     }
-    // With a tag, the digest is a demand that `lock` checks; without a tag, it is the name itself.
+    // With a tag, the digest is a requirement that `lock` checks; without a tag, it is the name
+    // itself.
     match (reference.tag.is_some(), reference.digest.clone().or(digest)) {
         (true, pin) => Ok((
             ImageRef {

@@ -1,5 +1,5 @@
-//! A container image: index, manifests, configs and layers of one repository, and what refers to
-//! them.
+//! A container image: index, manifests, configs and layers of one repository, and the manifests
+//! that refer to them.
 
 mod kind;
 mod locked;

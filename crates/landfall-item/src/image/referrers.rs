@@ -1,6 +1,6 @@
 //! Looks up the referrers of an image: cosign's tags and OCI referrers, of the index, of each
 //! locked manifest, and of each referrer. A look-up that fails is an error; it never counts as
-//! "none". The one exception is 403 for a guessed tag, since some registries answer so for tags
+//! "none". The one exception is 403 for a guessed tag, since some registries answer 403 for tags
 //! that do not exist.
 
 use super::locked::{LockedImage, LockedReferrer};
@@ -19,9 +19,9 @@ use std::sync::Arc;
 
 /// Returns the image with its referrers looked up again, or without any if `is_requested` is false.
 ///
-/// If `image` has its referrers from an earlier look-up, the registry is not asked again for the
-/// referrers of a child or referrer that had none then. Otherwise a nightly run would send a
-/// request for each child of each image. Tags that a repository lists are always searched.
+/// If `image` has its referrers from an earlier look-up, the registry is not queried again for the
+/// referrers of a child or referrer that had none. Otherwise a nightly run would send a request for
+/// each child of each image. Tags that a repository lists are always searched.
 pub(super) async fn look_up(
     resolver: &Resolver,
     image: &LockedImage,
@@ -296,7 +296,7 @@ impl<'a> ReferrerSearch<'a> {
             Err(error) if error.status == Some(403) && error.kind == ErrorKind::Denied => {
                 self.resolver.note_once(&format!(
                     "{}: the registry answers 403 for tags of signatures and other referrers, and \
-                     lists no tags; landfall assumes that it has none",
+                     lists no tags; landfall assumes that there are none",
                     self.name.name()
                 ));
                 Ok(None)
@@ -324,7 +324,7 @@ impl<'a> ReferrerSearch<'a> {
                 self.session.referrers_list(repository, subject).await?
             }
             Some(_) => None,
-            // only registries without the API have clients maintain the index
+            // clients maintain the index only for registries without the API
             None if by_api.is_none() => {
                 self.allow_forbidden(self.session.referrers_list(repository, subject).await)?
             }
@@ -339,11 +339,11 @@ impl<'a> ReferrerSearch<'a> {
     }
 }
 
-/// All tags of an image's repository, if listing them takes no more requests than asking for each
-/// possible signature tag by name. The list of a mirror counts only if the site says that it is
-/// complete, since the mirror may be a cache; a list that lacks the image's own tag does not count.
-/// A repository is listed once per run, and not at all if the image `is_looked_up` and an earlier
-/// run found the list too long.
+/// All tags of an image's repository, if listing them takes no more requests than requesting each
+/// possible signature tag. The list of a mirror counts only if the site says that it is complete,
+/// since the mirror may be a cache; a list that lacks the image's own tag does not count. A
+/// repository is listed once per run, and not at all if the image `is_looked_up` and an earlier run
+/// found the list too long.
 pub(super) async fn listed_tags(
     resolver: &Resolver,
     name: &ImageRef,

@@ -54,7 +54,7 @@ fn describe_platforms(platforms: &[Platform]) -> String {
 
 impl ResolvableRequest for ImageRequest {
     type Item = LockedImage;
-    // an image takes a manifest, its children and its referrers, one after the other
+    // an image takes requests for a manifest, its children and its referrers, one after the other
     const CONCURRENCY: usize = 2;
 
     async fn resolve(
@@ -102,7 +102,7 @@ impl ImageRequest {
     ) -> ResolveOutcome<LockedImage> {
         let archived = resolver.archives().has(&self.name);
         // An archive does not contain the referrers of its images. They are looked up when upstream
-        // is asked again.
+        // is queried again.
         let without_referrers = ImageRequest {
             referrers: false,
             ..self.clone()
@@ -141,7 +141,7 @@ impl ImageRequest {
                 matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) && request.pin.is_none()
             })
             .map(|old| old.digest.to_string());
-        // The tag is requested even if the manifest demands a digest: upstream must answer with
+        // The tag is requested even if the manifest requires a digest: upstream must answer with
         // that digest.
         let reference = locked
             .or_else(|| request.name.tag.clone())

@@ -54,8 +54,8 @@ pub enum SelectionError {
 
 impl LockedImage {
     /// Selects the locked manifests and blobs for `platforms`, or all of them if `platforms` is
-    /// empty. An index that would name more than that is trimmed, as
-    /// [`trim_index`](landfall_model::trim_index) does it.
+    /// empty. An index that names other manifests too is trimmed by
+    /// [`trim_index`](landfall_model::trim_index).
     ///
     /// # Errors
     /// If the image has no manifest for a requested platform, or a manifest cannot be read.
@@ -327,7 +327,7 @@ mod tests {
         child
     }
 
-    /// An image over these children, of which the lock has all but the last `left_out`.
+    /// An image with these children. The lock contains all but the last `left_out` of them.
     fn image(memory: &mut Memory, children: &[Value], left_out: usize) -> LockedImage {
         let top = memory.json(
             &json!({"schemaVersion": 2, "manifests": children}),
@@ -448,7 +448,7 @@ mod tests {
         let trimmed: Value = serde_json::from_slice(&chosen.trimmed.unwrap()).unwrap();
         assert_eq!(trimmed["manifests"], json!([children[1]]));
         assert_eq!(chosen.parts.len(), 3);
-        // what the lock leaves out cannot be selected, and its trimmed index is the result
+        // manifests that the lock omits cannot be selected, and its trimmed index is the result
         let lacks = image
             .select(&memory, &[p("linux/s390x")])
             .unwrap_err()

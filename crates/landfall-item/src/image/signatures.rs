@@ -58,7 +58,7 @@ pub fn verified_signatures(
     Ok(policy.verify(&image.name, &image.digest, &documents)?)
 }
 
-/// Replaces what `outcome` says of verified signatures by what the policy of `resolver` finds.
+/// Replaces the verified signatures in `outcome` by those that the policy of `resolver` finds.
 /// `old` is the image in the old lock. Without a policy for the image, nothing is requested.
 pub(super) async fn verify_outcome(
     resolver: &Resolver,

@@ -1,4 +1,4 @@
-//! What the unit tests of this folder share: content in memory, and manifests made on the spot.
+//! Helpers for the unit tests of this folder: content in memory, and generated manifests.
 
 use landfall_content::{BlobRead, ContentError};
 use landfall_model::media_type::{OCI_CONFIG, OCI_MANIFEST};

@@ -1,4 +1,5 @@
-//! Compares a locked image with its manifests: the lock must name exactly what they name.
+//! Compares a locked image with its manifests: the lock must name exactly the content that they
+//! name.
 //!
 //! A lock may come from the other side of an air gap. If it left out a layer, a bundle would be
 //! incomplete without anyone noticing; if it added one, it would carry something unreferenced.

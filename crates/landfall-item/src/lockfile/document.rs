@@ -140,7 +140,7 @@ impl Lock {
         }
     }
 
-    /// A name that two items of one kind share, or two endpoints.
+    /// A name that two items of one kind, or two endpoints, share.
     pub(super) fn duplicate_name(&self) -> Option<String> {
         self.sections()
             .into_iter()

@@ -71,8 +71,8 @@ pub(super) fn is_truncated(text: &str) -> bool {
     text.starts_with(first) && text.trim_end().lines().next_back() != Some(END.trim_end())
 }
 
-/// Parses a lock exactly as [`write()`] writes it, a few items at a time to save memory. Returns
-/// `None` for any other text, valid or not.
+/// Parses a lock that has exactly the form of [`write()`], a few items at a time to save memory.
+/// Returns `None` for any other text, valid or not.
 pub(super) fn read(text: &str) -> Option<Lock> {
     let mut lock = Lock {
         version: 1,

@@ -9,7 +9,7 @@ pub struct CatalogueManifest {
     pub about: &'static str,
     /// The files below `manifests/`, each with its text. The last is the site.
     pub files: &'static [(&'static str, &'static str)],
-    /// What must be edited before it is used, one line each.
+    /// The edits that are required before use, one line each.
     pub edit: &'static [&'static str],
     /// The platform of `landfall render` that the site is for, with its settings.
     pub platform: &'static str,

@@ -30,7 +30,7 @@ pub enum DraftItem {
     },
 }
 
-/// The text of a drafted manifest, and what it contains.
+/// The text of a drafted manifest, and the numbers of its items.
 #[derive(Debug)]
 pub struct DraftManifest {
     /// The YAML text of the manifest.

@@ -26,7 +26,7 @@ pub(super) struct ExpandedManifest {
     pub(super) missing: Vec<Located<AcceptedLoss>>,
     pub(super) endpoints: Vec<Located<Endpoint>>,
     pub(super) exclude: Vec<Located<Exclusion>>,
-    /// Whose signatures the images need.
+    /// The rules for the signatures that images must have.
     pub(super) signatures: SignaturePolicy,
     /// The lists that have a `from`.
     pub(super) list_sources: Vec<ListSource>,
@@ -46,7 +46,7 @@ impl ExpandedManifest {
         ]
     }
 
-    /// Whether the manifest requests, excludes and accepts as missing no items.
+    /// Whether the manifest has no requests, exclusions and accepted losses.
     pub(super) fn is_empty(&self) -> bool {
         self.sections().into_iter().all(RequestSection::is_empty)
             && self.missing.is_empty()
@@ -97,7 +97,7 @@ pub struct ListSource {
     pub path: PathBuf,
     /// The URL, with variables filled in.
     pub url: String,
-    /// How long ago this project must have seen new content first.
+    /// How long this project must have known new content before it is used.
     pub min_age: Option<MinimumAge>,
 }
 

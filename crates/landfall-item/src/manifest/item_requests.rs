@@ -87,7 +87,7 @@ pub struct RequestSummary<'a> {
     /// The reference, if it has a tag; see
     /// [`tagged_reference`](crate::UpdatableRequest::tagged_reference).
     pub tagged_reference: Option<&'a ImageRef>,
-    /// The digest that the manifest demands; see
+    /// The digest that the manifest requires; see
     /// [`demanded_digest`](crate::UpdatableRequest::demanded_digest).
     pub demanded_digest: Option<(&'a Digest, &'a SourceLocation)>,
 }

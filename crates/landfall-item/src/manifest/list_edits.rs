@@ -8,8 +8,8 @@ use serde_yaml::Value;
 use std::ops::Range;
 
 /// Replaces the list of the variable of `slot` in the manifest `text` by `new`, which has at least
-/// one version. Values keep their positions: the first value becomes the first of `new`, and only at
-/// the end values are added or removed.
+/// one version. Values keep their positions: the first value becomes the first of `new`, and values
+/// are added or removed only at the end.
 ///
 /// # Errors
 /// Why the list cannot be edited in place.
@@ -66,8 +66,8 @@ pub fn set_versions(text: &str, slot: &UpdatableVersion, new: &[String]) -> Resu
     }
 }
 
-/// The text that adds `added` to a list in brackets, and where: after its last item, in the same
-/// quotes.
+/// The text that adds `added` to a list in brackets, with the quotes of its last item, and the
+/// position after that item.
 fn flow_items(
     body: &str,
     last: &Range<usize>,
@@ -81,8 +81,8 @@ fn flow_items(
     Ok((last.end, items))
 }
 
-/// The text that adds `added` to a list with a line for each item, and where: after the line of its
-/// last item, indented and quoted like that, without its comment.
+/// The text that adds `added` to a list with a line for each item, indented and quoted like its
+/// last item, without its comment, and the position after the line of that item.
 fn block_items(
     body: &str,
     last: &Range<usize>,
@@ -96,7 +96,7 @@ fn block_items(
     } else {
         "\n"
     };
-    // the last line of a file may have no end, and keeps that
+    // the last line of a file may have no line end, and then gets none
     let has_end = body[..line.end].ends_with('\n');
     let mut lines = String::new();
     for text in added {
@@ -130,7 +130,7 @@ mod tests {
     use proptest::prelude::*;
     use std::path::PathBuf;
 
-    /// Edits the list `written` in a manifest; returns what it is then.
+    /// Edits the list `written` in a manifest; returns the edited list.
     fn edited(written: &str, new: &[&str]) -> Result<String, String> {
         let head = "apiVersion: landfall/v1\nkind: Manifest\nvars:\n  v:\n    update: {policy: minor, \
                     keep: 3}\n    value:";

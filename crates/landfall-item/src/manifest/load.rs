@@ -292,7 +292,7 @@ fn parse(
         .collect();
     let was_valid = faults.is_empty();
     let items = check::check(&document, text, &lists, faults)?;
-    // an entry with an error is not an item, which must not lead to a second error
+    // an entry with an error is not among the items, which must not cause a second error
     if was_valid && faults.is_empty() && items.is_empty() {
         let help =
             Some("add `images:`, `files:`, `charts:`, `packages:`, `git:` or `lists:`".into());

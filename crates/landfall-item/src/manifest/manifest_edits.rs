@@ -16,7 +16,7 @@ pub(super) const NOT_YAML: &str = "the manifest is no longer valid YAML";
 /// Replaces the version of `slot` in the manifest `text` by `new`.
 ///
 /// # Errors
-/// Why changing only the bytes of the version would not have this effect.
+/// Why the version cannot be edited in place.
 pub fn set_version(text: &str, slot: &UpdatableVersion, new: &str) -> Result<String, String> {
     let (mark, body) = split_byte_order_mark(text);
     let root = YamlNode::parse(body).ok_or(NOT_YAML)?;
@@ -70,7 +70,7 @@ pub fn set_digest(
             SourceSpan::new(&source, entry.get(key).span()).location() == *at
         })
         .ok_or("its entry is not in `images` or `charts`")?;
-    // a reference may contain the digest, and `digest` repeat it
+    // a reference may contain the digest, and `digest` may repeat it
     let nodes = [entry.get("ref").span()]
         .into_iter()
         .chain(entry.key_span("digest").map(|_| entry.get("digest").span()));

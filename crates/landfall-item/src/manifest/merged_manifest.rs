@@ -14,7 +14,8 @@ pub struct MergedManifest {
     pub requests: ItemRequests,
     /// Exclusions, which also apply to dependencies and images that are found while locking.
     pub exclude: Vec<Exclusion>,
-    /// Whose signatures the images need, also those that are found while locking.
+    /// The rules for the signatures that images must have, including images that are found while
+    /// locking.
     pub signatures: SignaturePolicy,
     /// Losses that the manifests accept until a date.
     pub missing: Vec<AcceptedLoss>,

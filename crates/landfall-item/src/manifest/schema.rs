@@ -45,23 +45,22 @@ pub struct ManifestDocument {
     /// its lists are carried. The default is true.
     #[serde(default = "yes")]
     pub(super) referrers: bool,
-    /// How long ago this project must have seen a new version first before `landfall update` takes
-    /// it, as in `12h`, `7d` or `2w`. An `update` with its own `minAge` overrides it.
+    /// How long this project must have known a new version before `landfall update` uses it, as in
+    /// `12h`, `7d` or `2w`. An `update` with its own `minAge` overrides it.
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub(super) min_age: Option<MinimumAge>,
     /// Image lists of other tools.
     #[serde(default)]
     pub(super) lists: Vec<ListEntry>,
-    /// What to leave out: a repository (all its tags), a full image reference, or a file's
-    /// URL.
+    /// Items to omit: a repository (all its tags), a full image reference, or a file's URL.
     #[serde(default)]
     pub(super) exclude: Vec<String>,
     /// Losses that are accepted until a date.
     #[serde(default)]
     pub(super) missing: Vec<MissingEntry>,
-    /// Whose signatures images and charts in registries need. The first rule that matches counts;
-    /// what no rule matches needs none.
+    /// The signatures that images and charts in registries must have. The first matching rule
+    /// applies; an item that no rule matches needs no signature.
     #[serde(default)]
     pub(super) verify: Vec<SignatureRule>,
     /// Images: a reference with a tag or digest, or a mapping.
@@ -189,7 +188,7 @@ impl JsonSchema for ListFormat {
         let formats = FORMATS.iter().map(
             |format| json!({"description": format.about, "type": "string", "const": format.name}),
         );
-        json_schema!({"description": "How a list is written.", "oneOf": formats.collect::<Vec<_>>()})
+        json_schema!({"description": "The format of a list.", "oneOf": formats.collect::<Vec<_>>()})
     }
 }
 

@@ -34,7 +34,7 @@ pub struct UpdatableVersion {
     pub policy: UpdatePolicy,
     /// The update policy as it is written.
     pub written: String,
-    /// How long ago this project must have seen a version first.
+    /// How long this project must have known a version before it is used.
     pub min_age: Option<MinimumAge>,
     /// The version that the manifest contains.
     pub current: String,
@@ -132,7 +132,7 @@ pub fn list_sources(
 
 /// The versions with an update policy in the manifests at `paths`, in the order of the files;
 /// variables before entries. Values that share a YAML anchor are one version, and the first policy
-/// for it counts.
+/// for it is used.
 ///
 /// # Errors
 /// If a manifest contains an error.
@@ -195,7 +195,7 @@ fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersion> {
             let values: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
             let versions = match versions {
                 Ok(VersionSource::Packages(_)) => Err(format!(
-                    "the versions of packages cannot be several at once: add `from:` to `{name}`"
+                    "a variable for packages cannot have several versions: add `from:` to `{name}`"
                 )),
                 versions => versions,
             };

@@ -33,7 +33,7 @@ impl VersionLocation {
         }
     }
 
-    /// The bytes of the scalar. For an alias, those of the anchor, since that is where it must be
+    /// The bytes of the scalar. For an alias, those of the anchor, because that text must be
     /// edited.
     pub(super) fn bytes(&self, body: &str, root: &YamlNode<'_>) -> Range<usize> {
         let span = self.node(root).span();

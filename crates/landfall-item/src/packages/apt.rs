@@ -41,7 +41,8 @@ pub(super) async fn resolve(
                 .map_err(|error| ResolveError::local(error.to_string()))
         })
         .await?;
-    // Another set may have read these suites first, for another age check: repeat it for this set.
+    // Another set may have read these suites and checked their age for itself: check it for this
+    // set.
     for (suite, source) in read.suites().iter().zip(&request.sources) {
         let after = locked_source(old, source).and_then(|before| before.date.as_deref());
         fetch::check_age(&suite.name, suite.source.date.as_deref(), after)
@@ -220,7 +221,7 @@ fn package_name<'t>(universe: &Universe<'t>, offer: &AptVersion<'_>) -> &'t str 
     universe.text(universe.packages[offer.package as usize].name)
 }
 
-/// The packages that are expected on the machines, with notes where several bases lead to different
+/// The packages that are expected on the machines, with notes if several bases lead to different
 /// choices.
 fn notes(
     request: &PackageSetRequest,

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// Whether a machine can install a package from a set of packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PackageAvailability {
-    /// The set contains the package, or the machines already have what was requested.
+    /// The set contains the package, or the machines already have the requested package.
     Carried,
     /// No source has the package, so the machines are expected to have it installed.
     Expected,

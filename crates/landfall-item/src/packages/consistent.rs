@@ -2,7 +2,7 @@
 
 use crate::resolver::ResolveError;
 
-/// How often metadata is read at most if its signed list changes in the meantime.
+/// How many times metadata is read at most while its signed list keeps changing.
 const READS: usize = 3;
 
 /// Reads a signed list, and then the files that it names. If a file fails and the mirror has

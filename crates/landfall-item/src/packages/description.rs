@@ -132,7 +132,7 @@ impl PackageSource {
         };
         let mut packed = PackedIndex::of(index, limits.package_index_bytes)?;
         packed.bytes = primary.read(blobs)?.into();
-        // the index describes every package of the repository, of which a few are carried
+        // the index describes every package of the repository, but only a few are carried
         let digests: BTreeSet<String> = self
             .packages
             .iter()

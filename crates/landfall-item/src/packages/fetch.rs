@@ -143,7 +143,7 @@ pub(super) fn check_age(
         // both are timestamps in UTC of the same form, so they compare as texts
         (Some(date), Some(after)) if date < after => Err(format!(
             "{name} has the date {date}, older than {after} in the lock: the mirror is behind, or \
-             somebody replays an old file"
+             an old file is being replayed"
         )
         .into()),
         _ => Ok(()),

@@ -223,7 +223,7 @@ pub(super) fn repository_url(text: &str, at: &SourceSpan) -> ManifestResult<Stri
     if url.query().is_some() || url.fragment().is_some() {
         return Err(at.fault(
             "the URL of a repository must not contain `?` or `#`",
-            Some("remove it and what follows".into()),
+            Some("remove it and the text after it".into()),
         ));
     }
     Ok(url.as_str().trim_end_matches('/').to_owned())

@@ -65,7 +65,7 @@ impl ServedItem for LockedPackageSet {
         parts::repository(&self.name)
     }
 
-    /// The packages, and the signed indexes unless trimmed ones are generated in their place.
+    /// The packages, and the signed indexes unless trimmed ones are generated instead.
     fn files(&self) -> Vec<UrlFile<'_>> {
         let is_signed = self.index == OfferedIndex::Signed;
         let files = self.sources.iter().flat_map(|source| {

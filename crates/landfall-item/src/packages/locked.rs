@@ -22,13 +22,13 @@ pub struct LockedPackageSet {
     /// Whether recommended packages are installed as well.
     #[serde(default)]
     pub recommends: bool,
-    /// Which metadata the packages are served with.
+    /// The metadata with which the packages are served.
     #[serde(default)]
     pub index: OfferedIndex,
     /// What is installed on the machines already.
     #[serde(default)]
     pub base: Vec<String>,
-    /// Packages that must be installed already, as no source offers them.
+    /// Packages that must be installed already, because no source offers them.
     #[serde(default)]
     pub expected: Vec<String>,
     /// The repositories that the packages come from, in order of preference.
@@ -158,7 +158,7 @@ struct PackageLine {
     path: String,
 }
 
-/// The digest and size at the beginning of a line, and what follows them.
+/// The digest and size at the beginning of a line, and the rest of the line.
 fn digest_and_size(text: &str) -> Option<(Digest, u64, &str)> {
     let (digest, rest) = text.split_once(' ')?;
     let (size, rest) = rest.split_once(' ')?;
@@ -273,7 +273,8 @@ impl PackageSource {
 
     /// The `by-hash` URL of an index, if the source has those.
     pub(super) fn by_hash_url(&self, index: &PackageIndex) -> Option<String> {
-        // the signed list is where clients find the digests, so it is not available by digest
+        // clients find the digests in the signed list, so the list itself is not available by
+        // digest
         if !self.by_hash || is_signed_list(&index.path) {
             return None;
         }

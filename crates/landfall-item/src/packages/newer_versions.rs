@@ -16,7 +16,7 @@ const DEFAULT_PRIORITY: i16 = 500;
 /// A version of a package that a source offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfferedVersion {
-    /// The version, as the pin is written.
+    /// The version, in the notation of the pin.
     pub version: String,
     /// The source that offers it. Of several, a security source is preferred, otherwise the first.
     pub source: String,
@@ -115,7 +115,7 @@ fn newer_in_suites(
     native: &str,
 ) -> Result<Vec<OfferedVersion>, String> {
     let ((name, arch), current) = (split_name(&pin.name), &pin.version);
-    // `any` is not an architecture: it marks a package that serves others, and the machine has the
+    // `any` is not an architecture: the package satisfies others too, and the machine has the
     // native one
     let arch = arch.filter(|arch| *arch != "any").unwrap_or(native);
     let mut offers: Vec<&SuiteOffer<'_>> = offers
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_equal_versions_the_security_source_is_named_and_backports_stay_out() {
+    fn the_security_source_of_equal_versions_is_named_and_backports_are_ignored() {
         let text =
             |version: &str| format!("Package: x\nVersion: {version}\nArchitecture: amd64\n\n");
         let texts = [

@@ -50,7 +50,7 @@ fn keys_of(set: &LockedPackageSet, source: &PackageSource) -> Result<Option<Open
         .map_err(|error| format!("the key of {}: {error}", source.url))
 }
 
-/// Verifies a package file and reads what it says it is.
+/// Verifies a package file and reads its identity.
 fn identity(
     file: &mut dyn Read,
     keys: Option<&OpenPgpKeys>,

@@ -42,7 +42,7 @@ pub(super) fn set(
     expected: BTreeSet<String>,
     mut sources: Vec<PackageSource>,
 ) -> LockedPackageSet {
-    // the resolver's order of packages means nothing, and equal sets must get equal digests
+    // the resolver's order of packages has no meaning, and equal sets must get equal digests
     for source in &mut sources {
         source
             .packages

@@ -58,8 +58,8 @@ impl ReleaseIndexes<'_> {
         APTS_ORDER.iter().find_map(|ending| self.find(path, ending))
     }
 
-    /// The package index `path`: a form that landfall can read, and that which apt downloads if it
-    /// is another one. Empty if the release does not name the index. At most `limit` bytes are
+    /// The package index `path`: a form that landfall can read and, if it is another one, the form
+    /// that apt downloads. Empty if the release does not name the index. At most `limit` bytes are
     /// decompressed.
     fn packages(&self, path: &str, limit: u64) -> Vec<ListedIndex> {
         let Some((index, compression)) = COMPRESSIONS

@@ -24,7 +24,7 @@ pub struct PackageSetRequest {
     pub install: Vec<String>,
     /// Whether recommended packages are installed as well.
     pub recommends: bool,
-    /// Which metadata the packages are served with.
+    /// The metadata with which the packages are served.
     pub index: OfferedIndex,
     /// What is installed on the machines already; one base for each kind of machine. If empty, it
     /// is unknown.
@@ -63,7 +63,7 @@ pub enum MirrorsRequest {
     List(String),
 }
 
-/// Which metadata packages are served with on the other side of the air gap.
+/// The metadata with which packages are served on the other side of the air gap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OfferedIndex {

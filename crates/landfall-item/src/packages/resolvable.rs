@@ -99,7 +99,8 @@ impl ResolvableRequest for PackageSetRequest {
                 })
             };
         }
-        // the date of a lock that was only remembered must not lead to the rejection of a mirror
+        // `Recall` uses the lock of an earlier run, whose date must not cause the rejection of a
+        // mirror
         let before = old.filter(|_| pins != PinPolicy::Recall);
         match choose(resolver, self, before).await {
             Ok((set, notes)) => {
@@ -117,7 +118,7 @@ impl ResolvableRequest for PackageSetRequest {
                 // a set with other packages is still usable if the same keys signed its sources
                 (None, Some(old)) if is_trusted(old, self) => ResolveOutcome::Failed(
                     Some(old.clone()),
-                    cause.followed_by(&"the lock has it for an earlier text of its entry"),
+                    cause.followed_by(&"the lock has it for an earlier version of its entry"),
                 ),
                 (old, _) => ResolveOutcome::Failed(old.cloned(), cause),
             },
@@ -163,8 +164,8 @@ fn note_replaced(resolver: &Resolver, set: &LockedPackageSet) {
             continue;
         }
         resolver.note_once(&format!(
-            "{} replaces its metadata when it changes, and names no snapshots: pull with the \
-             store of this lock (until then, any other store works too)",
+            "{} replaces its metadata when it changes, and names no snapshots: after a change, \
+             `landfall pull` works only with the store of this lock",
             source.url
         ));
     }

@@ -98,7 +98,7 @@ struct TrimmedSource<'s> {
 /// content.
 ///
 /// # Errors
-/// If carried metadata is missing or damaged, or two sets want different metadata for the same
+/// If carried metadata is missing or damaged, or two sets require different metadata for the same
 /// repository.
 pub fn trimmed_metadata<'s>(
     sets: impl Iterator<Item = (&'s LockedPackageSet, &'s dyn BlobRead)>,
@@ -206,7 +206,7 @@ fn apt_suite(
     Ok(files)
 }
 
-/// The path of `path`, which is in `folder`, relative to that folder.
+/// Returns `path`, which is in `folder`, relative to `folder`.
 fn relative_to<'p>(folder: &str, path: &'p str) -> &'p str {
     path.strip_prefix(folder)
         .map_or(path, |path| path.trim_start_matches('/'))
@@ -264,7 +264,7 @@ fn repository(
                 .or_default()
                 .add(BufReader::new(reader), what, &carried)
                 .map_err(|error| TrimErrorReason::yum(&index.path, error))?;
-            // only the primary index must have each package
+            // only the primary index must contain every package
             let missing = carried
                 .iter()
                 .find(|(digest, _)| kind == "primary" && !found.contains(*digest));

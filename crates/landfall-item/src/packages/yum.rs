@@ -203,7 +203,7 @@ fn locked(pool: &Pool, id: PackageId, url: &str) -> Result<LockedPackage, Resolv
     })
 }
 
-/// The packages that are expected on the machines, with notes where several bases lead to different
+/// The packages that are expected on the machines, with notes if several bases lead to different
 /// choices.
 fn notes(
     request: &PackageSetRequest,

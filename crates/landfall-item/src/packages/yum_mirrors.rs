@@ -10,7 +10,7 @@ use landfall_packages::yum::{MirrorList, read_mirrors};
 pub(super) struct RepositoryUrls {
     /// The URL in the manifest.
     pub(super) own: String,
-    /// The URLs of mirrors, which are used if the own URL fails.
+    /// The URLs of mirrors, which are used if the URL in the manifest fails.
     pub(super) mirrors: Vec<String>,
     /// The accepted digests of `repomd.xml`, if a metalink names any.
     pub(super) repomd: Option<Vec<Digest>>,
@@ -28,7 +28,7 @@ pub(super) async fn repository_urls(
     };
     let (list_url, list) = match &requested.mirrors {
         None => return Ok(urls),
-        // a metalink is required, since its digest is what protects an unsigned `repomd.xml`
+        // a metalink is required, because only its digest protects an unsigned `repomd.xml`
         Some(MirrorsRequest::Metalink(url)) => {
             let list = fetch_list(resolver, url)
                 .await

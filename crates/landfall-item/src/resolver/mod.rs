@@ -1,4 +1,4 @@
-//! The network and store that resolving uses. What is fetched is stored, so that `pull` does not
+//! The network and store that resolving uses. Fetched content is stored, so that `pull` does not
 //! fetch it again.
 
 mod files;

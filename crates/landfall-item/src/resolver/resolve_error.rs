@@ -33,7 +33,7 @@ impl ResolveError {
         }
     }
 
-    /// The error for an item that upstream answered it does not have.
+    /// The error if upstream answered that it does not have the item.
     pub fn gone() -> ResolveError {
         ResolveError {
             is_gone: true,
@@ -53,7 +53,7 @@ impl ResolveError {
         }
     }
 
-    /// The same error with `next`, the failure of the attempt after it, added to the message for
+    /// The same error, with the failure `next` of the following attempt added to the message for
     /// people. The lock records only the first failure: the mirrors that were tried differ from run
     /// to run.
     #[must_use]

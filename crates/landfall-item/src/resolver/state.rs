@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Resolves the names of items to digests, and stores what it fetches on the way.
+/// Resolves the names of items to digests, and stores the content that it fetches.
 pub struct Resolver {
     pub(super) sessions: Arc<RegistrySessions>,
     pub(super) disk: DiskStore,
@@ -33,19 +33,19 @@ pub struct Resolver {
     image_finder: Option<Arc<dyn FindImages>>,
     /// The images of local archives, which are searched before upstream is queried.
     pub(super) archives: Arc<ArchiveImages>,
-    /// Whose signatures images need.
+    /// The rules for the signatures that images must have.
     signatures: SignaturePolicy,
     /// Chart repositories that the manifest names, as `ChartName::repository_url` writes them.
     named: BTreeSet<String>,
-    /// This resolver without credentials, for chart repositories that only charts name. Most runs
-    /// need none, so it is made at the first request.
+    /// A copy of this resolver without credentials, for chart repositories that only charts name.
+    /// Most runs do not need it, so it is created on first use.
     without_accounts: OnceLock<Box<Resolver>>,
     /// How many charts were resolved that the manifest does not name.
     dependencies: AtomicUsize,
 }
 
 impl Resolver {
-    /// A resolver that stores what it fetches in `disk`.
+    /// A resolver that stores fetched content in `disk`.
     pub fn new(
         sessions: Arc<RegistrySessions>,
         disk: DiskStore,
@@ -83,7 +83,7 @@ impl Resolver {
         Resolver { archives, ..self }
     }
 
-    /// Sets whose signatures images need.
+    /// Sets the rules for the signatures that images must have.
     #[must_use]
     pub fn with_signatures(self, signatures: SignaturePolicy) -> Resolver {
         Resolver { signatures, ..self }
@@ -144,7 +144,7 @@ impl Resolver {
         &self.archives
     }
 
-    /// Whose signatures images need.
+    /// The rules for the signatures that images must have.
     pub fn signatures(&self) -> &SignaturePolicy {
         &self.signatures
     }
@@ -165,7 +165,7 @@ impl Resolver {
         self.sessions.transport().ledger().clock_offset()
     }
 
-    /// The store that keeps what is fetched.
+    /// The store for fetched content.
     pub fn disk(&self) -> &DiskStore {
         &self.disk
     }
@@ -203,12 +203,12 @@ impl Resolver {
         self.sessions.transport().note_once(line);
     }
 
-    /// What is known about upstream repositories.
+    /// The known facts about upstream repositories.
     pub fn repositories(&self) -> &UpstreamRepositories {
         &self.repositories
     }
 
-    /// Stores what this run learned about upstream repositories.
+    /// Stores the facts that this run learned about upstream repositories.
     pub fn remember(&self) {
         // A full disk needs no note here: larger writes fail as well, and report it.
         if let Some(error) = self

@@ -11,9 +11,9 @@ const REQUIRED: u8 = 1;
 const IMPORTANT: u8 = 2;
 const STANDARD: u8 = 3;
 
-/// The package that moves an installed system to a merged `/usr`, and the empty package that says
-/// that it is merged. debootstrap creates merged systems, so it installs the second one, even if a
-/// relation lists the first one before it.
+/// The package that moves an installed system to a merged `/usr`, and the empty package that marks
+/// a system as merged. debootstrap creates merged systems, so it installs the second package, even
+/// if a relation lists the first one earlier.
 const USRMERGE: (&str, &str) = ("usrmerge", "usr-is-merged");
 
 /// The set of packages of a freshly installed system.
@@ -21,8 +21,7 @@ const USRMERGE: (&str, &str) = ("usrmerge", "usr-is-merged");
 pub enum BaseSystem {
     /// Essential and required packages, and apt: `debootstrap --variant=minbase`.
     Minimal,
-    /// debootstrap's default, and the packages of the priority `standard`, as apt installs them on
-    /// it.
+    /// debootstrap's default, and the packages of the priority `standard`, which apt then installs.
     Standard,
 }
 
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minimal_system_is_what_debootstrap_installs() {
+    fn a_minimal_system_has_the_packages_that_debootstrap_installs() {
         let minimal = [
             "apt",
             "base-files",

@@ -26,7 +26,7 @@ pub struct AptSelection {
 const STACK: usize = 256 << 20;
 
 /// Selects packages for the requests `install`, in their order: the first is marked first with all
-/// its dependencies, and so affects the alternatives of those that follow. `suites` has the names
+/// its dependencies, and so affects the alternatives of the later requests. `suites` has the names
 /// of the suite of each source.
 ///
 /// # Errors
@@ -75,7 +75,7 @@ fn choose_here(
             requested.push(resolved.package);
         }
     }
-    // only after all requested versions are candidates: `name=version` decides for dependencies too
+    // only after all requested versions are candidates: `name=version` applies to dependencies too
     for (request, version) in of_suite {
         let is_in_suite = |version| request.is_of_suite(universe, suites, version);
         marking.prefer_from_suite(version, &mut SuitePreference::new(&is_in_suite));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     /// The pigeonhole problem: each pigeon needs a hole of its own, and there is one hole too few.
-    /// apt never reverts a decision, so it fails quickly, and so must this.
+    /// apt never reverts a decision, so it fails quickly, and so must landfall.
     #[test]
     fn packages_that_exclude_each_other_fail_quickly() {
         let count = 20;

@@ -7,8 +7,8 @@ use super::reason::BrokenReason;
 
 impl<'u, 't> Marking<'u, 't> {
     /// Resolves the conflicts `against` of `candidate`. Packages to upgrade or remove are added to
-    /// `upgrades` and `removals`; for a protected package they are removed at once. Returns whether
-    /// all conflicts can be resolved.
+    /// `upgrades` and `removals`; for a protected `package`, they are removed at once. Returns
+    /// whether all conflicts can be resolved.
     #[allow(
         clippy::too_many_arguments,
         reason = "the state of one step of the recursion"
@@ -24,7 +24,7 @@ impl<'u, 't> Marking<'u, 't> {
         removals: &mut Vec<AptPackageId>,
     ) -> bool {
         let is_protected = self.states[package as usize].is_protected;
-        // packages whose candidate conflicts too, so an upgrade does not help
+        // packages whose candidates conflict too, so that an upgrade does not help
         let mut bad = Vec::new();
         for group in against {
             let mut failed = None;
@@ -42,7 +42,7 @@ impl<'u, 't> Marking<'u, 't> {
                 } else if state.mode == MarkMode::Install && !self.keep(other, depth, false) {
                     failed = Some(version);
                 } else if is_protected {
-                    // a package that is marked later must not install it
+                    // discarded, so that no package that is marked later installs it
                     self.discard_candidate(other);
                     if state.current.is_none() {
                         self.state(other).is_protected = true;
@@ -80,7 +80,7 @@ impl<'u, 't> Marking<'u, 't> {
         true
     }
 
-    /// Removes a conflicting package: at once for a protected package, otherwise later, by way of
+    /// Removes a conflicting package: at once for a protected package, otherwise later, through
     /// `removals`. Returns whether it may be removed.
     fn remove_conflicting(
         &mut self,
@@ -105,8 +105,8 @@ impl<'u, 't> Marking<'u, 't> {
         true
     }
 
-    /// Adds the installed packages to `upgrades` whose dependencies the installed version of
-    /// `package` satisfies and `candidate` does not.
+    /// Adds to `upgrades` the installed packages whose dependencies are satisfied by the installed
+    /// version of `package`, but not by `candidate`.
     pub(super) fn collect_dependents(
         &self,
         package: AptPackageId,

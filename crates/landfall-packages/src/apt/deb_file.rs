@@ -16,9 +16,9 @@ const MAGIC: &[u8; 8] = b"!<arch>\n";
 const HEADER: usize = 60;
 const HEADER_END: &[u8; 2] = b"`\n";
 /// The maximum unpacked size of a package in bytes. It is read as a stream, so a decompression bomb
-/// costs time up to here, but no memory.
+/// costs time up to this limit, but no memory.
 const MAX_BYTES: u64 = 64 << 30;
-/// The number of bytes that are read of a control file.
+/// The maximum number of bytes that are read from a control file.
 const CONTROL_BYTES: u64 = 1 << 20;
 
 /// Returns the first lines of the newest changelog entry of the package `name`. They are empty if
@@ -46,7 +46,7 @@ pub fn package_identity(package: &mut dyn Read) -> io::Result<PackageIdentity> {
         if path.trim_start_matches("./") != "control" {
             continue;
         }
-        // names and versions are ASCII; other fields, such as descriptions, may be anything
+        // names and versions are ASCII; other fields, such as descriptions, may have any encoding
         let mut text = Vec::new();
         (&mut entry).take(CONTROL_BYTES).read_to_end(&mut text)?;
         let text = String::from_utf8_lossy(&text);
@@ -133,8 +133,8 @@ fn changelog_in_data(data: impl Read, name: &str) -> io::Result<Vec<String>> {
             if is_debian {
                 return Ok(lines);
             }
-            // native packages of Debian have their changelog here; in others it is upstream's text,
-            // of which `first_entry` returns nothing
+            // Debian's native packages have their changelog here; in others it is upstream's
+            // changelog, for which `first_entry` returns nothing
             upstream = lines;
         }
     }

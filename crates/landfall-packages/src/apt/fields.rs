@@ -63,7 +63,8 @@ impl<'t> PackageFields<'t> {
     /// absent if both are equal to those of the package.
     pub(super) fn built_from(&self) -> (&'t str, &'t str) {
         match self.built_from.split_once('(') {
-            // written if the versions differ, as after a rebuild without changes to the source
+            // the version is present only if it differs, as after a rebuild without changes to the
+            // source
             Some((name, version)) => (name.trim(), version.trim_end_matches(')').trim()),
             None if self.built_from.is_empty() => (self.package, self.version),
             None => (self.built_from, self.version),

@@ -73,7 +73,7 @@ impl<'u, 't> Marking<'u, 't> {
         let Some(candidate) = state.candidate else {
             return false;
         };
-        // the candidate is installed or marked already, and all that it needs
+        // the candidate and everything that it needs are installed or marked already
         if !state.is_protected && !self.is_broken(package, true) {
             if state.current == Some(candidate) {
                 return state.install.is_some() || self.keep(package, depth + 1, is_user);
@@ -231,7 +231,8 @@ impl<'u, 't> Marking<'u, 't> {
             self.state(only).is_protected = true;
             return self.install(only, true, depth + 1, false);
         }
-        // an upgrade does not install recommendations that the installed version did without
+        // an upgrade does not install a package that the installed version recommended too and that
+        // is still missing
         let current = self.states[package as usize].current;
         if let Some(current) = current.filter(|_| !is_critical)
             && !self.is_new_or_was_met(current, &group[0])
@@ -269,8 +270,8 @@ impl<'u, 't> Marking<'u, 't> {
         !is_critical
     }
 
-    /// Whether the installed version `current` does not have the recommendation, or has it and it
-    /// was satisfied.
+    /// Whether the recommendation is new, or the installed version `current` has it too and it was
+    /// satisfied.
     fn is_new_or_was_met(&self, current: AptVersionId, wanted: &AptRelation<'t>) -> bool {
         let mut is_new = true;
         for group in self

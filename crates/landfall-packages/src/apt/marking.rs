@@ -171,7 +171,7 @@ impl<'u, 't> Marking<'u, 't> {
             if state.current != Some(version) {
                 needed.push(version);
             }
-            // apt does not remove a package again that something recommends or suggests, even if
+            // apt keeps a marked package that another one recommends or suggests, even if
             // recommendations are not installed
             for group in self.groups(version).filter(|group| !group[0].is_negative()) {
                 for other in self.matching(group, version, MarkedVersion::Install) {

@@ -183,7 +183,7 @@ impl<'t> ReleaseFields<'t> {
     }
 }
 
-/// Returns the name in a suite that is a path, such as `jammy/mongodb-org/7.0` or
+/// Returns the first component of a suite that is a path, such as `jammy/mongodb-org/7.0` or
 /// `jammy-updates/antelope`. Such releases have only that name in `Suite` or `Codename`.
 fn first_component(suite: &str) -> &str {
     suite.split('/').next().unwrap_or_default()
@@ -222,7 +222,7 @@ fn parse_checksums(
         let size = size
             .parse()
             .map_err(|_| malformed(format!("'{size}' is not a size")))?;
-        // other paths could lead out of the suite; no index that landfall needs has one
+        // other paths could lead out of the suite; no index that landfall needs has such a path
         if is_plain_path(path) {
             files.insert(path.to_owned(), ReleaseFile { digest, size });
         }
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(
             release.files.keys().collect::<Vec<_>>(),
             ["main/x"],
-            "paths that lead out are left out"
+            "paths outside of the suite are omitted"
         );
         assert!(release.by_hash && !release.has_index_of_all && release.is_of_suite("bookworm"));
         assert!(release.is_of_suite("stable") && !release.is_of_suite("trixie"));

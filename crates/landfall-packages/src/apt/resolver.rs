@@ -17,7 +17,7 @@ enum Unwind {
     Keep,
 }
 
-/// A package that prevents a relation from holding, and that relation with its version.
+/// A package that violates a relation, the relation, and the version that has the relation.
 type Obstacle<'r, 't> = (AptPackageId, &'r [AptRelation<'t>], AptVersionId);
 
 /// The state of the problem resolver, in addition to the marks of the packages.
@@ -34,8 +34,8 @@ struct Resolution {
 }
 
 impl<'u, 't> Marking<'u, 't> {
-    /// Whether the resolver may run. A machine whose installed packages are broken already is not
-    /// repaired; a selection that would need it is rejected.
+    /// Whether the resolver may run. If installed packages are broken already, the machine is not
+    /// repaired, and a selection that requires a repair is rejected.
     pub(super) fn can_resolve(&self) -> bool {
         (0..self.states.len() as AptPackageId).all(|package| !self.was_broken(package))
     }
@@ -77,8 +77,8 @@ impl<'u, 't> Marking<'u, 't> {
             round: 0,
             has_changed: true,
         };
-        // equal scores stay in the order of the indexes; apt has the order of a hash table there,
-        // which is the known difference to it
+        // packages with equal scores stay in the order of the indexes; apt uses the order of a hash
+        // table instead, a known difference
         let mut order: Vec<AptPackageId> = (0..count).collect();
         order.sort_by_key(|package| std::cmp::Reverse(resolution.scores[*package as usize]));
         while resolution.has_changed && resolution.round < ROUNDS {
@@ -179,7 +179,7 @@ impl<'u, 't> Marking<'u, 't> {
         }
     }
 
-    /// Tries the upgrade of a package again that marking planned and the resolver has undone. It is
+    /// Retries an upgrade that was planned by marking and undone by the resolver. The upgrade is
     /// undone again if it breaks anything.
     fn reinstate(&mut self, resolution: &mut Resolution, package: AptPackageId) {
         let state = self.states[package as usize];
@@ -228,7 +228,7 @@ impl<'u, 't> Marking<'u, 't> {
             );
             let [own_score, score] = [package, other].map(|one| resolution.scores[one as usize]);
             // the other package has the higher score, or the dependency is new: the package itself
-            // is changed, or if it is protected, the other one upgraded
+            // is changed or, if it is protected, the other one is upgraded
             if own_score <= score || (!was_met && !relation.is_negative()) {
                 if !self.states[package as usize].is_protected {
                     self.change_self(
@@ -305,8 +305,9 @@ impl<'u, 't> Marking<'u, 't> {
         }
     }
 
-    /// Keeps the installed version of a package. Returns whether it is not broken then. If the
-    /// relation has further alternatives, the package stays marked for installation meanwhile.
+    /// Keeps the installed version of a package. Returns whether the package is unbroken
+    /// afterwards. If the relation has further alternatives, the package stays marked for
+    /// installation meanwhile.
     fn keep_if_unbroken(
         &mut self,
         package: AptPackageId,
@@ -332,8 +333,8 @@ impl<'u, 't> Marking<'u, 't> {
         }
     }
 
-    /// Installs the candidate of a package, and in the same way the targets of its dependencies
-    /// that do not hold then. Returns whether that worked; otherwise the package is kept or
+    /// Installs the candidate of a package and, recursively, the targets of its dependencies that
+    /// do not hold afterwards. Returns whether that worked; otherwise the package is kept or
     /// removed.
     fn upgrade(&mut self, resolution: &mut Resolution, package: AptPackageId) -> bool {
         let state = self.states[package as usize];
@@ -435,7 +436,7 @@ impl<'u, 't> Marking<'u, 't> {
                 .iter()
                 .copied()
         });
-        // apt lists the provider that it read last first
+        // apt lists the providers in reverse order of reading
         let provided: Vec<AptVersionId> = universe
             .providers_of(relation.name)
             .map(|provide| provide.by)
@@ -451,8 +452,8 @@ impl<'u, 't> Marking<'u, 't> {
         found
     }
 
-    /// Returns the package that a relation names, or if there is none, the provider of the name
-    /// that was read last.
+    /// Returns the package that a relation names or, if there is none, the last provider of the
+    /// name that was read.
     fn smart_target(
         &self,
         relation: &AptRelation<'t>,

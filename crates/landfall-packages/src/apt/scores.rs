@@ -11,7 +11,7 @@ const ESSENTIAL: i64 = 100;
 /// The score of installed packages that a source still offers.
 const NOT_OBSOLETE: i64 = 1;
 const REQUESTED: i64 = 10_000;
-/// The further score of essential and protected packages, which is not inherited.
+/// The additional score of essential and protected packages, which is not inherited.
 const ESSENTIAL_AGAIN: i64 = 5_000;
 
 impl Marking<'_, '_> {
@@ -100,7 +100,7 @@ impl Marking<'_, '_> {
     /// score that a name inherited is then added to the packages that provide it.
     fn inherit_scores(&self, planned: &[(AptPackageId, AptVersionId)], scores: &mut [i64]) {
         let universe = self.universe;
-        // the scores before: the order of the packages must not matter
+        // the scores before inheritance, so that the order of the packages does not matter
         let old = scores.to_vec();
         for (package, version) in planned {
             let from = old[*package as usize];

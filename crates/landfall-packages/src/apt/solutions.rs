@@ -79,7 +79,7 @@ impl<'t> Marking<'_, 't> {
     }
 
     /// Returns the versions of the same name for other architectures that cannot be installed
-    /// together with `version`: all but those of the same version with `Multi-Arch: same`.
+    /// together with `version`: all except packages of the same version with `Multi-Arch: same`.
     pub(super) fn other_architectures(
         &self,
         package: AptPackageId,
@@ -168,7 +168,8 @@ impl<'t> Marking<'_, 't> {
                     self.universe.is_important(of_b.package),
                 )
             })
-            // the native architecture has the lowest number, and `required` the lowest priority
+            // the native architecture has the lowest number, and `required` is the lowest priority
+            // number
             .then_with(|| known_a.arch.cmp(&known_b.arch))
             .then_with(|| of_a.priority.cmp(&of_b.priority))
             // of equal packages apt prefers the one whose name it read last

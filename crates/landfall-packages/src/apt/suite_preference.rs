@@ -1,5 +1,5 @@
-//! Requests of the form `name/suite`: apt takes the package from that suite, and also those of its
-//! dependencies that the other candidates cannot satisfy on the machine as it is.
+//! Requests of the form `name/suite`: apt takes the package from that suite, and also its
+//! dependencies if the other candidates cannot satisfy them on the machine as it is.
 
 use super::marking::{MarkedVersion, Marking};
 use super::offer::{AptPackageId, AptRelation, AptVersionId, ArchQualifier};
@@ -30,9 +30,10 @@ impl SuitePreference<'_> {
 }
 
 impl<'t> Marking<'_, 't> {
-    /// Makes `version` the candidate of its package, and if necessary, versions of the suite the
-    /// candidates of its dependencies. Returns whether all dependencies can be satisfied. At the
-    /// first that cannot, apt stops and leaves the candidates that it has set so far.
+    /// Makes `version` the candidate of its package. If its dependencies require that, versions of
+    /// the suite become their candidates. Returns whether all dependencies can be satisfied. At the
+    /// first dependency that cannot be satisfied, apt stops and keeps the candidates that it has
+    /// set so far.
     pub(super) fn prefer_from_suite(
         &mut self,
         version: AptVersionId,
@@ -135,7 +136,8 @@ impl<'t> Marking<'_, 't> {
         }) || self.is_expected(group)
     }
 
-    /// Whether all dependencies of `version` are installed, and no package that it conflicts with.
+    /// Whether all dependencies of `version` are installed, and none of the packages that it
+    /// conflicts with.
     fn is_ready(&self, version: AptVersionId) -> bool {
         let mut critical = self.groups(version).filter(|group| group[0].is_critical());
         self.settings.expects_rest
@@ -146,8 +148,8 @@ impl<'t> Marking<'_, 't> {
         &self.universe.packages[package as usize].versions
     }
 
-    /// Returns the package that a relation names: the one of the right architecture, or another one
-    /// if only the other has versions.
+    /// Returns the package that a relation names: for the right architecture, or for another one if
+    /// only that one has versions.
     fn named_package(
         &self,
         relation: &AptRelation<'t>,

@@ -31,15 +31,14 @@ pub struct TrimmedSuite {
     architectures: BTreeSet<String>,
     components: BTreeSet<String>,
     /// The paragraphs of each index by its path, relative to the release. The set removes
-    /// duplicates of several locks and makes the order independent of theirs.
+    /// duplicates from several locks and makes the order independent of the locks.
     indexes: BTreeMap<String, BTreeSet<String>>,
     /// The `Description-md5` of the carried packages. Translations refer to packages by it.
     descriptions: BTreeSet<String>,
 }
 
 impl TrimmedSuite {
-    /// Adds the release `text`, of which the given components and architectures are carried.
-    /// `name` is for messages.
+    /// Adds the given components and architectures of the release `text`. `name` is for messages.
     ///
     /// # Errors
     /// If the release is malformed.
@@ -217,7 +216,7 @@ mod tests {
                 let found = suite.add_packages(path, &index, &set.iter().copied().collect());
                 assert!(
                     found.iter().all(|path| *path != "pool/b.deb"),
-                    "its digest is another"
+                    "its digest differs"
                 );
             }
             let text = |name| {

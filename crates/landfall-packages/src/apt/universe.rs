@@ -35,7 +35,7 @@ pub struct Universe<'t> {
     relations: Vec<AptRelation<'t>>,
     /// The virtual packages of all versions; each version has a range of it.
     provides: Vec<ProvidedName<'t>>,
-    /// The further sources of versions that several sources list.
+    /// The additional sources of versions that several sources list.
     also: HashMap<AptVersionId, Vec<u16>>,
 }
 
@@ -117,7 +117,7 @@ impl<'t> Universe<'t> {
         };
         let name = self.name_id(fields.package);
         let package = self.package_id(name, arch);
-        // the first source that lists a version decides about its fields
+        // the first source that lists a version determines its fields
         if let Some(known) = self.packages[package as usize]
             .versions
             .iter()
@@ -131,7 +131,7 @@ impl<'t> Universe<'t> {
         let (first, first_provide) = (self.relations.len() as u32, self.provides.len() as u32);
         for (text, kind) in fields.relations.iter().zip(KINDS) {
             for one in relations(text) {
-                // fields that are ignored otherwise give their names an id too: see `KINDS`
+                // fields that are otherwise ignored also give ids to the names in them: see `KINDS`
                 let name = self.name_id(one.name);
                 let arch = match one.arch {
                     None => ArchQualifier::Own,

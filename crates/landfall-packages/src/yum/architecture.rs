@@ -62,7 +62,7 @@ impl Architectures {
     pub(super) fn rank(&self, name: &str) -> Option<usize> {
         match name {
             NOARCH => None,
-            // an unknown architecture is the worst
+            // an unknown architecture ranks last
             _ => Some(
                 self.0
                     .iter()
@@ -72,8 +72,8 @@ impl Architectures {
         }
     }
 
-    /// Whether packages of one name for `a` and for `b` exclude each other. Those for 32 and 64
-    /// bits do not.
+    /// Whether packages of one name for `a` and for `b` exclude each other. Packages for 32 bits do
+    /// not exclude those for 64 bits.
     pub(super) fn collide(a: &str, b: &str) -> bool {
         word_sizes(a) & word_sizes(b) != 0
     }
@@ -83,7 +83,7 @@ impl Architectures {
 fn word_sizes(name: &str) -> u8 {
     match name {
         NOARCH => 0b11,
-        // the only 64-bit architecture in use whose name does not say so
+        // the only 64-bit architecture in use whose name does not contain 64
         name if name.contains("64") || name.starts_with("s390x") => 0b10,
         _ => 0b01,
     }

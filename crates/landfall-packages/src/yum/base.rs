@@ -18,7 +18,7 @@ pub fn is_plain_list(text: &str) -> bool {
 }
 
 /// Adds the packages in `text` to `pool` as installed packages. The pool must contain the sources
-/// already, because the relations of a package in a plain list are those of the same package in a
+/// already, because a plain list has no relations: they are taken from the same package in a
 /// source.
 ///
 /// # Errors
@@ -28,7 +28,7 @@ pub fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
     let mut is_key = false;
     for (number, line) in text.lines().enumerate() {
         let bad = || {
-            // the list is a file of the user: it may be anything, and its lines of any length
+            // the list is a file of the user: it may contain anything, and lines of any length
             let line: String = line.chars().take(80).collect();
             YumError::malformed(
                 WHAT,

@@ -113,7 +113,7 @@ impl PackedIndex {
         read: impl FnOnce(&mut dyn Read) -> Result<(), YumError>,
     ) -> Result<(), YumError> {
         let reader = decompressed(&self.bytes[..], self.compression, self.max_bytes)?;
-        // without `open-checksum`, the digest of the compressed content must do
+        // without `open-checksum`, only the digest of the compressed content can be verified
         let Some(open_digest) = &self.open_digest else {
             return read(&mut BufReader::new(reader));
         };
@@ -122,7 +122,7 @@ impl PackedIndex {
             hasher: Hasher::new(open_digest.algorithm()),
         };
         read(&mut hashed)?;
-        // a parser stops at the end of its document; the digest covers what follows too
+        // a parser stops at the end of its document; the digest also covers the bytes after it
         io::copy(&mut hashed, &mut io::sink())?;
         if hashed.hasher.finish() != *open_digest {
             let why = "its unpacked content does not match the open-checksum in repomd.xml";
@@ -165,8 +165,8 @@ impl AvailablePackages {
                     .map_err(|error| source.failed(index, error))?;
             }
         }
-        // after all sources: a module of one source can hide packages of another. Before the lists
-        // of files: hiding changes the ids of packages
+        // after all sources were read: a module of one source can hide packages of another; before
+        // the lists of files are read: hiding changes the ids of packages
         let hidden = modules.hide(&mut pool);
         // most lists are not needed: the caller downloads them only if a selection misses a file
         let mut paths = BTreeSet::new();
@@ -187,7 +187,7 @@ impl AvailablePackages {
     }
 
     /// Returns the chain of reasons of `refusal` as one line of text. It names the module streams
-    /// that contain what is missing.
+    /// that contain the missing packages.
     pub fn explain(&self, refusal: &UnsolvableRequest) -> String {
         let mut sentences = refusal.reasons.clone();
         for wanted in &refusal.missing {
@@ -199,7 +199,7 @@ impl AvailablePackages {
             let Some(first) = matching.first() else {
                 continue;
             };
-            // one package is named in full; of the others, the streams are enough
+            // one package is named in full; for the others, only the streams are named
             let others: BTreeSet<&str> = matching
                 .iter()
                 .map(|package| &*package.streams)

@@ -37,7 +37,7 @@ impl<'t> RpmPin<'t> {
         let digit_follows =
             |dash: usize| body[dash + 1..].starts_with(|c: char| c.is_ascii_digit());
         let last = body.rfind('-')?;
-        // `java-17-openjdk` is a name: its last part is no release
+        // `java-17-openjdk` is a name: its last part is not a release
         if !digit_follows(last) {
             return None;
         }

@@ -173,7 +173,7 @@ impl Pool {
         });
     }
 
-    /// Makes all packages so far packages of the source 0.
+    /// Assigns all packages that were added so far to source 0.
     #[cfg(test)]
     pub(super) fn offer_all(&mut self) {
         self.packages
@@ -363,7 +363,7 @@ impl Pool {
     }
 
     /// Returns the packages whose own name and version match `relation`. RPM matches `Obsoletes`
-    /// this way, not by what packages provide.
+    /// this way, not by the capabilities that packages provide.
     pub fn by_name(&self, relation: RpmRelation<'_>) -> Vec<PackageId> {
         let mut found = self.providers(RpmRelation::any(relation.name));
         found.retain(|id| {

@@ -148,7 +148,7 @@ impl PrimaryReader<'_> {
             _ => {}
         })?;
         let name = name.ok_or_else(|| YumError::malformed(WHAT, "a relation has no name"))?;
-        // `entry` without flags may still have version attributes, which mean nothing then
+        // `entry` without flags may still have version attributes, which are ignored then
         let mut evr = StringPool::EMPTY;
         if sense != VersionSense::ANY {
             self.read_evr(element)?;

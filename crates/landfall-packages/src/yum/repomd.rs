@@ -12,8 +12,8 @@ const WHAT: &str = "repomd.xml";
 /// The content of a `repomd.xml`: the indexes of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repomd {
-    /// The time when it was generated: the newest timestamp of an index, which clients compare too;
-    /// if there is none, the revision, if that is a time.
+    /// The time when it was generated: the newest timestamp of an index, which clients compare too.
+    /// If no index has a timestamp, the revision, if that is a time.
     pub date: Option<Timestamp>,
     /// The indexes, in the order of the file.
     pub indexes: Vec<RepomdIndex>,

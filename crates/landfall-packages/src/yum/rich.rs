@@ -29,7 +29,7 @@ pub(super) enum RichDependency<'a> {
     Without(Box<[RichDependency<'a>; 2]>),
 }
 
-/// The maximum nesting of parentheses. The parser is recursive, and the text comes from outside.
+/// The maximum nesting of parentheses. The parser is recursive, and the text is untrusted.
 const DEPTH: usize = 32;
 
 impl<'a> RichDependency<'a> {

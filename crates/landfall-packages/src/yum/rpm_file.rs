@@ -220,7 +220,7 @@ impl RpmHeader {
     }
 
     fn identity(&self) -> Option<PackageIdentity> {
-        // indexes write an epoch of 0 as none; both must give the same text
+        // an epoch of 0 is omitted, as for packages of an index: both must give the same text
         let epoch = self.number(EPOCH).filter(|epoch| *epoch > 0);
         let epoch = epoch.map(|epoch| format!("{epoch}:")).unwrap_or_default();
         let arch = if self.data(BUILT_FROM).is_some() {

@@ -22,7 +22,7 @@ pub(super) struct StringPool {
     ends: Vec<usize>,
     /// A hash table with open addressing: the id of a text plus 1, or 0 for a free slot.
     table: Vec<u32>,
-    /// Randomly seeded, because the texts come from outside: a repository cannot make them collide.
+    /// Randomly seeded, because the texts are untrusted: a repository cannot make them collide.
     hasher: RandomState,
 }
 

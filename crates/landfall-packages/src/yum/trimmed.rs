@@ -102,7 +102,7 @@ impl TrimmedPrimary {
             if closes {
                 depth = depth
                     .checked_sub(1)
-                    .ok_or_else(|| malformed(&"an element ends that never began"))?;
+                    .ok_or_else(|| malformed(&"an element ends without a start"))?;
                 package.inside.clear();
             }
             if closes && depth == 1 {
@@ -284,7 +284,7 @@ mod tests {
             assert_eq!(
                 found,
                 BTreeSet::from([a.clone(), b.clone()]),
-                "c stands elsewhere"
+                "c has another path"
             );
             let none = BTreeMap::from([(a.clone(), "Packages/a.rpm")]);
             files.add(lists.as_bytes(), "index", &none).unwrap();

@@ -109,7 +109,7 @@ pub(super) fn walk(
             }
             Ok(Event::Eof) => return Ok(()),
             Ok(_) => {}
-            // an error of the reader, such as too much unpacked content: the XML is not to blame
+            // an error of the reader, such as too much unpacked content, is not an error of the XML
             Err(quick_xml::Error::Io(error)) => {
                 return Err(std::io::Error::new(error.kind(), error.to_string()).into());
             }

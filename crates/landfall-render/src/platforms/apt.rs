@@ -30,7 +30,7 @@ const OTHERS: PlatformSetting = PlatformSetting {
     choices: &["off", "stay"],
 };
 
-/// The folder of the sources if all others are disabled.
+/// The folder of the rendered sources if all other sources are disabled.
 const ONLY: &str = "etc/apt/landfall.sources.d";
 
 impl RenderPlatform for AptPlatform {
@@ -38,8 +38,8 @@ impl RenderPlatform for AptPlatform {
         &PlatformSpec {
             name: "apt",
             about: "apt: sources for the locked packages, with the keys of their repositories",
-            details: "The paths below the folder are those on a machine. If the lock has several \
-                      sets of packages, each has a folder.",
+            details: "Paths in the output folder are the paths on a machine. If the lock has \
+                      several sets of packages, each has its own folder.",
             inputs: &[PACKAGES_KEY],
             settings: &[URL, OTHERS],
             consumer: None,
@@ -58,8 +58,7 @@ impl RenderPlatform for AptPlatform {
             .filter(|set| set.is_apt())
             .collect();
         if sets.is_empty() {
-            let notes =
-                vec!["the lock has no packages of apt, so there is nothing to write".into()];
+            let notes = vec!["the lock has no apt packages, so there is nothing to write".into()];
             return Ok(RenderedConfig {
                 notes,
                 ..RenderedConfig::default()
@@ -94,8 +93,8 @@ impl RenderPlatform for AptPlatform {
     }
 }
 
-/// Returns the files with which machines install `set` from `url`, and only from there if `only`.
-/// `site_key` is the key for trimmed sets.
+/// Returns the files with which machines install `set` from `url`, and only from there if `only` is
+/// set. `site_key` is the key for trimmed sets.
 pub(super) fn source_files(
     set: &LockedPackageSet,
     url: &str,
@@ -210,8 +209,8 @@ fn stanza(set: &LockedPackageSet, source: &PackageSource, url: &str) -> String {
     }
     text += &format!("Architectures: {}\n", set.architectures.join(" "));
     text += &format!("Targets: {targets}\nLanguages: {languages}\nPDiffs: no\n");
-    // A Release file of upstream may expire, that of a security suite after a week, and a mirror
-    // keeps it unchanged. The site's own signature of a trimmed index has no such date.
+    // An upstream Release file may expire (for a security suite, after a week), and a mirror serves
+    // it unchanged. The Release file of a trimmed index, which the site signs, does not expire.
     let is_trimmed = set.index == OfferedIndex::Trimmed;
     if valid_until.is_some() && !is_trimmed {
         text += "Check-Valid-Until: no\n";

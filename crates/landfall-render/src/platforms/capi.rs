@@ -41,7 +41,8 @@ impl RenderPlatform for CapiPlatform {
             name: "capi",
             about: "Cluster API: patches of KubeadmControlPlane and KubeadmConfigTemplate, and \
                     the Secret of their files",
-            details: "Apply the Secret first: Cluster API creates no machine before it exists.",
+            details: "Apply the Secret first: Cluster API does not create machines before it \
+                      exists.",
             inputs: &[PACKAGES_KEY],
             settings: &[CLUSTER, NAMESPACE, CONTROL_PLANE, WORKERS, PACKAGE_SET],
             consumer: Some(Consumer::Capi),
@@ -181,8 +182,8 @@ fn kubeadm_spec(files: &[RenderedFile], joins: &[&str], name: &str) -> Value {
     Value::Mapping(spec)
 }
 
-/// Returns a file of a machine with the content of one key of a Secret. `path` is that on the node,
-/// without the first `/`.
+/// Returns a file of a machine with the content of one key of a Secret. `path` is the path on the
+/// node without the leading `/`.
 pub(super) fn file_from(path: &str, mode: u32, secret: &str, key: &str) -> Value {
     let source = map([(
         "secret",

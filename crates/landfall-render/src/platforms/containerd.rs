@@ -20,7 +20,7 @@ impl RenderPlatform for ContainerdPlatform {
         &PlatformSpec {
             name: "containerd",
             about: "containerd: a hosts.toml for every upstream host, its configuration, its proxy",
-            details: "The paths below etc/ are those on a node. Add config-1.x.toml or \
+            details: "Paths below etc/ are the paths on a node. Add config-1.x.toml or \
                       config-2.x.toml, depending on the release of containerd, to \
                       /etc/containerd/config.toml.",
             inputs: &[],
@@ -194,9 +194,8 @@ pub(super) fn unreadable(
     )))
 }
 
-/// Returns notes for images with different credentials in the site that containerd pulls with the
-/// same ones: it has one account per mirror (in hosts.toml), or per registry (in its
-/// configuration).
+/// Returns notes for images that need different credentials, although containerd uses the same for
+/// all: it has one account per mirror (in hosts.toml), or per registry (in its configuration).
 fn other_accounts(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
@@ -242,8 +241,8 @@ fn other_accounts(
                 };
                 notes.push(format!(
                     "{host}: containerd has one account for this mirror, that of {account_path}; \
-                     {first}{more} has another, so let that account read it too, or give its pods \
-                     an imagePullSecret"
+                     {first}{more} has another account, so allow the first one to read it too, or \
+                     give its pods an imagePullSecret"
                 ));
             }
         }

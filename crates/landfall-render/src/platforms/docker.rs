@@ -39,8 +39,8 @@ impl RenderPlatform for DockerPlatform {
         if request.images().any(|image| is_docker_hub(&image.registry)) {
             if !request.mapping.target().prefix.is_empty() {
                 let why = format!(
-                    "the daemon accepts no mirror with a path, and all images are below {}; write \
-                     names at the registry with `landfall rewrite`",
+                    "the daemon does not accept mirrors with a path, and all images are below {}; \
+                     write names at the registry with `landfall rewrite`",
                     request.mapping.target()
                 );
                 return Err(RenderError::Refused(why));
@@ -48,8 +48,8 @@ impl RenderPlatform for DockerPlatform {
             daemon.insert("registry-mirrors".into(), json!([registry.url()]));
             if registry.has_account() {
                 notes.push(
-                    "the daemon uses a mirror without an account: pulls by names of Docker Hub \
-                     require a registry that everybody may read"
+                    "the daemon uses a mirror without an account: pulls by Docker Hub names \
+                     require a registry that allows anonymous pulls"
                         .to_owned(),
                 );
             }

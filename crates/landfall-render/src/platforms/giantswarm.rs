@@ -27,7 +27,7 @@ const CLOUD_PROVIDER: PlatformSetting = PlatformSetting {
 const APP: PlatformSetting = PlatformSetting {
     key: "app",
     value_name: "NAME",
-    help: "Write a whole App with this name, instead of the part that an App of yours needs; it \
+    help: "Write a complete App with this name instead of the part to add to your own App; \
            requires catalog and version",
     default: None,
     choices: &[],
@@ -94,8 +94,8 @@ impl RenderPlatform for GiantSwarmPlatform {
         let cluster = request.settings.need(CLUSTER.key)?;
         let namespace = request.settings.need(NAMESPACE.key)?;
         let values_name = format!("{cluster}-cluster-values");
-        // with the NO_PROXY of the cluster: cluster-apps-operator writes only that of the
-        // installation into its drop-in
+        // with the NO_PROXY of the cluster: the drop-in of cluster-apps-operator has only the
+        // NO_PROXY of the installation
         let drop_ins = drop_in("containerd", DropInForm::GiantSwarm, request)?;
         let text = drop_ins.map(|file| file.text).unwrap_or_default();
         let proxy_name = format!("{cluster}-systemd-proxy");
@@ -247,8 +247,8 @@ fn cert_manager(proxy: &PodProxy) -> Value {
     ])
 }
 
-/// Returns an App that reads the values of the cluster, or, without the setting `app`, the part
-/// that an App of the user needs for that.
+/// Returns an App that reads the values of the cluster. Without the setting `app`, returns only the
+/// part to add to the user's own App.
 fn app(request: &RenderRequest<'_>, cluster: &str, namespace: &str) -> Result<Value, RenderError> {
     let source = metadata(&format!("{cluster}-cluster-values"), Some(namespace));
     let config = map([("configMap", source.clone()), ("secret", source)]);
@@ -274,8 +274,8 @@ fn app(request: &RenderRequest<'_>, cluster: &str, namespace: &str) -> Result<Va
         }
         return Ok(app(Value::Null, map([("config", config)])));
     };
-    // the name of the cluster is in that of the App, since several clusters of an organization may
-    // have the same App
+    // the App's name contains the name of the cluster, because several clusters of an organization
+    // may have the same App
     let labels = map([
         ("app-operator.giantswarm.io/version", "0.0.0".into()),
         ("giantswarm.io/cluster", cluster.into()),

@@ -51,7 +51,7 @@ impl RenderPlatform for GitPlatform {
         let url = request.settings.get(URL.key).or(request.file_server());
         let base = url.map(|url| url.trim_end_matches('/')).ok_or_else(|| {
             RenderError::Site(
-                "nothing says where machines find the repositories; add `files: http://HOST:PORT` \
+                "machines have no URL for the repositories; add `files: http://HOST:PORT` \
                  to the site, or use --set url=http://HOST:PORT"
                     .into(),
             )

@@ -115,7 +115,7 @@ fn overlay_of(
         RewriteOptions::default(),
     );
     let mut new = values_of(&chart.name, &rewritten.text)?;
-    // A registry that templates put before image names is changed only with the images.
+    // Templates may put a registry before image names. It is changed only if images are changed.
     if new != old {
         for path in &filled.registries {
             let upstream = at_mut(&mut old, path)
@@ -195,7 +195,7 @@ impl ChartOverlay {
             self.held.contains(&whole)
         };
         match &found.finding.coverage {
-            // a prefix is not an image; those below it are counted already
+            // a prefix is not an image; the images below it were counted already
             LockCoverage::Held { item } if prefixes.contains(&item) => {}
             LockCoverage::Held { item } => self.held.push(item.clone()),
             // the URL of a file is not part of an image
@@ -207,8 +207,8 @@ impl ChartOverlay {
     }
 }
 
-/// Allows images of another registry in Bitnami charts, which otherwise refuse to render, if they
-/// have that key and images in the overlay.
+/// Allows images of another registry in Bitnami charts, which otherwise fail to render. Does
+/// nothing unless the chart has the key for this, and images in the overlay.
 fn allow_other_registries(chart: &HelmChart, old: &Mapping, new: &mut Mapping) {
     const KEY: [&str; 3] = ["global", "security", "allowInsecureImages"];
     let changes = old != new;
@@ -243,8 +243,8 @@ fn is_template(file: &str) -> bool {
         .any(|folder| file.contains(folder))
 }
 
-/// Returns the finding if the reference is literal. A locked image is undecided: the values cannot
-/// change it.
+/// Returns the finding if the reference is literal. A locked image becomes undecided, because
+/// values cannot change it.
 fn literal_reference(mut found: FileFinding) -> Option<FileFinding> {
     let finding = &mut found.finding;
     if finding.reference.contains("://") {

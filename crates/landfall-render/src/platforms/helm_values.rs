@@ -81,7 +81,7 @@ fn user_values(paths: &[PathBuf], limits: &Limits) -> Result<Mapping, RenderErro
             &path.display().to_string(),
             text.trim_start_matches('\u{feff}'),
         )?;
-        // values of earlier files remain where the later file has none
+        // values of earlier files are kept if the later file does not set them
         coalesce(&mut next, &user);
         user = next;
     }

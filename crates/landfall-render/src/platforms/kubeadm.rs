@@ -57,7 +57,7 @@ impl RenderPlatform for KubeadmPlatform {
                 }
                 several => {
                     notes.push(format!(
-                        "the lock has {name} in {}: kubeadm chooses one",
+                        "the lock has several versions of {name} ({}): kubeadm chooses one",
                         several.join(", ")
                     ));
                     Value::Null

@@ -256,8 +256,8 @@ fn mirrors(
     };
     let own = &registry.target.registry;
     for (host, host_mirrors) in crate::host_mirrors::host_mirrors(request)? {
-        // hosts that are not in the lock stay with upstream; the registry's own entry is added
-        // below with its account
+        // images of hosts that are not in the lock come from upstream; the registry's own entry is
+        // added below with its account
         if host == *own || host == "_default" {
             continue;
         }

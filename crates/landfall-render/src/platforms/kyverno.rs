@@ -83,7 +83,7 @@ fn public_key(path: &str) -> Result<String, RenderError> {
 fn verify(request: &RenderRequest<'_>, public_key: &str) -> Value {
     let keys = map([
         ("publicKeys", public_key.into()),
-        // the site's signatures are in no transparency log
+        // the site's signatures are not in a transparency log
         ("rekor", map([("ignoreTlog", true.into())])),
         ("ctlog", map([("ignoreSCT", true.into())])),
     ]);

@@ -89,7 +89,7 @@ impl<'r> MachinePackages<'r> {
                     "the lock has several sets of packages"
                 };
                 notes.push(format!(
-                    "{machines}: {which}, and machines use one: name theirs with --set {}=NAME \
+                    "{machines}: {which}, and machines use only one; select it with --set {}=NAME \
                      ({names})",
                     PACKAGE_SET.key
                 ));

@@ -23,7 +23,7 @@ const NOT_INTO: Option<&str> = Some(
 pub(super) static CRIO: RegistriesConf = RegistriesConf(&PlatformSpec {
     name: "crio",
     about: "CRI-O: registries.conf, certificates, account, sandbox image and proxy",
-    details: "The paths below the folder are those on a node.",
+    details: "Paths in the output folder are the paths on a node.",
     inputs: &[],
     settings: &[SEARCH],
     consumer: Some(Consumer::Crio),
@@ -34,7 +34,7 @@ pub(super) static CRIO: RegistriesConf = RegistriesConf(&PlatformSpec {
 pub(super) static PODMAN: RegistriesConf = RegistriesConf(&PlatformSpec {
     name: "podman",
     about: "podman, skopeo and buildah: registries.conf, certificates and account",
-    details: "The paths below the folder are those on a machine; copy auth.json to \
+    details: "Paths in the output folder are the paths on a machine; copy auth.json to \
               ~/.config/containers or to the path in REGISTRY_AUTH_FILE.",
     inputs: &[],
     settings: &[SEARCH],

@@ -39,7 +39,7 @@ pub(super) static RKE2: RegistriesYaml = RegistriesYaml(&PlatformSpec {
     writes: OutputForm::Files { not_into: None },
 });
 
-const DETAILS: &str = "The paths below the folder are those on a node. Archives of `landfall \
+const DETAILS: &str = "Paths in the output folder are the paths on a node. Archives of `landfall \
                        export images` in agent/images are loaded before any image is pulled.";
 
 impl RenderPlatform for RegistriesYaml {
@@ -113,8 +113,8 @@ fn mirrors(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> Value {
     Value::Mapping(mirrors)
 }
 
-/// Returns the rewrites of repositories. No two expressions match the same one, because the order
-/// in which they are tried is not defined.
+/// Returns the rewrites of repositories. No two expressions match the same repository, because the
+/// order in which the expressions are tried is not defined.
 fn rewrites(paths: &HostPaths) -> Value {
     if paths.is_plain() {
         return Value::Null;

@@ -65,7 +65,7 @@ impl RenderPlatform for ServePlatform {
             .rsplit_once(':')
             .map(|(_, port)| port)
             .filter(|port| port.parse::<u16>().is_ok());
-        // an address of a registry without a port means that of https
+        // a registry address without a port means the port of https
         let listen = request.settings.get(LISTEN.key).map_or_else(
             || format!("0.0.0.0:{}", port.unwrap_or("443")),
             str::to_owned,

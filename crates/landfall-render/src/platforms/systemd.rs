@@ -39,7 +39,7 @@ pub(super) static KUBELET: DropIns = DropIns(&PlatformSpec {
 pub(super) static SYSTEMD: DropIns = DropIns(&PlatformSpec {
     name: "systemd",
     about: "systemd drop-ins that give containerd, the kubelet or other services the proxy",
-    details: "The paths below the folder are those on a node.",
+    details: "Paths in the output folder are the paths on a node.",
     inputs: &[],
     settings: &[
         FORM,
@@ -104,7 +104,7 @@ impl RenderPlatform for DropIns {
 pub(super) enum DropInForm {
     /// As in Giant Swarm: six variables.
     GiantSwarm,
-    /// As in TKG: three variables; that of the kubelet is below `/usr/lib`.
+    /// As in TKG: three variables; the kubelet's drop-in is below `/usr/lib`.
     Tkg,
 }
 

@@ -1,4 +1,4 @@
-//! `trivy`: a trivy.yaml that takes the databases and the scanned images from the registry, with
+//! `trivy`: a trivy.yaml with the registry as the source of databases and scanned images, with
 //! certificates and account.
 
 use crate::error::RenderError;
@@ -20,7 +20,7 @@ struct TrivyDatabase {
     name: &'static str,
     /// The section of trivy.yaml, and its key for the repository.
     key: (&'static str, &'static str),
-    /// The section and the key that keep Trivy from asking for it.
+    /// The section and the key that disable its download.
     skip: (&'static str, &'static str),
 }
 
@@ -51,8 +51,8 @@ impl RenderPlatform for TrivyPlatform {
             name: "trivy",
             about: "Trivy: trivy.yaml with the databases and images at the registry, certificates, \
                     account",
-            details: "The paths below the folder are those on a machine. Databases that are not \
-                      locked are not updated by Trivy.",
+            details: "Paths in the output folder are the paths on a machine. Databases that are \
+                      not locked are not updated by Trivy.",
             inputs: &[],
             settings: &[],
             consumer: None,
@@ -138,12 +138,13 @@ fn trivy_yaml(
         }
     }
     text += &mirrors(request);
-    // what Trivy would otherwise ask the internet for
+    // disables requests that Trivy would otherwise send to the internet
     text += "scan:\n  disable-telemetry: true\n  offline: true\n  skip-version-check: true\n";
     text
 }
 
-/// Returns where the registry has the database `name`, with its tag; `None` if it is not locked.
+/// Returns the location of the database `name` at the registry, with its tag; `None` if it is not
+/// locked.
 fn location(request: &RenderRequest<'_>, name: &str) -> Option<String> {
     let image = request
         .images()
@@ -154,14 +155,14 @@ fn location(request: &RenderRequest<'_>, name: &str) -> Option<String> {
     Some(format!("{registry}/{}:{tag}", destination.repository))
 }
 
-/// Returns the mirrors of the hosts in the lock, for images that are scanned by their names
-/// upstream. A repository with its own path has no mirror: Trivy maps only whole hosts.
+/// Returns the mirrors of the hosts in the lock, for images that are scanned by their upstream
+/// names. A repository with its own path has no mirror: Trivy maps only whole hosts.
 fn mirrors(request: &RenderRequest<'_>) -> String {
     let registry = &request.mapping.target().registry;
     let mut text = String::new();
     for (host, paths) in host_paths(request) {
         let host = match host.as_str() {
-            // the name that Trivy has for Docker Hub
+            // Trivy's name for Docker Hub
             "docker.io" => "index.docker.io",
             host => host,
         };

@@ -52,7 +52,7 @@ impl RenderPlatform for YumPlatform {
             .collect();
         if sets.is_empty() {
             let notes =
-                vec!["the lock has no packages of yum, so there is no repository to write".into()];
+                vec!["the lock has no yum packages, so there is no repository to write".into()];
             return Ok(RenderedConfig {
                 notes,
                 ..RenderedConfig::default()
@@ -155,8 +155,8 @@ pub(super) fn source_files(
         .collect()
 }
 
-/// Returns the packages of each repository that `sets` mirror: its signed metadata lists many
-/// others, of which dnf would choose the newest. Trimmed metadata lists no others.
+/// Returns the mirrored packages of each repository in `sets`. Signed metadata also lists many
+/// other packages, of which dnf would choose the newest; trimmed metadata does not.
 fn carried<'s>(sets: &[&'s LockedPackageSet]) -> BTreeMap<&'s str, BTreeSet<String>> {
     let mut carried: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for set in sets.iter().filter(|set| set.index == OfferedIndex::Signed) {

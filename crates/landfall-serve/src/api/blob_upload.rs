@@ -24,9 +24,9 @@ use tokio::time::timeout;
 const UPLOAD_ID: HeaderName = HeaderName::from_static("docker-upload-uuid");
 /// The bytes of a body that are collected before they are hashed and written.
 const BATCH: usize = 1 << 20;
-/// The number of pieces that are collected at most: each costs memory, however small it is.
+/// The maximum number of pieces that are collected: each uses memory, however small it is.
 const MAX_PIECES: usize = 1024;
-/// How long a client may pause before what it has sent is written, so that it takes no memory.
+/// How long a client may pause before its received bytes are written, which frees their memory.
 const PAUSE: Duration = Duration::from_millis(250);
 /// The error code for a body that ended early.
 pub(super) const INCOMPLETE_BODY: &str = "BLOB_UPLOAD_INVALID";
@@ -100,7 +100,7 @@ pub(crate) async fn resume_upload(
                 )
             })?;
             let mut slot = session.incoming.lock().await;
-            // only now does the client name the digest
+            // the client names the digest only now
             if let Some(incoming) = slot.as_mut() {
                 incoming.expect_algorithm(digest.algorithm());
             }
@@ -123,7 +123,7 @@ pub(crate) async fn resume_upload(
     }
 }
 
-/// The digest that the query parameter `key` contains, if it is there.
+/// The digest in the query parameter `key`, or `None` without that parameter.
 fn query_digest(parts: &Parts, key: &str) -> Result<Option<Digest>, RequestError> {
     let Some(text) = query_value(parts.uri.query(), key) else {
         return Ok(None);
@@ -137,15 +137,14 @@ fn query_digest(parts: &Parts, key: &str) -> Result<Option<Digest>, RequestError
     }
 }
 
-/// Ensures that the blob is in the writable store, by copying it from a bundle if necessary: what
-/// was pushed must stay complete without the bundle. Returns its size, or `None` if neither has it.
+/// Ensures that the blob is in the writable store, by copying it from a bundle if necessary: pushed
+/// images must stay complete without the bundle. Returns its size, or `None` if neither has it.
 pub(super) fn ensure_pushed(
     state: &ServerState,
     store: &WritableStore,
     digest: &Digest,
 ) -> Result<Option<u64>, RequestError> {
-    // before the look-up, so that no sweep removes the blob between this and the push of its
-    // manifest
+    // protected before the look-up, so that no sweep removes the blob before its manifest is pushed
     store.blobs.protect(digest);
     if let Some(size) = store.blobs.stat(digest)? {
         return Ok(Some(size));
@@ -198,7 +197,7 @@ fn upload_location(name: &str, id: &str) -> String {
 }
 
 /// The value of `Range` for an upload of `size` bytes. An empty upload has `0-0`, as in other
-/// registries: the header cannot express no bytes.
+/// registries: the header cannot express an empty range.
 fn received_range(size: u64) -> String {
     format!("0-{}", size.saturating_sub(1))
 }
@@ -219,7 +218,7 @@ pub(super) async fn receive(
             .with_header(LOCATION, upload_location(name, &incoming.id()))
             .with_header(RANGE, received_range(incoming.size))
     })?;
-    // before the body: a client that cannot succeed need not send it
+    // checked before the body is read: a client that cannot succeed need not send it
     ensure_room(state, store, content_length(headers).unwrap_or(0)).await?;
     let mut stream = body.into_data_stream();
     let mut write: Option<JoinHandle<WriteOutcome>> = None;
@@ -272,7 +271,7 @@ async fn collect_pieces(
             Err(_) if pieces.is_empty() => {
                 return (pieces, Some(Err("the body stalled".to_owned())));
             }
-            // the client pauses: its bytes are written, so that they take no memory
+            // the client pauses: its bytes are written, which frees their memory
             Err(_) => return (pieces, None),
         }
     }
@@ -294,7 +293,7 @@ async fn finish_write(
     Ok(result?)
 }
 
-/// Ensures that `bytes` more fit into the quota, by removing unreferenced blobs if necessary.
+/// Ensures that the quota has room for `bytes` more, by removing unreferenced blobs if necessary.
 async fn ensure_room(
     state: &Arc<ServerState>,
     store: &Arc<WritableStore>,

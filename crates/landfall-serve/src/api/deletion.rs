@@ -77,7 +77,7 @@ pub(crate) async fn delete_blob(
 /// server runs.
 pub(crate) async fn clean_up(context: Arc<ServerContext>) {
     let Some(store) = context.writable.clone() else {
-        // nothing to clean up; the caller selects between this and the end of the server
+        // nothing to clean up: never returns; the caller also waits for the end of the server
         return std::future::pending().await;
     };
     let age = context.limits.upload_expiry;

@@ -196,7 +196,7 @@ fn add_manifest(
         return Err(RequestError::bad_request("MANIFEST_INVALID", message));
     }
     let foreign = foreign_layers(&bytes);
-    // freed before the blobs are checked, which may copy large ones from a bundle
+    // freed before the blobs are checked: the check may copy large blobs from a bundle
     drop(bytes);
     // no sweep may remove the blobs between this check and the moment when the manifest names them
     let _blobs = store.hold_blobs();
@@ -252,7 +252,7 @@ fn require_blobs(
             // the digest is correct, so the manifest itself is invalid
             Some(size) => {
                 let message = format!(
-                    "the manifest gives {digest} {} bytes, but it has {size}",
+                    "the manifest lists {digest} with {} bytes, but it has {size}",
                     blob.size
                 );
                 return Err(RequestError::bad_request("MANIFEST_INVALID", message));

@@ -37,7 +37,8 @@ pub(crate) fn read(
     match route {
         Route::Version => Ok(ReadResult::Response(json_response(json!({}), None))),
         Route::Catalog => {
-            // a set, as a repository may be in a bundle and in the store, and pages need an order
+            // a sorted set: a repository may be in a bundle and in the store, and pages need an
+            // order
             let mut names: BTreeSet<String> = state.bundles.repository_names().cloned().collect();
             if let Some(store) = &state.writable {
                 names.extend(store.repositories().map_err(RequestError::disk)?);
@@ -71,7 +72,7 @@ pub(crate) fn read(
         }
         Route::Blob(_, digest) => {
             if let Some(store) = &state.writable {
-                // a client that learns that the blob is here may not push it again
+                // a client that learns that the blob is here may skip pushing it
                 store.blobs.protect(digest);
             }
             Ok(ReadResult::Blob {
@@ -98,7 +99,7 @@ fn safe_media_type(media_type: &str) -> &str {
     }
 }
 
-/// Resolves `reference` in the repository: in the bundles first, then among what was pushed.
+/// Resolves `reference` in the repository: in the bundles first, then in the pushed content.
 fn find_manifest(
     state: &ServerState,
     name: &str,
@@ -174,7 +175,7 @@ fn unknown_repository(name: &str) -> RequestError {
     )
 }
 
-/// The tags of a repository, in the bundles and among what was pushed.
+/// The tags of a repository, in the bundles and in the pushed content.
 fn repository_tags(
     state: &ServerState,
     name: &str,
@@ -225,7 +226,7 @@ fn paginate(
     let mut next = url::form_urlencoded::Serializer::new(String::new());
     next.append_pair("n", &count.to_string())
         .append_pair("last", last);
-    // without it, the next page could be that of another repository
+    // without `ns`, the next page could list another repository
     if let Some(ns) = query_value(query, "ns") {
         next.append_pair("ns", &ns);
     }

@@ -19,10 +19,10 @@ const FILTERS: HeaderName = HeaderName::from_static("oci-filters-applied");
 /// A page ends with the entry that exceeds this many bytes: entries repeat the annotations of their
 /// manifests, which may be large.
 const PAGE_BYTES: usize = 256 << 10;
-/// The number of entries that one page examines at most: a filter may let few of them through.
+/// The maximum number of entries that one page examines: a filter may match few of them.
 const MAX_EXAMINED: usize = 1000;
 
-/// Where the entry of a referrer is.
+/// The location of a referrer's entry.
 enum ReferrerSource<'a> {
     Bundle(&'a RawValue),
     /// Pushed to the repository with this name.
@@ -69,7 +69,7 @@ pub(super) fn referrers_page(
         let Some((hex, source)) = rest.next() else {
             break;
         };
-        // the last one examined, not listed: a filter may let none of a page through
+        // the last entry examined, not the last one listed: a filter may match none of a page
         last = Some(hex);
         let Some(entry) = read_entry(state, subject, hex, source)? else {
             continue;

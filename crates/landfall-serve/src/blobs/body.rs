@@ -26,7 +26,7 @@ pub(super) struct BlobBody {
     pub(super) on_end: Option<Box<dyn FnOnce() + Send>>,
 }
 
-/// Where the bytes come from.
+/// The source of the bytes.
 pub(super) enum BodySource {
     Reader(Box<dyn Read + Send>, Arc<BodyBuffers>),
     /// The system sends them from files.
@@ -71,8 +71,8 @@ impl BlobBody {
                     Some((Ok(piece.into_bytes()), read_ahead))
                 }
                 Ok((Err(error), body)) => {
-                    // status and length were sent already, so the client can only be told by a
-                    // broken connection
+                    // status and length were sent already, so only a broken connection can show the
+                    // client that there was an error
                     let note = format!("{}: {error}; the response was aborted", body.digest);
                     body.progress.note(&note);
                     Some((Err(error), ReadAhead::End))
@@ -86,7 +86,7 @@ impl BlobBody {
     fn prepare(mut self) -> JoinHandle<PreparedPiece> {
         spawn_blocking(move || {
             let piece = self.next_piece();
-            // only a body that was read to its end proves anything about the blob
+            // only a body that was read to its end proves that the blob is intact
             if piece.is_ok()
                 && self.remaining == 0
                 && let Some(on_end) = self.on_end.take()

@@ -4,7 +4,7 @@
 use axum::http::HeaderMap;
 use axum::http::header::{HeaderName, IF_NONE_MATCH, IF_RANGE, RANGE};
 
-/// The part of the content that a request asks for.
+/// The part of the content that a request names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestedRange {
     Whole,
@@ -18,7 +18,7 @@ pub(super) enum RequestedRange {
 /// units and malformed ranges are ignored, as the RFC allows.
 pub(super) fn requested_range(headers: &HeaderMap, size: u64, etag: &str) -> RequestedRange {
     if text(headers, &IF_RANGE).is_some_and(|tag| tag.trim() != etag) {
-        // the client continues other content: it must get all of this one
+        // the client has a part of other content, so it must get this content completely
         return RequestedRange::Whole;
     }
     text(headers, &RANGE)
@@ -40,7 +40,7 @@ fn parse(range: &str, size: u64) -> Option<RequestedRange> {
         // `-N`: the last N bytes
         let length = number(last)?;
         if length == 0 || size == 0 {
-            // the last 0 bytes, or bytes of nothing: no response can have such a Content-Range
+            // the last 0 bytes, or a range of empty content: no Content-Range can express them
             return Some(RequestedRange::Unsatisfiable);
         }
         return Some(RequestedRange::Part(size.saturating_sub(length), size));
@@ -61,7 +61,7 @@ fn parse(range: &str, size: u64) -> Option<RequestedRange> {
     Some(RequestedRange::Part(first, end))
 }
 
-/// A number of digits only: `parse` would accept a sign, too.
+/// Parses a number that has only digits: `str::parse` would also accept a sign.
 fn number(text: &str) -> Option<u64> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

@@ -20,11 +20,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The smallest blob in bytes for which a redirect is worth another request of the client.
+/// The minimum size in bytes of a blob for which a redirect is worth another request of the client.
 const MIN_REDIRECTED: u64 = 64 << 10;
 
-/// The response with the blob `digest`, or with the range that `request` asks for. HEAD needs no
-/// body and so no hashing. Fails if no source has the blob with the right bytes.
+/// The response with the blob `digest`, or with the range that `request` names. HEAD needs no body
+/// and so no hashing. Fails if no source has the blob with the right bytes.
 pub(crate) async fn blob_response(
     state: &Arc<ServerState>,
     digest: &Digest,

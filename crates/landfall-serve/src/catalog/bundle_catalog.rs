@@ -19,14 +19,14 @@ pub(crate) struct BundleCatalog {
     pub(crate) charts: ChartTable,
     pub(crate) git: GitTable,
     pub(crate) listings: Vec<BundleListing>,
-    /// One line for each name that two bundles give to different content.
+    /// One line for each name that means different content in two bundles.
     pub(crate) warnings: Vec<String>,
     /// The hosts (`host:port`) by which clients name this server.
     own_hosts: BTreeSet<String>,
 }
 
 impl BundleCatalog {
-    /// Reads the locks of `bundles`. If two bundles give one full name to different content, the
+    /// Reads the locks of `bundles`. If one full name means different content in two bundles, the
     /// later bundle wins, and a warning is recorded.
     pub(crate) fn new(bundles: &[ServedBundle], mapping: &DestinationMap) -> BundleCatalog {
         let mut catalog = BundleCatalog {
@@ -45,7 +45,7 @@ impl BundleCatalog {
     }
 
     /// Adds package metadata that the server generates itself.
-    pub(crate) fn add_made(&mut self, made: &[GeneratedFile]) {
+    pub(crate) fn add_generated(&mut self, made: &[GeneratedFile]) {
         let forms: Vec<UrlFile<'_>> = made.iter().map(GeneratedFile::form).collect();
         self.files.add(&forms, &mut self.warnings);
     }
@@ -189,7 +189,7 @@ impl BundleCatalog {
                 ));
             }
             for referrer in &entry.referrers {
-                // a partial bundle may lack signatures: what it lacks must not be listed
+                // a partial bundle may lack signatures, which must not be listed then
                 if !has_blob(bundle, &referrer.descriptor.digest) {
                     continue;
                 }
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(digest(&bundles, "x/app", Some("quay.io"), "1"), of_a);
         assert!(
             digest(&bundles, "x/same", None, "1").is_some(),
-            "equal content has one meaning"
+            "equal content is not ambiguous"
         );
         assert!(bundles.warnings.is_empty());
     }
@@ -403,7 +403,7 @@ mod tests {
         );
         assert!(
             bundles.listings[0].items[0].incomplete,
-            "the memory holds nothing"
+            "there is no content in memory"
         );
     }
 }

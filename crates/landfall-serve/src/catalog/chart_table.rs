@@ -23,8 +23,8 @@ pub(crate) struct ChartTable {
 }
 
 impl ChartTable {
-    /// Adds a chart. If another chart has the same name and version, neither is served under it,
-    /// and a warning is added.
+    /// Adds a chart. If another chart has the same name and version, neither is served under that
+    /// name, and a warning is added.
     pub(crate) fn add(&mut self, chart: ChartArchive, warnings: &mut Vec<String>) {
         // several bundles may contain the same chart
         if self.charts.contains(&chart) {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chart_has_an_archive_and_a_provenance_and_one_meaning() {
+    fn a_chart_has_an_archive_and_a_provenance_file_and_an_ambiguous_name_fails() {
         let (mut table, mut notes) = (ChartTable::default(), Vec::new());
         for (item, version, content) in [
             ("a", "1.0.0+b", b"1"),

@@ -113,9 +113,8 @@ impl FileTable {
             .collect()
     }
 
-    /// The content of a path below `/files/`. `query` must be the one of the URL, or be absent.
-    /// Fails if there is no such file, or if files that differ only in their queries have different
-    /// content.
+    /// The content of a path below `/files/`. `query` must be that of the URL, or absent. Fails if
+    /// there is no such file, or if files that differ only in their queries have different content.
     pub(crate) fn find(&self, path: &str, query: Option<&str>) -> Result<&Digest, RequestError> {
         let key = key_of_path(path);
         let query = query.filter(|query| !query.is_empty());
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_answers_to_all_its_urls() {
+    fn a_file_is_found_by_all_its_urls() {
         let mut kubelet = file("https://dl.k8s.io/a%20b/kubelet", b"kubelet");
         kubelet.also = vec!["http://mirror.example:8080/kubelet".into()];
         let sum = Digest::sha256(b"sum");

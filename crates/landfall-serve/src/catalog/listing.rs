@@ -1,4 +1,4 @@
-//! What the page lists: bundles, their items, and what is attached to an item.
+//! The entries of the page: bundles, their items, and the manifests that are attached to an item.
 
 use crate::BundleChanges;
 use landfall_model::report::EntryKind;

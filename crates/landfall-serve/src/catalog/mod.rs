@@ -1,4 +1,5 @@
-//! What the server offers, by the names that clients use. Only the locks are read for it.
+//! The content that the server offers, by the names that clients use. It is found from the locks
+//! alone.
 
 mod bundle_catalog;
 mod chart_table;

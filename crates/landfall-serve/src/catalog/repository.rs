@@ -128,9 +128,9 @@ pub(crate) fn repository_of_host(host: &str, repository: &str) -> String {
 }
 
 /// The names under which `name` of the host `ns` may have been pushed: with the host in front, and
-/// without it, as clients push to any registry that stands in for others.
+/// without it, as for pushes to any registry that mirrors others.
 pub(crate) fn pushed_names(name: &str, ns: Option<&str>) -> Vec<String> {
-    // the name with the host first, as it cannot mean another image
+    // the name with the host comes first, because it cannot mean another image
     let with_host = ns
         .map(|host| repository_of_host(&host.to_ascii_lowercase(), name))
         .filter(|full| is_repository(full));

@@ -23,7 +23,7 @@ pub(crate) struct ConnectionTable {
     closed: [AtomicU64; 3],
 }
 
-/// One open connection, and what its client is doing.
+/// One open connection, and the state of its client.
 pub(crate) struct TrackedConnection {
     id: u64,
     start: Instant,
@@ -100,7 +100,7 @@ impl ConnectionTable {
                 return connection;
             }
             self.make_room();
-            // limited: a connection may close late, and another one may be idle by then
+            // with a timeout: the chosen connection may close late, and another may be idle by then
             let _ = tokio::time::timeout(Duration::from_millis(100), freed).await;
         }
     }
@@ -249,7 +249,7 @@ impl TrackedConnection {
         self.must_close.load(Ordering::Acquire)
     }
 
-    /// Whether the client has not taken what was written last.
+    /// Whether the client has not taken the bytes that were written last.
     pub(crate) fn is_unread(&self) -> bool {
         self.unread.load(Ordering::Relaxed)
     }

@@ -16,7 +16,7 @@ pub(crate) fn raise_open_files(connections: usize, requests: usize) -> usize {
         return connections;
     };
     let available = files.saturating_sub(OTHER_FILES) as usize;
-    // each request may hold a file of its own open; half of the files at most are kept for these
+    // each request may open a file of its own; at most half of the limit is reserved for these
     let for_requests = requests.min(available / 2);
     connections
         .min(available.saturating_sub(for_requests))

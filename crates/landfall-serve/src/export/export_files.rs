@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(
             statuses(&nothing),
             [ItemStatus::Missing; 3],
-            "a dry run tells what is not there"
+            "a dry run reports missing files"
         );
         assert!(!dir.path().join("h.example").exists());
         let report = run(false);
@@ -279,14 +279,14 @@ mod tests {
         assert_eq!(fs::metadata(&kubelet).unwrap().mode() & 0o7777, 0o755);
         assert!(
             !dir.path().join("h/node.tgz.d/README").exists(),
-            "nobody asked for it"
+            "the lock does not request it"
         );
         assert_eq!(statuses(&run(&locked)), [ItemStatus::Present]);
         fs::write(&kubelet, "contenX").unwrap();
         assert_eq!(
             statuses(&run(&locked)),
             [ItemStatus::Done],
-            "what was changed is written again"
+            "a changed file is written again"
         );
         locked.unpack = vec!["bin/kubectl".into()];
         let report = run(&locked);

@@ -95,7 +95,7 @@ impl From<ContentError> for GitExportFailure {
     }
 }
 
-/// Lists the files of a repository. The packs are read for it, and all their objects are hashed.
+/// Lists the files of a repository. Reads the packs and hashes all their objects.
 fn repository_files(
     repository: &LockedGitRepository,
     blobs: &Arc<dyn BlobRead>,
@@ -142,7 +142,7 @@ fn repository_files(
         (None, Some(tag)) => format!("{}\n", peeled(&all, tag.id)?),
         (None, None) => "ref: refs/heads/main\n".to_owned(),
     };
-    // for clients of a web server that knows nothing of git
+    // for clients of a web server without support for git's protocol
     out.make("objects/info/packs".into(), names.into_bytes());
     out.make("info/refs".into(), info.into_bytes());
     out.make(
@@ -156,7 +156,7 @@ fn repository_files(
     Ok(out)
 }
 
-/// The object that an annotated tag names in the end, or the object itself.
+/// The object to which an annotated tag finally points. Other objects are returned unchanged.
 fn peeled(database: &ObjectDatabase, id: ObjectId) -> Result<ObjectId, GitError> {
     let mut object = database.find(id)?;
     while database.kind(object) == GitObjectKind::Tag {

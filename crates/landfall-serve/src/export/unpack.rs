@@ -35,7 +35,7 @@ pub(super) fn unpack_members(item: &ExportFile<'_>, dir: &Path) -> Result<u64, E
     for member in archive.entries().map_err(unreadable)? {
         let mut member = member.map_err(unreadable)?;
         let path = String::from_utf8_lossy(&member.path_bytes()).into_owned();
-        // names come from the lock, which has checked them: those of the archive are not trusted
+        // names come from the lock, which has checked them: names in the archive are not trusted
         let Some(name) = missing.take(path.trim_start_matches("./")) else {
             continue;
         };
@@ -67,7 +67,7 @@ fn archive_error(item: &ExportFile<'_>, why: String) -> ExportError {
     }
 }
 
-/// Opens a tar archive that may be compressed with gzip or zstd, as its first bytes say.
+/// Opens a tar archive that may be compressed with gzip or zstd, as its first bytes show.
 fn open_archive(path: &Path) -> io::Result<Box<dyn Read>> {
     let mut reader = BufReader::new(fs::File::open(path)?);
     let plain: Box<dyn Read> = match reader.fill_buf()? {

@@ -21,7 +21,7 @@ pub(super) fn write_file(
 ) -> Result<(ItemStatus, u64), ExportError> {
     let mut status = ItemStatus::Present;
     let mut written = 0;
-    // the path that others are linked to
+    // the first path; the others become hard links to it
     let mut first: Option<PathBuf> = None;
     for below in &item.paths {
         refuse_links(dir, below)?;

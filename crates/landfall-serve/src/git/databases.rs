@@ -6,11 +6,11 @@ use landfall_model::Digest;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// How many repositories are open at once. Each needs about 100 bytes an object, and a cache.
+/// How many repositories are open at once. Each needs about 100 bytes per object, and a cache.
 const MAX_OPEN: usize = 8;
 
 /// The objects of the repositories that were requested last, by the digests of the repositories.
-/// Opening one reads and hashes all its objects, so that it is done once.
+/// Opening a repository reads and hashes all its objects, so the last ones stay open.
 #[derive(Default)]
 pub(crate) struct GitDatabases(Mutex<Vec<(Digest, Arc<ObjectDatabase>)>>);
 

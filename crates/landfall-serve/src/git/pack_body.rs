@@ -10,16 +10,16 @@ use tokio::task::spawn_blocking;
 
 /// How many pieces are written ahead of the client.
 const PIECES: usize = 4;
-/// The band of the pack in packets with bands.
+/// The side band that carries the pack.
 const PACK_BAND: u8 = 1;
 
-/// What a body with a pack consists of.
+/// The parts of a response body with a pack.
 pub(super) struct PackBody {
     pub(super) database: Arc<ObjectDatabase>,
     pub(super) selected: SelectedObjects,
-    /// What comes before the pack.
+    /// The bytes before the pack.
     pub(super) head: Vec<u8>,
-    /// Whether the pack is sent in packets with bands.
+    /// Whether the pack is sent in side-band packets.
     pub(super) bands: bool,
     pub(super) offset_deltas: bool,
     pub(super) progress: Arc<dyn Progress>,
@@ -33,7 +33,7 @@ impl PackBody {
         spawn_blocking(move || {
             let progress = self.progress.clone();
             if let Err(error) = self.write(&sender)
-                // a client that went away is no failure of the server
+                // a client that disconnected is not a failure of the server
                 && !sender.is_closed()
             {
                 progress.note(&format!("a pack was not sent completely: {error}"));
@@ -67,7 +67,7 @@ impl PackBody {
     }
 }
 
-/// Sends what is written in packets, several in a piece.
+/// Sends the written bytes in packets, several packets per piece.
 struct PacketWriter<'a> {
     sender: &'a Sender<io::Result<Bytes>>,
     piece: Vec<u8>,

@@ -98,7 +98,7 @@ async fn read_message(
     let bad = |why: &str| RequestError::bad_request("UNSUPPORTED", why);
     let bytes = to_bytes(body, most)
         .await
-        .map_err(|_| bad("the request is too large or broke off"))?;
+        .map_err(|_| bad("the request is too large or incomplete"))?;
     match parts
         .headers
         .get(CONTENT_ENCODING)
@@ -172,7 +172,7 @@ async fn answer_command(
     }
 }
 
-/// The objects of a repository, whose packs are verified before.
+/// The objects of a repository. Its packs are verified first.
 async fn open_database(
     state: &Arc<ServerState>,
     repository: &LockedGitRepository,
@@ -215,13 +215,13 @@ enum PreparedAnswer {
 
 /// A pack before it is sent.
 struct PreparedPack {
-    /// What comes before the pack.
+    /// The bytes before the pack.
     head: Vec<u8>,
     selected: SelectedObjects,
     request: FetchRequest,
 }
 
-/// Selects the objects of a pack, and writes what comes before it.
+/// Selects the objects of a pack, and writes the bytes before it.
 fn prepare_pack(
     database: &ObjectDatabase,
     request: &FetchRequest,
@@ -288,7 +288,7 @@ fn prepare_pack(
     }))
 }
 
-/// The refs of a repository, with `HEAD` if it is known what a clone checks out.
+/// The refs of a repository, with `HEAD` if the lock shows which ref a clone checks out.
 fn offered_refs(
     database: &ObjectDatabase,
     repository: &LockedGitRepository,

@@ -1,4 +1,4 @@
-//! Which repository and which service a request means.
+//! Determines the repository and the service that a request names.
 
 use crate::catalog::GitTable;
 use crate::request_host::RequestHosts;
@@ -13,7 +13,7 @@ pub(crate) struct GitRoute {
     pub(super) service: GitService,
 }
 
-/// What a request of git's protocol asks for.
+/// The service that a request of git's protocol names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GitService {
     /// `info/refs`: the refs, or the capabilities of the server.

@@ -1,4 +1,4 @@
-//! What is recorded about a request for the access log and the metrics.
+//! The properties of a request for the access log and the metrics.
 
 use axum::http::header::USER_AGENT;
 use axum::http::{HeaderValue, Method, Request, StatusCode, Uri, Version};

@@ -1,4 +1,4 @@
-//! What is attached to an image: the number of signatures, attestations and SBOMs.
+//! The numbers of signatures, attestations and SBOMs that are attached to an image.
 
 use crate::catalog::AttachedManifest;
 use landfall_content::BlobRead;
@@ -15,7 +15,7 @@ pub(super) fn attachment_counts(
 ) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for manifest in attached {
-        // an index only groups others, which are in the list themselves
+        // an index only groups other manifests, which are listed themselves
         if !media_type::is_index(&manifest.descriptor.media_type) {
             *counts.entry(attachment_word(manifest, blobs)).or_default() += 1;
         }
@@ -61,7 +61,7 @@ fn word_for_type(artifact_type: &str) -> String {
     }
 }
 
-/// The words of the page, and the parts of artifact types that they stand for. The first match
+/// The words of the page, each with the parts of artifact types that select it. The first match
 /// wins.
 const TYPE_WORDS: [(&str, &[&str]); 4] = [
     ("SBOM", &["spdx", "cyclonedx", "sbom"]),

@@ -6,7 +6,7 @@ use crate::catalog::BundleListing;
 use askama::Template;
 use landfall_model::report::{EntryKind, count_of, escape_html};
 
-/// The number of characters that are shown of a name.
+/// The maximum number of characters of a name that are shown.
 const MAX_NAME: usize = 500;
 /// The approximate number of bytes of a row in `changes.html` without its name.
 const ROW_MARKUP: usize = 150;

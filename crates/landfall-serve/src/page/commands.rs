@@ -96,7 +96,7 @@ fn file_commands(item: &ItemListing, address: ReaderAddress<'_>) -> Vec<FetchCom
     let file_name = file_name(&item.name);
     let output = shell_word(file_name);
     let url = shell_word(&address.url(link));
-    // a tool of the system, so that the check needs no landfall
+    // a system tool, so that the check does not require landfall
     let checksum_tool = match item.digest.algorithm().as_str() {
         "sha512" => "sha512sum",
         _ => "sha256sum",

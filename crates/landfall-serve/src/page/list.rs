@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// The number of items on one page.
 const MAX_ITEMS: usize = 50;
-/// The number of bundles that are listed, and of missing items of each.
+/// The maximum number of listed bundles, and of listed missing items per bundle.
 const MAX_LISTED: usize = 20;
 /// The source of pushed images, as the page names it.
 const PUSHED: &str = "pushed";
@@ -80,7 +80,7 @@ pub(super) fn render_list(
     let mut matching = newest_items(listings, pushed);
     matching.retain(|(item, source)| matches_words(item, source, &words));
     let kinds = kind_links(query, &matching);
-    // after the counts of the links, which show what the search finds of each kind
+    // filtered after the links were counted: they show how many items of each kind match
     matching.retain(|(item, _)| query.wants(item.kind));
     let total = matching.len();
     // a bookmark may be from a time when there were more items

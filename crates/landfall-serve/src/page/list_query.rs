@@ -34,7 +34,7 @@ impl ListQuery {
         }
     }
 
-    /// The URL of the list with these words, but another kind and another first item.
+    /// The URL of the list with the same words, for this kind and from this item on.
     pub(super) fn link(&self, kind: Option<&str>, from: usize) -> String {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         if !self.words.is_empty() {

@@ -72,8 +72,8 @@ pub(super) fn render_nodes(
     page.render()
 }
 
-/// The host names of `hosts`, which are sorted, without their ports, as lines for `/etc/hosts`. Texts
-/// that are too long for a host name are left out: a lock may contain any.
+/// The host names of `hosts`, which are sorted, without their ports, as lines for `/etc/hosts`.
+/// Texts that are too long for a host name are omitted: a lock may contain any text.
 fn host_lines<'a>(hosts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut names: Vec<&str> = hosts
         .into_iter()

@@ -1,5 +1,5 @@
-//! What all pages share: the layout in `base.html`, the style, the script, and the content security
-//! policy.
+//! The common parts of all pages: the layout in `base.html`, the style, the script, and the content
+//! security policy.
 
 use super::commands::ReaderAddress;
 use base64::Engine as _;
@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// The entries of a page may have this many bytes, so that the whole page stays below 100 kB.
+/// The maximum size of a page's entries in bytes, so that the whole page stays below 100 kB.
 pub(super) const MAX_CONTENT: usize = 80_000;
 
 /// A page and its entry in the navigation.

@@ -1,5 +1,5 @@
-//! Finds what was delivered to a registry: by the list of locks that deliveries leave there, and
-//! one HEAD request for each item.
+//! Finds the content that was delivered to a registry, with the list of locks that deliveries write
+//! there and one HEAD request for each item.
 
 use super::error::RegistrySourceError;
 use super::registry_blobs::{RegistryBlob, RegistryBlobs};

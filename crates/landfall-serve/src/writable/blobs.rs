@@ -198,7 +198,7 @@ impl WritableBlobs {
         Ok(())
     }
 
-    /// Copies a blob from a bundle, so that what was pushed stays complete without the bundle.
+    /// Copies a blob from a bundle, so that pushed images stay complete without the bundle.
     pub(crate) fn copy_from(
         &self,
         source: &dyn BlobRead,

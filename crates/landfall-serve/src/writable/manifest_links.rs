@@ -7,7 +7,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io;
 
-/// The references of one manifest. It never changes, since a manifest never does.
+/// The references of one manifest. They never change, because a manifest never changes.
 #[derive(Debug, Default)]
 pub(super) struct ManifestLinks {
     /// Config and layers, or children; sorted, without duplicates.
@@ -64,8 +64,8 @@ impl WritableStore {
         for digest in self.manifests(name)? {
             let of_manifest = match known.remove(&digest) {
                 Some(of_manifest) => of_manifest,
-                // a manifest never changes, so what was read without the lock is still right under
-                // it
+                // a manifest never changes, so links that were read without the lock are still
+                // valid
                 None => self.read_links(name, &digest)?,
             };
             links.insert(digest, of_manifest);

@@ -19,7 +19,7 @@ use std::time::Duration;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct SweepResult {
     pub(crate) removed: Vec<Digest>,
-    /// Whether unreferenced blobs were kept since a push in progress may rely on them.
+    /// Whether unreferenced blobs were kept because a push in progress may rely on them.
     pub(crate) has_kept_recent: bool,
 }
 
@@ -32,8 +32,8 @@ impl WritableStore {
         Ok(existed)
     }
 
-    /// Removes a manifest with its tags from the repository. With an index, also removes those of
-    /// its children that have no tag and are not in another index of the repository. Returns whether
+    /// Removes a manifest with its tags from the repository. For an index, also removes its
+    /// children that have no tag and are not in another index of the repository. Returns whether
     /// the manifest existed.
     pub(crate) fn delete_manifest(&self, name: &str, digest: &Digest) -> io::Result<bool> {
         let _removal = self.begin_removal();
@@ -140,7 +140,7 @@ impl WritableStore {
 }
 
 /// The manifest, and for an index the manifests below it that are in the repository, have no tag,
-/// and are named by nothing that stays.
+/// and are not referenced by a remaining manifest.
 fn removed_with<'a>(
     digest: &'a Digest,
     links: &'a RepositoryLinks,

@@ -27,7 +27,7 @@ pub(crate) struct WritableStore {
     _process_lock: File,
 }
 
-/// The file that marks a folder as one of landfall's.
+/// The file that marks a folder as landfall's.
 const MARKER: &str = ".landfall-serve";
 
 impl WritableStore {
@@ -74,8 +74,8 @@ impl WritableStore {
         self.blobs.quota()
     }
 
-    /// Prevents the removal of blobs until the guard is dropped, so that what a manifest needs
-    /// stays until the manifest names it.
+    /// Prevents the removal of blobs until the guard is dropped, so that the blobs of a manifest
+    /// exist until the manifest names them.
     pub(crate) fn hold_blobs(&self) -> RwLockReadGuard<'_, ()> {
         self.blobs_lock
             .read()
@@ -246,11 +246,11 @@ impl WritableStore {
     }
 }
 
-/// Creates the folder and what belongs into it. Refuses a folder with content that landfall did not
-/// create. Returns the file for the process lock.
+/// Creates the folder with its marker and subfolders. Refuses a folder with content that landfall
+/// did not create. Returns the file for the process lock.
 fn prepare_folder(dir: &Path) -> io::Result<File> {
     let marker = dir.join(MARKER);
-    // the server deletes files in this folder, so it must not be one with other content
+    // the server deletes files in this folder, so it must not contain other files
     if !list_folder(dir)?.is_empty() && !marker.is_file() {
         return Err(io::Error::other(
             "it is not empty and was not created by landfall; name a new or an empty folder",

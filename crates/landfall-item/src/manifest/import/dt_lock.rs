@@ -46,7 +46,7 @@ mod tests {
     use super::super::testing::import;
 
     #[test]
-    fn images_with_their_platforms() {
+    fn images_are_imported_with_their_platforms() {
         let text = "apiVersion: v0\nkind: ImagesLock\nchart: {name: c, version: 1.0.0}\nimages:\n- name: a\n  image: \
                     h.test/a:1\n  chart: c\n  digests: [{arch: linux/amd64, digest: 'sha256:0'}, {arch: linux/arm64, digest: \
                     'sha256:1'}]\n";

@@ -155,7 +155,7 @@ spec:
         let left = imported.left.join("\n");
         for words in [
             "images[2]: h.test/in a box: ",
-            "files[1]: local.txt: landfall carries only http and https URLs",
+            "files[1]: local.txt: landfall mirrors only files with http and https URLs",
             "files[2]: https://get.test: this is the URL of a folder",
             "charts[1]: chart https://h.test/charts d: it has no version",
         ] {

@@ -53,7 +53,7 @@ mod tests {
     use super::super::testing::import;
 
     #[test]
-    fn digests_and_the_tags_before_them() {
+    fn digests_are_imported_with_the_tags_before_resolution() {
         let digest = format!("sha256:{}", "0".repeat(64));
         let text = format!(
             "apiVersion: imgpkg.carvel.dev/v1alpha1\nkind: ImagesLock\nimages:\n- image: index.docker.io/library/nginx@{digest}\n  \

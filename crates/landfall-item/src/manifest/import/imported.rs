@@ -147,7 +147,11 @@ impl ImportedItems {
         executable: bool,
     ) {
         if !url.starts_with("http://") && !url.starts_with("https://") {
-            return self.omit(at, url, "landfall carries only http and https URLs");
+            return self.omit(
+                at,
+                url,
+                "landfall mirrors only files with http and https URLs",
+            );
         }
         let path = url
             .split_once("://")

@@ -47,7 +47,7 @@ mod tests {
     use super::super::testing::import;
 
     #[test]
-    fn sources_are_carried() {
+    fn sources_are_imported() {
         let digest = format!("sha256:{}", "0".repeat(64));
         let text = format!(
             "docker://quay.io/a/b@{digest}=docker://m.test:5000/a/b:v1\nregistry.redhat.io/c/d:v2=m.test:5000/c/d:v2\n\

@@ -94,7 +94,7 @@ fn with_known_spelling(map: Mapping) -> Mapping {
         .collect()
 }
 
-/// Reports the sections that oc-mirror resolves by catalogs and graphs. Only its mapping.txt
+/// Reports the sections that oc-mirror resolves with catalogs and graphs. Only its mapping.txt
 /// contains the resulting images.
 fn unresolved(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedItems) {
     let why = "only oc-mirror can resolve it: import the mapping.txt of `oc-mirror --dry-run`";

@@ -1,4 +1,4 @@
-//! What the tests of the formats share.
+//! Helpers for the tests of the formats.
 
 use super::imported::{ImportSource, ImportedItems};
 use super::table::IMPORTS;

@@ -77,7 +77,7 @@ mod tests {
                        ami:\n  eu-west-1: [{id: ami-1}]\n";
 
     #[test]
-    fn every_image_of_every_component() {
+    fn every_image_of_every_component_is_imported() {
         let imported = import("tkg-bom", BOM).unwrap();
         assert_eq!(
             imported.images(),

@@ -93,7 +93,7 @@ fn read_component(
         );
     }
     for (key, why) in [
-        ("repos", "landfall does not carry git repositories"),
+        ("repos", "list it under `git`, with its branches or tags"),
         ("imageArchives", "the images must be listed under `images`"),
         ("dataInjections", "landfall does not inject data into pods"),
         (
@@ -132,7 +132,7 @@ mod tests {
     use super::super::testing::import;
 
     #[test]
-    fn images_and_files_of_components() {
+    fn images_and_files_of_components_are_imported() {
         let sum = "0".repeat(64);
         let text = format!(
             "kind: ZarfPackageConfig\nmetadata: {{name: p, architecture: arm64}}\ncomponents:\n- name: c\n  required: true\n  \
@@ -149,7 +149,7 @@ mod tests {
             ),
             "#   f: component c, images[1]: ###ZARF_X###: ",
             "charts:\n  - \"oci://ghcr.io/c/podinfo:6.4.0\"\n",
-            "repos[0]: https://github.com/a/b.git: landfall does not carry git repositories",
+            "repos[0]: https://github.com/a/b.git: list it under `git`, with its branches or tags",
             "manifests[0]: m: ",
             "`actions` is not imported",
             "`target` is not imported",

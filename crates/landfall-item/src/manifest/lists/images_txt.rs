@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 pub(super) const FORMAT: ImageListFormat = ImageListFormat {
     name: "images-txt",
-    about: "One reference a line; `#` begins a comment.",
+    about: "One reference per line; `#` begins a comment.",
     is,
     references: |text| Ok(references(text)),
     if_empty: (
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_reference_a_line() {
+    fn one_reference_per_line_is_read() {
         let text =
             "\u{feff}# RKE2\r\n\r\n  docker.io/rancher/a:v1\r\nb:1 # why\n#c:1\nd@sha256:00#x";
         assert_eq!(

@@ -93,7 +93,7 @@ mod tests {
     );
 
     #[test]
-    fn the_installers_log() {
+    fn the_log_of_the_installer_is_read() {
         assert_eq!(
             read_text(&FORMAT, LOG).unwrap(),
             ["3:53 quay.io/a/b:v1 [quay.io/a/b:v1]"]

@@ -1,9 +1,9 @@
-//! What the tests of the formats share.
+//! Helpers for the tests of the formats.
 
 use super::format::ImageListFormat;
 use landfall_model::document::{SourceSpan, SourceText};
 
-/// Each reference as `line:column reference [what is written there]`.
+/// Each reference as `line:column reference [text at that position]`.
 pub(super) fn read_text(format: &ImageListFormat, text: &str) -> Result<Vec<String>, String> {
     let text = SourceText::plain("list".into(), text.into());
     let show = |(reference, span): (String, SourceSpan)| {

@@ -1,9 +1,9 @@
-//! The items that manifests and lists make.
+//! The items that manifests and lists expand to.
 
 use super::*;
 
 #[test]
-fn places_are_counted_in_linear_time() {
+fn positions_are_computed_in_linear_time() {
     landfall_model::document::growth::assert_linear(500, |count| {
         let images: String = (0..count)
             .map(|n| format!("- quay.io/team/app{n}:v1\n"))
@@ -158,7 +158,7 @@ fn each_combination_of_the_variables_used_is_an_item() {
 }
 
 #[test]
-fn tag_and_digest_are_name_and_pin() {
+fn a_tag_is_the_name_and_a_digest_is_the_pin() {
     let (a, b) = (digest("a"), digest("b"));
     let body = format!("images: ['q.io/a:1@{a}', 'q.io/b@{b}', {{ref: q.io/c, digest: '{b}'}}]");
     let wanted = wanted(&body);
@@ -185,12 +185,12 @@ fn tag_and_digest_are_name_and_pin() {
 fn empty_sections_have_no_entries() {
     let one = wanted("images: [a:1]\nfiles:\n# - later\n");
     assert_eq!(names(&one), ["docker.io/library/a:1"]);
-    // an empty list is reported: an entry for what to carry was probably forgotten
+    // an empty list is reported: its entries were probably forgotten
     assert!(brief("images:\nfiles:\n# - later\n").contains("this manifest contains no items"));
 }
 
 #[test]
-fn exclusions_take_out_repositories_references_and_urls() {
+fn exclusions_remove_repositories_references_and_urls() {
     let body = "images: [a/b:1, a/b:2, a/bc:1, d:1]\nfiles: [{url: 'https://e.org/x'}]\n\
                 exclude: ['a/b:2', d, 'https://e.org/x']\n";
     assert_eq!(
@@ -200,7 +200,7 @@ fn exclusions_take_out_repositories_references_and_urls() {
 }
 
 #[test]
-fn equal_items_of_several_files_and_lists_merge() {
+fn equal_items_of_several_files_and_lists_are_merged() {
     let pin = digest("a");
     let folder = folder(&[
         (

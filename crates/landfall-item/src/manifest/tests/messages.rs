@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_fault_shows_place_line_and_mend() {
+fn an_error_shows_its_position_its_line_and_a_fix() {
     assert_eq!(
         fault(
             "platforms: [linux/amd64]\nimages:\n  - registry.k8s.io/pause:3.10.1\n  - quay.io/a/b\n"
@@ -225,7 +225,7 @@ fn faults_in_a_list_have_the_lines_of_the_list() {
 }
 
 #[test]
-fn contradictions_name_both_places() {
+fn contradictions_name_both_positions() {
     let (a, b) = (digest("a"), digest("b"));
     let clash = |first: &str, second: &str| {
         let folder = folder(&[("a.yaml", first), ("b.yaml", second)]);

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 const HEAD: &str = "apiVersion: landfall/v1\nkind: Manifest\n";
 
-/// A folder with these files; `*.yaml` gets the head of a manifest where it has none.
+/// A folder with these files; `*.yaml` gets the head of a manifest if it has none.
 fn folder(files: &[(&str, &str)]) -> TempDir {
     let folder = TempDir::new().unwrap();
     for (name, text) in files {
@@ -35,7 +35,7 @@ fn load_files(folder: &Path, names: &[&str]) -> Result<MergedManifest, String> {
     load(&paths).map_err(|error| error.to_string().replace(&prefix, ""))
 }
 
-/// What one manifest with this body wants.
+/// The requests of one manifest with this body.
 fn wanted(body: &str) -> MergedManifest {
     let folder = folder(&[("m.yaml", body)]);
     load_files(folder.path(), &["m.yaml"]).unwrap_or_else(|error| panic!("{error}"))

@@ -1,5 +1,5 @@
 //! The rules for installed packages (the base): each of them is kept or replaced. Also determines
-//! which packages the base does without.
+//! which weak dependencies of the base were never installed.
 
 use super::formula::installed;
 use super::rules::{Rule, RuleOrigin, Rules};
@@ -72,7 +72,7 @@ pub(super) fn base_rules(rules: &Rules<'_>) -> Vec<Rule> {
 }
 
 /// Returns the packages that may replace `id`. Packages that obsolete it without providing its name
-/// count only if none does both.
+/// count only if no package does both.
 fn replacements(
     rules: &Rules<'_>,
     obsoleted: &ObsoletedNames<'_>,
@@ -110,9 +110,10 @@ fn replacements(
     found
 }
 
-/// Returns the packages that dnf does not install for weak dependencies, because the base does
-/// without them (`exclude_from_weak_autodetect`): packages that the base recommends, unless it has
-/// some version of them, and packages that supplement the base. Rich dependencies do not count.
+/// Returns the packages that dnf does not install for weak dependencies
+/// (`exclude_from_weak_autodetect`), because the base could have them and does not: packages that
+/// the base recommends, unless it has some version of them, and packages that supplement the base.
+/// Rich dependencies do not count.
 pub(super) fn excluded_from_weak(pool: &Pool) -> HashSet<PackageId> {
     let is_base = |id: &PackageId| pool.package(*id).source.is_none();
     let base: Vec<PackageId> = pool.ids().filter(is_base).collect();

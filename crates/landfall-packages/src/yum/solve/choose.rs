@@ -40,7 +40,8 @@ pub struct YumSelection {
     pub expected: BTreeSet<String>,
     /// The packages of the base that are removed, each with its replacement.
     pub replaced: Vec<(PackageId, Option<PackageId>)>,
-    /// Files in relations that no index lists. Lists of all files that were not read may have them.
+    /// Files in relations that no index lists. Lists of all files that were not read may contain
+    /// them.
     pub unlisted: BTreeSet<String>,
 }
 
@@ -124,8 +125,8 @@ pub fn choose(request: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableR
     rules.rules.extend(base_rules);
     let strong = rules.rules.len();
     let mut left = steps;
-    // choice rules are only preferences: if they prevent a solution, or the solution violates what
-    // they are derived from, they are dropped and everything is decided again
+    // choice rules are only preferences: if they prevent a solution, or the solution installs a
+    // package that they exclude, they are dropped and everything is decided again
     let chooser = loop {
         rules.rules.truncate(strong);
         rules.rules.extend(choice_rules.enabled());
@@ -204,8 +205,8 @@ fn out_of_steps(steps: u64) -> String {
     )
 }
 
-/// Marks the packages as reached that supplement a reached package, and repeats that until there
-/// are no more.
+/// Marks packages that supplement a reached package as reached, and repeats that until there are no
+/// more.
 fn reach_supplements(rules: &mut Rules<'_>) {
     // a package that becomes reachable can be supplemented itself
     loop {
@@ -371,7 +372,7 @@ impl<'p> PackageChooser<'p> {
         // backtracking has reverted the decisions of the other branches
         self.branches.retain(|branch| branch.level < now);
         let is_forward = now > level;
-        // reverted decisions may leave rules unmet that were passed already
+        // reverted decisions may leave earlier rules unmet
         if !is_forward {
             self.start_over();
         }
@@ -383,15 +384,15 @@ impl<'p> PackageChooser<'p> {
         let Some(mut candidates) = self.jobs.clone().find_map(|job| self.open(job)) else {
             return Ok(false);
         };
-        // the look at the base below visits all packages
+        // the search of the base below visits all packages
         self.sat.spend(self.rules.pool.count())?;
         // an installed package satisfies the request, even if a newer version exists
         if candidates.iter().any(|id| self.rules.is_base(*id)) {
             candidates.retain(|id| self.rules.is_base(*id));
         }
         self.policy().choose(&mut candidates);
-        // requests are decided before the base, but what the base recommends and suggests counts
-        // as a preference already
+        // requests are decided before the base, but packages that the base recommends or suggests
+        // are preferred already
         let undecided: Vec<PackageId> = self
             .rules
             .pool
@@ -446,7 +447,7 @@ impl<'p> PackageChooser<'p> {
         let rules = ranges
             .into_iter()
             .flat_map(|(start, end)| start as usize..end as usize);
-        // choice rules have no order by package, so all of them are looked at
+        // choice rules have no order by package, so all of them are examined
         let rules = rules.chain(self.strong..self.rules.rules.len());
         let mut unmet: Vec<(usize, Vec<PackageId>)> = rules
             .filter_map(|rule| Some((rule, self.open(rule)?)))
@@ -478,8 +479,8 @@ impl<'p> PackageChooser<'p> {
     }
 
     /// Improves an earlier decision: if a candidate that was not taken was installed later anyway,
-    /// or is recommended, returns to that decision and takes it instead. Returns whether there was
-    /// one.
+    /// or is recommended, returns to that decision and installs that candidate instead. Returns
+    /// whether there was one.
     fn decide_better(&mut self) -> Result<bool, SolverStop> {
         let mut take = None;
         for number in (0..self.branches.len()).rev() {

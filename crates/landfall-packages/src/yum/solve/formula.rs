@@ -82,7 +82,7 @@ impl Formula {
             (Formula::And(all), true) | (Formula::Or(all), false) => {
                 let all: Option<Vec<_>> = all.iter().map(|one| one.clauses(wanted)).collect();
                 let clauses = all?.concat();
-                // the other clauses would only make packages look relevant
+                // if one clause never holds, the others would only make packages look relevant
                 if never_holds(&clauses) {
                     return Some(vec![Vec::new()]);
                 }
@@ -179,7 +179,7 @@ fn distributed(a: &[Vec<Literal>], b: &[Vec<Literal>]) -> Option<Vec<Vec<Literal
     )
 }
 
-/// Returns the packages each of which satisfies `rich`.
+/// Returns the packages that satisfy `rich` on their own.
 fn matching_packages(pool: &Pool, rich: &RichDependency<'_>) -> Vec<PackageId> {
     match rich {
         RichDependency::One(relation) => pool.providers(*relation),
@@ -205,7 +205,7 @@ fn matching_packages(pool: &Pool, rich: &RichDependency<'_>) -> Vec<PackageId> {
             any.dedup();
             any
         }
-        // the other operators are not about a single package
+        // the other operators do not apply to a single package
         RichDependency::And(_) | RichDependency::If(..) | RichDependency::Unless(..) => Vec::new(),
     }
 }

@@ -41,7 +41,8 @@ impl<'r, 'p> Policy<'r, 'p> {
         }
     }
 
-    /// Removes the candidates that are worse than another one. The rest has no particular order.
+    /// Removes the candidates that are worse than another one. The remaining candidates have no
+    /// particular order.
     pub(super) fn prune(&mut self, candidates: &mut Vec<PackageId>) {
         self.prune_to_best(candidates);
         if candidates.len() > 1 {
@@ -97,8 +98,8 @@ impl<'r, 'p> Policy<'r, 'p> {
         self.prune_obsoleted(candidates);
     }
 
-    /// Removes candidates that another one obsoletes, directly or through others. Those that
-    /// obsolete each other stay.
+    /// Removes candidates that another one obsoletes, directly or through others. Candidates that
+    /// obsolete each other are kept.
     fn prune_obsoleted(&self, candidates: &mut Vec<PackageId>) {
         let pool = self.rules.pool;
         // few packages obsolete anything; the search below is cubic in the number of candidates
@@ -180,7 +181,7 @@ impl<'r, 'p> Policy<'r, 'p> {
         self.prefer_suggested(candidates);
     }
 
-    /// Moves candidates to the back of which a newer version is offered.
+    /// Moves candidates to the back if a newer version of them is offered.
     fn dislike_old_versions(&self, candidates: &mut [PackageId]) {
         let pool = self.rules.pool;
         candidates.sort_by_key(|id| {
@@ -193,8 +194,8 @@ impl<'r, 'p> Policy<'r, 'p> {
         });
     }
 
-    /// Moves candidates to the front that installed packages suggest, that enhance them, or that
-    /// are installed.
+    /// Moves candidates to the front if installed packages suggest them, if they enhance installed
+    /// packages, or if they are installed.
     fn prefer_suggested(&mut self, candidates: &mut [PackageId]) {
         let suggested = self.targets_of_installed(RpmRelationKind::Suggests);
         let is_suggested: BTreeSet<PackageId> = candidates
@@ -217,8 +218,7 @@ impl<'r, 'p> Policy<'r, 'p> {
         self.order.extend(packages);
     }
 
-    /// Moves candidates to the front that are recommended, and among equals those that are
-    /// suggested.
+    /// Moves recommended candidates to the front and, among equals, suggested ones.
     pub(super) fn prefer_recommended(&mut self, candidates: &mut [PackageId]) {
         self.prefer_suggested(candidates);
         let recommended = self.targets_of_installed(RpmRelationKind::Recommends);
@@ -234,8 +234,7 @@ impl<'r, 'p> Policy<'r, 'p> {
         candidates.sort_by_key(|id| !is_recommended.contains(id));
     }
 
-    /// Moves candidates to the back that provide a capability in an older version than another
-    /// candidate.
+    /// Moves candidates to the back if another candidate provides a capability in a newer version.
     fn sort_by_common_provides(&self, candidates: &mut Vec<PackageId>) {
         let pool = self.rules.pool;
         let mut by_name: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
@@ -332,8 +331,8 @@ impl<'r, 'p> Policy<'r, 'p> {
         })
     }
 
-    /// Whether `id` supplements a package that is not in the base. The base does without packages
-    /// that supplement only it.
+    /// Whether `id` supplements a package that is not in the base. Packages that supplement only
+    /// the base are not installed.
     pub(super) fn newly_supplements(&mut self, id: PackageId) -> bool {
         let relations: Vec<RpmRelation<'p>> = self
             .rules

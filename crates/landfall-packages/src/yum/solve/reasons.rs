@@ -9,8 +9,8 @@ use crate::yum::rich::RichDependency;
 use std::collections::BTreeSet;
 
 /// Returns sentences for the rules of `core`, which cannot all hold, and the relations among them
-/// that no package provides. Rules that are not needed for the contradiction are left out, as far
-/// as they can be found within `steps`.
+/// that no package provides. Omits the rules that are not needed for the contradiction, if `steps`
+/// are enough to find them.
 pub(super) fn explain(
     rules: &Rules<'_>,
     core: &[ClauseId],
@@ -49,7 +49,7 @@ fn missing_relation(rules: &Rules<'_>, rule: &Rule) -> Option<String> {
     (!has_providers && !RichDependency::is_rich(relation.name)).then(|| relation.to_string())
 }
 
-/// Whether the rules `some` can all hold, or this cannot be found out within `steps`.
+/// Whether the rules `some` can all hold, or `steps` are not enough to decide that.
 fn may_hold(rules: &Rules<'_>, some: &[&Rule], steps: &mut u64) -> bool {
     let clauses = some.iter().map(|rule| rule.literals.as_slice());
     let (mut sat, outcome) = Sat::new(rules.pool.count(), *steps, clauses);
@@ -59,7 +59,7 @@ fn may_hold(rules: &Rules<'_>, some: &[&Rule], steps: &mut u64) -> bool {
         .flat_map(|rule| &rule.literals)
         .copied()
         .collect();
-    // any assignment will do, so the policy is not needed here
+    // any assignment is sufficient, so the policy is not needed here
     while outcome.is_ok() {
         let Some(open) = literals
             .iter()
@@ -91,7 +91,7 @@ fn sentences(rules: &Rules<'_>, mut left: Vec<&Rule>) -> Vec<String> {
             .unwrap_or(0);
         let rule = left.remove(next);
         mentioned.extend(rule.literals.iter().map(|literal| package(*literal)));
-        // one relation can be several rules
+        // several rules can come from one relation
         let sentence = sentence(rules, rule);
         if !sentences.contains(&sentence) {
             sentences.push(sentence);
@@ -137,7 +137,7 @@ pub(super) fn offers(pool: &Pool, name: &str) -> Vec<String> {
     offers
 }
 
-/// Whether none of `packages` has `name` as its own.
+/// Whether none of `packages` has `name` as its own name.
 fn is_virtual(pool: &Pool, name: &str, packages: &[PackageId]) -> bool {
     !RichDependency::is_rich(name) && packages.iter().all(|id| pool.name(*id) != name)
 }

@@ -45,8 +45,8 @@ pub fn is_named(word: &str, name: &str, evr: &str, arch: &str) -> bool {
         .any(|form| form(name, evr, arch).iter().any(|text| matches(word, text)))
 }
 
-/// Returns the candidates of a request: groups of packages, of each of which one must be installed.
-/// A request with wildcards gives one group for each name.
+/// Returns the candidates of a request in groups: one package of each group must be installed. A
+/// request with wildcards gives one group for each name.
 pub(super) fn candidate_groups(pool: &Pool, word: &str) -> Vec<Vec<PackageId>> {
     if let Some(relation) =
         RpmRelation::parse(word).filter(|relation| relation.sense != VersionSense::ANY)
@@ -136,7 +136,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     let (mut p, mut t, mut back) = (0, 0, None);
     while t < text.len() {
         match pattern.get(p) {
-            // matches nothing at first; after a mismatch, one more byte
+            // `*` matches nothing at first, and one more byte after each mismatch
             Some(b'*') => {
                 back = Some((p, t));
                 p += 1;
@@ -193,7 +193,7 @@ fn name_before_version(pool: &Pool, word: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Returns the package name that differs from `word` by at most two edits, and the least.
+/// Returns the package name with the fewest edits from `word`, and at most two.
 fn nearest(pool: &Pool, word: &str) -> Option<String> {
     pool.ids()
         .map(|id| pool.name(id))

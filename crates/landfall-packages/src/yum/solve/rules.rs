@@ -12,7 +12,7 @@ use crate::yum::rich::RichDependency;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-/// The names and capabilities of packages of which dnf installs several versions (`installonlypkgs`
+/// The names and capabilities of packages that dnf installs in several versions (`installonlypkgs`
 /// of dnf.conf(5)).
 const MULTIVERSION: [&str; 6] = [
     "kernel",
@@ -55,11 +55,11 @@ pub(super) struct Rules<'p> {
     pub(super) rules: Vec<Rule>,
     /// For each package, whether it can be reached.
     pub(super) reached: Vec<bool>,
-    /// The dependencies that are assumed to be installed, by the package that has them.
+    /// The dependencies that are assumed to be installed, by the package that requires them.
     pub(super) assumed: BTreeMap<PackageId, BTreeSet<String>>,
     /// Files in relations that no index has so far.
     pub(super) unlisted: BTreeSet<String>,
-    /// The packages of which several versions can be installed.
+    /// The packages that can be installed in several versions.
     multiversion: BTreeSet<PackageId>,
     /// A cache of the packages that provide a relation.
     providers: HashMap<String, Rc<[PackageId]>>,
@@ -198,8 +198,8 @@ impl<'p> Rules<'p> {
         }
     }
 
-    /// Whether `relation`, which no package provides, is assumed to be installed. If its name
-    /// exists in another version, it is not.
+    /// Whether `relation`, which no package provides, is assumed to be installed. It is not if its
+    /// name exists in another version.
     fn is_elsewhere(&self, relation: RpmRelation<'_>) -> bool {
         self.assume && self.pool.named(relation.name).is_empty()
     }
@@ -266,7 +266,7 @@ impl<'p> Rules<'p> {
                     .collect()
             };
             for clause in clauses {
-                // RPM lets a package conflict with what it provides itself
+                // RPM allows a package to conflict with a capability that it provides itself
                 let is_own = clause == [-installed(id)];
                 let is_in_base = matches!(clause[..], [only] if only < 0
                     && self.are_both_base(id, package(only)));
@@ -339,7 +339,7 @@ impl<'p> Rules<'p> {
         self.is_base(id) && self.is_base(other)
     }
 
-    /// Whether several versions of a package can be installed together, as of kernels.
+    /// Whether several versions of a package can be installed together, as for kernels.
     pub(super) fn is_multiversion(&self, id: PackageId) -> bool {
         self.multiversion.contains(&id)
     }
@@ -366,7 +366,7 @@ impl<'p> Rules<'p> {
             if self.is_base(id) || best.is_none_or(|best| best >= rank) {
                 continue;
             }
-            // as of a 32-bit library together with the 64-bit one of the same version
+            // for example, a 32-bit library together with the 64-bit one of the same version
             let together = same.iter().filter(|other| {
                 self.arch_rank(**other).is_none_or(|own| Some(own) == best)
                     && self.pool.compare(**other, id).is_eq()
@@ -392,7 +392,8 @@ impl<'p> Rules<'p> {
     }
 }
 
-/// The package of a rule, those with the highest id first, and then rules of two literals.
+/// The sort key of a rule: packages with higher ids come first, and for each package its rules of
+/// two literals.
 fn sort_key(rule: &Rule) -> (Literal, bool) {
     (rule.literals[0], rule.literals.len() > 2)
 }

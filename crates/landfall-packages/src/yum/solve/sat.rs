@@ -52,7 +52,7 @@ impl From<Contradiction> for SolverStop {
     }
 }
 
-/// The clauses cannot all hold. The clause is the one in which this was noticed.
+/// The clauses cannot all hold. The clause is the one in which the contradiction was detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Contradiction(pub(super) ClauseId);
 
@@ -208,11 +208,12 @@ impl Sat {
                 kept += 1;
                 let start = self.starts[id as usize] as usize;
                 let end = self.starts[id as usize + 1] as usize;
-                // after a conflict, the rest of the list is only kept
+                // after a conflict, the other clauses of the list are kept unchanged
                 if conflict.is_some() {
                     continue;
                 }
-                // the lost literal second, so that the first one is the other watch
+                // moves the lost literal to the second position: the first one is the other watched
+                // literal
                 if self.literals[start] == lost {
                     self.literals.swap(start, start + 1);
                 }
@@ -366,8 +367,8 @@ mod tests {
     }
 
     proptest! {
-        /// Compared with all 256 sets: a solution holds, and if there is none, the core shows
-        /// it.
+        /// Compares with all 256 sets: a solution holds, and if there is none, the core has none
+        /// either.
         #[test]
         fn solutions_hold_and_contradictions_are_real(
             clauses in prop::collection::vec(

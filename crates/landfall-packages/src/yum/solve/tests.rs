@@ -204,7 +204,7 @@ fn installed_packages_are_not_selected_again() {
     assert_eq!(
         ask(sources, base, &["d"], true, false).names(),
         ["b-2-1", "d-1-1"],
-        "an update where it must be"
+        "an update if necessary"
     );
     assert_eq!(
         ask(sources, base, &["e"], true, false).names(),
@@ -219,7 +219,7 @@ fn installed_packages_are_not_selected_again() {
     assert_eq!(
         ask(sources, base, &["b"], true, false).names(),
         Vec::<String>::new(),
-        "it is there"
+        "it is already installed"
     );
 }
 
@@ -373,7 +373,7 @@ fn weak_dependencies_of_the_base_are_not_installed() {
 }
 
 #[test]
-fn a_conflict_can_need_a_package() {
+fn a_rich_conflict_is_avoided_by_installing_a_package() {
     let sources = "a: conflicts (gone if b)\n b: requires c\n c\n";
     assert_eq!(chosen(sources, &["a"]), ["a-1-1", "b-1-1", "c-1-1"]);
 }

@@ -58,7 +58,7 @@ impl<'p> PackageChooser<'p> {
             };
             return self.decide(installed(*only)).map(|_| true);
         }
-        // of all candidates together, so that only the best version of each name is installed
+        // prunes all candidates together, so that only the best version of each name is installed
         self.policy().prune_to_best(&mut all);
         supplementing.retain(|id| all.contains(id));
         if supplementing.len() > 1 {

@@ -110,7 +110,7 @@ impl MachineSetup<'_> {
     }
 }
 
-/// The path of the script.
+/// The path of the script on a machine.
 const SCRIPT: &str = "/opt/landfall/use-site.sh";
 
 /// A shell function that sets `URL` in the sources whose host matches the pattern. If a file has a
@@ -170,7 +170,7 @@ const TRUST_STORES: [TrustStore; 4] = [
     },
 ];
 
-/// Returns the unit with which a phase of a profile starts. It may be listed as a unit or as a
+/// Returns the unit with which a phase of a profile starts. Profiles list it as a unit or as a
 /// file.
 fn first_unit(phase: &Value) -> Option<&'static str> {
     let each = |list: &str| phase[list].as_sequence().cloned().unwrap_or_default();

@@ -33,10 +33,10 @@ impl RenderPlatform for KubermaticPlatform {
             name: "kubermatic",
             about: "KKP: KubermaticConfiguration, Seed, certificates, operating system profiles",
             details: "The files contain the values that follow from the site and the lock, to be \
-                      merged into yours. A repository is set if the lock has its image. With \
-                      --osp, profiles of operating-system-manager are pointed at the site: locked \
-                      URLs are replaced by those of the file server, and machines trust the site's \
-                      certificate authorities and install the locked packages.",
+                      merged into your own files. A repository is set if the lock has its image. \
+                      With --osp, profiles of operating-system-manager are pointed at the site: \
+                      locked URLs are replaced by those of the file server, and machines trust the \
+                      site's certificate authorities and install the locked packages.",
             inputs: &[PROFILES, PACKAGES_KEY],
             settings: &[VERSION, SEED, DATACENTER, SANDBOX, PACKAGES, PACKAGE_SET],
             consumer: Some(Consumer::Kubermatic),

@@ -47,12 +47,12 @@ pub(super) fn seed(
     let own = &registry.target.registry;
     let mut registries = Mapping::new();
     for (host, mirrors) in host_mirrors(request)? {
-        // containerd uses https for a host without a scheme, so only an `http://` mirror of itself
-        // makes it use plain HTTP
+        // containerd uses https for a host without a scheme, so the registry is listed as its own
+        // `http://` mirror for plain HTTP
         if host == *own && !registry.plain_http {
             continue;
         }
-        // they pass through a Go map, so machines try them in alphabetical order
+        // the mirrors pass through a Go map, so machines try them in alphabetical order
         if mirrors.len() > 1 {
             notes.push(format!(
                 "KKP sorts the mirrors of {host}, so machines do not try them in the order of the \
@@ -169,7 +169,7 @@ fn names(request: &RenderRequest<'_>) -> Result<Vec<String>, RenderError> {
         .flat_map(|seed| {
             let datacenters = seed
                 .get("spec")
-                // datacenters.yaml of old releases has them at the top
+                // datacenters.yaml of old releases has datacenters at the top level
                 .unwrap_or(seed)
                 .get("datacenters")
                 .and_then(Value::as_mapping);
@@ -199,7 +199,8 @@ fn names(request: &RenderRequest<'_>) -> Result<Vec<String>, RenderError> {
             )
         }
         Some(name) => format!(
-            "the Seed of --into has no datacenter {name}, but {}; add it first, with its provider",
+            "the Seed of --into has no datacenter {name}, only {}; add {name} first, with \
+             its provider",
             existing.join(", ")
         ),
     };

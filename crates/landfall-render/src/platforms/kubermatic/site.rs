@@ -56,7 +56,7 @@ pub(super) fn at_registry(request: &RenderRequest<'_>, repositories: &[&str]) ->
     optional(destination.map(|destination| destination.to_string()))
 }
 
-/// Returns a mapping whose `dockerRepository` is that name, or null.
+/// Returns a mapping whose `dockerRepository` is the name from [`at_registry`], or null.
 pub(super) fn repository(request: &RenderRequest<'_>, repositories: &[&str]) -> Value {
     match at_registry(request, repositories) {
         Value::Null => Value::Null,

@@ -11,7 +11,7 @@ const CONFIG: &str = "/etc/landfall";
 pub(super) const LOCK: &str = "/etc/landfall/landfall.lock";
 /// The folder of the certificate and the key of a server.
 pub(super) const TLS: &str = "/etc/landfall-tls";
-/// A user ID that does not exist in images, so that it owns no file of them.
+/// A user ID that does not exist in images, so that it owns no files there.
 const USER: u32 = 65532;
 
 /// A pod with one container.
@@ -20,7 +20,7 @@ pub(super) struct LandfallPod<'a> {
     pub(super) name: &'a str,
     /// The command with its arguments.
     pub(super) command: Vec<String>,
-    /// The variables besides those of every pod.
+    /// The variables in addition to those of every pod.
     pub(super) variables: Vec<(&'a str, String)>,
     /// When Kubernetes restarts the container.
     pub(super) restart: &'a str,

@@ -33,8 +33,8 @@ pub(super) fn vsphere(names: &ClusterNames<'_>, part: &str, kind: &str, proxy: &
     )
 }
 
-/// Returns the values of kapp-controller, which has its own spelling: the proxy, and the trust in
-/// the repository and in hosts behind the proxy. Returns `None` if there are none.
+/// Returns the values of kapp-controller, which has its own names for them: the proxy, and the
+/// trust in the repository and in hosts behind the proxy. Returns `None` if there are no values.
 pub(super) fn kapp_controller(
     names: &ClusterNames<'_>,
     repository: &TkgRepository,
