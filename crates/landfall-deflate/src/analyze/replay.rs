@@ -23,7 +23,7 @@ impl ExpectedBytes {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Removes what all of these encoders have written.
+    /// Removes the bytes that all of these encoders have written.
     pub(super) fn forget(&mut self, replays: &[EncoderReplay]) {
         let written = replays.iter().map(|replay| replay.written).min();
         let count = written.map_or(self.bytes.len(), |written| (written - self.before) as usize);

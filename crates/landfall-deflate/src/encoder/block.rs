@@ -179,8 +179,8 @@ impl DynamicHeader {
         Self::with_symbols(literals, distances, symbols, &lengths_of_code)
     }
 
-    /// The header whose code lengths are transmitted by `symbols`, which have codes of the lengths
-    /// `lengths`.
+    /// The header that transmits the code lengths by `symbols`. `lengths` are the lengths of the
+    /// codes of these symbols.
     pub(crate) fn with_symbols(
         literals: usize,
         distances: usize,

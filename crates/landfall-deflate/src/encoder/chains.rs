@@ -39,8 +39,8 @@ impl ChainHash {
 
 /// Positions in the window by the hash of their four bytes.
 ///
-/// Both tables hold positions + 1; 0 stands for none. When the window moves, all entries are
-/// lowered by the same amount, so that 16 bits suffice.
+/// Both tables hold positions + 1; 0 means that there is no position. When the window moves, all
+/// entries are lowered by the same amount, so that 16 bits suffice.
 #[derive(Debug)]
 pub(crate) struct Chains {
     hash: ChainHash,

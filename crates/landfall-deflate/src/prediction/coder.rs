@@ -168,7 +168,7 @@ impl DecoderState {
         }
     }
 
-    /// Reads on from `bytes`, which are the same in each call.
+    /// A decoder that continues to read `bytes`, which must be the same in each call.
     pub(super) fn decoder<'a>(&'a mut self, bytes: &'a [u8]) -> BitDecoder<'a> {
         let mut decoder = BitDecoder { state: self, bytes };
         while decoder.state.read < AHEAD {

@@ -1,5 +1,5 @@
-//! Searches matches in the window, as zlib does: positions with the same hash of three or four bytes
-//! are in a chain, and the nearest ones are compared first.
+//! Searches for matches in the window, as zlib does: positions with the same hash of three or four
+//! bytes are in a chain, and the nearest ones are compared first.
 
 use super::spec::PredictionSpec;
 use crate::symbols::{LONGEST_MATCH, SHORTEST_MATCH, WINDOW};
@@ -141,7 +141,8 @@ impl MatchSearch {
         }
     }
 
-    /// Searches the longest match at the current position, of which the nearest.
+    /// Searches for the longest match at the current position, and among equal ones for the
+    /// nearest.
     pub(super) fn search(&mut self) -> WindowMatch {
         self.search_at(self.at, 0)
     }

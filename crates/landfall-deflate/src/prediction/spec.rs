@@ -41,7 +41,7 @@ impl PredictionSpec {
         }
     }
 
-    /// An encoder that searches a longer match one byte later.
+    /// An encoder that searches for a longer match one byte later.
     const fn lazy(chain_log: u8, nice_length: u16, good_length: u16, lazy_length: u16) -> Self {
         Self {
             hashed_bytes: 3,

@@ -268,7 +268,7 @@ impl MemberReader {
         Ok(Some((self.member.insert(member), self.repeats)))
     }
 
-    /// The next member, where equal ones are counted one by one.
+    /// The next member. Equal members are returned one by one.
     pub(crate) fn next_member(
         &mut self,
         bytes: &[u8],

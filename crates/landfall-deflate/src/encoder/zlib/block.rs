@@ -28,7 +28,7 @@ static FIXED_CODES: LazyLock<BlockCodes> = LazyLock::new(BlockCodes::fixed);
 pub(super) enum BlockChoice {
     /// The shortest of all three kinds.
     Shortest,
-    /// The shortest, but no dynamic block.
+    /// The shorter of a stored and a fixed block.
     WithoutDynamic,
 }
 

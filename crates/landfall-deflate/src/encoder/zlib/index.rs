@@ -6,7 +6,7 @@
 //!
 //! With a long chain, nearly all positions on it cannot improve the match that is already known. A
 //! better match has the same bytes up to the one after the best length, thus also the same *gram*
-//! of the last four of them, and that is rare. So positions also have a link to the latest earlier
+//! of the last four of them, which is rare. So positions also have a link to the latest earlier
 //! one with the same hash of four bytes, and the search follows the links of that gram. If a gram
 //! never occurred before, the search ends at once.
 //!

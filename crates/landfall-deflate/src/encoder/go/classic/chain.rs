@@ -208,7 +208,7 @@ impl ChainEncoder {
             let found = if links != 0 && lookahead >= MIN_MATCH {
                 let search = self.chain_search(NO_MATCH.length);
                 let links = |position| self.chains.links(position);
-                // steps count only where grams are followed
+                // the steps are used only if grams are followed
                 let steps = |_, _| 0;
                 best_match::<false>(&self.window, search, links, steps, is_useful).or(NO_MATCH)
             } else {

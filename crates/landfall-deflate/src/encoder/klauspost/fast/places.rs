@@ -143,7 +143,7 @@ pub(super) struct TokenOutput<'t> {
 
 impl TokenOutput<'_> {
     /// Extends a match backwards over bytes that are not yet written, then writes the literals before
-    /// it, and it. Returns the match that was written.
+    /// the match and the match itself. Returns the match that was written.
     #[inline]
     pub(super) fn push(&mut self, mut found: FastMatch, places: HistoryPlaces<'_>) -> FastMatch {
         let bytes = places.bytes;

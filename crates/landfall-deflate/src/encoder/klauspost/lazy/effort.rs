@@ -34,7 +34,7 @@ impl LazySearchRules {
     }
 }
 
-/// The match that stands for none.
+/// The value that means that there is no match.
 pub(super) const NO_MATCH: ChainMatch = ChainMatch {
     length: MIN_MATCH - 1,
     distance: 0,

@@ -22,7 +22,7 @@ impl<D: Dialect> Engine<D> {
     #[inline]
     fn plan_search(&self, head: usize, longer_than: usize) -> Option<Search> {
         let too_far = self.position - head > self.window.size() - WANTED_AHEAD;
-        // only after the end of the input can the position be this near to the window's end
+        // the position can be this near to the window's end only after the end of the input
         let near_end = self.position > 2 * self.window.size() - WANTED_AHEAD;
         if head == 0 || too_far || near_end || longer_than >= self.ahead {
             return None;
@@ -151,7 +151,7 @@ impl<D: Dialect> Engine<D> {
         }
     }
 
-    /// Takes runs of one byte for matches at distance 1, and no other match.
+    /// Writes runs of one byte as matches at distance 1, and finds no other matches.
     fn search_runs(&mut self, input: &mut &[u8], end: InputEnd, out: &mut BitWriter) {
         while self.prepare(MAX_LENGTH + 1, input, end) {
             let run = self.window.run_length(self.position).min(self.ahead);
