@@ -90,7 +90,7 @@ impl<'a> DeltaResolver<'a> {
                             entries[..at].binary_search_by_key(&base, |e| e.offset).ok()
                         })
                         .ok_or_else(|| {
-                            GitError::DamagedPack("a delta names a base that is no entry".into())
+                            GitError::DamagedPack("the base of a delta is not an entry".into())
                         })?;
                     resolver.by_base.push((base as u32, at as u32));
                 }

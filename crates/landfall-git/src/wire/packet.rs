@@ -54,7 +54,7 @@ impl<'a> Packet<'a> {
         Ok(Some(packet))
     }
 
-    /// The data as a line without its line break. `None` if this is no data or not UTF-8.
+    /// The data as a line without its line break. `None` if this is not data, or not UTF-8.
     pub fn line(&self) -> Option<&'a str> {
         match self {
             Packet::Data(data) => {
