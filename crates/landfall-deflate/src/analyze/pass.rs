@@ -60,7 +60,7 @@ pub(crate) fn predict(stream: &[u8], limits: &AnalysisLimits) -> Result<Recipe, 
     pass.finish()
 }
 
-/// What earlier passes have determined about a member.
+/// The result of earlier passes for a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MemberPlan {
     /// The encoders of earlier members did not write all of it: others are tried, too.
@@ -73,7 +73,7 @@ pub(super) enum MemberPlan {
 /// are tried first.
 pub(super) type MemberPlans = HashMap<u64, MemberPlan>;
 
-/// How the current deflate stream is described.
+/// The way in which the current deflate stream is described.
 enum MemberStage {
     /// The beginning of the stream is being collected, to choose encoders by it.
     Prefix(Box<StreamPrefix>),

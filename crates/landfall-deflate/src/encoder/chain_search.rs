@@ -21,7 +21,7 @@ pub(crate) struct ChainSearch {
     pub(crate) lookahead: usize,
     /// A match must be longer than this, which is at least 3.
     pub(crate) longer_than: usize,
-    /// How many positions of a chain are tried.
+    /// The maximum number of positions of a chain that are tried.
     pub(crate) tries: usize,
     /// A match of this length ends the search.
     pub(crate) nice: usize,

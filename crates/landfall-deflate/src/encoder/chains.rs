@@ -17,7 +17,7 @@ pub(crate) fn new_window() -> Box<ChainWindow> {
     boxed_table(0)
 }
 
-/// How four bytes are hashed.
+/// The hash of four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChainHash {
     /// The first byte is the most significant: Go up to 1.26.

@@ -11,7 +11,7 @@ use super::chain_search::{ChainMatch, ChainSearch, best_match};
 use super::chains::{ChainHash, ChainWindow, HASH_BITS, LINKS, WINDOW, lower_links};
 use super::symbols::MAX_DISTANCE;
 
-/// How many heads are replaced at once, so that their loads overlap.
+/// The number of heads that are replaced at once, so that their loads overlap.
 const PLANNED: usize = 64;
 /// A search that tries fewer positions follows only the chain of the first gram.
 const MIN_TRIES: usize = 100;
@@ -159,7 +159,7 @@ impl LinkedChains {
         self.links[position % WINDOW]
     }
 
-    /// How many steps lead from `position` to `candidate`, which is earlier on the same chain.
+    /// The number of steps from `position` to `candidate`, which is earlier on the same chain.
     #[inline]
     fn steps(&self, position: usize, candidate: usize) -> usize {
         usize::from(self.ranks[position % WINDOW].wrapping_sub(self.ranks[candidate % WINDOW]))

@@ -6,7 +6,7 @@ use crate::symbols::{LONGEST_MATCH, SHORTEST_MATCH, WINDOW};
 
 /// The number of plain bytes after a position that affect the prediction of its token.
 pub(super) const LOOKAHEAD: usize = LONGEST_MATCH + 4;
-/// How many positions a search for a match of a given length compares.
+/// The number of positions that a search for a match of a given length compares.
 const LONGEST_WALK: usize = 1024;
 /// The number of bytes after which the window is moved to the front.
 const KEPT_BYTES: usize = 256 << 10;

@@ -3,8 +3,8 @@
 use crate::inflate::DecodedToken;
 use crate::symbols::WINDOW;
 
-/// How an encoder seems to search matches. The model learns other properties, such as lazy
-/// matching, from the tokens.
+/// The search for matches that an encoder seems to use. The model learns other properties, such as
+/// lazy matching, from the tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PredictionSpec {
     /// The number of bytes that the positions of a chain share, 3 or 4: the shortest match.

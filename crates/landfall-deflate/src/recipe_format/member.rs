@@ -89,7 +89,7 @@ impl FlushList {
 pub(crate) struct StreamMember {
     /// The header before the deflate stream.
     pub(crate) header: Vec<u8>,
-    /// How the deflate stream is rebuilt.
+    /// The method by which the deflate stream is rebuilt.
     pub(crate) method: RebuildMethod,
     /// The number of plain bytes.
     pub(crate) plain_size: u64,

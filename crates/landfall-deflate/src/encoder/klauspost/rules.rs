@@ -193,7 +193,7 @@ pub(crate) struct KlauspostRules {
     /// Levels 1 to 6: whether a match of more than 258 bytes is cut into pieces of 258 bytes, else
     /// of 255.
     pub(crate) splits_evenly: bool,
-    /// Levels 1 to 3: how bytes are hashed.
+    /// Levels 1 to 3: the hash of the bytes at a position.
     pub(crate) hashes: HashWidth,
     /// Levels 5 and 6: the rule for a better match at the end of a match.
     pub(crate) match_end: MatchEndRule,
@@ -252,7 +252,7 @@ impl KlauspostRules {
     }
 }
 
-/// How levels 1 to 3 hash bytes.
+/// The hash of levels 1 to 3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HashWidth {
     /// The hash of four bytes; level 3 has a smaller table and enters other positions.

@@ -21,7 +21,7 @@ const BLOCK_TOKENS: usize = 1 << 14;
 /// The parameters of the search for matches at one level.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChainRules {
-    /// How many positions of a chain are tried.
+    /// The maximum number of positions of a chain that are tried.
     tries: usize,
     /// A match of this length ends the search.
     nice: usize,
@@ -234,7 +234,7 @@ impl ChainEncoder {
         }
     }
 
-    /// How to search for a match at `index` that is longer than `longer_than` bytes.
+    /// The parameters of a search at `index` for a match that is longer than `longer_than` bytes.
     fn chain_search(&self, longer_than: usize) -> ChainSearch {
         ChainSearch {
             position: self.index,

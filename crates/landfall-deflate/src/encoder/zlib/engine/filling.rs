@@ -1,4 +1,4 @@
-//! How input enters the window and the dictionary.
+//! Moves input into the window and the dictionary.
 
 use super::{Dialect, Engine, InputEnd};
 use crate::encoder::symbols::{MAX_LENGTH, MIN_LENGTH};

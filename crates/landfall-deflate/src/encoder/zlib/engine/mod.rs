@@ -40,7 +40,7 @@ pub(super) trait Dialect {
     }
 }
 
-/// How far input is available.
+/// Whether more input may follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InputEnd {
     /// More input may follow.
@@ -62,11 +62,12 @@ pub(super) struct Engine<D> {
     tokens: Tokens,
     /// The position that is searched next.
     position: usize,
-    /// How many bytes follow in the window, from `position` on.
+    /// The number of bytes in the window from `position` on.
     ahead: usize,
     /// The index at which the block began; negative after the window has dropped its beginning.
     block_start: isize,
-    /// How many positions before `position` wait for bytes to enter `chains`.
+    /// The number of positions before `position` that need further bytes before they enter
+    /// `chains`.
     pending_inserts: usize,
     /// The match at the previous position; its length is 2 if there is none.
     latest: Match,

@@ -17,7 +17,7 @@ impl<D: Dialect> Engine<D> {
         }
     }
 
-    /// How to search for a match of the position that is longer than `longer_than`. Returns nothing
+    /// The parameters of a search for a match that is longer than `longer_than`. Returns nothing
     /// if there can be none. `head` is the head of the position's chain.
     #[inline]
     fn plan_search(&self, head: usize, longer_than: usize) -> Option<Search> {
