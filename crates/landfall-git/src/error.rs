@@ -34,7 +34,7 @@ pub enum GitError {
     /// The repository is larger than the limits allow.
     #[error("{what} than the limit of {limit}")]
     TooLarge {
-        /// What exceeds the limit, as in "an object is larger".
+        /// The thing that exceeds the limit, as in "an object is larger".
         what: &'static str,
         /// The limit, in bytes or as a count.
         limit: u64,

@@ -7,11 +7,11 @@ use super::varint::push_size;
 
 /// The length of the blocks of the base that are indexed, in bytes.
 const BLOCK: usize = 16;
-/// The most bytes that one copy instruction may copy.
+/// The maximum number of bytes that one copy instruction may copy.
 const MAX_COPIED: usize = 0xff_ffff;
-/// The most bytes that one insert instruction may insert.
+/// The maximum number of bytes that one insert instruction may insert.
 const MAX_INSERTED: usize = 0x7f;
-/// How many blocks with the same hash are compared at one position.
+/// The maximum number of blocks with the same hash that are compared at one position.
 const MAX_CANDIDATES: usize = 16;
 
 /// Creates a delta from `base` to `target`. `None` if it would be longer than `most` bytes.

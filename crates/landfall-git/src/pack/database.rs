@@ -33,7 +33,7 @@ pub(super) struct PackedObject {
     pub(super) kind: GitObjectKind,
     /// The number of the pack.
     pub(super) pack: u16,
-    /// How many deltas must be applied to get its content.
+    /// The number of deltas that must be applied to get its content.
     pub(super) depth: u16,
     /// The base, if it is a delta.
     pub(super) base: Option<u32>,

@@ -11,7 +11,7 @@ pub(super) struct EntryHeader {
     pub(super) size: u64,
 }
 
-/// How an entry stores its object.
+/// The form in which an entry stores its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryForm {
     /// The content itself.

@@ -57,7 +57,7 @@ struct DeltaResolver<'a> {
     by_base: Vec<(u32, u32)>,
     /// The entries that are deltas to an object by its id.
     by_id: HashMap<ObjectId, Vec<u32>>,
-    /// How many deltas are not applied yet.
+    /// The number of deltas that are not applied yet.
     open: usize,
 }
 

@@ -87,7 +87,7 @@ fn delta_to(
 pub(crate) struct PackWriter<'a> {
     out: &'a mut dyn Write,
     hasher: sha1_checked::Sha1,
-    /// How many bytes were written.
+    /// The number of bytes that were written.
     pub(super) at: u64,
     buffer: Vec<u8>,
 }

@@ -19,7 +19,7 @@ pub enum Packet<'a> {
 const HEAD: usize = 4;
 
 impl<'a> Packet<'a> {
-    /// The most bytes of data in a packet.
+    /// The maximum number of bytes of data in a packet.
     pub const MAX_DATA: usize = 65516;
 
     /// Takes a packet from the front of `bytes`. `None` if it is not complete.

@@ -33,7 +33,7 @@ pub struct FetchRequest {
     pub haves: Vec<ObjectId>,
     /// The commits whose parents the client does not have.
     pub shallow: Vec<ObjectId>,
-    /// How many commits of each branch are sent; all if `None`.
+    /// The number of commits of each branch that are sent; all if `None`.
     pub depth: Option<u32>,
     /// Whether files are left out unless they are wanted by their ids.
     pub without_blobs: bool,
