@@ -253,8 +253,8 @@ impl Context {
         client.map_err(CliError::from)
     }
 
-    /// Whether the JSON document is printed or written. Otherwise verbs skip collecting what only
-    /// the document contains.
+    /// Whether the JSON document is printed or written. Otherwise verbs do not collect data that
+    /// only the document contains.
     pub(crate) fn has_document(&self) -> bool {
         self.global.output == OutputMode::Json || self.global.report.is_some()
     }

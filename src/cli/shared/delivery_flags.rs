@@ -1,4 +1,4 @@
-//! What `push` and `mirror` share: the flags, and how the result is printed.
+//! The flags that `push` and `mirror` share, and the output of their results.
 
 use crate::cli::shared::failed_items::{item_lines, shortened};
 use crate::cli::shared::listing::count_kinds;
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// How many problems of a push are listed at most.
+/// The maximum number of problems of a push that are listed.
 const MAX_PROBLEMS: usize = 30;
 
 /// The flags of `push` and `mirror`.
@@ -50,8 +50,8 @@ pub(crate) struct DeliveryFlags {
 }
 
 impl DeliveryFlags {
-    /// Uploads to the registry that `find` finds among the other arguments, unless `--to` names
-    /// one.
+    /// Sets the registry to the one that `find` finds among the other arguments, unless `--to`
+    /// names one.
     pub(crate) fn set_default_registry(&mut self, find: impl FnOnce() -> Option<TargetRegistry>) {
         if self.to.is_none() {
             self.to = find();
@@ -128,8 +128,8 @@ impl DeliveryFlags {
                 .insert("delivered".into(), serde_json::json!(pushed.receipt.items));
         }
         if let Some(fingerprint) = fingerprint {
-            // The lock of a partial bundle is pushed without what it lacks, but it was approved as
-            // a whole.
+            // A partial bundle is pushed with a lock of the items that it has, but the complete
+            // lock was approved.
             pushed.receipt.lock = fingerprint.clone();
             report
                 .extra

@@ -23,7 +23,7 @@ pub(crate) fn report_copied(report: &mut RunReport, client: &Client) -> String {
     report_archives(report, &client.imports(), "copied")
 }
 
-/// Like [`report_copied`], for what a pull of `wanted` would copy from the archives.
+/// Like [`report_copied`], for the content that a pull of `wanted` would copy from the archives.
 pub(crate) fn report_available(
     report: &mut RunReport,
     from: &FromArchives,

@@ -1,4 +1,4 @@
-//! What several verbs share: arguments, the context that every verb starts from, reports and
+//! Code that several verbs share: arguments, the context that every verb starts from, reports and
 //! progress. Code for one verb belongs into the file or folder of that verb.
 
 pub(super) mod age;

@@ -93,7 +93,8 @@ fn shard_from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<S
         })?;
         found.insert(index, shard);
     }
-    // Variables that disagree are an error: two runners would process one part, and none another.
+    // Variables that disagree are an error: two runners could process the same part, and no runner
+    // another one.
     let mut all = found.iter();
     match (
         all.next(),

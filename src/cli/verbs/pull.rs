@@ -109,7 +109,8 @@ impl PullCommand {
         let mut plan = PackPlan::of_complete_lock(lock, today());
         plan.serial = self.serial.serial_of(lock)?;
         let plan = Arc::new(plan);
-        // Before the download: what could not be locked makes the bundle incomplete.
+        // Checked before the download: an item that could not be locked makes the bundle
+        // incomplete.
         if let Err(error) = plan.check_complete() {
             let report = bundle_report::pack_report(lock, &plan, ItemStatus::Skipped);
             return Err(CliError::from(error).with_report(report));
@@ -163,7 +164,7 @@ impl PullCommand {
                     let out = out.display();
                     let _ = writeln!(
                         text,
-                        "no bundle was written; {out}.partial has what was downloaded, and \
+                        "no bundle was written; {out}.partial has the downloaded content, and \
                          another run resumes"
                     );
                 }

@@ -28,7 +28,7 @@ use std::path::PathBuf;
 
 /// Update, lock, pull and pack in one command, for scheduled jobs
 ///
-/// It can be stopped and run again at any time, and then does what is left. If nothing is new, it
+/// It can be interrupted at any time; the next run does the remaining work. If nothing is new, it
 /// writes nothing.
 #[derive(Args)]
 pub(crate) struct RefreshCommand {

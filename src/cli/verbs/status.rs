@@ -90,7 +90,7 @@ impl StatusCommand {
             context.page.set_content(&lock, None);
             let mut outcome = outcome(report, &lock, &tags, &mapping, &push);
             if outcome.exit == Exit::Refused {
-                // what the push needs besides the bundle
+                // the bases that the push needs besides the bundle
                 outcome.text += &bases;
             }
             let signatures = ImageSignatures::recorded(&lock);

@@ -60,7 +60,7 @@ impl VerifyCommand {
             allow_partial: self.allow_partial,
             ..BundleRequirements::default()
         };
-        // Whatever is read of the bundle here is unverified until the checks below have run.
+        // Content of the bundle that is read here is unverified until the checks below have run.
         let accepted = open_bundle::open(context, &locations, &requirements)?;
         let chain = self.with_bases(context, accepted.bundle.clone())?;
         let progress = Arc::clone(&context.progress);
@@ -154,7 +154,7 @@ impl VerifyCommand {
         Ok(VerbOutcome::new(report, text, Exit::Done))
     }
 
-    /// The lines about a delta: what it omits, and where that content is.
+    /// The lines about a delta: the content that it omits, and the sources of that content.
     fn delta_lines(&self, bundle: &Bundle) -> String {
         self.omission_lines(bundle) + &self.recipe_lines(bundle)
     }

@@ -108,8 +108,8 @@ impl PhaseMeter {
         self.items.0 == 0 && self.bytes.0 == 0
     }
 
-    /// `13.8 MB of 2.2 GB`, the rate and the remaining time. `of` separates done and all, `and` the
-    /// figures.
+    /// `13.8 MB of 2.2 GB`, the rate and the remaining time. `of` separates the finished bytes from
+    /// all bytes, and `and` separates the figures.
     pub(super) fn figures(&self, of: &str, and: &str, now: Instant) -> String {
         let (done, all) = self.bytes;
         let done = match all {

@@ -73,7 +73,7 @@ struct PushSource {
     blobs: Arc<dyn BlobRead>,
     /// The blobs that a delta omits, which the registry must have.
     omitted: Omitted,
-    /// The complete lock, if the bundle is partial: what it lacks must not be pruned.
+    /// The complete lock, if the bundle is partial: items that it lacks must not be pruned.
     whole: Option<Lock>,
     /// The fingerprint of the complete lock, which is the one that was approved.
     fingerprint: Digest,

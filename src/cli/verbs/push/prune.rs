@@ -110,7 +110,7 @@ impl PruneFlags {
     }
 }
 
-/// Adds what the file at `path` names to what is kept.
+/// Keeps everything that the file at `path` names.
 fn keep(
     context: &Context,
     path: &Path,

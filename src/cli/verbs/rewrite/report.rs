@@ -1,4 +1,4 @@
-//! What `landfall rewrite` prints and reports.
+//! The output and the report of `landfall rewrite`.
 
 use super::kustomize;
 use super::not_locked::NotLocked;
@@ -40,7 +40,7 @@ pub(crate) struct RewrittenInput {
     pub(crate) name: String,
     /// The file, or the files of an archive, without their content.
     pub(crate) result: Result<Vec<RewrittenText>, RewriteError>,
-    /// What could not be kept when the file was replaced, such as its owner.
+    /// The attributes that could not be kept when the file was replaced, such as its owner.
     pub(crate) lost: Vec<String>,
 }
 
