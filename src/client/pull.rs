@@ -24,7 +24,7 @@ use std::sync::{Arc, PoisonError};
 pub struct BundleOptions {
     /// A store whose content is copied instead of downloaded.
     pub store: Option<DiskStore>,
-    /// How the bundle is compressed.
+    /// The compression of the bundle.
     pub pack: PackOptions,
     /// The key that signs the bundle.
     pub signer: Option<Arc<Signer>>,

@@ -13,9 +13,9 @@ pub(super) struct KnownService {
     path: &'static str,
     /// The further hosts. If there are none, everything comes from the first host.
     pub(super) further: &'static [FurtherHost],
-    /// Where this is documented.
+    /// The URL of the operator's documentation.
     pub(super) source: &'static str,
-    /// What the list of hosts cannot express.
+    /// A note about facts that the list of hosts cannot express.
     pub(super) note: Option<&'static str>,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct FurtherHost {
     pub(super) purpose: HostPurpose,
 }
 
-/// What a further host is for.
+/// The purpose of a further host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HostPurpose {
     Tokens,

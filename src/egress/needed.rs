@@ -37,7 +37,7 @@ pub(super) struct SourceHost {
     services: Vec<&'static KnownService>,
 }
 
-/// What a host of the lock serves.
+/// The kind of content that a host of the lock serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SourceKind {
     Registry,
@@ -219,7 +219,7 @@ pub(crate) fn needed(
     })
 }
 
-/// Why a host that a response named was contacted.
+/// The reason why a host that a response named was contacted.
 fn contact_reason(named: &Contacted, source: &str) -> String {
     match (named.why.contains("token"), named.why.contains("redirect")) {
         (true, true) => format!("tokens and redirects of {source}"),

@@ -4,7 +4,7 @@
 //! - `record.rs`: one line, and its hash.
 //! - `chain.rs`: checks the lines of a log one after another.
 //! - `log_file.rs`: the file, its lock, and how a line is appended.
-//! - `statement.rs`: what a line says about a command, as an in-toto Statement; `schema.rs`: the
+//! - `statement.rs`: the description of a command as an in-toto Statement; `schema.rs`: the
 //!   JSON schema of a line.
 
 mod chain;

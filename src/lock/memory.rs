@@ -17,7 +17,7 @@ pub(crate) fn recall(disk: &DiskStore, progress: &dyn Progress) -> Lock {
         return Lock::default();
     }
     Lock::load(&path).unwrap_or_else(|error| {
-        progress.note(&format!("every name is resolved anew: {error}"));
+        progress.note(&format!("every name is resolved again: {error}"));
         Lock::default()
     })
 }

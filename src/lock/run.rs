@@ -98,7 +98,7 @@ struct LockRun<'a> {
     results: SortedResults<'a>,
     /// Every name that was requested so far.
     known: BTreeSet<(EntryKind, String)>,
-    /// What the items that this round locked depend on.
+    /// The dependencies of the items that this round locked.
     dependencies: Vec<DependencyRequest>,
 }
 
@@ -131,8 +131,8 @@ impl LockRun<'_> {
             .map(|item| (item.key(), item))
             .collect();
         let resolver = self.resolver;
-        // How many pages of a tag list are worth reading depends on how many images of the
-        // repository are requested, so all are counted before the first one is resolved.
+        // The number of pages of a tag list that are worth reading depends on the number of
+        // requested images of the repository, so all are counted before the first is resolved.
         let tagged = requests.iter().filter_map(R::tagged_reference);
         resolver.repositories().expect_images(tagged);
         let limit = R::CONCURRENCY * resolver.limits().jobs;

@@ -101,10 +101,10 @@ struct MissingObjects {
     size: u64,
 }
 
-/// What is to be changed at the server.
+/// The changes to make at the server.
 struct GitPushPlan {
     updates: Vec<RefUpdate>,
-    /// What prevents further changes, one text for each ref.
+    /// The reasons that prevent further changes, one for each ref.
     conflicts: Vec<String>,
     /// `None` if there is no update.
     missing: Option<MissingObjects>,

@@ -26,7 +26,7 @@ use tokio::task::JoinSet;
 
 /// The content of a push.
 pub(crate) struct PushContent<'a> {
-    /// Where parts are read from.
+    /// The source that parts are read from.
     pub(crate) source: Arc<dyn PartSource>,
     /// The blobs that the source omits: the registry must have them.
     pub(crate) omitted: &'a Omitted,
@@ -260,7 +260,7 @@ impl<'a> PushRun<'a> {
             let entry = &self.lock.entry(delivery.entry);
             let present = match tag_state {
                 Ok(TagState::Whole) => Some(entry.top.digest.clone()),
-                // with `index: exact`, a trimmed index is not what the site wants
+                // with `index: exact`, the site does not accept a trimmed index
                 Ok(TagState::Trimmed) if uploader.index == IndexPolicy::Trimmed => {
                     entry.trimmed().map(|part| part.descriptor.digest.clone())
                 }

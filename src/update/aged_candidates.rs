@@ -13,7 +13,7 @@ use landfall_model::document::VersionsFrom;
 
 /// The candidates of a version.
 pub(super) struct AgedCandidates {
-    /// Those that can be taken, the newest first.
+    /// Those that can be used, the newest first.
     pub(super) ready: Vec<VersionCandidate>,
     /// Newer ones that wait.
     pub(super) waiting: Vec<WaitingVersion>,
@@ -41,8 +41,8 @@ impl UpdateRun<'_> {
                 aged.ready.push(candidate);
                 continue;
             };
-            // A newer version that was seen no later is taken before this one. So this one is not
-            // reported, and its items are not looked up.
+            // A newer version that was not first seen later is used before this one. So this one is
+            // not reported, and its items are not looked up.
             if !aged.ready.is_empty() || first_seen.is_before(wait) {
                 continue;
             }
@@ -55,7 +55,7 @@ impl UpdateRun<'_> {
         aged
     }
 
-    /// Returns the wait of a version; `None` if it can be taken.
+    /// Returns the wait of a version; `None` if it can be used.
     pub(super) fn version_wait(
         &mut self,
         slot: &UpdatableVersion,
@@ -126,7 +126,7 @@ impl FirstSightOfNewer {
     }
 }
 
-/// What the file of first sights calls a version of `slot`; `None` if its source is unknown.
+/// The key of a version of `slot` in the file of first sights; `None` if its source is unknown.
 fn sight_of_version(slot: &UpdatableVersion, version: &str) -> Option<SightKey> {
     let key = match slot.versions.as_ref().ok()? {
         VersionSource::Tags {

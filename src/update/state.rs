@@ -51,7 +51,7 @@ pub(super) struct UpdateRun<'a> {
     pub(super) outcome: UpdateOutcome,
 }
 
-/// Why a version is rejected.
+/// The reason why a version is rejected.
 pub(super) enum RejectedVersion {
     /// The version cannot be used, for this reason. The next lower one is tried.
     Unusable(String),

@@ -125,8 +125,8 @@ impl UpdateRun<'_> {
             Ok(edited) => self.try_edit(edited).await,
             Err(rejected) => Err(rejected),
         };
-        // What prevents the update is reported when the wait is over, except for failures: what
-        // could not be looked up may be old enough.
+        // Reasons that prevent the update are reported when the wait is over. Failures are reported
+        // now, because an item that could not be looked up may be old enough.
         let checked = trial.and_then(|trial| {
             self.content_wait(&trial, min_age);
             self.check_items(&trial)

@@ -17,7 +17,7 @@ pub(crate) struct SurveyedRepository {
     pub(crate) repository: String,
     /// The number of tags that are kept.
     pub(crate) kept: usize,
-    /// Why nothing, or not everything, could be pruned.
+    /// The reason why nothing, or not everything, could be pruned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
 }
@@ -46,7 +46,7 @@ pub(crate) enum PruneError {
     DeletesNothing { host: String, error: HttpError },
 }
 
-/// What may be deleted, and whether it is deleted.
+/// The limits of a pruning.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PruneScope {
     /// The number of newest tags of each form that are kept in each repository.
