@@ -37,7 +37,7 @@ impl Probability {
     };
 
     /// The probability in units of 2^-16, never 0 or 1.
-    fn of_16_bits(self) -> u64 {
+    fn in_16_bits(self) -> u64 {
         u64::from(self.set >> 6).clamp(1, 0xffff)
     }
 
@@ -72,7 +72,7 @@ impl CodeInterval {
 
     /// The last number of the part for a set bit.
     fn middle(self, probability: Probability) -> u64 {
-        self.low + ((self.high - self.low) >> 16) * probability.of_16_bits()
+        self.low + ((self.high - self.low) >> 16) * probability.in_16_bits()
     }
 
     fn select(&mut self, bit: bool, middle: u64) {

@@ -91,7 +91,7 @@ impl<'a> Inventory<'a> {
     /// Searches only where images and URLs are named, for an audit that runs with a rewrite: the
     /// rewrite reports words of texts and encoded texts itself.
     #[must_use]
-    pub fn beside_rewrite(self) -> Inventory<'a> {
+    pub fn for_audit_with_rewrite(self) -> Inventory<'a> {
         Inventory {
             is_thorough: false,
             ..self

@@ -110,7 +110,7 @@ impl<D: Dialect> Engine<D> {
     /// Writes all input that waits, and ends the block if there is one.
     pub(super) fn end_block(&mut self, out: &mut BitWriter) {
         self.run(&[], InputEnd::Reached, out);
-        self.settle();
+        self.push_last_literal();
         if self.tokens.len() > 0 {
             self.write_block(false, out);
         }
@@ -128,7 +128,7 @@ impl<D: Dialect> Engine<D> {
     /// Writes the last block, and pads to a whole byte.
     pub(super) fn finish(&mut self, out: &mut BitWriter) {
         self.run(&[], InputEnd::Reached, out);
-        self.settle();
+        self.push_last_literal();
         self.write_block(true, out);
         out.align();
     }
@@ -157,7 +157,7 @@ impl<D: Dialect> Engine<D> {
 
     /// Writes the literal that waits at the end of the input. The block is written next, whether
     /// it is full or not.
-    fn settle(&mut self) {
+    fn push_last_literal(&mut self) {
         if self.literal_waits {
             self.push_literal(self.position - 1);
             self.literal_waits = false;

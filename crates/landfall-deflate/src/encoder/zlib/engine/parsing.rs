@@ -13,7 +13,7 @@ impl<D: Dialect> Engine<D> {
             Parsing::Lazy => self.search_lazily(&mut input, end, out),
             Parsing::Greedy => self.search_greedily(&mut input, end, out),
             Parsing::Runs => self.search_runs(&mut input, end, out),
-            Parsing::Literals => self.take_literals(&mut input, end, out),
+            Parsing::Literals => self.collect_literals(&mut input, end, out),
         }
     }
 
@@ -88,7 +88,7 @@ impl<D: Dialect> Engine<D> {
                 }
             }
             if before.length >= MIN_LENGTH && self.latest.length <= before.length {
-                self.take_match_before(before, out);
+                self.push_match_before(before, out);
             } else if self.literal_waits {
                 self.push_literal(self.position - 1);
                 if self.block_is_full() {
@@ -106,7 +106,7 @@ impl<D: Dialect> Engine<D> {
 
     /// Writes the match that begins at the previous position.
     #[inline]
-    fn take_match_before(&mut self, found: Match, out: &mut BitWriter) {
+    fn push_match_before(&mut self, found: Match, out: &mut BitWriter) {
         let start = self.position - 1;
         let distance = start - found.position;
         self.tokens.push(Token::matched(found.length, distance));
@@ -171,7 +171,7 @@ impl<D: Dialect> Engine<D> {
         }
     }
 
-    fn take_literals(&mut self, input: &mut &[u8], end: InputEnd, out: &mut BitWriter) {
+    fn collect_literals(&mut self, input: &mut &[u8], end: InputEnd, out: &mut BitWriter) {
         while self.prepare(1, input, end) {
             self.push_literal(self.position);
             let full = self.block_is_full();
