@@ -28,7 +28,7 @@ pub struct BundleOptions {
     pub pack: PackOptions,
     /// The key that signs the bundle.
     pub signer: Option<Arc<Signer>>,
-    /// Hash the content of the store again, even if its journal has it as verified.
+    /// Hash the content of the store again, even if the journal records it as verified.
     pub rehash: bool,
 }
 

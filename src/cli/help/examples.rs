@@ -179,7 +179,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
             (
                 "landfall report bundle.tar.zst --log log.jsonl -o b.html",
-                "Also show what was done with the bundle",
+                "Also show the history of the bundle",
             ),
         ],
     ),

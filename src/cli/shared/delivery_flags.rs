@@ -4,7 +4,7 @@ use crate::cli::shared::failed_items::{item_lines, shortened};
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::output_file::check_output;
 use crate::cli::shared::shard::{ShardFlag, report_shard};
-use crate::cli::shared::summary::{good_of_all, lost_count};
+use crate::cli::shared::summary::{failure_counts, success_counts};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::client::Client;
 use crate::push::{ProblemKind, PushError, PushOptions, Pushed};
@@ -251,10 +251,10 @@ impl DeliveryFlags {
             if self.dry_run {
                 count_kinds(&report.items)
             } else {
-                good_of_all(&report.items)
+                success_counts(&report.items)
             },
             mapping.target(),
-            lost_count(&totals),
+            failure_counts(&totals),
             if self.dry_run {
                 planned.len()
             } else {

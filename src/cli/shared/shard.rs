@@ -124,7 +124,7 @@ pub(crate) fn report_shard(flag: &ShardFlag, shard: Shard, report: &mut RunRepor
 }
 
 /// The words before a count of items if the shard has only a part of them.
-pub(crate) fn its_part(shard: Shard) -> &'static str {
+pub(crate) fn part_prefix(shard: Shard) -> &'static str {
     if shard.is_only() { "" } else { "its part of " }
 }
 

@@ -6,9 +6,9 @@ use crate::cli::shared::failed_items::loss_lines;
 use crate::cli::shared::from_archives::{FromArchives, report_available, report_copied};
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::lock_args::LockArgs;
-use crate::cli::shared::shard::{ShardFlag, its_part, report_shard};
+use crate::cli::shared::shard::{ShardFlag, part_prefix, report_shard};
 use crate::cli::shared::store_location::StoreLocation;
-use crate::cli::shared::summary::{good_of_all, lost_count};
+use crate::cli::shared::summary::{failure_counts, success_counts};
 use crate::cli::shared::{CliError, Context, VerbOutcome, bundle_report};
 use crate::client::{BundleOptions, PulledBundle};
 use crate::pull::ShardShare;
@@ -45,7 +45,7 @@ pub(crate) struct PullCommand {
     from: FromArchives,
     #[command(flatten)]
     shard: ShardFlag,
-    /// Hash everything in the store again, even if its journal has it as verified
+    /// Hash all content of the store again, even if the journal records it as verified
     #[arg(long)]
     rehash: bool,
     /// Show what would be downloaded, and download nothing
@@ -238,9 +238,9 @@ impl PullCommand {
         let text = format!(
             "{}{archives}{runner}would pull {}{} into {place}{}: {} there, {} to download\n{room}",
             loss_lines(&share.losses()),
-            its_part(shard),
+            part_prefix(shard),
             count_kinds(&report.items),
-            lost_count(&totals),
+            failure_counts(&totals),
             totals.present,
             human_size(bytes)
         );
@@ -261,10 +261,10 @@ fn closing_line(report: &RunReport, shard: Shard, into: &str) -> String {
     let totals = report.totals();
     format!(
         "pulled {}{} into {}{}: {} new, {} there, {} in {}\n",
-        its_part(shard),
-        good_of_all(&report.items),
+        part_prefix(shard),
+        success_counts(&report.items),
         into,
-        lost_count(&totals),
+        failure_counts(&totals),
         totals.done,
         totals.present,
         human_size(totals.bytes_transferred),

@@ -8,7 +8,7 @@ use crate::cli::shared::failed_items::item_line;
 use crate::cli::shared::image_signatures::ImageSignatures;
 use crate::cli::shared::listing::{count, lines, unique_bytes};
 use crate::cli::shared::open_bundle::{AcceptedBundle, BundleRequirements, put_first};
-use crate::cli::shared::shard::{ShardFlag, its_part, report_shard};
+use crate::cli::shared::shard::{ShardFlag, part_prefix, report_shard};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, open_bundle};
 use clap::Args;
 use landfall_bundle::{self as bundle, Bundle, Serial, volume_locations};
@@ -110,7 +110,7 @@ impl VerifyCommand {
         };
         let entries: Vec<LockEntry> = own.into_iter().map(|own| own.entry).collect();
         let runner = report_shard(&self.shard, shard, &mut report);
-        let its_part = its_part(shard);
+        let part_prefix = part_prefix(shard);
         let count = count(&report.items);
         let losses = losses(&bundle.available_lock()?);
         let loss_lines: Vec<String> = losses.iter().map(item_line).collect();
@@ -139,7 +139,7 @@ impl VerifyCommand {
         });
         let text = format!(
             "{runner}{}: {}consistent, {origin}{partial}\n  bundle digest     {}\n  lock \
-             fingerprint  {}\n{}{}{}  {its_part}{}, {}\n{}",
+             fingerprint  {}\n{}{}{}  {part_prefix}{}, {}\n{}",
             accepted.path().display(),
             if shard.is_only() { "" } else { "its part is " },
             bundle.digest(),

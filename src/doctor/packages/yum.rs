@@ -69,7 +69,7 @@ pub(super) fn simulate_install(
                     .collect();
                 let pool = &offered.pool;
                 let wanted = choice.packages.iter().map(|id| WantedPackage {
-                    name: shown(pool, *id),
+                    name: package_text(pool, *id),
                     is_carried: pool
                         .package(*id)
                         .digest()
@@ -85,17 +85,17 @@ pub(super) fn simulate_install(
     }
 }
 
-fn shown(pool: &Pool, id: PackageId) -> String {
+fn package_text(pool: &Pool, id: PackageId) -> String {
     format!("{} {}", pool.name(id), pool.evr(id))
 }
 
 fn replaced(pool: &Pool, old: PackageId, new: Option<PackageId>) -> String {
     match new {
         Some(new) if pool.name(new) == pool.name(old) => {
-            format!("{} → {}", shown(pool, old), pool.evr(new))
+            format!("{} → {}", package_text(pool, old), pool.evr(new))
         }
-        Some(new) => format!("{} → {}", shown(pool, old), shown(pool, new)),
-        None => format!("{} would be removed", shown(pool, old)),
+        Some(new) => format!("{} → {}", package_text(pool, old), package_text(pool, new)),
+        None => format!("{} would be removed", package_text(pool, old)),
     }
 }
 

@@ -58,8 +58,8 @@ pub(crate) struct PushCommand {
     /// at the registry: ECDSA P-256 in PEM (PKCS#8)
     #[arg(long, value_name = "KEY")]
     sign_images: Option<PathBuf>,
-    /// Push the git repositories to a git server instead of a registry: to URL and the path that
-    /// each repository has upstream
+    /// Push the git repositories to a git server instead of a registry; each keeps its upstream
+    /// path below URL
     #[arg(long, value_name = "URL", conflicts_with_all = ["to", "receipt", "shard", "prune", "sign_images"])]
     git_to: Option<Url>,
     #[command(flatten)]

@@ -114,8 +114,9 @@ pub(crate) fn outcome(
             occurrences().filter_map(|(member, occurrence)| change(&member.path, occurrence)),
         );
     }
-    lines
-        .extend(occurrences().filter_map(|(member, occurrence)| leaving(&member.path, occurrence)));
+    lines.extend(
+        occurrences().filter_map(|(member, occurrence)| left_line(&member.path, occurrence)),
+    );
     lines.push(match (changes, settled, left) {
         (0, 0, 0) => NOTHING_KNOWN.into(),
         _ => {
@@ -202,7 +203,7 @@ fn change(name: &str, occurrence: &Occurrence) -> Option<String> {
     ))
 }
 
-fn leaving(name: &str, occurrence: &Occurrence) -> Option<String> {
+fn left_line(name: &str, occurrence: &Occurrence) -> Option<String> {
     let ReferenceMeaning::Left { why } = &occurrence.meaning else {
         return None;
     };
