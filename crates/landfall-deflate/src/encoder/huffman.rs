@@ -5,7 +5,7 @@
 //! the smallest; [`TieOrder`] decides between equal ones. The tree gives the number of codes of
 //! each length. The longest codes go to the rarest symbols, among equal ones to those with the
 //! smallest values. If the tree is deeper than the limit, the numbers come from package-merge
-//! (Larmore and Hirschberg 1990) instead, where a package goes before a symbol of the same weight.
+//! (Larmore and Hirschberg 1990) instead, in which a package precedes a symbol of the same weight.
 
 /// The longest code for literals, lengths and distances.
 pub(crate) const MAX_BITS: usize = 15;

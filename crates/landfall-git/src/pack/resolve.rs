@@ -177,7 +177,7 @@ impl<'a> DeltaResolver<'a> {
             depth,
             ..self.packed(at, ObjectId::ZERO, kind)
         };
-        // the object is added before its id is known, as its content is read like any other
+        // the object is added before its id is known, because its content is read like any other
         let added = ObjectIndex(database.objects.len() as u32);
         database.objects.push(object);
         let content = database.content(added)?;

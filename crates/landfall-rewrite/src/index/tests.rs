@@ -169,7 +169,7 @@ fn a_name_at_a_destination_is_not_changed_again() {
     assert_eq!(at("r:5000/p/c/d:1"), "settled");
     assert_eq!(
         at("r:5000/p/e:1"),
-        "left: another locked item goes to this name"
+        "left: this name is the destination of another locked item"
     );
 }
 
