@@ -1,4 +1,4 @@
-//! The hosts that well-known registries and download sites use besides their own, as their
+//! The hosts that well-known registries and download sites use in addition to their own, as their
 //! operators document them. They are predictions for locks that nobody has pulled yet.
 
 use super::pattern::EgressPattern;
@@ -7,7 +7,7 @@ use url::Url;
 /// A registry or download site whose further hosts are documented.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct KnownService {
-    /// The host that is contacted first; `*.` at the beginning stands for any names.
+    /// The host that is contacted first; `*.` at the beginning matches any names.
     host: &'static str,
     /// A part of the path that URLs of files must have.
     path: &'static str,

@@ -112,7 +112,7 @@ pub(super) fn sources(
         let is_foreign = matches!(part.origin, PartOrigin::Foreign { .. });
         let sample = &mut source.samples[usize::from(!part.is_manifest())];
         // The smallest part: a proxy may read a whole file before it sends the first byte. Foreign
-        // layers are no samples, since the registry need not have them.
+        // layers are not samples, since the registry need not have them.
         if !is_foreign
             && sample
                 .as_ref()
@@ -262,7 +262,7 @@ impl HostList<'_> {
         known: HostEvidence,
         why: String,
     ) {
-        // any name stands for all names of a wildcard
+        // one name represents all names of a wildcard
         let name = match &host {
             EgressPattern::Below(below) => format!("x.{below}"),
             EgressPattern::Address(address) if address.is_ipv6() => format!("[{address}]"),

@@ -317,7 +317,7 @@ impl<'a> PushRun<'a> {
     }
 
     /// Adds the lock to the registry's list of locks if anything was delivered. Only the first
-    /// shard does, as the list is written as a whole. Returns a message if that fails.
+    /// shard does this, because the list is written as a whole. Returns a message if that fails.
     async fn record_lock(
         &self,
         mapping: &DestinationMap,

@@ -95,7 +95,7 @@ impl UpdateRun<'_> {
         self.see_edit(edited, min_age).await
     }
 
-    /// Reports versions that wait, unless a newer one was taken.
+    /// Reports versions that wait, unless a newer one is used.
     pub(super) fn add_waiting(&mut self, slot: &UpdatableVersion, waiting: Vec<WaitingVersion>) {
         if waiting.is_empty() {
             return;
@@ -116,7 +116,7 @@ impl UpdateRun<'_> {
     }
 }
 
-/// The earliest first sight of the newer versions that can be taken when they are old enough.
+/// The earliest first sight of the newer versions that can be used when they are old enough.
 #[derive(Default)]
 struct FirstSightOfNewer(Option<Timestamp>);
 

@@ -1,5 +1,6 @@
 //! The file that remembers when this project first saw each version and each digest. It is kept in
-//! git beside the lock: sorted, one line for each, so that merges are lines that two branches added.
+//! git next to the lock: sorted, one line for each, so that merges are lines that two branches
+//! added.
 
 use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};

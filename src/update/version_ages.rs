@@ -269,7 +269,7 @@ mod tests {
 
     proptest! {
         /// Whatever the clocks show, with one of the two right in every run, a version is never
-        /// taken before its age.
+        /// used before its minimum age.
         #[test]
         fn a_version_is_never_taken_too_early(
             runs in proptest::collection::vec((0..4_i64, -400..400_i64, any::<bool>()), 1..20),

@@ -281,7 +281,7 @@ pub(crate) fn markdown(summary: &str, updated: &UpdateOutcome, report: &RunRepor
     let noticed = updated.noticed.iter().map(|one| {
         let advice = advice(one);
         let done = if one.notice.taken {
-            "taken"
+            "updated"
         } else {
             advice.trim_start_matches(": ")
         };

@@ -333,7 +333,7 @@ impl PackCommand {
         text += &volume_lines(written, self.volume_size.is_some());
         if !written.beside.is_empty() {
             text += &format!(
-                "  beside            {}\n",
+                "  next to it        {}\n",
                 paths(&written.beside).join(", ")
             );
         }
