@@ -96,7 +96,8 @@ pub(crate) struct DeflateBlock {
 }
 
 impl DeflateBlock {
-    /// Whether this is what a flush writes: a stored block without content that is not the last.
+    /// Whether this is the block that a flush writes: a stored block without content that is not
+    /// the last.
     pub(crate) fn is_flush(&self) -> bool {
         !self.is_final && matches!(self.kind, BlockKind::Stored { length: 0, .. })
     }

@@ -57,7 +57,7 @@ impl<D: Dialect> Engine<D> {
         self.pending_inserts = self.pending_inserts.min(self.position);
     }
 
-    /// Enters positions into the dictionary whose bytes have arrived.
+    /// Enters positions whose bytes have arrived into the dictionary.
     fn enter_input(&mut self) {
         match self.effort.parsing {
             Parsing::Greedy => {
