@@ -79,9 +79,9 @@ pub(crate) struct RefreshedBundle {
 }
 
 impl Client {
-    /// Updates manifests, locks them, and pulls and packs what the receiver of the bundle lacks.
-    /// `memory` is the store on disk that remembers responses of upstream in earlier runs.
-    /// `on_locked` gets the lock as soon as it is written.
+    /// Updates manifests, locks them, and pulls and packs the content that the receiver of the
+    /// bundle lacks. `memory` is the store on disk that remembers responses of upstream in earlier
+    /// runs. `on_locked` gets the lock as soon as it is written.
     pub(crate) async fn refresh(
         &self,
         mut request: RefreshRequest<'_>,
@@ -105,8 +105,8 @@ impl Client {
         memory: &DiskStore,
         on_locked: impl Fn(&Lock),
     ) -> Result<Refreshed, ClientError> {
-        // Manifests first: if the run ends before the lock is written, the next run locks what they
-        // request. The other order would leave a lock that no manifest explains.
+        // Manifests first: if the run ends before the lock is written, the next run locks the items
+        // that they request. The other order would leave a lock that no manifest explains.
         self.write_manifests(&updated)?;
         let previous = request.previous_lock;
         let path = request.lock_path;

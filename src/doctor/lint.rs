@@ -13,7 +13,7 @@ pub(crate) struct LintMessage {
     pub source: String,
     /// The severity of the message.
     pub verdict: CheckStatus,
-    /// The programs that differ from landfall, or do not do what is intended.
+    /// The programs that differ from landfall, or ignore the intention of the entry.
     pub clients: Vec<&'static str>,
     /// The way in which these programs interpret the entry.
     pub says: String,

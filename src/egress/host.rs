@@ -53,9 +53,9 @@ pub(crate) enum HostEvidence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Reachability {
-    /// It returned what was requested.
+    /// It returned the requested content.
     Reached,
-    /// It answered, but not with what was requested.
+    /// It answered, but not with the requested content.
     Fails,
     /// It was not reached, or access was refused on the way.
     Refused,

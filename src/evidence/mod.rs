@@ -1,5 +1,5 @@
-//! The evidence log: an append-only file of JSON Lines that records what commands did, each line
-//! with the hash of the line before it.
+//! The evidence log: an append-only file of JSON Lines that records commands and their results,
+//! each line with the hash of the line before it.
 //!
 //! - `record.rs`: one line, and its hash.
 //! - `chain.rs`: checks the lines of a log one after another.

@@ -29,7 +29,7 @@ pub struct Locked {
     pub endpoints: Vec<EndpointChange>,
 }
 
-/// Locks everything that the manifests request, and what those items depend on.
+/// Locks everything that the manifests request, and the dependencies of those items.
 pub(crate) async fn lock(
     manifest: &MergedManifest,
     old: Option<&Lock>,
@@ -187,7 +187,7 @@ impl LockRun<'_> {
         }
     }
 
-    /// The requests for what this round's items depend on, without names that were already
+    /// The requests for the dependencies of this round's items, without names that were already
     /// requested.
     fn new_dependencies(&mut self, exclude: &[Exclusion]) -> ItemRequests {
         let mut images = Vec::new();

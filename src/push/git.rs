@@ -26,7 +26,7 @@ pub struct GitTarget {
     pub url: Url,
     /// Replace branches and tags that point elsewhere.
     pub move_refs: bool,
-    /// Look up what the server has, and send nothing.
+    /// Look up the refs of the server, and send nothing.
     pub dry_run: bool,
 }
 

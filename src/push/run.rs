@@ -212,7 +212,7 @@ fn count_by_entry(deliveries: &[Delivery]) -> BTreeMap<usize, usize> {
     counts
 }
 
-/// The state of a push: what is known about each delivery.
+/// The state of a push and of each delivery.
 struct PushRun<'a> {
     lock: &'a Lock,
     deliveries: &'a [Delivery],

@@ -72,8 +72,8 @@ impl UpdateRun<'_> {
         wait
     }
 
-    /// Looks up what upstream has of a version that waits, so that the age of its content counts
-    /// from now on. Returns whether upstream has all of it.
+    /// Looks up the items of a version that waits, so that the age of its content counts from now
+    /// on. Returns whether upstream has all of them.
     async fn see_items(
         &mut self,
         slot: &UpdatableVersion,

@@ -1,5 +1,5 @@
-//! The outcome of an update: versions that moved or are held back, and what changed upstream
-//! without a new version.
+//! The outcome of an update: versions that moved or are held back, and changes upstream without a
+//! new version.
 
 use super::lookups::{RequestedItem, requested_items};
 use super::version_ages::{AgeWait, AgesOutcome};

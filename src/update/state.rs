@@ -1,4 +1,4 @@
-//! The state of an update: its request, what it found so far, and why versions are rejected.
+//! The state of an update: its request, its findings so far, and the reasons to reject versions.
 
 use super::age_clock::AgeClock;
 use super::first_sights::FirstSights;

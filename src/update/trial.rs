@@ -1,4 +1,5 @@
-//! Tries versions: edits the manifests in memory, and checks that upstream has what they request.
+//! Tries versions: edits the manifests in memory, and checks that upstream has the items that they
+//! request.
 
 use super::first_sights::SightKey;
 use super::lookups::{RequestedItem, changed_package_sets};
@@ -114,8 +115,8 @@ impl UpdateRun<'_> {
         Ok(items)
     }
 
-    /// Looks up what upstream has of an edit that waits, so that the age of its content counts from
-    /// now on. Returns whether upstream has all of it.
+    /// Looks up the items of an edit that waits, so that the age of its content counts from
+    /// now on. Returns whether upstream has all of them.
     pub(super) async fn see_edit(
         &mut self,
         edited: Result<FileOverrides, RejectedVersion>,

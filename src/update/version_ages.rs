@@ -26,7 +26,7 @@ pub(super) struct RunEnd {
     pub(super) clock: AgeClock,
 }
 
-/// The first sights of a run, and what it learned about them.
+/// The first sights of a run, and its notices about them.
 #[derive(Debug)]
 pub(super) struct VersionAges<'a> {
     sights: FirstSights,
@@ -58,8 +58,8 @@ impl<'a> VersionAges<'a> {
         found.is_some()
     }
 
-    /// Returns the wait of what `key` names, or `None` if it is old enough. If it was not seen
-    /// before, this is its first sight.
+    /// Returns the wait of the version or digest `key`, or `None` if it is old enough. If it was
+    /// not seen before, this is its first sight.
     pub(super) fn wait(
         &mut self,
         key: SightKey,

@@ -3,7 +3,7 @@
 use clap::Command;
 use std::fmt::Write as _;
 
-/// A command line, and what it does.
+/// A command line, and its effect.
 type Example = (&'static str, &'static str);
 
 /// The examples of each verb. A line is at most 70 columns, so that a manual page can indent it.

@@ -42,7 +42,7 @@ pub(crate) struct Context {
     pub interrupts: Interrupts,
     /// The files that the verb reads, for the evidence log.
     pub inputs: Arc<RecordedInputs>,
-    /// The sessions of additional clients, whose hosts belong into the report of the verb.
+    /// The sessions of additional clients, whose hosts are added to the report of the verb.
     additional_sessions: Mutex<Vec<Arc<RegistrySessions>>>,
 }
 

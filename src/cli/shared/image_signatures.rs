@@ -42,7 +42,7 @@ impl ImageSignatures {
 
     /// Verifies the signatures of the images and charts of `lock`, which are read from `blobs`, by
     /// the rules of the site. Refuses the lock if one does not meet them. Without rules, returns
-    /// what the lock records.
+    /// the signatures that the lock records.
     pub(crate) fn verify(
         site: Option<&Site>,
         lock: &Lock,

@@ -94,7 +94,7 @@ impl CarriedBytes {
         self.whole.saturating_add(self.patches)
     }
 
-    /// `4.1 kB whole, 150 kB patched in 7 kB, 40 kB left out`, without what is 0.
+    /// `4.1 kB whole, 150 kB patched in 7 kB, 40 kB left out`, without parts that are 0.
     fn text(&self) -> String {
         let parts = [
             (self.whole, format!("{} whole", human_size(self.whole))),

@@ -1,4 +1,4 @@
-//! `landfall pull`: downloads what a lock names.
+//! `landfall pull`: downloads the items of a lock.
 
 use crate::cli::shared::bundle_report::SerialFlags;
 use crate::cli::shared::disk_space::{disk_space_for, report_disk_space};
@@ -24,7 +24,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Download what the lock names into the store or a bundle
+/// Download the items of the lock into the store or a bundle
 #[derive(Args)]
 pub(crate) struct PullCommand {
     #[command(flatten)]
@@ -169,7 +169,7 @@ impl PullCommand {
                     );
                 }
             }
-            // CI systems show the start of the summary: begin with what matters most.
+            // CI systems show the start of the summary: begin with the most important line.
             let markdown = (!is_made)
                 .then(|| format!("**No bundle was written**\n\n{}", markdown_block(&text)));
             Ok(VerbOutcome {

@@ -100,7 +100,7 @@ impl StatusCommand {
         })
     }
 
-    /// The `landfall push` command that uploads what is missing, without `--move-tags`.
+    /// The `landfall push` command that uploads missing images, without `--move-tags`.
     fn push_line(&self, mapping: &DestinationMap) -> String {
         let mut words: Vec<String> = vec!["landfall".into(), "push".into()];
         words.extend(self.locked.as_arguments(&[]));

@@ -87,7 +87,7 @@ impl VerifyCommand {
         })
     }
 
-    /// The bundle with its bases, which must have what it omits.
+    /// The bundle with its bases, which must have the content that it omits.
     fn with_bases(&self, context: &Context, bundle: Bundle) -> Result<BundleWithBases, CliError> {
         let chain = BundleWithBases::new(context, bundle, &self.bases, None, false)?;
         if !self.bases.is_empty() {

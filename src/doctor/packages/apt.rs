@@ -6,7 +6,7 @@ use landfall_packages::apt::{AptRelease, AptSettings, Universe, choose};
 use landfall_packages::{COMPRESSIONS, decompress};
 use std::collections::BTreeSet;
 
-/// Returns what apt on the node would do to install `set`.
+/// Simulates the installation of `set` by apt on the node.
 pub(super) fn simulate_install(
     set: &LockedPackageSet,
     carried: &CarriedIndexes<'_>,
@@ -64,7 +64,7 @@ pub(super) fn simulate_install(
         .collect();
     let settings = AptSettings {
         recommends: set.recommends,
-        // The status file says what is installed, so nothing is assumed.
+        // The status file lists the installed packages, so no package is assumed to be installed.
         expects_rest: false,
     };
     let choice = match choose(&universe, &suites, &set.install, settings) {

@@ -9,7 +9,7 @@ use landfall_packages::yum::{
 };
 use std::collections::BTreeSet;
 
-/// Returns what dnf on the node would do to install `set`.
+/// Simulates the installation of `set` by dnf on the node.
 pub(super) fn simulate_install(
     set: &LockedPackageSet,
     carried: &CarriedIndexes<'_>,
@@ -36,7 +36,7 @@ pub(super) fn simulate_install(
             architectures: &architectures,
             install: &set.install,
             weak: set.recommends,
-            // The list says what is installed, so nothing is assumed.
+            // The list contains the installed packages, so no package is assumed to be installed.
             assume: false,
             steps: Limits::DEFAULT.solver_steps,
         };

@@ -22,7 +22,7 @@ pub(crate) struct SurveyedRepository {
     pub(crate) why: Option<String>,
 }
 
-/// The outcome of pruning: what was deleted, or would be.
+/// The outcome of pruning: the manifests that were deleted, or would be.
 #[derive(Debug, Default)]
 pub(crate) struct Pruned {
     pub(crate) repositories: Vec<SurveyedRepository>,
@@ -51,7 +51,7 @@ pub(crate) enum PruneError {
 pub(crate) struct PruneScope {
     /// The number of newest tags of each form that are kept in each repository.
     pub(crate) keep_last: usize,
-    /// Whether to delete; otherwise the result says what would be deleted.
+    /// Whether to delete; otherwise the result lists the manifests that would be deleted.
     pub(crate) delete: bool,
 }
 

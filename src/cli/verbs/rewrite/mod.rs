@@ -320,7 +320,8 @@ impl RewriteCommand {
                 },
             };
             for member in &mut members {
-                // Keeps memory bounded: of large files only what is printed later is kept.
+                // Bounds the memory: of large files, only the parts that are printed later are
+                // kept.
                 let new = std::mem::take(&mut member.new.text);
                 match mode {
                     RewriteMode::Stdout => *text = new,

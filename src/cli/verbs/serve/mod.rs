@@ -220,7 +220,7 @@ impl ServeCommand {
         result
     }
 
-    /// Opens the bundles, and lists what the registry of `--from` has.
+    /// Opens the bundles, and lists the content of the registry of `--from`.
     fn found(
         &self,
         context: &Context,
