@@ -1,5 +1,5 @@
-//! A kind of item that exists only in tests passes through every verb: so only its own file needs
-//! to know it.
+//! Runs every verb on a kind of item that exists only in tests, which proves that all code for a
+//! kind of item is in its own file.
 
 use crate::cli::shared::VerbOutcome;
 use landfall_content::VerifiedRead;

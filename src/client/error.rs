@@ -11,7 +11,7 @@ use landfall_item::manifest;
 use landfall_signature::SiteRuleError;
 use std::path::PathBuf;
 
-/// Why a [`Client`](super::Client) cannot be set up, or why one of its operations failed.
+/// An error from setting up a [`Client`](super::Client) or from one of its operations.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// A mirror, a proxy or credentials cannot be used.
@@ -22,7 +22,7 @@ pub enum ClientError {
     Trust {
         /// The site file and the key in it that names the certificate.
         key: Option<String>,
-        /// Why the certificate cannot be used.
+        /// The reason why the certificate cannot be used.
         source: TlsError,
     },
     /// A rule for the signatures of images in the site cannot be used.
@@ -63,7 +63,7 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// What to do about the error, if it does not follow from the message.
+    /// The fix, if it does not follow from the message.
     pub fn help(&self) -> Option<String> {
         match self {
             ClientError::UnnamedSeries => Some(

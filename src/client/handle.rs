@@ -16,7 +16,7 @@ pub struct Client {
     pub(super) limits: Limits,
     pub(super) progress: Arc<dyn Progress>,
     pub(super) archives: Arc<[SourceArchive]>,
-    /// Whose signatures images need, by the rules of the site.
+    /// The rules of the site for signatures of images.
     pub(super) signatures: SignaturePolicy,
     /// The shard of each lock that is pulled and pushed.
     pub(super) shard: Shard,

@@ -124,7 +124,7 @@ impl Client {
     }
 
     /// Like [`Client::lock`] without an old lock, for a lock that is not kept. `store` remembers
-    /// what was resolved: in the next run, no manifest is requested for an image whose tag did not
+    /// the resolved items: in the next run, no manifest is requested for an image whose tag did not
     /// change.
     ///
     /// # Errors

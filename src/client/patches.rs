@@ -36,7 +36,7 @@ impl DeliveredBundles {
         plan_recipes(plan, lock, &**store, &old, &scratch_folder(), progress)
     }
 
-    /// The content of `store` and of the bundles, with what their recipes rebuild.
+    /// The content of `store` and of the bundles, including the blobs that their recipes rebuild.
     pub(crate) fn content(&self, store: Option<Arc<dyn BlobRead>>) -> RebuiltBlobs {
         let mut sources: Vec<Arc<dyn BlobRead>> = store.into_iter().collect();
         for bundle in &self.bundles {
@@ -46,8 +46,8 @@ impl DeliveredBundles {
         RebuiltBlobs::new(content, &self.bundles, scratch_folder(), KEPT_BYTES)
     }
 
-    /// Estimates what [`patch`](Self::patch) would do. `blobs` has the content of `lock` and what is
-    /// at hand of the bases.
+    /// Estimates the result of [`patch`](Self::patch). `blobs` has the content of `lock`, and that
+    /// of the bases as far as it is available here.
     pub(crate) fn estimate(
         &self,
         plan: &PackPlan,

@@ -24,11 +24,11 @@ use std::sync::{Arc, PoisonError};
 pub struct BundleOptions {
     /// A store whose content is copied instead of downloaded.
     pub store: Option<DiskStore>,
-    /// How the bundle is compressed.
+    /// The compression of the bundle.
     pub pack: PackOptions,
     /// The key that signs the bundle.
     pub signer: Option<Arc<Signer>>,
-    /// Hash the content of the store again, even if its journal has it as verified.
+    /// Hash the content of the store again, even if the journal records it as verified.
     pub rehash: bool,
 }
 

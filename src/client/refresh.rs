@@ -35,7 +35,7 @@ pub(crate) struct RefreshRequest<'a> {
     /// The object that `out` names, if it is in an object store.
     pub(crate) object: Option<(Bucket, String)>,
     pub(crate) bases: Vec<RefreshBase>,
-    /// What the receiver has, if changed content is carried as patches of it.
+    /// The content that the receiver has, if changed content is carried as patches of it.
     pub(crate) patch_since: Option<DeliveredBundles>,
     pub(crate) pack: PackOptions,
     pub(crate) volume_size: Option<VolumeSize>,
@@ -72,16 +72,16 @@ pub(crate) struct RefreshedBundle {
     pub(crate) plan: PackPlan,
     /// `None` if an item is missing and a partial bundle is not allowed.
     pub(crate) packed: Option<PackedBundle>,
-    /// What patches save, if they were requested.
+    /// The savings by patches, if they were requested.
     pub(crate) patched: Option<RecipeSummary>,
     /// The keys that signed it.
     pub(crate) keys: Vec<PublicKey>,
 }
 
 impl Client {
-    /// Updates manifests, locks them, and pulls and packs what the receiver of the bundle lacks.
-    /// `memory` is the store on disk that remembers what upstream answered in earlier runs.
-    /// `on_locked` gets the lock as soon as it is written.
+    /// Updates manifests, locks them, and pulls and packs the content that the receiver of the
+    /// bundle lacks. `memory` is the store on disk that remembers responses of upstream in earlier
+    /// runs. `on_locked` gets the lock as soon as it is written.
     pub(crate) async fn refresh(
         &self,
         mut request: RefreshRequest<'_>,
@@ -105,8 +105,8 @@ impl Client {
         memory: &DiskStore,
         on_locked: impl Fn(&Lock),
     ) -> Result<Refreshed, ClientError> {
-        // Manifests first: if the run ends before the lock is written, the next run locks what they
-        // request. The other order would leave a lock that no manifest explains.
+        // Manifests first: if the run ends before the lock is written, the next run locks the items
+        // that they request. The other order would leave a lock that no manifest explains.
         self.write_manifests(&updated)?;
         let previous = request.previous_lock;
         let path = request.lock_path;
@@ -268,7 +268,7 @@ fn base_lock(base: &BaseName) -> &Digest {
     }
 }
 
-/// Report items for what a bundle should contain and does not.
+/// Report items for the content that a bundle should contain but lacks.
 pub(crate) fn missing_items(plan: &PackPlan) -> Vec<ReportItem> {
     let missing = plan.missing.iter().map(|missing| ReportItem {
         kind: missing.item.kind,

@@ -11,7 +11,8 @@ use landfall_model::report::RunReport;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// How often the file of first sights is read again because another run changed it.
+/// The maximum number of times that the file of first sights is read because another run changed
+/// it.
 const WRITE_ATTEMPTS: usize = 5;
 
 /// The lock file as it was before anything was resolved.

@@ -358,7 +358,7 @@ impl HostChecker<'_> {
         let verdict = match status.as_u16() {
             // 401 has a step of its own; 416 is the response for the first byte of an empty file.
             200..=399 | 401 | 416 => CheckStatus::Ok,
-            // The host can be reached, which is what these steps are about.
+            // The host can be reached, and these steps check nothing else.
             404 | 405 => CheckStatus::Note,
             // A file server may forbid listing its root and still serve files.
             403 if response.url.path() == "/" => CheckStatus::Note,

@@ -13,9 +13,9 @@ pub(crate) struct LintMessage {
     pub source: String,
     /// The severity of the message.
     pub verdict: CheckStatus,
-    /// The programs that differ from landfall, or do not do what is intended.
+    /// The programs that differ from landfall, or ignore the intention of the entry.
     pub clients: Vec<&'static str>,
-    /// How these programs interpret the entry.
+    /// The way in which these programs interpret the entry.
     pub says: String,
     /// The text to write instead of the entry or the variable.
     #[serde(skip_serializing_if = "Option::is_none")]

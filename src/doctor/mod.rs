@@ -22,7 +22,7 @@ pub(crate) use kkp_keys::lint_seeds;
 pub(crate) use lint::LintMessage;
 pub(crate) use names::check_names;
 pub(crate) use no_proxy::lint_entries;
-pub(crate) use packages::{NodeList, rehearse};
+pub(crate) use packages::{NodeList, simulate_install};
 pub(crate) use ports::{PORTS_FORMATS, PortQuery, Strategy, port_table, probe_ports};
 pub(crate) use real_items::RealItems;
 pub(crate) use status::CheckStatus;

@@ -59,7 +59,7 @@ pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
                     _ => {}
                 }
                 // Only for entries with an effect in Go: the others get one message above.
-                for (clients, says, instead) in shape.elsewhere(entry, alone) {
+                for (clients, says, instead) in shape.deviations(entry, alone) {
                     found(CheckStatus::Note, clients, says, instead);
                 }
             }
@@ -135,8 +135,8 @@ impl NoProxyEntryForm {
         }
     }
 
-    /// The programs that differ from Go, what they do, and what to write instead.
-    fn elsewhere(
+    /// The programs that differ from Go, their behaviour, and the entry to write instead.
+    fn deviations(
         &self,
         entry: &str,
         alone: bool,
@@ -215,7 +215,7 @@ impl NoProxyEntryForm {
         }
     }
 
-    /// The entry in the syntax of `http.nonProxyHosts`, where that can express it.
+    /// The entry in the syntax of `http.nonProxyHosts`, if that can express it.
     fn java(&self, entry: &str) -> Option<Vec<String>> {
         let lower = entry.to_ascii_lowercase();
         match self {
@@ -295,7 +295,7 @@ mod tests {
         }
     }
 
-    /// An entry without effect by Go's rules is a No, and what is proposed instead has an effect.
+    /// An entry without effect by Go's rules is a No, and the proposed replacement has an effect.
     #[test]
     fn ineffective_entries_have_a_fix() {
         for (entry, instead) in [

@@ -1,6 +1,6 @@
-//! Checks what the private registry allows this account: begins and cancels an upload, puts and
-//! removes an index with missing children, and sends bodies of growing size into uploads that are
-//! cancelled.
+//! Checks the rights of this account at the private registry: begins and cancels an upload, puts
+//! and removes an index with missing children, and sends bodies of growing size into uploads that
+//! are cancelled.
 
 use super::CheckStatus;
 use super::steps::DiagnosisSteps;

@@ -10,7 +10,8 @@ pub(crate) enum CheckStatus {
     Ok,
     /// A hint: landfall works, but something may be unintended.
     Note,
-    /// The check failed: landfall, or a program that follows Go's rules, does not do what is meant.
+    /// The check failed: landfall, or a program that follows Go's rules, does not behave as
+    /// intended.
     No,
 }
 

@@ -3,7 +3,7 @@
 use super::pattern::InvalidHost;
 use std::path::PathBuf;
 
-/// Why the hosts that a lock needs cannot be listed.
+/// An error from listing the hosts that a lock needs.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EgressError {
     /// The record of contacted hosts cannot be read.

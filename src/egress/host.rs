@@ -1,4 +1,4 @@
-//! A host that the connected side must reach: its address, how it is known, and what it is for.
+//! A host that the connected side must reach: its address, the evidence for it, and its purpose.
 
 use super::pattern::EgressPattern;
 use serde::{Deserialize, Serialize};
@@ -15,9 +15,9 @@ pub(crate) struct EgressHost {
     pub port: u16,
     /// `https`, `http`, or `tcp` if only the port is known.
     pub scheme: String,
-    /// Why the host is in the list.
+    /// The reason why the host is in the list.
     pub known: HostEvidence,
-    /// What it is needed for, sorted.
+    /// The purposes of the host, sorted.
     pub why: Vec<String>,
     /// The roles of the machines that need it, if it is an endpoint of only some roles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -28,7 +28,7 @@ pub(crate) struct EgressHost {
     /// The result of a probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<Reachability>,
-    /// Why the probe failed.
+    /// The reason why the probe failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// `added` or `removed`, in a comparison.
@@ -36,7 +36,7 @@ pub(crate) struct EgressHost {
     pub change: Option<HostChange>,
 }
 
-/// Why a host is in the list, the most certain first.
+/// The evidence for a host in the list, the most certain first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum HostEvidence {
@@ -53,15 +53,15 @@ pub(crate) enum HostEvidence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Reachability {
-    /// It returned what was requested.
+    /// It returned the requested content.
     Reached,
-    /// It answered, but not with what was requested.
+    /// It answered, but not with the requested content.
     Fails,
     /// It was not reached, or access was refused on the way.
     Refused,
 }
 
-/// How a newer list of hosts differs from an older one.
+/// The difference between a newer and an older list of hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum HostChange {

@@ -1,4 +1,4 @@
-//! The hosts that well-known registries and download sites use besides their own, as their
+//! The hosts that well-known registries and download sites use in addition to their own, as their
 //! operators document them. They are predictions for locks that nobody has pulled yet.
 
 use super::pattern::EgressPattern;
@@ -7,15 +7,15 @@ use url::Url;
 /// A registry or download site whose further hosts are documented.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct KnownService {
-    /// The host that is contacted first; `*.` at the beginning stands for any names.
+    /// The host that is contacted first; `*.` at the beginning matches any names.
     host: &'static str,
     /// A part of the path that URLs of files must have.
     path: &'static str,
     /// The further hosts. If there are none, everything comes from the first host.
     pub(super) further: &'static [FurtherHost],
-    /// Where this is documented.
+    /// The URL of the operator's documentation.
     pub(super) source: &'static str,
-    /// What the list of hosts cannot express.
+    /// A note about facts that the list of hosts cannot express.
     pub(super) note: Option<&'static str>,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct FurtherHost {
     pub(super) purpose: HostPurpose,
 }
 
-/// What a further host is for.
+/// The purpose of a further host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HostPurpose {
     Tokens,

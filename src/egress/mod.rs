@@ -1,5 +1,6 @@
 //! The hosts that a lock needs on the connected side: observed by earlier runs, predicted from the
-//! lock and from what operators of registries document, or declared as endpoints. Formats them as lists, and as rules of firewalls and proxies.
+//! lock and from the documentation of registry operators, or declared as endpoints. Formats them as
+//! lists, and as rules of firewalls and proxies.
 
 mod diff;
 mod error;

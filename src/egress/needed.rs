@@ -37,7 +37,7 @@ pub(super) struct SourceHost {
     services: Vec<&'static KnownService>,
 }
 
-/// What a host of the lock serves.
+/// The kind of content that a host of the lock serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SourceKind {
     Registry,
@@ -112,7 +112,7 @@ pub(super) fn sources(
         let is_foreign = matches!(part.origin, PartOrigin::Foreign { .. });
         let sample = &mut source.samples[usize::from(!part.is_manifest())];
         // The smallest part: a proxy may read a whole file before it sends the first byte. Foreign
-        // layers are no samples, since the registry need not have them.
+        // layers are not samples, since the registry need not have them.
         if !is_foreign
             && sample
                 .as_ref()
@@ -219,7 +219,7 @@ pub(crate) fn needed(
     })
 }
 
-/// Why a host that a response named was contacted.
+/// The reason why a host that a response named was contacted.
 fn contact_reason(named: &Contacted, source: &str) -> String {
     match (named.why.contains("token"), named.why.contains("redirect")) {
         (true, true) => format!("tokens and redirects of {source}"),
@@ -262,7 +262,7 @@ impl HostList<'_> {
         known: HostEvidence,
         why: String,
     ) {
-        // any name stands for all names of a wildcard
+        // one name represents all names of a wildcard
         let name = match &host {
             EgressPattern::Below(below) => format!("x.{below}"),
             EgressPattern::Address(address) if address.is_ipv6() => format!("[{address}]"),

@@ -83,7 +83,7 @@ impl Probed {
         }
     }
 
-    /// Whether every host returned what was requested.
+    /// Whether every host returned the requested content.
     pub(crate) fn is_good(&self) -> bool {
         self.failures.is_empty()
     }

@@ -5,7 +5,7 @@ use super::record::{EvidenceRecord, LineFault, TornLines, may_be_torn, parse_lin
 use landfall_model::{Digest, Limits};
 use std::io::{self, BufRead, Read};
 
-/// What a log contains.
+/// A summary of the content of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EvidenceSummary {
     /// The number of records.
@@ -30,7 +30,7 @@ struct EvidenceChain {
 }
 
 impl EvidenceChain {
-    /// Takes the next line, with its line feed if it has one. Returns its record, or `None` if it
+    /// Checks the next line, with its line feed if it has one. Returns its record, or `None` if it
     /// is incomplete.
     fn push(&mut self, bytes: &[u8]) -> Result<Option<EvidenceRecord>, EvidenceFault> {
         self.line += 1;
@@ -88,7 +88,7 @@ impl EvidenceChain {
     }
 }
 
-/// Why reading a log ended early.
+/// An error that ends the reading of a log.
 #[derive(Debug)]
 pub(crate) enum ReadLogError {
     Read(io::Error),

@@ -4,7 +4,7 @@ use landfall_model::Digest;
 use std::io;
 use std::path::PathBuf;
 
-/// Why the evidence log cannot be used.
+/// An error from reading or writing the evidence log.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EvidenceError {
     #[error("cannot open the log {path}: {source}")]
@@ -21,7 +21,7 @@ pub(crate) enum EvidenceError {
     End { path: PathBuf, why: &'static str },
 }
 
-/// What is wrong with the lines of a log.
+/// A fault in the lines of a log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EvidenceFault {
     #[error("line {line} is not a complete record, and no record confirms that it was cut off")]
@@ -52,11 +52,11 @@ fn record_range(first: u64, last: u64) -> String {
 }
 
 impl EvidenceError {
-    /// What the user can do about it.
+    /// The fix that the user can try.
     pub(crate) fn help(&self) -> Option<String> {
         match self {
             EvidenceError::End { path, .. } => Some(format!(
-                "`landfall log verify {}` says more; if it is not a log, name another file",
+                "`landfall log verify {}` reports details; if it is not a log, name another file",
                 path.display()
             )),
             _ => None,

@@ -1,4 +1,4 @@
-//! What the fuzz target `evidence` runs.
+//! The fuzz target `evidence`.
 
 use super::chain::{EvidenceSummary, ReadLogError, read_log};
 use super::record::{TornLines, format_line};
@@ -25,8 +25,7 @@ pub(crate) fn fuzz_seed() -> Vec<u8> {
     log
 }
 
-/// Reads any bytes as a log. What is read of a consistent log is read again if it is cut off
-/// anywhere, up to that record.
+/// Reads any bytes as a log. If the log is consistent, its first half must not have more records.
 pub(crate) fn fuzz(bytes: &[u8]) {
     let read = |bytes: &[u8]| -> Result<EvidenceSummary, ReadLogError> {
         read_log(bytes, None, |record| {
@@ -36,7 +35,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
     };
     let Ok(summary) = read(bytes) else { return };
     let end = bytes.len() / 2;
-    // the middle of a line that is not the beginning of a record cannot be read
+    // reading may fail: the last line of the half need not be the beginning of a record
     if let Ok(cut) = read(&bytes[..end]) {
         assert!(cut.records <= summary.records);
     }

@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How often a lock is tried that another process holds, and the pause in between. A writer holds
-/// it for milliseconds.
+/// The number of attempts to get a lock that another process holds. A writer holds it for
+/// milliseconds.
 const LOCK_ATTEMPTS: usize = 3000;
+/// The pause between two attempts.
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// A log that no other process writes to, until it is dropped.

@@ -1,10 +1,10 @@
-//! The evidence log: an append-only file of JSON Lines that records what commands did, each line
-//! with the hash of the line before it.
+//! The evidence log: an append-only file of JSON Lines that records commands and their results,
+//! each line with the hash of the line before it.
 //!
 //! - `record.rs`: one line, and its hash.
 //! - `chain.rs`: checks the lines of a log one after another.
 //! - `log_file.rs`: the file, its lock, and how a line is appended.
-//! - `statement.rs`: what a line says about a command, as an in-toto Statement; `schema.rs`: the
+//! - `statement.rs`: the description of a command as an in-toto Statement; `schema.rs`: the
 //!   JSON schema of a line.
 
 mod chain;

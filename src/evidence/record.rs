@@ -4,16 +4,16 @@ use landfall_model::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What is between the hashed part of a line and the hash.
+/// The text between the hashed part of a line and the hash.
 const BEFORE_HASH: &[u8] = b",\"hash\":\"";
 
-/// What follows the hash.
+/// The text after the hash.
 const AFTER_HASH: &[u8] = b"\"}";
 
 /// The length of a hash as text: `sha256:` and 64 digits.
 const HASH_LENGTH: usize = 71;
 
-/// How every record begins.
+/// The text at the beginning of every record.
 const BEGINNING: &[u8] = b"{\"seq\":";
 
 /// A record of the log.
@@ -26,7 +26,7 @@ pub(crate) struct EvidenceRecord {
     /// The incomplete lines between the two, if commands were killed while they wrote them.
     #[serde(default)]
     pub torn: Option<TornLines>,
-    /// What a command did: an in-toto Statement if it names content by digest.
+    /// The description of a command: an in-toto Statement if it names content by digest.
     pub payload: Value,
     /// The hash of this record.
     pub hash: Digest,
@@ -51,7 +51,7 @@ impl TornLines {
     }
 }
 
-/// Why a line is not a record.
+/// The reason why a line is not a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineFault {
     /// It has another form: it was cut off, or never was a record.

@@ -1,5 +1,5 @@
-//! What a record says about a command: an [in-toto Statement] whose subject is the content that the
-//! command was about, and whose predicate says what the command did.
+//! The description of a command in a record: an [in-toto Statement]. Its subject is the content
+//! that the command was about, and its predicate is the command with its inputs and results.
 //!
 //! [in-toto Statement]: https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md
 
@@ -16,7 +16,7 @@ pub(super) const PREDICATE_TYPE: &str = "urn:landfall:command:v1";
 /// Content with its digest: a `ResourceDescriptor` of in-toto.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct NamedDigest {
-    /// The file as the user named it, or what it is.
+    /// The file as the user named it, or the kind of content.
     pub name: String,
     /// The digest in hexadecimal digits, by algorithm.
     pub digest: BTreeMap<String, String>,
@@ -54,7 +54,7 @@ pub(crate) struct LoggedItem {
     pub status: ItemStatus,
 }
 
-/// What a command deleted.
+/// The content that a command deleted.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct RemovedContent {
     /// The number of blobs or manifests.
@@ -63,7 +63,7 @@ pub(crate) struct RemovedContent {
     pub digests: Vec<String>,
 }
 
-/// What a command did.
+/// A command with its inputs and results.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CommandPredicate {
@@ -99,7 +99,7 @@ pub(crate) struct CommandPredicate {
     /// Items that failed or are missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<LoggedItem>,
-    /// What `gc` or `push --prune` deleted.
+    /// The content that `gc` or `push --prune` deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed: Option<RemovedContent>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,7 +136,7 @@ pub(crate) struct LoggedCommand {
 }
 
 impl LoggedCommand {
-    /// Reads what is listed of a record. A record of a later release may lack some of it.
+    /// Reads the listed fields of a record, some of which a record of a later release may lack.
     pub(crate) fn new(record: &EvidenceRecord) -> LoggedCommand {
         let predicate = &record.payload["predicate"];
         let text = |key: &str| predicate[key].as_str().unwrap_or_default().to_owned();

@@ -152,7 +152,7 @@ fn every_manipulation_is_found_with_its_line() {
     ] {
         assert_eq!(read(&log, None), Err(fault), "{what}");
     }
-    // what only a hash from another place proves
+    // faults that only a known hash reveals
     for (what, log) in [
         ("the last lines are removed", without(&[3, 4])),
         ("another log", other),
@@ -169,7 +169,7 @@ fn every_manipulation_is_found_with_its_line() {
     assert_eq!(
         (summary.records, summary.incomplete_line),
         (4, Some(5)),
-        "like a kill"
+        "the same as after a kill"
     );
     assert!(read(&cut, Some(&hashes[4])).is_err());
 }
@@ -335,7 +335,7 @@ proptest! {
 }
 
 #[test]
-fn a_record_of_another_order_of_members_is_read() {
+fn a_record_with_another_order_of_members_is_read() {
     let (line, hash) = format_line(1, None, None, &json!({"z": 1, "a": [true, null]})).unwrap();
     let summary = read(&line, Some(&hash)).unwrap();
     assert_eq!(summary.records, 1);

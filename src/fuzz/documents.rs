@@ -30,7 +30,7 @@ pub(super) fn yaml(bytes: &[u8]) {
     for syntax in [TextSyntax::Document, TextSyntax::Text] {
         let once = rewrite(&text, syntax, &index, RewriteOptions::default()).text;
         let again = rewrite(&once, syntax, &index, RewriteOptions::default()).text;
-        assert_eq!(again, once, "rewriting what is rewritten changes it");
+        assert_eq!(again, once, "a second rewrite changes the text");
     }
 }
 

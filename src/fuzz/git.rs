@@ -8,7 +8,8 @@ pub(super) fn pack_seeds() -> Vec<Vec<u8>> {
     vec![landfall_git::testing::sample().0.bytes()]
 }
 
-/// Reads any pack. What is written of its objects is read again, and written with the same bytes.
+/// Reads any pack. A pack that is written from its objects must be readable, and writing that pack
+/// again must give the same bytes.
 pub(super) fn pack(bytes: &[u8]) {
     let limits = Limits {
         git_object_bytes: 1 << 20,

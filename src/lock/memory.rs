@@ -1,4 +1,5 @@
-//! Remembers in the store what `mirror` without a lock resolved, to save requests in the next run.
+//! Remembers in the store the items that `mirror` without a lock resolved, to save requests in the
+//! next run.
 
 use landfall_content::WriteError;
 use landfall_content::store::DiskStore;
@@ -9,15 +10,15 @@ use std::collections::BTreeSet;
 /// The path of the remembered lock, below the folder of the store.
 const FILE: &str = ".landfall/resolved.lock";
 
-/// Loads what earlier runs on this store resolved. The result is only a hint: an image in it is
-/// used if upstream still has its digest and the manifests in the store agree with it.
+/// Loads the items that earlier runs on this store resolved. The result is only a hint: an image in
+/// it is used if upstream still has its digest and the manifests in the store agree with it.
 pub(crate) fn recall(disk: &DiskStore, progress: &dyn Progress) -> Lock {
     let path = disk.dir().join(FILE);
     if !path.exists() {
         return Lock::default();
     }
     Lock::load(&path).unwrap_or_else(|error| {
-        progress.note(&format!("every name is resolved anew: {error}"));
+        progress.note(&format!("every name is resolved again: {error}"));
         Lock::default()
     })
 }

@@ -111,7 +111,7 @@ mod tests {
             index: landfall_item::OfferedIndex::default(),
             base: Vec::new(),
             expected: Vec::new(),
-            // twice, as the same package in two sources counts once
+            // listed twice, because the same package in two sources counts once
             sources: vec![source.clone(), source],
         }
     }

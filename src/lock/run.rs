@@ -29,7 +29,7 @@ pub struct Locked {
     pub endpoints: Vec<EndpointChange>,
 }
 
-/// Locks everything that the manifests request, and what those items depend on.
+/// Locks everything that the manifests request, and the dependencies of those items.
 pub(crate) async fn lock(
     manifest: &MergedManifest,
     old: Option<&Lock>,
@@ -98,7 +98,7 @@ struct LockRun<'a> {
     results: SortedResults<'a>,
     /// Every name that was requested so far.
     known: BTreeSet<(EntryKind, String)>,
-    /// What the items that this round locked depend on.
+    /// The dependencies of the items that this round locked.
     dependencies: Vec<DependencyRequest>,
 }
 
@@ -131,8 +131,8 @@ impl LockRun<'_> {
             .map(|item| (item.key(), item))
             .collect();
         let resolver = self.resolver;
-        // How many pages of a tag list are worth reading depends on how many images of the
-        // repository are requested, so all are counted before the first one is resolved.
+        // The number of pages of a tag list that are worth reading depends on the number of
+        // requested images of the repository, so all are counted before the first is resolved.
         let tagged = requests.iter().filter_map(R::tagged_reference);
         resolver.repositories().expect_images(tagged);
         let limit = R::CONCURRENCY * resolver.limits().jobs;
@@ -187,7 +187,7 @@ impl LockRun<'_> {
         }
     }
 
-    /// The requests for what this round's items depend on, without names that were already
+    /// The requests for the dependencies of this round's items, without names that were already
     /// requested.
     fn new_dependencies(&mut self, exclude: &[Exclusion]) -> ItemRequests {
         let mut images = Vec::new();

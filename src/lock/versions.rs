@@ -42,7 +42,7 @@ pub(super) fn pair(changes: &mut [LockChange]) {
 }
 
 /// The group and the version of an item. An image has its version in the tag; for other kinds, the
-/// whole name counts as the version, as a URL may contain it anywhere.
+/// whole name counts as the version, because a URL may contain it anywhere.
 fn version_group(kind: EntryKind, name: &str) -> Option<(VersionGroup, TagVersion)> {
     let image: Option<ImageRef> = name.parse().ok().filter(|_| kind == EntryKind::Image);
     let (source, version) = match &image {

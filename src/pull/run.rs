@@ -11,7 +11,7 @@ use landfall_model::Limits;
 use landfall_model::report::{ItemStatus, Progress, ReportItem, TransferSide};
 use std::sync::Arc;
 
-/// Why a pull ended early. Items that fail do not end it: they are in the report.
+/// An error that ends a pull early. Items that fail do not end it: they are in the report.
 #[derive(Debug, thiserror::Error)]
 pub enum PullError {
     /// The store or the bundle cannot be used.

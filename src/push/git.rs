@@ -26,7 +26,7 @@ pub struct GitTarget {
     pub url: Url,
     /// Replace branches and tags that point elsewhere.
     pub move_refs: bool,
-    /// Look up what the server has, and send nothing.
+    /// Look up the refs of the server, and send nothing.
     pub dry_run: bool,
 }
 
@@ -101,10 +101,10 @@ struct MissingObjects {
     size: u64,
 }
 
-/// What is to be changed at the server.
+/// The changes to make at the server.
 struct GitPushPlan {
     updates: Vec<RefUpdate>,
-    /// What prevents further changes, one text for each ref.
+    /// The reasons that prevent further changes, one for each ref.
     conflicts: Vec<String>,
     /// `None` if there is no update.
     missing: Option<MissingObjects>,

@@ -5,7 +5,7 @@
 //! looks for everything that would make the push fail. Then the images are delivered, those with
 //! the largest blobs first, twice `--jobs` of them at once, since some wait for a blob that another
 //! delivery uploads. A blob is mounted from a repository that has it, found to be present, or
-//! uploaded; then follow the child manifests, the index, and the tag last. Each digest is uploaded
+//! uploaded. The child manifests, the index and finally the tag follow. Each digest is uploaded
 //! to a repository once in a run: other deliveries that need it wait for that upload.
 //!
 //! A bundle's blob is read for an upload by `BlobRead::open_whole`: its digest is verified at its

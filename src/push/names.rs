@@ -24,7 +24,7 @@ pub(super) fn project(repository: &str) -> &str {
     repository.split('/').next().unwrap_or(repository)
 }
 
-/// Why no registry, or not this one, can have a repository of this name.
+/// The reason why this registry, or any registry, cannot have a repository of this name.
 pub(super) fn fault(to: &Destination) -> Option<String> {
     let full = to.to_string();
     let length = full.chars().count();
@@ -62,7 +62,7 @@ pub(super) fn fault(to: &Destination) -> Option<String> {
     })
 }
 
-/// Why Harbor cannot have a repository of this name.
+/// The reason why Harbor cannot have a repository of this name.
 pub(super) fn harbor_fault(to: &Destination) -> Option<String> {
     (!to.repository.contains('/')).then(|| {
         format!(

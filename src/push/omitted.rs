@@ -23,7 +23,7 @@ pub struct Omitted {
     /// The omitted blobs, each with repositories that may have it, in addition to the destinations
     /// of the images that need it.
     pub blobs: BTreeMap<Digest, BTreeSet<String>>,
-    /// How blobs that neither the source nor the registry has can be rebuilt.
+    /// The references from which blobs are rebuilt that neither the source nor the registry has.
     pub(crate) references: References,
     /// The help text of the message if the registry lacks one of them.
     pub advice: String,

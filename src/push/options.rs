@@ -10,7 +10,7 @@ pub struct PushOptions {
     /// Abort the whole push if a tag already points to another digest. By default only that image
     /// is skipped.
     pub all_or_nothing: bool,
-    /// Look up every manifest and blob of images whose tag is right, and upload what is missing.
+    /// Look up every manifest and blob of images whose tag is right, and upload missing ones.
     /// Otherwise a tag at the right digest counts as complete, and the receipt omits blobs that
     /// were not looked up.
     pub recheck: bool,

@@ -22,7 +22,7 @@ pub struct Pushed {
     pub unlisted: Option<String>,
     /// The maximum number of bytes to upload, determined before the push.
     pub needed_bytes: u64,
-    /// The receipt: what the registry has after the push.
+    /// The receipt: the content of the registry after the push.
     pub receipt: Receipt,
 }
 

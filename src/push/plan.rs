@@ -21,7 +21,7 @@ pub(crate) struct Delivery {
     pub tag: String,
 }
 
-/// What a destination tag points to.
+/// The state of a destination tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TagState {
     /// The tag does not exist.
@@ -93,7 +93,7 @@ pub(super) fn biggest_first(lock: &Lock, deliveries: &[Delivery], todo: Vec<usiz
     sized.into_iter().map(|(_, at)| at).collect()
 }
 
-/// What is looked up at the registry.
+/// The content that is looked up at the registry.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LookupScope {
     /// Whether every manifest and blob of an image with the right tag is looked up.

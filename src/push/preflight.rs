@@ -279,7 +279,7 @@ impl Preflight<'_> {
             .iter()
             .flat_map(|problem| problem.stops.clone())
             .collect();
-        // what remains are look-ups that were denied although an upload was not
+        // the remaining problems are look-ups that were denied although an upload was accepted
         for &at in self.todo.iter().filter(|at| !stopped.contains(at)) {
             if let Err(error) = &self.tag_states[at]
                 && !missing

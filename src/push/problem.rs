@@ -6,7 +6,7 @@ use serde::Serialize;
 /// A problem that stops deliveries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// What the problem is about.
+    /// The subject of the problem.
     pub kind: ProblemKind,
     /// The tag, repository or project of the registry.
     pub at: String,
@@ -23,7 +23,7 @@ pub struct Problem {
     pub(super) stops: Vec<usize>,
 }
 
-/// What a [`Problem`] is about.
+/// The subject of a [`Problem`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProblemKind {

@@ -1,4 +1,4 @@
-//! The receipt of a push, `push --receipt FILE`: what the registry has afterwards.
+//! The receipt of a push, `push --receipt FILE`: the content of the registry afterwards.
 
 use landfall_model::Digest;
 use serde::{Deserialize, Serialize};

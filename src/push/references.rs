@@ -29,7 +29,7 @@ impl std::fmt::Debug for References {
 }
 
 /// Finds the references of blobs that neither a file nor the registry has, and downloads them unless
-/// the push is a dry run. Returns the blobs that still cannot be had, each with a reason.
+/// the push is a dry run. Returns the blobs that are still missing, each with a reason.
 ///
 /// `repositories` are those that the push delivers to.
 pub(super) async fn fetch_references<'a, 'b>(
@@ -43,7 +43,7 @@ pub(super) async fn fetch_references<'a, 'b>(
         return missing;
     };
     let mut still_missing = Vec::new();
-    // what was looked up for an earlier blob
+    // the results for references of earlier blobs
     let mut fetched: BTreeMap<Digest, Result<(), String>> = BTreeMap::new();
     for (blob, reason) in missing {
         let needed = match rebuilt.missing_bases(&blob.blob.digest) {

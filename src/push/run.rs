@@ -26,7 +26,7 @@ use tokio::task::JoinSet;
 
 /// The content of a push.
 pub(crate) struct PushContent<'a> {
-    /// Where parts are read from.
+    /// The source that parts are read from.
     pub(crate) source: Arc<dyn PartSource>,
     /// The blobs that the source omits: the registry must have them.
     pub(crate) omitted: &'a Omitted,
@@ -212,7 +212,7 @@ fn count_by_entry(deliveries: &[Delivery]) -> BTreeMap<usize, usize> {
     counts
 }
 
-/// The state of a push: what is known about each delivery.
+/// The state of a push and of each delivery.
 struct PushRun<'a> {
     lock: &'a Lock,
     deliveries: &'a [Delivery],
@@ -260,7 +260,7 @@ impl<'a> PushRun<'a> {
             let entry = &self.lock.entry(delivery.entry);
             let present = match tag_state {
                 Ok(TagState::Whole) => Some(entry.top.digest.clone()),
-                // with `index: exact`, a trimmed index is not what the site wants
+                // with `index: exact`, the site does not accept a trimmed index
                 Ok(TagState::Trimmed) if uploader.index == IndexPolicy::Trimmed => {
                     entry.trimmed().map(|part| part.descriptor.digest.clone())
                 }
@@ -317,7 +317,7 @@ impl<'a> PushRun<'a> {
     }
 
     /// Adds the lock to the registry's list of locks if anything was delivered. Only the first
-    /// shard does, as the list is written as a whole. Returns a message if that fails.
+    /// shard does this, because the list is written as a whole. Returns a message if that fails.
     async fn record_lock(
         &self,
         mapping: &DestinationMap,

@@ -12,7 +12,7 @@ use landfall_model::{DestinationMap, Digest, Limits, tagged_subject};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How a tag at the registry compares with the lock.
+/// The result of comparing a tag at the registry with the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum TagStatus {
@@ -49,12 +49,12 @@ pub(crate) struct RegistryTag {
     /// The digest that the tag points to, if it is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stands: Option<Digest>,
-    /// Why the state is unknown.
+    /// The reason why the state is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
 }
 
-/// What [`status`] looks up beyond the destination tags.
+/// The content that [`status`] looks up in addition to the destination tags.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StatusScope {
     /// Every manifest and blob of the images.

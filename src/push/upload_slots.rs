@@ -246,8 +246,8 @@ mod tests {
         order
     }
 
-    /// Polls twice, as the first poll only adds the upload to the queue. Returns the slot if one is
-    /// free.
+    /// Polls twice, because the first poll only adds the upload to the queue. Returns the slot if
+    /// one is free.
     fn slot_after_queuing(
         wait: &mut Pin<Box<impl Future<Output = UploadSlot>>>,
     ) -> Option<UploadSlot> {

@@ -1,5 +1,5 @@
 //! The state that all deliveries of a push share: the registry, the source, the upload slots, and
-//! what was learned about the registry.
+//! facts about the registry.
 
 use super::names::project;
 use super::options::PushOptions;

@@ -15,7 +15,8 @@ pub(super) struct AgeClock {
 }
 
 impl AgeClock {
-    /// `server_offset` is by how many seconds the servers' clocks are ahead of the machine's.
+    /// `server_offset` is the number of seconds by which the servers' clocks are ahead of the
+    /// machine's.
     pub(super) fn new(machine: Timestamp, server_offset: Option<i64>) -> AgeClock {
         let servers = server_offset.map(|seconds| {
             let offset = SignedDuration::from_secs(seconds);
@@ -49,7 +50,7 @@ impl AgeClock {
         self.servers.is_some()
     }
 
-    /// What is wrong with the machine's clock, if it differs from the servers'.
+    /// The fault of the machine's clock, if it differs from those of the servers.
     pub(super) fn fault(&self) -> Option<String> {
         let ahead = self.machine.duration_since(self.servers?);
         if ahead.is_zero() {

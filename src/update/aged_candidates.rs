@@ -13,7 +13,7 @@ use landfall_model::document::VersionsFrom;
 
 /// The candidates of a version.
 pub(super) struct AgedCandidates {
-    /// Those that can be taken, the newest first.
+    /// Those that can be used, the newest first.
     pub(super) ready: Vec<VersionCandidate>,
     /// Newer ones that wait.
     pub(super) waiting: Vec<WaitingVersion>,
@@ -41,8 +41,8 @@ impl UpdateRun<'_> {
                 aged.ready.push(candidate);
                 continue;
             };
-            // A newer version that was seen no later is taken before this one. So this one is not
-            // reported, and its items are not looked up.
+            // A newer version that was not first seen later is used before this one. So this one is
+            // not reported, and its items are not looked up.
             if !aged.ready.is_empty() || first_seen.is_before(wait) {
                 continue;
             }
@@ -55,7 +55,7 @@ impl UpdateRun<'_> {
         aged
     }
 
-    /// Returns the wait of a version; `None` if it can be taken.
+    /// Returns the wait of a version; `None` if it can be used.
     pub(super) fn version_wait(
         &mut self,
         slot: &UpdatableVersion,
@@ -72,8 +72,8 @@ impl UpdateRun<'_> {
         wait
     }
 
-    /// Looks up what upstream has of a version that waits, so that the age of its content counts
-    /// from now on. Returns whether upstream has all of it.
+    /// Looks up the items of a version that waits, so that the age of its content counts from now
+    /// on. Returns whether upstream has all of them.
     async fn see_items(
         &mut self,
         slot: &UpdatableVersion,
@@ -95,7 +95,7 @@ impl UpdateRun<'_> {
         self.see_edit(edited, min_age).await
     }
 
-    /// Reports versions that wait, unless a newer one was taken.
+    /// Reports versions that wait, unless a newer one is used.
     pub(super) fn add_waiting(&mut self, slot: &UpdatableVersion, waiting: Vec<WaitingVersion>) {
         if waiting.is_empty() {
             return;
@@ -116,7 +116,7 @@ impl UpdateRun<'_> {
     }
 }
 
-/// The earliest first sight of the newer versions that can be taken when they are old enough.
+/// The earliest first sight of the newer versions that can be used when they are old enough.
 #[derive(Default)]
 struct FirstSightOfNewer(Option<Timestamp>);
 
@@ -126,7 +126,7 @@ impl FirstSightOfNewer {
     }
 }
 
-/// What the file of first sights calls a version of `slot`; `None` if its source is unknown.
+/// The key of a version of `slot` in the file of first sights; `None` if its source is unknown.
 fn sight_of_version(slot: &UpdatableVersion, version: &str) -> Option<SightKey> {
     let key = match slot.versions.as_ref().ok()? {
         VersionSource::Tags {

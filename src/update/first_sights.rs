@@ -1,5 +1,6 @@
 //! The file that remembers when this project first saw each version and each digest. It is kept in
-//! git beside the lock: sorted, one line for each, so that merges are lines that two branches added.
+//! git next to the lock: sorted, one line for each, so that merges are lines that two branches
+//! added.
 
 use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,11 +10,12 @@ use std::path::{Path, PathBuf};
 const HEAD: &str =
     "# When this project first saw each version. Written by landfall; keep it in git.";
 
-/// How long an unused line is kept: a version may be missing from a list for a while, and must not
-/// wait from the beginning when it is back.
+/// The time for which an unused line is kept: a version may be missing from a list for a while, and
+/// must not wait from the beginning when it is back.
 const KEPT_UNUSED: SignedDuration = SignedDuration::from_hours(24 * 30);
 
-/// What was seen: a version in the source that lists it, or a digest under the name of an item.
+/// The subject of a sight: a version in the source that lists it, or a digest under the name of an
+/// item.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SightKey {
     subject: String,
@@ -199,7 +201,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(sights in any_sights()) {
+        fn written_sights_are_read_back(sights in any_sights()) {
             prop_assert_eq!(FirstSights::parse(&sights.to_text()), Ok(sights));
         }
 

@@ -111,7 +111,7 @@ impl UpdateRun<'_> {
         if !self.has_lists {
             return Ok(replaced);
         }
-        // `fetch_list` keeps what it fetched, so only a URL that changed costs a request
+        // `fetch_list` keeps each list that it fetched, so only a URL that changed costs a request
         for source in list_sources(self.request.paths, edited)? {
             let text = self.fetch_list(&source.url).await.map_err(|cause| {
                 if cause.is_gone {

@@ -1,4 +1,4 @@
-//! Looks up what upstream has under the names of items, each name once per run.
+//! Looks up the names of items upstream, each name once per run.
 
 use landfall_content::run_concurrently_by_host;
 use landfall_item::lockfile::{Lock, LockedKind};
@@ -11,7 +11,7 @@ use landfall_model::report::EntryKind;
 use landfall_model::{Digest, ImageRef};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An item that the manifests request, with what an update needs to know of the request.
+/// An item that the manifests request, with the parts of the request that an update uses.
 #[derive(Debug, Clone)]
 pub(super) struct RequestedItem {
     pub(super) kind: EntryKind,

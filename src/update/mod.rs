@@ -7,14 +7,14 @@
 //! gone.
 //!
 //! A candidate is tried by editing the text of its manifest in memory and loading all manifests
-//! again with that text. So the rules for what uses a version, what contradicts it and how YAML
-//! parses the edit exist only once, in the manifest loader. Items that are requested only after the
-//! edit must exist upstream, and it must be possible to lock each changed set of packages. A version
-//! that waits for its minimum age (`version_ages`) is no candidate; the first sights of versions and
-//! of their contents are written to a file beside the lock before anything else. Nothing
-//! is written before all versions are settled. Then the manifests, the lock, and for a `refresh`
-//! the store and the bundle are written, each atomically, so an interruption between two of them
-//! leaves every file whole.
+//! again with that text. So the rules for the uses of a version, for contradictions and for
+//! parsing the edit exist only once, in the manifest loader. Items that are requested only after
+//! the edit must exist upstream, and it must be possible to lock each changed set of packages. A
+//! version that waits for its minimum age (`version_ages`) is not a candidate; the first sights of
+//! versions and of their contents are written to a file next to the lock before anything else.
+//! Nothing is written before all versions are settled. Then the manifests, the lock, and for a
+//! `refresh` the store and the bundle are written, each atomically, so an interruption between two
+//! of them leaves every file whole.
 //!
 //! [`UpdatePolicy`]: landfall_model::UpdatePolicy
 

@@ -1,5 +1,5 @@
-//! The outcome of an update: versions that moved or are held back, and what changed upstream
-//! without a new version.
+//! The outcome of an update: versions that moved or are held back, and changes upstream without a
+//! new version.
 
 use super::lookups::{RequestedItem, requested_items};
 use super::version_ages::{AgeWait, AgesOutcome};
@@ -58,7 +58,7 @@ pub(crate) struct WaitingVersion {
     pub(crate) version: String,
     /// When this project first saw the version, or the content that it has now.
     pub(crate) first_seen: String,
-    /// From when it can be taken.
+    /// The time from which it can be used.
     pub(crate) until: String,
 }
 
@@ -114,7 +114,7 @@ pub(crate) struct UpdateOutcome {
     /// The items that must be locked again although their names are the same: their tag moved and
     /// their policy is `digest`.
     pub(crate) relock: BTreeSet<(EntryKind, String)>,
-    /// What the run learned about the ages of versions.
+    /// The first sights of versions after the run, and notices about their ages.
     pub(crate) ages: AgesOutcome,
     /// The path of the file of first sights.
     pub(crate) sights_path: PathBuf,

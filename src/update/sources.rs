@@ -48,7 +48,7 @@ pub(super) async fn versions(
         .collect())
 }
 
-/// Whether a text can be written into a manifest without quotes. A server decides what the text is,
+/// Whether a text can be written into a manifest without quotes. The text comes from a server,
 /// so it must not be able to add YAML to the manifest.
 fn is_version(text: &str) -> bool {
     !text.is_empty()
@@ -96,7 +96,7 @@ async fn document_versions(
 }
 
 /// `version` with a leading `v` if `current` has one, else without. So a document may list `1.2.4`
-/// for what the manifest calls `v1.2.4`.
+/// for the version that the manifest writes as `v1.2.4`.
 pub(super) fn written_like(current: &str, version: &str) -> String {
     match (
         current.strip_prefix('v').is_some_and(begins_with_digit),

@@ -1,4 +1,4 @@
-//! The state of an update: its request, what it found so far, and why versions are rejected.
+//! The state of an update: its request, its findings so far, and the reasons to reject versions.
 
 use super::age_clock::AgeClock;
 use super::first_sights::FirstSights;
@@ -51,7 +51,7 @@ pub(super) struct UpdateRun<'a> {
     pub(super) outcome: UpdateOutcome,
 }
 
-/// Why a version is rejected.
+/// The reason why a version is rejected.
 pub(super) enum RejectedVersion {
     /// The version cannot be used, for this reason. The next lower one is tried.
     Unusable(String),

@@ -1,4 +1,5 @@
-//! Tries versions: edits the manifests in memory, and checks that upstream has what they request.
+//! Tries versions: edits the manifests in memory, and checks that upstream has the items that they
+//! request.
 
 use super::first_sights::SightKey;
 use super::lookups::{RequestedItem, changed_package_sets};
@@ -114,8 +115,8 @@ impl UpdateRun<'_> {
         Ok(items)
     }
 
-    /// Looks up what upstream has of an edit that waits, so that the age of its content counts from
-    /// now on. Returns whether upstream has all of it.
+    /// Looks up the items of an edit that waits, so that the age of its content counts from
+    /// now on. Returns whether upstream has all of them.
     pub(super) async fn see_edit(
         &mut self,
         edited: Result<FileOverrides, RejectedVersion>,
@@ -125,8 +126,8 @@ impl UpdateRun<'_> {
             Ok(edited) => self.try_edit(edited).await,
             Err(rejected) => Err(rejected),
         };
-        // What prevents the update is reported when the wait is over, except for failures: what
-        // could not be looked up may be old enough.
+        // Reasons that prevent the update are reported when the wait is over. Failures are reported
+        // now, because an item that could not be looked up may be old enough.
         let checked = trial.and_then(|trial| {
             self.content_wait(&trial, min_age);
             self.check_items(&trial)

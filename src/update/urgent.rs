@@ -1,4 +1,4 @@
-//! Versions that are taken before their minimum age: `--urgent NAME=VERSION`.
+//! Versions that are used before their minimum age: `--urgent NAME=VERSION`.
 
 use std::str::FromStr;
 

@@ -13,11 +13,11 @@ use std::collections::BTreeSet;
 pub(crate) struct AgeWait {
     /// When this project first saw the version or its content.
     pub(crate) first_seen: Timestamp,
-    /// From when it can be taken.
+    /// The time from which it can be used.
     pub(crate) until: Timestamp,
 }
 
-/// How a run ended.
+/// The state at the end of a run.
 pub(super) struct RunEnd {
     /// Whether the run looked at all versions.
     pub(super) has_seen_all: bool,
@@ -26,7 +26,7 @@ pub(super) struct RunEnd {
     pub(super) clock: AgeClock,
 }
 
-/// The first sights of a run, and what it learned about them.
+/// The first sights of a run, and its notices about them.
 #[derive(Debug)]
 pub(super) struct VersionAges<'a> {
     sights: FirstSights,
@@ -58,8 +58,8 @@ impl<'a> VersionAges<'a> {
         found.is_some()
     }
 
-    /// Returns the wait of what `key` names, or `None` if it is old enough. If it was not seen
-    /// before, this is its first sight.
+    /// Returns the wait of the version or digest `key`, or `None` if it is old enough. If it was
+    /// not seen before, this is its first sight.
     pub(super) fn wait(
         &mut self,
         key: SightKey,
@@ -163,7 +163,7 @@ impl ChangedSights {
     }
 }
 
-/// What a run learned about ages.
+/// The first sights after a run, and notices about ages.
 #[derive(Debug, Default)]
 pub(crate) struct AgesOutcome {
     /// The first sights; `None` if they did not change.
@@ -186,7 +186,8 @@ mod tests {
         Timestamp::from_second(1_800_000_000 + day * DAY).unwrap()
     }
 
-    /// Runs with a fresh process at each `(machine, server)` day; returns when it was taken.
+    /// Runs with a fresh process at each `(machine, server)` day; returns when the version was
+    /// used.
     fn taken(runs: &[(i64, Option<i64>)], age: i64) -> (Vec<usize>, Vec<Notice>) {
         let mut sights = FirstSights::default();
         let (mut taken, mut notices) = (Vec::new(), Vec::new());
@@ -268,7 +269,7 @@ mod tests {
 
     proptest! {
         /// Whatever the clocks show, with one of the two right in every run, a version is never
-        /// taken before its age.
+        /// used before its minimum age.
         #[test]
         fn a_version_is_never_taken_too_early(
             runs in proptest::collection::vec((0..4_i64, -400..400_i64, any::<bool>()), 1..20),

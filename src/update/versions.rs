@@ -17,7 +17,7 @@ pub(super) struct VersionCandidate {
     pub(super) source: Option<String>,
 }
 
-/// The versions that may be taken, the newest first, or the reason why they are unknown.
+/// The versions that may be used, the newest first, or the reason why they are unknown.
 pub(super) type VersionCandidates = Result<Vec<VersionCandidate>, ResolveError>;
 
 impl UpdateRun<'_> {

@@ -38,7 +38,7 @@ fn discover_drafts_a_manifest_with_helm_and_without() {
     place.write("mine.yaml", "image: {tag: v2}\n");
     let text = place.ok(&["discover", "t", "--name", "mine"]);
     let statically = "\
-# Drafted by `landfall discover`. Review it, pin what is commented out, and keep it in git.
+# Drafted by `landfall discover`. Review it, pin commented-out entries, and keep it in git.
 apiVersion: landfall/v1
 kind: Manifest
 metadata: {name: mine}
@@ -173,7 +173,7 @@ fn discover_reads_downloads_and_packages_of_cloud_init_and_units() {
     );
     let draft = place.ok(&["discover", "nodes", "--no-helm"]);
     let expected = "\
-# Drafted by `landfall discover`. Review it, pin what is commented out, and keep it in git.
+# Drafted by `landfall discover`. Review it, pin commented-out entries, and keep it in git.
 apiVersion: landfall/v1
 kind: Manifest
 metadata: {name: discovered}

@@ -1,8 +1,8 @@
-//! The errors of the crate, and the limits of an analysis.
+//! Errors from analyzing and rebuilding streams, and the limits of an analysis.
 
 use std::io;
 
-/// Why a stream could not be taken apart or rebuilt.
+/// An error from analyzing or rebuilding a stream.
 #[derive(Debug, thiserror::Error)]
 pub enum DeflateError {
     /// Reading the stream or writing the output failed.
@@ -22,7 +22,7 @@ pub enum DeflateError {
         /// The limit that was exceeded.
         limit: u64,
     },
-    /// The recipe would be larger than [`AnalysisLimits`] allows: the stream should be carried as
+    /// The recipe would be larger than [`AnalysisLimits`] allows: the stream should be bundled as
     /// it is.
     #[error("the recipe for this stream would be too large")]
     RecipeTooLarge,

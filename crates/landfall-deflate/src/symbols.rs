@@ -23,7 +23,7 @@ pub(crate) const LENGTH_CODE_ORDER: [u8; LENGTH_CODE_SYMBOLS] = [
     16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15,
 ];
 
-/// The values that share one symbol: `base` and the following `1 << extra` minus one.
+/// The values that share one symbol: `1 << extra` consecutive values from `base` on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SymbolRange {
     /// The smallest value of the symbol.
@@ -126,7 +126,7 @@ pub(crate) const FIXED_LITERAL_LENGTHS: [u8; 288] = {
 /// The code lengths of the distances of a fixed block.
 pub(crate) const FIXED_DISTANCE_LENGTHS: [u8; 32] = [5; 32];
 
-/// Assigns the canonical code with these lengths. Each code has its first bit in the lowest place,
+/// Assigns the canonical code with these lengths. Each code has its first bit in the lowest bit,
 /// as [`BitWriter::write`](crate::bits::BitWriter::write) needs it; a symbol of length 0 has code 0.
 pub(crate) fn canonical_codes(lengths: &[u8], codes: &mut [u16]) {
     let mut next = [0_u32; LONGEST_CODE + 2];

@@ -1,11 +1,11 @@
-//! Why git data cannot be read or written.
+//! Errors from reading and writing git data.
 
 use crate::object::ObjectId;
 use std::io;
 use thiserror::Error;
 
-/// Why git data cannot be read or written. All texts may contain names of a remote repository,
-/// escaped.
+/// An error from reading or writing git data. The texts may contain names of a remote repository,
+/// which are escaped.
 #[derive(Debug, Error)]
 pub enum GitError {
     /// A pack could not be read from this machine or from the network.
@@ -25,7 +25,7 @@ pub enum GitError {
         kind: &'static str,
         /// The object.
         id: ObjectId,
-        /// What is wrong with it.
+        /// The reason why it is not valid.
         why: String,
     },
     /// The repository is incomplete.
@@ -34,15 +34,15 @@ pub enum GitError {
     /// The repository is larger than the limits allow.
     #[error("{what} than the limit of {limit}")]
     TooLarge {
-        /// What exceeds the limit, as in "an object is larger".
+        /// The thing that exceeds the limit, as in "an object is larger".
         what: &'static str,
         /// The limit, in bytes or as a count.
         limit: u64,
     },
-    /// The other side sent something that is not the protocol.
-    #[error("the answer is not git's protocol: {0}")]
+    /// The server or client sent data that violates the protocol.
+    #[error("the message violates git's protocol: {0}")]
     Protocol(String),
-    /// The other side reported an error.
+    /// The server reported an error.
     #[error("the server answered: {0}")]
     Remote(String),
     /// The repository or the server uses a feature that landfall does not support.

@@ -8,7 +8,7 @@
 //!
 //! # Packs
 //!
-//! Servers pack the same commits differently from day to day, so that their packs have no stable
+//! Servers pack the same commits differently from day to day, so their packs have no stable
 //! digest. landfall writes a pack of its own, whose bytes depend only on the objects in it and on
 //! the commits that it is written for: the order is fixed (`history`), and so are the bases of
 //! deltas, the deltas (`delta/create.rs`) and the compression (`pack/write.rs`). Any git reads it.

@@ -75,7 +75,7 @@ fn the_bytes_of_a_pack_never_change() {
 const EXPECTED: &str = "sha256:57d045c44170b15ee2ff48522652bfc4e835c13cb540c345088c95731f3a417b";
 
 #[test]
-fn a_second_pack_has_only_what_is_new() {
+fn a_second_pack_has_only_new_objects() {
     let (pack, tip) = sample();
     let whole = database(&[pack.bytes()]).unwrap();
     let last = whole.tag_target(whole.find(tip).unwrap()).unwrap().id;
@@ -94,7 +94,7 @@ fn a_second_pack_has_only_what_is_new() {
 }
 
 #[test]
-fn a_selection_is_what_the_client_lacks_down_to_its_depth() {
+fn a_selection_has_the_objects_that_the_client_lacks_within_the_depth() {
     let (pack, tip) = sample();
     let database = database(&[written(&database(&[pack.bytes()]).unwrap(), &[tip], &[])]).unwrap();
     let target = database.tag_target(database.find(tip).unwrap()).unwrap().id;
@@ -161,7 +161,7 @@ fn deltas_that_loop_or_have_no_base_are_refused() {
     let other = ObjectId::of_object(GitObjectKind::Blob, b"other").unwrap();
     let mut looping = TestPack::default();
     looping.add(GitObjectKind::Blob, b"x");
-    // whatever their contents, two deltas to each other have ids that are never known
+    // two deltas that could be each other's base: their ids can never be computed
     looping.add_delta_to(other, &[5, 1, 1, b'a']);
     looping.add_delta_to(ObjectId::ZERO, &[5, 1, 1, b'b']);
     let mut itself = TestPack::default();
@@ -211,7 +211,7 @@ fn absurd_sizes_are_refused_before_memory_is_used() {
 }
 
 #[test]
-fn what_is_missing_cut_off_or_changed_is_an_error() {
+fn missing_truncated_and_changed_data_is_an_error() {
     let mut pack = TestPack::default();
     let absent = ObjectId::of_object(GitObjectKind::Blob, b"absent").unwrap();
     let tree = pack.add_tree(&[("100644", "a", absent)]);

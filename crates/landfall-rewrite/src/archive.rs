@@ -26,7 +26,7 @@ pub struct RewrittenChart {
 /// A text and its rewritten form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RewrittenText {
-    /// The path of the text in the archive. In a chart within a chart, it follows the path of that
+    /// The path of the text in the archive. For a nested chart, it begins with the path of that
     /// chart.
     pub path: String,
     /// The text as it is in the archive.

@@ -40,7 +40,7 @@ fn texts(count: usize) -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn a_rewrite_is_linear() {
+fn a_rewrite_takes_linear_time() {
     let index = known();
     for at in 0..texts(1).len() {
         assert_linear(150, |count| {
@@ -57,7 +57,7 @@ fn a_rewrite_is_linear() {
 }
 
 #[test]
-fn an_audit_is_linear() {
+fn an_audit_takes_linear_time() {
     let lock = Lock::parse("l", "version: 1\n").unwrap();
     let inventory = Inventory::new(&lock, None, None, "2026-01-01");
     for at in 0..texts(1).len() {

@@ -16,7 +16,7 @@ pub(crate) enum PartKind {
 }
 
 const ENDINGS: [(&str, PartKind); 9] = [
-    // of kustomize; `newtag` comes before `tag`, in which it ends
+    // the keys of kustomize; `newtag` precedes `tag` because it ends with it
     ("newname", PartKind::Repository),
     ("newtag", PartKind::Tag),
     ("registry", PartKind::Registry),

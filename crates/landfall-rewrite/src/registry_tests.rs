@@ -39,7 +39,7 @@ fn a_registry_next_to_an_image_belongs_to_it() {
 }
 
 #[test]
-fn with_another_registry_a_name_is_not_that_of_docker_hub() {
+fn a_short_name_with_another_registry_is_not_an_image_of_docker_hub() {
     for text in [
         "{registry: docker.io/neuvector, image: nginx, tag: \"5\"}",
         "registry: docker.io/neuvector\nimage: nginx\n",
@@ -55,7 +55,7 @@ fn with_another_registry_a_name_is_not_that_of_docker_hub() {
 
 #[test]
 fn a_registry_next_to_a_short_name_in_a_template_is_found() {
-    let reason = "it has a registry in another line";
+    let reason = "it has a registry on another line";
     for (before, after) in [
         ("  registry: other.io\n", ""),
         ("", "  hub: {{ .x }}\n"),

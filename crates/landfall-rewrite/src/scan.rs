@@ -20,13 +20,12 @@ pub struct RewriteResult {
 }
 
 /// Finds every reference in `text`, known or not: those that [`rewrite`] changes or leaves, and all
-/// other values in places where images are named.
+/// other values at positions where images are named.
 pub fn scan(text: &str, syntax: TextSyntax, index: &ReferenceIndex) -> ScanResult {
     run(text, syntax, index, RewriteOptions::default(), true)
 }
 
-/// Rewrites every known reference in `text`. A reference that cannot be changed without other
-/// changes is left unchanged.
+/// Rewrites each known reference in `text`, unless the edit would also change something else.
 pub fn rewrite(
     text: &str,
     syntax: TextSyntax,

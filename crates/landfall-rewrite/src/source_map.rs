@@ -44,7 +44,7 @@ impl SourceMap {
             style: scalar.style,
             indent: 0,
         };
-        // most scalars are written as they read, and then one piece is enough
+        // most scalars are written without escapes and folds: one piece is enough
         if bytes == &*scalar.value {
             source_map.pieces.push(SourcePiece {
                 value: 0..bytes.len(),

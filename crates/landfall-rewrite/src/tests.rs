@@ -553,7 +553,7 @@ fn a_gzipped_text_is_read_up_to_the_limit() {
     };
     let length = inner.len() as u64;
     assert_eq!(written(length), ("image: r:5/p/a/b:v1\n".to_owned(), 1));
-    // one byte more than is unpacked: the text is left as it is
+    // one byte over the limit: the text is left unchanged
     assert_eq!(written(length - 1), (inner.to_owned(), 0));
     assert_eq!(
         Limits::default().unpacked_bytes,

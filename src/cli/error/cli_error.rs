@@ -1,10 +1,10 @@
-//! Why a verb stopped before its end.
+//! The error that stops a verb before its end.
 
 use super::Exit;
 use landfall_model::report::{ErrorInfo, RunReport, RunStatus, TransferSide, one_line};
 use std::fmt;
 
-/// Why a verb stopped before its end: the exit code, and what is printed and reported.
+/// The error that stops a verb before its end: the exit code, the message and the report.
 #[derive(Debug)]
 pub(crate) struct CliError {
     pub exit: Exit,
@@ -14,7 +14,7 @@ pub(crate) struct CliError {
     pub item: Option<String>,
     /// The message without its help: what failed, and why.
     pub message: String,
-    /// What to do about it.
+    /// The fix.
     pub help: Option<String>,
     /// Reports the status `refused` with any exit code.
     pub refuses: bool,

@@ -3,7 +3,7 @@
 use clap::Command;
 use std::fmt::Write as _;
 
-/// A command line, and what it does.
+/// A command line, and its effect.
 type Example = (&'static str, &'static str);
 
 /// The examples of each verb. A line is at most 70 columns, so that a manual page can indent it.
@@ -179,7 +179,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
             (
                 "landfall report bundle.tar.zst --log log.jsonl -o b.html",
-                "Also show what was done with the bundle",
+                "Also show the history of the bundle",
             ),
         ],
     ),

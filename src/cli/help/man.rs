@@ -1,4 +1,4 @@
-//! The manual pages: what clap generates, and sections that clap does not know.
+//! The manual pages: the sections that clap generates, and further ones.
 
 use super::EXIT_CODES;
 use super::examples::examples_of;
@@ -7,7 +7,7 @@ use clap_mangen::Man;
 use std::fmt::Write as _;
 use std::io;
 
-/// The files that verbs read and write, and what each holds.
+/// The files that verbs read and write, and the content of each.
 const FILES: [(&str, &str); 4] = [
     (
         "manifest.yaml, site.yaml",

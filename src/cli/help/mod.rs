@@ -51,7 +51,7 @@ const DATA_FLOW: &str = "  \
                                                       |----serve--> nodes
                                                       `----rewrite--> your YAML";
 
-/// The exit codes, and what each means.
+/// The exit codes, and the meaning of each.
 const EXIT_CODES: [(&str, &str); 6] = [
     ("0", "success"),
     ("1", "failure: nothing succeeded"),

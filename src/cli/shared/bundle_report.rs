@@ -18,7 +18,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How many missing items are listed at most.
+/// The maximum number of missing items that are listed.
 pub(crate) const MAX_MISSING: usize = 30;
 
 /// Loads the key of `--sign KEY`.

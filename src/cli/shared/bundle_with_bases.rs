@@ -1,4 +1,4 @@
-//! A bundle with what a delta may need: its bases, push receipts and the store.
+//! A bundle with everything that a delta may need: its bases, push receipts and the store.
 
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::{CliError, Context};
@@ -21,8 +21,8 @@ pub(crate) struct BundleWithBases {
     /// The other bundles that were named.
     pub(crate) bases: Vec<Bundle>,
     receipts: Vec<Receipt>,
-    /// The content of the bundle, of the bases, and of the store if it is used, with what recipes
-    /// rebuild from it.
+    /// The content of the bundle, of the bases, and of the store if it is used, including the blobs
+    /// that recipes rebuild from it.
     pub(crate) blobs: Arc<dyn BlobRead>,
     /// The value of `blobs` if a bundle has recipes.
     rebuilt: Option<Arc<RebuiltBlobs>>,
@@ -77,7 +77,7 @@ impl BundleWithBases {
     }
 
     /// Rebuilds every blob of the bundle that it has a recipe for. Does nothing if the bundle uses
-    /// blobs of its bases and none was named.
+    /// blobs of its bases, but no base was named.
     pub(crate) fn prove_recipes(&self, progress: &dyn Progress) -> Result<(), CliError> {
         let recipes = &self.bundle.contents().recipes;
         let is_alone = self.bases.is_empty() && !self.bundle.references().is_empty();
@@ -184,7 +184,8 @@ pub(crate) fn optional_store(
     }
 }
 
-/// The error for a delta whose content is missing from `given`: each blob, and what needs it.
+/// The error for a delta whose content is missing from `given`: each blob, and the items that need
+/// it.
 pub(crate) fn missing_content(
     bundle: &Bundle,
     lacking: &[MissingBlob],
@@ -217,7 +218,7 @@ pub(crate) fn unreadable(error: ContentError) -> CliError {
     CliError::refused(error.to_string())
 }
 
-/// What to do about missing content: names the bases that were not given.
+/// The help for missing content: names the bases that were not given.
 fn advice(bundle: &Bundle, given: &[Bundle]) -> String {
     let bases = std::iter::once(bundle).chain(given).flat_map(Bundle::bases);
     let absent = bases.filter(|base| !given.iter().any(|bundle| bundle.matches_base(base)));
@@ -242,7 +243,7 @@ pub(crate) fn base_lines(bundle: &Bundle) -> String {
         .collect()
 }
 
-/// How much a bundle carries as patches: `3 blobs (12 MB) in 800 kB`.
+/// The content that a bundle has as patches: `3 blobs (12 MB) in 800 kB`.
 pub(crate) fn patched_size(bundle: &Bundle) -> String {
     let contents = bundle.contents();
     let blobs = sum_sizes(contents.recipes.iter().map(|recipe| recipe.blob.size));
@@ -264,7 +265,7 @@ pub(crate) fn patched_size(bundle: &Bundle) -> String {
     )
 }
 
-/// How much a delta omits: `3 blobs (12 MB)`.
+/// The content that a delta omits: `3 blobs (12 MB)`.
 pub(crate) fn omitted_size(bundle: &Bundle) -> String {
     let size = sum_sizes(bundle.omitted().iter().map(|blob| blob.size));
     format!(

@@ -27,8 +27,8 @@ const DRY_RUN: &str = "--dry-run";
 /// The maximum length of the message of an error in a record, in characters.
 const MAX_MESSAGE: usize = 4000;
 
-/// The maximum length of a name in a record, in characters. With all names that a record lists, it
-/// keeps within the length of a line.
+/// The maximum length of a name in a record, in characters. A record with the maximum
+/// number of such names still fits into one line of the log.
 const MAX_NAME: usize = 250;
 
 /// The command line as it is recorded.
@@ -48,7 +48,7 @@ pub(crate) struct CommandLog {
     inputs: Arc<RecordedInputs>,
 }
 
-/// How a command ended.
+/// The result of a command.
 pub(crate) struct CommandResult<'a> {
     pub report: &'a RunReport,
     pub status: RunStatus,
@@ -154,7 +154,7 @@ impl CommandLog {
     }
 }
 
-/// What the command was about: the bundle and the lock of its report, or else those that it read.
+/// The subject of the command: the bundle and the lock of its report, or else those that it read.
 fn subject(extra: &serde_json::Map<String, Value>, inputs: &[RecordedInput]) -> Vec<NamedDigest> {
     let digest = |value: &Value| value.as_str()?.parse::<Digest>().ok();
     let mut subject = Vec::new();
@@ -191,7 +191,7 @@ fn subject(extra: &serde_json::Map<String, Value>, inputs: &[RecordedInput]) -> 
     subject
 }
 
-/// What `gc` removed from a store, or `push --prune` from a registry.
+/// The content that `gc` removed from a store, or `push --prune` from a registry.
 fn removed(extra: &serde_json::Map<String, Value>) -> Option<RemovedContent> {
     let pruned = extra
         .get("pruned")

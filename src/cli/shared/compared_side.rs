@@ -51,8 +51,8 @@ impl ComparedSide {
         })
     }
 
-    /// Adds changelogs of packages to `changes`, as far as the bundle, or for a lock the store on
-    /// disk, has the packages.
+    /// Adds changelogs of packages to `changes`, if the packages are in the bundle or, for a lock,
+    /// in the store on disk.
     pub(super) fn add_changelogs(
         &self,
         context: &Context,

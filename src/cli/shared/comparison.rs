@@ -33,7 +33,7 @@ pub(crate) struct LockComparison {
     sides: [(&'static str, Digest); 2],
 }
 
-/// What only the newer side has, and a delta would contain.
+/// The content that only the newer side has, and that a delta would contain.
 pub(crate) struct NewContent {
     pub(crate) blobs: usize,
     pub(crate) bytes: u64,

@@ -42,7 +42,7 @@ pub(crate) struct Context {
     pub interrupts: Interrupts,
     /// The files that the verb reads, for the evidence log.
     pub inputs: Arc<RecordedInputs>,
-    /// The sessions of additional clients, whose hosts belong into the report of the verb.
+    /// The sessions of additional clients, whose hosts are added to the report of the verb.
     additional_sessions: Mutex<Vec<Arc<RegistrySessions>>>,
 }
 
@@ -253,8 +253,8 @@ impl Context {
         client.map_err(CliError::from)
     }
 
-    /// Whether the JSON document is printed or written. Otherwise verbs skip collecting what only
-    /// the document contains.
+    /// Whether the JSON document is printed or written. Otherwise verbs do not collect data that
+    /// only the document contains.
     pub(crate) fn has_document(&self) -> bool {
         self.global.output == OutputMode::Json || self.global.report.is_some()
     }

@@ -1,10 +1,10 @@
-//! What `push` and `mirror` share: the flags, and how the result is printed.
+//! The flags that `push` and `mirror` share, and the output of their results.
 
 use crate::cli::shared::failed_items::{item_lines, shortened};
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::output_file::check_output;
 use crate::cli::shared::shard::{ShardFlag, report_shard};
-use crate::cli::shared::summary::{good_of_all, lost_count};
+use crate::cli::shared::summary::{failure_counts, success_counts};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::client::Client;
 use crate::push::{ProblemKind, PushError, PushOptions, Pushed};
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// How many problems of a push are listed at most.
+/// The maximum number of problems of a push that are listed.
 const MAX_PROBLEMS: usize = 30;
 
 /// The flags of `push` and `mirror`.
@@ -50,8 +50,8 @@ pub(crate) struct DeliveryFlags {
 }
 
 impl DeliveryFlags {
-    /// Uploads to the registry that `find` finds among the other arguments, unless `--to` names
-    /// one.
+    /// Sets the registry to the one that `find` finds among the other arguments, unless `--to`
+    /// names one.
     pub(crate) fn set_default_registry(&mut self, find: impl FnOnce() -> Option<TargetRegistry>) {
         if self.to.is_none() {
             self.to = find();
@@ -128,8 +128,8 @@ impl DeliveryFlags {
                 .insert("delivered".into(), serde_json::json!(pushed.receipt.items));
         }
         if let Some(fingerprint) = fingerprint {
-            // The lock of a partial bundle is pushed without what it lacks, but it was approved as
-            // a whole.
+            // A partial bundle is pushed with a lock of the items that it has, but the complete
+            // lock was approved.
             pushed.receipt.lock = fingerprint.clone();
             report
                 .extra
@@ -251,10 +251,10 @@ impl DeliveryFlags {
             if self.dry_run {
                 count_kinds(&report.items)
             } else {
-                good_of_all(&report.items)
+                success_counts(&report.items)
             },
             mapping.target(),
-            lost_count(&totals),
+            failure_counts(&totals),
             if self.dry_run {
                 planned.len()
             } else {

@@ -14,7 +14,7 @@ use serde_json::json;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// What to draft a manifest from.
+/// The sources and settings of a draft.
 pub(crate) struct DraftRequest<'a> {
     pub paths: &'a [PathBuf],
     /// Renders the charts, if helm is available.

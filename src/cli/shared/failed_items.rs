@@ -8,11 +8,11 @@ use landfall_model::report::{ItemStatus, ReportItem, one_line};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// How many names of a group are printed at most.
+/// The maximum number of names that are printed for a group.
 const MAX_NAMES: usize = 10;
-/// How many groups are printed at most.
+/// The maximum number of groups that are printed.
 const MAX_GROUPS: usize = 20;
-/// Where the full list is.
+/// The hint for a list that was shortened.
 const FULL_LIST: &str = "`--report FILE` writes all of them";
 
 /// Items with the same status and cause.
@@ -138,8 +138,8 @@ fn word(status: ItemStatus) -> &'static str {
     }
 }
 
-/// The reason of an item without what is specific to it: its repository, digests and URL paths. The
-/// host stays, since it usually is the cause.
+/// The reason of an item without the parts that are specific to it: its repository, digests and URL
+/// paths. The host is kept, since it usually is the cause.
 fn general_reason(item: &ReportItem, reason: &str) -> String {
     let mut text = reason.to_owned();
     if let Ok(image) = item.name.parse::<ImageRef>() {

@@ -73,7 +73,7 @@ impl<'a> FinishedRun<'a> {
         Some(format!("landfall: {side}{}", escape_lines(&message)))
     }
 
-    /// What the evidence log records.
+    /// The result for the evidence log.
     fn for_log(&self) -> CommandResult<'_> {
         CommandResult {
             report: &self.report,
@@ -141,7 +141,7 @@ impl ResultPrinter {
     pub(crate) fn finish(&self, result: Result<VerbOutcome, CliError>) -> ExitCode {
         let mut run = FinishedRun::new(&self.command, result);
         let mut code = run.exit as u8;
-        // First, so that nobody reads of a success that has no record.
+        // Recorded first, so that no success is printed without a record.
         if let Some(log) = &self.log {
             match log.append(&run.for_log()) {
                 Ok(head) => {

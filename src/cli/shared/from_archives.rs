@@ -18,12 +18,12 @@ pub(crate) struct FromArchives {
     pub(crate) from: Vec<PathBuf>,
 }
 
-/// Adds what the client copied from archives to the report, and returns the lines about it.
+/// Adds the content that the client copied from archives to the report. Returns the lines about it.
 pub(crate) fn report_copied(report: &mut RunReport, client: &Client) -> String {
     report_archives(report, &client.imports(), "copied")
 }
 
-/// Like [`report_copied`], for what a pull of `wanted` would copy from the archives.
+/// Like [`report_copied`], for the content that a pull of `wanted` would copy from the archives.
 pub(crate) fn report_available(
     report: &mut RunReport,
     from: &FromArchives,

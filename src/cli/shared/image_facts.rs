@@ -11,7 +11,7 @@ fn nonempty_text(value: &Value) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// What an image declares about itself.
+/// The facts that an image declares about itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ImageFacts {
     /// The annotation or label `org.opencontainers.image.licenses`.
@@ -28,7 +28,7 @@ impl ImageFacts {
             serde_json::from_slice(&blobs.read(&part.descriptor).ok()?).ok()
         };
         // The annotations of a signature or attestation are not about the image.
-        // From the last part, the top manifest, to its children.
+        // Starts at the last part, the top manifest, and continues with its children.
         let manifests = entry
             .parts
             .iter()

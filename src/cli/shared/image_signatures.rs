@@ -15,12 +15,12 @@ pub(crate) struct ImageSignatures {
     verified: Vec<(String, Vec<VerifiedSignature>)>,
     /// The number of images and charts of registries.
     artifacts: usize,
-    /// Whether this run verified them; otherwise the lock says so.
+    /// Whether this run verified them. Otherwise they were verified when they were locked.
     is_proven: bool,
 }
 
 impl ImageSignatures {
-    /// What `lock` records.
+    /// The signatures that `lock` records as verified.
     pub(crate) fn recorded(lock: &Lock) -> ImageSignatures {
         let images = lock
             .images
@@ -42,7 +42,7 @@ impl ImageSignatures {
 
     /// Verifies the signatures of the images and charts of `lock`, which are read from `blobs`, by
     /// the rules of the site. Refuses the lock if one does not meet them. Without rules, returns
-    /// what the lock records.
+    /// the signatures that the lock records.
     pub(crate) fn verify(
         site: Option<&Site>,
         lock: &Lock,
@@ -100,7 +100,7 @@ impl ImageSignatures {
         Err(CliError::of_lines(Exit::Refused, &lines).with_report(report))
     }
 
-    /// The line for people; empty if no signature was verified.
+    /// The line of text mode; empty if no signature was verified.
     pub(crate) fn line(&self) -> String {
         if self.verified.is_empty() {
             return String::new();

@@ -18,7 +18,7 @@ const FILE_ENDINGS: [&str; 10] = [
     "bundle", "zst", "tar", "tgz", "gz", "lock", "json", "yaml", "yml", "txt",
 ];
 
-/// How much of a file is read to recognize it, in bytes.
+/// The number of bytes of a file that are read to recognize it.
 const SAMPLE_BYTES: u64 = 64 << 10;
 
 /// The kinds of input files.
@@ -103,7 +103,7 @@ impl FileKind {
         }
     }
 
-    /// How such a file is used.
+    /// The help for a user who names such a file for another purpose.
     fn usage(self) -> &'static str {
         match self {
             FileKind::Manifest | FileKind::List(_) => "`landfall lock -f` reads it",
@@ -133,7 +133,7 @@ fn wrong_kind(wanted: FileKind, path: &Path, error: impl Into<CliError>) -> CliE
 }
 
 /// The format of the list of images at `path`; `None` for anything that `landfall discover` reads.
-/// A manifest or what is made from one is an error: `init` is not needed.
+/// A manifest, or a file that landfall makes from one, is an error, because it needs no `init`.
 pub(crate) fn list_format(path: &Path) -> Result<Option<&'static str>, CliError> {
     match FileKind::recognize(path) {
         None => Ok(None),

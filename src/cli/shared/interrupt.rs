@@ -30,8 +30,8 @@ impl Interrupts {
         !self.0.is_ending.swap(true, Ordering::SeqCst)
     }
 
-    /// From now on, Ctrl-C calls `end`, which must end the process. While a verb has taken over,
-    /// its grace period must pass first, or Ctrl-C must be pressed again.
+    /// From now on, Ctrl-C calls `end`, which must end the process. While a verb handles Ctrl-C
+    /// itself, its grace period must pass first, or Ctrl-C must be pressed again.
     pub(crate) fn watch(&self, end: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         // Before the thread starts, so that no signal ends the process in between.

@@ -97,8 +97,8 @@ pub(crate) fn describe_kinds(
     words.join(", ")
 }
 
-/// The number of manifests that refer to `entry`, by what they are, such as signature or SBOM. The
-/// type of a manifest that is linked only by a tag is in its content, which `blobs` has.
+/// The number of manifests that refer to `entry`, by their kinds, such as signature or SBOM. The
+/// kind of a manifest that is linked only by a tag is in its content, which `blobs` has.
 pub(crate) fn referrer_counts(
     entry: &LockEntry,
     blobs: Option<&dyn BlobRead>,

@@ -12,7 +12,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Whether `path` is a bundle, by its first bytes, which no chart and no text has.
+/// Whether `path` is a bundle. Its first bytes differ from those of charts and texts.
 fn is_bundle(path: &Path) -> bool {
     if is_remote(path) {
         return true;

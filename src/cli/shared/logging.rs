@@ -29,7 +29,7 @@ const CRATES: [&str; 10] = [
     "landfall_serve",
 ];
 
-/// Starts logging if `-v` (given `verbose` times) or `LANDFALL_LOG` asks for it. Events are written
+/// Starts logging if `-v` (given `verbose` times) or `LANDFALL_LOG` enables it. Events are written
 /// through `progress`, so that they do not break a progress bar.
 pub(crate) fn start_logging(verbose: u8, progress: &Arc<dyn Progress>) -> Result<(), CliError> {
     let directives = match std::env::var(VARIABLE) {

@@ -1,5 +1,5 @@
-//! What several verbs share: arguments, the context that every verb starts from, reports and
-//! progress. Code for one verb belongs into the file or folder of that verb.
+//! Code that several verbs share: arguments, the context that every verb starts from, reports and
+//! progress. Code for one verb belongs in the file or folder of that verb.
 
 pub(super) mod age;
 pub(super) mod bundle_flags;

@@ -22,7 +22,8 @@ pub(crate) struct BundleRequirements<'a> {
     /// The file of allowed signers. Without it, the one of the site is used.
     pub(crate) signers: Option<&'a Path>,
     pub(crate) allow_partial: bool,
-    /// If a volume is missing or damaged, accept what can be read without it as a partial bundle.
+    /// If a volume is missing or damaged, accept the content that can be read without it as a
+    /// partial bundle.
     pub(crate) takes_rest: bool,
     /// The previously accepted bundles: an older bundle of a series is refused.
     pub(crate) history: Option<&'a SeriesHistory>,
@@ -54,7 +55,7 @@ pub(crate) fn open(
     })?;
     let path = bundle.path().to_path_buf();
     let path = &*path;
-    // The signatures first: they cover what the other checks compare.
+    // The signatures first: they cover the data that the other checks compare.
     let signed_by = signed_by(context, &bundle, requirements.signers)?;
     check_approved(&bundle, path, requirements)?;
     if let Some(history) = requirements.history {

@@ -1,4 +1,4 @@
-//! A bundle, a lock or a receipt that people name without saying which it is.
+//! Opens an input file that may be a bundle, a lock or a receipt.
 
 use crate::cli::shared::remote_bundle::remote;
 use crate::cli::shared::{CliError, Context, input_file, open_bundle};
@@ -11,7 +11,7 @@ use landfall_model::document::open_input;
 use std::io::Read;
 use std::path::Path;
 
-/// An input file, told apart by its content.
+/// An input file. Its content decides which kind it is.
 pub(crate) enum OpenedFile {
     Bundle(Bundle),
     Lock(Lock),
@@ -47,7 +47,7 @@ impl OpenedFile {
         Ok(OpenedFile::Lock(context.read_lock(path)?))
     }
 
-    /// The bundle, where only a bundle is of use. `path` is for the message.
+    /// The bundle. It is an error if the file, which messages call `path`, is something else.
     pub(crate) fn into_bundle(self, path: &Path) -> Result<Bundle, CliError> {
         let path = path.display();
         match self {
@@ -62,8 +62,8 @@ impl OpenedFile {
         }
     }
 
-    /// Adds what the owner of this file has to `delivered`. A receipt lists blobs without the items
-    /// that need them, so it adds nothing.
+    /// Adds to `delivered` the content that the owner of this file has. A receipt lists blobs
+    /// without the items that need them, so it adds nothing.
     pub(crate) fn add_to(&self, delivered: &mut DeliveredBundles) -> Result<(), CliError> {
         match self {
             OpenedFile::Bundle(bundle) => {

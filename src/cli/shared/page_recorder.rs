@@ -271,7 +271,7 @@ fn checked_signers(bundle: Option<&serde_json::Value>) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-/// The keys of signatures that were not checked, or that there is none.
+/// The keys of signatures that were not checked, or a text that says that there are none.
 fn signatures(bundle: Option<&serde_json::Value>) -> Option<String> {
     let bundle = bundle.filter(|bundle| checked_signers(Some(bundle)).is_none())?;
     let keys: Vec<&str> = bundle

@@ -1,4 +1,4 @@
-//! What a bundle with patches carries of each item: whole, as a patch, or not at all.
+//! How a bundle with patches carries the blobs of each item: whole, as patches, or not at all.
 
 use landfall_bundle::{PackPlan, PatchedBlob, RecipeSummary, UnpatchedReason};
 use landfall_content::{EntryPart, LockEntry};
@@ -70,7 +70,7 @@ enum CarriedForm {
         from: Vec<Digest>,
     },
     Whole {
-        /// Why it has no patch, if it was tried.
+        /// The reason why it has no patch, if making one was tried.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<&'static str>,
     },
@@ -94,7 +94,7 @@ impl CarriedBytes {
         self.whole.saturating_add(self.patches)
     }
 
-    /// `4.1 kB whole, 150 kB patched in 7 kB, 40 kB left out`, without what is 0.
+    /// `4.1 kB whole, 150 kB patched in 7 kB, 40 kB left out`, without parts that are 0.
     fn text(&self) -> String {
         let parts = [
             (self.whole, format!("{} whole", human_size(self.whole))),
@@ -187,8 +187,8 @@ impl PatchReport {
         }
     }
 
-    /// How many blobs are carried as patches, what that saves, and why others are not. With
-    /// `per_item`, a line for each item follows.
+    /// The number of blobs that are carried as patches, the savings, and why others have no patch.
+    /// With `per_item`, a line for each item follows.
     pub(crate) fn lines(&self, per_item: bool) -> String {
         let mut text = match self.patched {
             0 => "  patched           nothing\n".to_owned(),
@@ -223,7 +223,7 @@ impl PatchReport {
         )
     }
 
-    /// The rows of a table: each item that has patches, and what is carried of it.
+    /// The rows of a table: each item that has patches, and how its blobs are carried.
     pub(crate) fn rows(&self) -> impl Iterator<Item = Vec<String>> {
         let patched = self.items.iter().filter(|item| item.sums.patched > 0);
         patched.map(|item| {

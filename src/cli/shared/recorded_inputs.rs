@@ -28,7 +28,7 @@ impl RecordedInputs {
     }
 }
 
-/// The name of a file without what a URL may contain of accounts and signatures.
+/// The name of a file without the account and the signature that a URL may contain.
 pub(crate) fn without_secrets(name: &str) -> String {
     let Some((scheme, rest)) = name.split_once("://") else {
         return name.to_owned();
@@ -38,7 +38,7 @@ pub(crate) fn without_secrets(name: &str) -> String {
     format!("{scheme}://{}{path}", redact_userinfo(host))
 }
 
-/// A message in which each URL is like that of [`without_secrets`]: it may quote an argument of the
+/// A message with [`without_secrets`] applied to each URL, because it may quote an argument of the
 /// user.
 pub(crate) fn message_without_secrets(message: &str) -> String {
     let words = message.split_inclusive(char::is_whitespace);

@@ -93,7 +93,8 @@ fn shard_from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<S
         })?;
         found.insert(index, shard);
     }
-    // Variables that disagree are an error: two runners would process one part, and none another.
+    // Variables that disagree are an error: two runners could process the same part, and no runner
+    // another one.
     let mut all = found.iter();
     match (
         all.next(),
@@ -123,7 +124,7 @@ pub(crate) fn report_shard(flag: &ShardFlag, shard: Shard, report: &mut RunRepor
 }
 
 /// The words before a count of items if the shard has only a part of them.
-pub(crate) fn its_part(shard: Shard) -> &'static str {
+pub(crate) fn part_prefix(shard: Shard) -> &'static str {
     if shard.is_only() { "" } else { "its part of " }
 }
 

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// How many files of the folder are read at most.
+/// The maximum number of files of the folder that are read.
 const MAX_FILES: usize = 100;
 
 /// Prints a note for each manifest in the folder of the lock that names items which the lock lacks.
@@ -26,7 +26,7 @@ pub(crate) fn note_stale(path: &Path, lock: &Lock, progress: &dyn Progress) {
             continue;
         }
         let locked: BTreeSet<String> = lock.items().map(|item| item.name().into_owned()).collect();
-        // What could not be locked is not new.
+        // Items that could not be locked are not new.
         let lost = lock.missing.iter().map(|lost| &lost.name);
         let lost: BTreeSet<&String> = lost
             .chain(lock.unresolved.iter().map(|lost| &lost.name))

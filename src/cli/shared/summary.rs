@@ -42,7 +42,7 @@ pub(crate) fn endpoint_line(change: &EndpointChange) -> String {
 }
 
 /// The number of successful items of each kind, of all: `6 of 10 images, 1 file`.
-pub(crate) fn good_of_all(items: &[ReportItem]) -> String {
+pub(crate) fn success_counts(items: &[ReportItem]) -> String {
     let is_good =
         |item: &&ReportItem| matches!(item.status, ItemStatus::Done | ItemStatus::Present);
     describe_kinds(&items.iter().collect::<Vec<_>>(), |kind| {
@@ -56,7 +56,7 @@ pub(crate) fn good_of_all(items: &[ReportItem]) -> String {
 }
 
 /// `, 2 failed, 1 missing`; empty if nothing failed.
-pub(crate) fn lost_count(totals: &RunTotals) -> String {
+pub(crate) fn failure_counts(totals: &RunTotals) -> String {
     let counts = [(totals.failed, "failed"), (totals.missing, "missing")];
     let nonzero = counts.into_iter().filter(|(count, _)| *count > 0);
     nonzero
@@ -92,15 +92,15 @@ mod tests {
             item(EntryKind::Package, "e", ItemStatus::Failed, full),
         ];
         assert_eq!(
-            good_of_all(&items),
+            success_counts(&items),
             "1 of 3 images, 1 file, 0 of 1 set of packages"
         );
-        assert_eq!(good_of_all(&[]), "nothing");
+        assert_eq!(success_counts(&[]), "nothing");
         let totals = RunTotals {
             failed: 3,
             missing: 1,
             ..RunTotals::default()
         };
-        assert_eq!(lost_count(&totals), ", 3 failed, 1 missing");
+        assert_eq!(failure_counts(&totals), ", 3 failed, 1 missing");
     }
 }

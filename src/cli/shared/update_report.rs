@@ -1,4 +1,4 @@
-//! How the result of an update is printed, by `update` and `refresh`.
+//! The output of the result of an update, for `update` and `refresh`.
 
 use crate::cli::shared::summary::{change_lines, endpoint_line};
 use crate::lock::{LockChange, Locked};
@@ -70,9 +70,9 @@ pub(crate) fn lines(updated: &UpdateOutcome) -> Vec<String> {
 
 const UNUSED_URGENT: &str = "no entry can move to it; --urgent can be left out";
 
-/// Since when a version is known, and from when it can be taken.
+/// The time when a version was first seen, and the time from which it can be used.
 fn wait_text(first_seen: &str, until: &str) -> String {
-    format!("first seen {first_seen}, can be taken from {until}")
+    format!("first seen {first_seen}, can be used from {until}")
 }
 
 /// The location of a version in the manifest, and the source of a package.
@@ -100,7 +100,7 @@ fn word(noticed: &UpstreamNotice) -> &'static str {
     }
 }
 
-/// What the update does about a change upstream.
+/// The reaction of the update to a change upstream.
 fn advice(noticed: &UpstreamNotice) -> String {
     match noticed.wait {
         _ if noticed.is_gone() && noticed.is_locked => ": the old pin is kept".to_owned(),
@@ -281,7 +281,7 @@ pub(crate) fn markdown(summary: &str, updated: &UpdateOutcome, report: &RunRepor
     let noticed = updated.noticed.iter().map(|one| {
         let advice = advice(one);
         let done = if one.notice.taken {
-            "taken"
+            "updated"
         } else {
             advice.trim_start_matches(": ")
         };

@@ -117,7 +117,7 @@ impl AuditCommand {
         Ok(audited)
     }
 
-    /// Also checks that the registry has what the lock names.
+    /// Also checks that the registry has the content of the lock.
     async fn compare_registry(
         &self,
         context: &Context,

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What an estimate is based on.
-const BASED_ON: &str = "the patches of the changed layers and files; how a layer is compressed is \
+/// The data that an estimate is based on.
+const BASED_ON: &str = "the patches of the changed layers and files; the compression of a layer is \
                         estimated from its first MiB";
 
 /// Compare two locks, bundles or receipts
@@ -65,10 +65,10 @@ impl DiffCommand {
     }
 }
 
-/// What a bundle with patches between two sides would carry.
+/// The estimated content of a bundle with patches between two sides.
 enum PatchEstimate {
     Estimated(PatchReport),
-    /// Why there is no estimate.
+    /// The reason why there is no estimate.
     Impossible(String),
 }
 
@@ -100,7 +100,7 @@ impl PatchEstimate {
         let store = store.map(|store| store as Arc<dyn BlobRead>);
         let blobs = delivered.content(store);
         let plan = PackPlan::delta(lock, &blobs, &bases, today())?;
-        // what could not be locked is missing from any bundle
+        // items that could not be locked are missing from any bundle
         let mut absent = plan.missing.iter().filter(|item| item.digest.is_some());
         if let Some(first) = absent.next() {
             let more = match absent.count() {

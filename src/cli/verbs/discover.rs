@@ -1,4 +1,4 @@
-//! `landfall discover`: drafts a manifest from what exists already.
+//! `landfall discover`: drafts a manifest from existing files.
 
 use crate::cli::shared::draft::{DraftRequest, DraftResult, draft_manifest, parse_manifest_name};
 use crate::cli::shared::output_file::write_result;
@@ -47,7 +47,7 @@ impl DiscoverCommand {
         if helm.is_none() && !self.values.is_empty() {
             return Err(CliError::usage("--values needs helm, which is not on PATH"));
         }
-        let title = "Drafted by `landfall discover`. Review it, pin what is commented out, and \
+        let title = "Drafted by `landfall discover`. Review it, pin commented-out entries, and \
             keep it in git.";
         let request = DraftRequest {
             paths: &self.paths,

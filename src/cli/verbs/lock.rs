@@ -6,7 +6,7 @@ use crate::cli::shared::image_signatures::ImageSignatures;
 use crate::cli::shared::manifest_args::ManifestArgs;
 use crate::cli::shared::output_file::check_output;
 use crate::cli::shared::previous_lock::load_previous_lock;
-use crate::cli::shared::summary::{change_lines, endpoint_line, good_of_all, lost_count};
+use crate::cli::shared::summary::{change_lines, endpoint_line, failure_counts, success_counts};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::client::{Client, PreviousLock};
 use crate::lock::{LockChange, Locked};
@@ -147,7 +147,8 @@ impl LockCommand {
             (false, _) if writes => ("locked", ""),
             (false, _) => ("would lock", ""),
         };
-        let (counted, lost) = (good_of_all(&report.items), lost_count(&report.totals()));
+        let counted = success_counts(&report.items);
+        let lost = failure_counts(&report.totals());
         let path = self.lock.display();
         let _ = match (resolved_nothing && !self.check, old) {
             (true, Some(_)) => {

@@ -130,7 +130,7 @@ impl LsCommand {
             };
         }
         text += &format!("lock fingerprint  {fingerprint}\n");
-        // A partial bundle records in its lock what it lacks, as unresolved items.
+        // A partial bundle records missing items in its lock, as unresolved items.
         let held = bundle
             .as_ref()
             .map(Bundle::available_lock)
@@ -218,7 +218,7 @@ fn lines_about_bases(bundle: &Bundle, entries: &[LockEntry]) -> Result<String, C
     Ok(left_out + &patched + &base_lines(bundle))
 }
 
-/// `18 kB of patch, from q.test/app:1`: the size of a patch and what it needs.
+/// `18 kB of patch, from q.test/app:1`: the size of a patch and the content that it needs.
 fn patch_text(bundle: &Bundle, recipe: &BlobRecipe) -> String {
     let mut entries = bundle.contents().entries.iter();
     let entry = entries.find(|entry| entry.name == recipe.entry);

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Copy from upstream to a registry without a bundle
 ///
-/// Both must be reachable from here. With --store, what was downloaded is kept in the store.
+/// Both must be reachable from here. With --store, downloaded content is kept in the store.
 #[derive(Args)]
 pub(crate) struct MirrorCommand {
     #[command(flatten)]
@@ -60,8 +60,8 @@ impl MirrorCommand {
         } else {
             None
         };
-        // A store that is named keeps what is downloaded. Without one, only manifests are kept,
-        // since an index and its children are needed twice, and only for this run.
+        // A store that is named keeps all downloaded content. Without one, only manifests are kept
+        // for this run, since an index and its children are needed twice.
         let scratch = match &context.global.store {
             Some(_) => None,
             None => Some(tempfile::tempdir().map_err(|error| {
@@ -114,8 +114,8 @@ impl MirrorCommand {
     }
 }
 
-/// The lock with full reasons for what could not be resolved. A lock that is written has only short
-/// ones, which do not change from run to run.
+/// The lock with full reasons for items that could not be resolved. A lock that is written has only
+/// short reasons, which do not change from run to run.
 fn with_reasons(locked: Locked) -> Lock {
     let mut lock = locked.lock;
     for lost in &mut lock.unresolved {

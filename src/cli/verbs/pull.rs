@@ -1,4 +1,4 @@
-//! `landfall pull`: downloads what a lock names.
+//! `landfall pull`: downloads the items of a lock.
 
 use crate::cli::shared::bundle_report::SerialFlags;
 use crate::cli::shared::disk_space::{disk_space_for, report_disk_space};
@@ -6,9 +6,9 @@ use crate::cli::shared::failed_items::loss_lines;
 use crate::cli::shared::from_archives::{FromArchives, report_available, report_copied};
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::lock_args::LockArgs;
-use crate::cli::shared::shard::{ShardFlag, its_part, report_shard};
+use crate::cli::shared::shard::{ShardFlag, part_prefix, report_shard};
 use crate::cli::shared::store_location::StoreLocation;
-use crate::cli::shared::summary::{good_of_all, lost_count};
+use crate::cli::shared::summary::{failure_counts, success_counts};
 use crate::cli::shared::{CliError, Context, VerbOutcome, bundle_report};
 use crate::client::{BundleOptions, PulledBundle};
 use crate::pull::ShardShare;
@@ -24,7 +24,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Download what the lock names into the store or a bundle
+/// Download the items of the lock into the store or a bundle
 #[derive(Args)]
 pub(crate) struct PullCommand {
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub(crate) struct PullCommand {
     from: FromArchives,
     #[command(flatten)]
     shard: ShardFlag,
-    /// Hash everything in the store again, even if its journal has it as verified
+    /// Hash all content of the store again, even if the journal records it as verified
     #[arg(long)]
     rehash: bool,
     /// Show what would be downloaded, and download nothing
@@ -109,7 +109,8 @@ impl PullCommand {
         let mut plan = PackPlan::of_complete_lock(lock, today());
         plan.serial = self.serial.serial_of(lock)?;
         let plan = Arc::new(plan);
-        // Before the download: what could not be locked makes the bundle incomplete.
+        // Checked before the download: an item that could not be locked makes the bundle
+        // incomplete.
         if let Err(error) = plan.check_complete() {
             let report = bundle_report::pack_report(lock, &plan, ItemStatus::Skipped);
             return Err(CliError::from(error).with_report(report));
@@ -163,12 +164,12 @@ impl PullCommand {
                     let out = out.display();
                     let _ = writeln!(
                         text,
-                        "no bundle was written; {out}.partial has what was downloaded, and \
+                        "no bundle was written; {out}.partial has the downloaded content, and \
                          another run resumes"
                     );
                 }
             }
-            // CI systems show the start of the summary: begin with what matters most.
+            // CI systems show the start of the summary: begin with the most important line.
             let markdown = (!is_made)
                 .then(|| format!("**No bundle was written**\n\n{}", markdown_block(&text)));
             Ok(VerbOutcome {
@@ -237,9 +238,9 @@ impl PullCommand {
         let text = format!(
             "{}{archives}{runner}would pull {}{} into {place}{}: {} there, {} to download\n{room}",
             loss_lines(&share.losses()),
-            its_part(shard),
+            part_prefix(shard),
             count_kinds(&report.items),
-            lost_count(&totals),
+            failure_counts(&totals),
             totals.present,
             human_size(bytes)
         );
@@ -260,10 +261,10 @@ fn closing_line(report: &RunReport, shard: Shard, into: &str) -> String {
     let totals = report.totals();
     format!(
         "pulled {}{} into {}{}: {} new, {} there, {} in {}\n",
-        its_part(shard),
-        good_of_all(&report.items),
+        part_prefix(shard),
+        success_counts(&report.items),
         into,
-        lost_count(&totals),
+        failure_counts(&totals),
         totals.done,
         totals.present,
         human_size(totals.bytes_transferred),

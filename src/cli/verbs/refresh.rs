@@ -10,7 +10,7 @@ use crate::cli::shared::package_changes::package_tables;
 use crate::cli::shared::patch_report::PatchReport;
 use crate::cli::shared::remote_bundle::object;
 use crate::cli::shared::store_location::StoreLocation;
-use crate::cli::shared::summary::{good_of_all, lost_count};
+use crate::cli::shared::summary::{failure_counts, success_counts};
 use crate::cli::shared::update_flags::UpdateFlags;
 use crate::cli::shared::update_report::{self, counted};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
@@ -28,7 +28,7 @@ use std::path::PathBuf;
 
 /// Update, lock, pull and pack in one command, for scheduled jobs
 ///
-/// It can be stopped and run again at any time, and then does what is left. If nothing is new, it
+/// It can be interrupted at any time; the next run does the remaining work. If nothing is new, it
 /// writes nothing.
 #[derive(Args)]
 pub(crate) struct RefreshCommand {
@@ -170,9 +170,12 @@ impl RefreshCommand {
         let mut text: String = lines.into_iter().map(|line| line + "\n").collect();
         text += &loss_lines(&report.items);
         if !files.is_empty() {
-            let counted = good_of_all(&report.items);
+            let counted = success_counts(&report.items);
             let names = update_report::names(&files.iter().collect::<Vec<_>>());
-            text += &format!("wrote {names}: {counted}{}\n", lost_count(&report.totals()));
+            text += &format!(
+                "wrote {names}: {counted}{}\n",
+                failure_counts(&report.totals())
+            );
         }
         if let Some(bundle) = bundle {
             text += &self.bundle_text(bundle, &locked.lock, &mut report, context);
@@ -257,7 +260,7 @@ fn markdown(refreshed: &Refreshed, report: &RunReport, nothing_new: bool) -> Str
         let bytes = bundle["bytes"].as_u64().unwrap_or_default();
         summary += &format!("; the bundle has {}", human_size(bytes));
     } else if report.has_losses() {
-        let lost = lost_count(&report.totals()).replacen(", ", ": ", 1);
+        let lost = failure_counts(&report.totals()).replacen(", ", ": ", 1);
         summary = format!("**No bundle was written**{lost}\n\n{summary}");
     }
     summary += &update_report::gone(updated, &locked.changes);

@@ -20,8 +20,8 @@ use std::path::PathBuf;
 
 /// Write an HTML page about a bundle
 ///
-/// It shows sizes, shared layers, changes, signatures, SBOMs and licences, and with --log what was
-/// done with the bundle.
+/// It shows sizes, shared layers, changes, signatures, SBOMs and licences, and with --log the
+/// history of the bundle.
 #[derive(Args)]
 pub(crate) struct ReportCommand {
     #[command(flatten)]

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 /// Compare a registry with a lock
 ///
 /// Exits with 4 if an image is missing or different. Sends one request per image, and one for each
-/// of its signatures. `push` uploads what is missing, and with --move-tags also what is different.
+/// of its signatures. `push` uploads missing images, and with --move-tags also different ones.
 #[derive(Args)]
 pub(crate) struct StatusCommand {
     /// The bundle or the lock, instead of --bundle or --lock
@@ -90,7 +90,7 @@ impl StatusCommand {
             context.page.set_content(&lock, None);
             let mut outcome = outcome(report, &lock, &tags, &mapping, &push);
             if outcome.exit == Exit::Refused {
-                // what the push needs besides the bundle
+                // the bases that the push needs besides the bundle
                 outcome.text += &bases;
             }
             let signatures = ImageSignatures::recorded(&lock);
@@ -100,7 +100,7 @@ impl StatusCommand {
         })
     }
 
-    /// The `landfall push` command that uploads what is missing, without `--move-tags`.
+    /// The `landfall push` command that uploads missing images, without `--move-tags`.
     fn push_line(&self, mapping: &DestinationMap) -> String {
         let mut words: Vec<String> = vec!["landfall".into(), "push".into()];
         words.extend(self.locked.as_arguments(&[]));

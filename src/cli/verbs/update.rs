@@ -1,7 +1,7 @@
 //! `landfall update`: updates the versions in manifests by their policies.
 
 use crate::cli::shared::failed_items::loss_lines;
-use crate::cli::shared::summary::{good_of_all, lost_count};
+use crate::cli::shared::summary::{failure_counts, success_counts};
 use crate::cli::shared::update_flags::UpdateFlags;
 use crate::cli::shared::update_report::counted;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, update_report};
@@ -67,7 +67,11 @@ impl UpdateCommand {
             let mut files = updated.files();
             files.extend(is_new.then_some(&self.update.lock));
             let totals = report.totals();
-            let counted = format!("{}{}", good_of_all(&report.items), lost_count(&totals));
+            let counted = format!(
+                "{}{}",
+                success_counts(&report.items),
+                failure_counts(&totals)
+            );
             text += &if files.is_empty() {
                 format!("{counted}: no file was changed\n")
             } else {

@@ -8,7 +8,7 @@ use crate::cli::shared::failed_items::item_line;
 use crate::cli::shared::image_signatures::ImageSignatures;
 use crate::cli::shared::listing::{count, lines, unique_bytes};
 use crate::cli::shared::open_bundle::{AcceptedBundle, BundleRequirements, put_first};
-use crate::cli::shared::shard::{ShardFlag, its_part, report_shard};
+use crate::cli::shared::shard::{ShardFlag, part_prefix, report_shard};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, open_bundle};
 use clap::Args;
 use landfall_bundle::{self as bundle, Bundle, Serial, volume_locations};
@@ -60,7 +60,7 @@ impl VerifyCommand {
             allow_partial: self.allow_partial,
             ..BundleRequirements::default()
         };
-        // Whatever is read of the bundle here is unverified until the checks below have run.
+        // Content of the bundle that is read here is unverified until the checks below have run.
         let accepted = open_bundle::open(context, &locations, &requirements)?;
         let chain = self.with_bases(context, accepted.bundle.clone())?;
         let progress = Arc::clone(&context.progress);
@@ -87,7 +87,7 @@ impl VerifyCommand {
         })
     }
 
-    /// The bundle with its bases, which must have what it omits.
+    /// The bundle with its bases, which must have the content that it omits.
     fn with_bases(&self, context: &Context, bundle: Bundle) -> Result<BundleWithBases, CliError> {
         let chain = BundleWithBases::new(context, bundle, &self.bases, None, false)?;
         if !self.bases.is_empty() {
@@ -110,7 +110,7 @@ impl VerifyCommand {
         };
         let entries: Vec<LockEntry> = own.into_iter().map(|own| own.entry).collect();
         let runner = report_shard(&self.shard, shard, &mut report);
-        let its_part = its_part(shard);
+        let part_prefix = part_prefix(shard);
         let count = count(&report.items);
         let losses = losses(&bundle.available_lock()?);
         let loss_lines: Vec<String> = losses.iter().map(item_line).collect();
@@ -139,7 +139,7 @@ impl VerifyCommand {
         });
         let text = format!(
             "{runner}{}: {}consistent, {origin}{partial}\n  bundle digest     {}\n  lock \
-             fingerprint  {}\n{}{}{}  {its_part}{}, {}\n{}",
+             fingerprint  {}\n{}{}{}  {part_prefix}{}, {}\n{}",
             accepted.path().display(),
             if shard.is_only() { "" } else { "its part is " },
             bundle.digest(),
@@ -154,7 +154,7 @@ impl VerifyCommand {
         Ok(VerbOutcome::new(report, text, Exit::Done))
     }
 
-    /// The lines about a delta: what it omits, and where that content is.
+    /// The lines about a delta: the content that it omits, and the sources of that content.
     fn delta_lines(&self, bundle: &Bundle) -> String {
         self.omission_lines(bundle) + &self.recipe_lines(bundle)
     }

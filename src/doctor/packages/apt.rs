@@ -1,17 +1,17 @@
 //! Simulates apt on a node, with the carried indexes and the node's dpkg status file.
 
-use super::rehearsal::{CarriedIndexes, Rehearsal, RehearsalError, WantedPackage};
+use super::simulated_install::{CarriedIndexes, SimulatedInstall, SimulationError, WantedPackage};
 use landfall_item::{LockedPackageSet, PackageSource};
 use landfall_packages::apt::{AptRelease, AptSettings, Universe, choose};
 use landfall_packages::{COMPRESSIONS, decompress};
 use std::collections::BTreeSet;
 
-/// Returns what apt on the node would do to install `set`.
-pub(super) fn rehearse(
+/// Simulates the installation of `set` by apt on the node.
+pub(super) fn simulate_install(
     set: &LockedPackageSet,
     carried: &CarriedIndexes<'_>,
     status: &str,
-) -> Result<Rehearsal, RehearsalError> {
+) -> Result<SimulatedInstall, SimulationError> {
     let mut texts = Vec::new();
     for source in &set.sources {
         let mut read = Vec::new();
@@ -64,12 +64,12 @@ pub(super) fn rehearse(
         .collect();
     let settings = AptSettings {
         recommends: set.recommends,
-        // The status file says what is installed, so nothing is assumed.
+        // The status file lists the installed packages, so no package is assumed to be installed.
         expects_rest: false,
     };
     let choice = match choose(&universe, &suites, &set.install, settings) {
         Ok(choice) => choice,
-        Err(why) => return Ok(Rehearsal::refused(set, why)),
+        Err(why) => return Ok(SimulatedInstall::refused(set, why)),
     };
     let wanted = choice.versions.iter().map(|version| {
         let offer = universe.offer_of(*version);
@@ -80,7 +80,7 @@ pub(super) fn rehearse(
                 .architectures
                 .first()
                 .is_some_and(|own| own == offer.arch);
-        // As apt writes packages of another architecture.
+        // The notation of apt for packages of another architecture.
         let arch = if is_own {
             String::new()
         } else {
@@ -91,11 +91,14 @@ pub(super) fn rehearse(
             is_carried,
         }
     });
-    Ok(Rehearsal::of(wanted, choice.replaced))
+    Ok(SimulatedInstall::of(wanted, choice.replaced))
 }
 
-/// How much apt prefers the packages of a suite, as its release says.
-fn preference(source: &PackageSource, carried: &CarriedIndexes<'_>) -> Result<i16, RehearsalError> {
+/// The priority that apt gives to the packages of a suite, according to its Release file.
+fn preference(
+    source: &PackageSource,
+    carried: &CarriedIndexes<'_>,
+) -> Result<i16, SimulationError> {
     let Some((index, text)) = source.release(carried.blobs)? else {
         // The usual priority, see apt_preferences(5).
         return Ok(500);

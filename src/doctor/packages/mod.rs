@@ -3,9 +3,9 @@
 
 mod apt;
 mod node_list;
-mod rehearsal;
-mod rehearse;
+mod simulate_install;
+mod simulated_install;
 mod yum;
 
 pub(crate) use node_list::NodeList;
-pub(crate) use rehearse::rehearse;
+pub(crate) use simulate_install::simulate_install;

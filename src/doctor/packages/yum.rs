@@ -1,6 +1,6 @@
 //! Simulates dnf on a node, with the carried indexes and the node's list of RPM packages.
 
-use super::rehearsal::{CarriedIndexes, Rehearsal, RehearsalError, WantedPackage};
+use super::simulated_install::{CarriedIndexes, SimulatedInstall, SimulationError, WantedPackage};
 use landfall_item::{LockedPackageSet, PackageSource};
 use landfall_model::{Digest, Limits};
 use landfall_packages::yum::{
@@ -9,12 +9,12 @@ use landfall_packages::yum::{
 };
 use std::collections::BTreeSet;
 
-/// Returns what dnf on the node would do to install `set`.
-pub(super) fn rehearse(
+/// Simulates the installation of `set` by dnf on the node.
+pub(super) fn simulate_install(
     set: &LockedPackageSet,
     carried: &CarriedIndexes<'_>,
     rpms: &str,
-) -> Result<Rehearsal, RehearsalError> {
+) -> Result<SimulatedInstall, SimulationError> {
     let architectures =
         Architectures::of(set.architectures.first().map_or("x86_64", String::as_str));
     let mut sources = set
@@ -29,14 +29,14 @@ pub(super) fn rehearse(
             .map(|source| source.metadata.clone())
             .collect();
         let mut offered = AvailablePackages::read(&metadata, &architectures, &set.install)?;
-        read_base(rpms, &mut offered.pool).map_err(RehearsalError::Rpms)?;
+        read_base(rpms, &mut offered.pool).map_err(SimulationError::Rpms)?;
         offered.pool.index();
         let question = SelectionRequest {
             pool: &offered.pool,
             architectures: &architectures,
             install: &set.install,
             weak: set.recommends,
-            // The list says what is installed, so nothing is assumed.
+            // The list contains the installed packages, so no package is assumed to be installed.
             assume: false,
             steps: Limits::DEFAULT.solver_steps,
         };
@@ -58,7 +58,7 @@ pub(super) fn rehearse(
                 let help = "; the list has only names and versions, not what packages provide: \
                             `landfall help packages` has the format that includes it";
                 let help = if is_plain_list(rpms) { help } else { "" };
-                Rehearsal::refused(set, format!("{}{help}", offered.explain(&refusal)))
+                SimulatedInstall::refused(set, format!("{}{help}", offered.explain(&refusal)))
             }
             Ok(choice) => {
                 let packages: BTreeSet<&Digest> = set
@@ -69,7 +69,7 @@ pub(super) fn rehearse(
                     .collect();
                 let pool = &offered.pool;
                 let wanted = choice.packages.iter().map(|id| WantedPackage {
-                    name: shown(pool, *id),
+                    name: package_text(pool, *id),
                     is_carried: pool
                         .package(*id)
                         .digest()
@@ -79,23 +79,23 @@ pub(super) fn rehearse(
                     .replaced
                     .iter()
                     .map(|(old, new)| replaced(pool, *old, *new));
-                Rehearsal::of(wanted, replaced.collect())
+                SimulatedInstall::of(wanted, replaced.collect())
             }
         });
     }
 }
 
-fn shown(pool: &Pool, id: PackageId) -> String {
+fn package_text(pool: &Pool, id: PackageId) -> String {
     format!("{} {}", pool.name(id), pool.evr(id))
 }
 
 fn replaced(pool: &Pool, old: PackageId, new: Option<PackageId>) -> String {
     match new {
         Some(new) if pool.name(new) == pool.name(old) => {
-            format!("{} → {}", shown(pool, old), pool.evr(new))
+            format!("{} → {}", package_text(pool, old), pool.evr(new))
         }
-        Some(new) => format!("{} → {}", shown(pool, old), shown(pool, new)),
-        None => format!("{} would be removed", shown(pool, old)),
+        Some(new) => format!("{} → {}", package_text(pool, old), package_text(pool, new)),
+        None => format!("{} would be removed", package_text(pool, old)),
     }
 }
 
@@ -110,8 +110,8 @@ impl<'a> YumMetadata<'a> {
     fn read(
         locked: &'a PackageSource,
         carried: &CarriedIndexes<'_>,
-    ) -> Result<YumMetadata<'a>, RehearsalError> {
-        let none = |what| RehearsalError::NoIndex {
+    ) -> Result<YumMetadata<'a>, SimulationError> {
+        let none = |what| SimulationError::NoIndex {
             url: locked.url.clone(),
             what,
         };
@@ -122,7 +122,7 @@ impl<'a> YumMetadata<'a> {
         let repomd = repomd
             .ok_or_else(|| none("repomd.xml"))?
             .read(carried.blobs)?;
-        let repomd = Repomd::parse(&repomd).map_err(RehearsalError::Repomd)?;
+        let repomd = Repomd::parse(&repomd).map_err(SimulationError::Repomd)?;
         let packed = |kind| packed(&repomd, locked, carried, kind);
         let primary = packed("primary")?.ok_or_else(|| none("primary index"))?;
         let metadata = SourceMetadata {
@@ -139,7 +139,7 @@ impl<'a> YumMetadata<'a> {
     }
 
     /// Also reads the list of all files, of which the primary index has only some.
-    fn read_files(&mut self, carried: &CarriedIndexes<'_>) -> Result<(), RehearsalError> {
+    fn read_files(&mut self, carried: &CarriedIndexes<'_>) -> Result<(), SimulationError> {
         self.metadata.files = packed(&self.repomd, self.locked, carried, "filelists")?;
         Ok(())
     }
@@ -151,7 +151,7 @@ fn packed(
     locked: &PackageSource,
     carried: &CarriedIndexes<'_>,
     kind: &str,
-) -> Result<Option<PackedIndex>, RehearsalError> {
+) -> Result<Option<PackedIndex>, SimulationError> {
     let Some(index) = repomd.index(kind) else {
         return Ok(None);
     };
@@ -159,7 +159,7 @@ fn packed(
         return Ok(None);
     };
     let packed = PackedIndex::of(index, carried.limits.package_index_bytes);
-    let mut packed = packed.map_err(RehearsalError::Repomd)?;
+    let mut packed = packed.map_err(SimulationError::Repomd)?;
     packed.bytes = locked.read(carried.blobs)?.into();
     Ok(Some(packed))
 }

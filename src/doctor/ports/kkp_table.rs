@@ -19,7 +19,7 @@ pub(super) struct PortRow {
     pub(super) strategies: Vec<String>,
     /// The ports, or their source.
     pub(super) ports: Ports,
-    /// What the connection is needed for.
+    /// The purpose of the connection.
     pub(super) why: String,
 }
 

@@ -151,7 +151,7 @@ spec:
     - {{protocol: TCP, port: 53}}
 "
     );
-    // The addresses by port or range; `None` allows every address, as no rule can name a host.
+    // The addresses by port or range; `None` allows every address, because no rule can name a host.
     let mut rules: BTreeMap<(u16, u16), Option<Vec<IpAddr>>> = BTreeMap::new();
     for row in rows {
         let PortRange::Known(range) = &row.port else {

@@ -14,7 +14,7 @@ const NODE_PORTS: RangeInclusive<u16> = 30000..=32767;
 /// The number of ports of a range that are tested in addition to its two ends.
 const SAMPLE: u16 = 3;
 
-/// How KKP exposes user clusters.
+/// The way in which KKP exposes user clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Strategy(&'static str);
 
@@ -59,9 +59,9 @@ pub(crate) enum PortLine {
         /// The DNS name or IP address to connect to.
         host: String,
         port: u16,
-        /// What it is: `seed-api`, or an endpoint of the lock.
+        /// The name of the destination: `seed-api`, or an endpoint of the lock.
         what: String,
-        /// What it is needed for.
+        /// The purpose of the connection.
         why: String,
         /// Whether the connection goes through a proxy.
         route: ConnectRoute,
@@ -74,16 +74,16 @@ pub(crate) enum PortLine {
         ports: Vec<u16>,
         /// All ports that the firewall must let through.
         range: RangeInclusive<u16>,
-        /// What it is, as in [`PortLine::Port`].
+        /// The name of the destination, as in [`PortLine::Port`].
         what: String,
-        /// What it is needed for, as in [`PortLine::Port`].
+        /// The purpose of the connection, as in [`PortLine::Port`].
         why: String,
     },
     /// A connection that cannot be tested.
     Untested {
         /// The connection, and the reason.
         why: String,
-        /// How to make it testable.
+        /// The fix that makes it testable.
         fix: Option<String>,
     },
 }

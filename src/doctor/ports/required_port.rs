@@ -21,7 +21,7 @@ pub(crate) struct RequiredPort {
     /// The address of the destination, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// What it is needed for.
+    /// The purpose of the connection.
     pub why: String,
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Gate {
 struct ScheduleTurns {
     schedule: VecDeque<(usize, usize)>,
     is_done: [bool; 2],
-    /// How often each actor has passed.
+    /// The number of times that each actor has passed.
     passed: [usize; 2],
     /// The number of passes after which each actor is killed.
     killed_at: [usize; 2],
@@ -88,7 +88,7 @@ impl Gate {
         })
     }
 
-    /// How often each actor has passed.
+    /// The number of times that each actor has passed.
     pub(super) fn passed(&self) -> [usize; 2] {
         self.turns
             .lock()

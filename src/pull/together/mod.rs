@@ -134,7 +134,7 @@ fn three_requests_of_two_commands_in_all_orders_lose_nothing() {
                 .together(&from.copy(), commands, &alone, [FOR_GOOD; 2])
                 .1[actor]
         });
-        // from each request of either on
+        // one actor is halted at each of its requests, and then the requests follow in each order
         let starts = (0..first)
             .step_by(2)
             .map(|at| (0, at))

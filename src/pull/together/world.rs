@@ -222,7 +222,7 @@ impl World {
             .block_on(run(command, store.bucket(0, gate.hook()), self, quick()))
     }
 
-    /// Runs the commands of two actors together, and checks that what they reported is true and
+    /// Runs the commands of two actors together, and checks that their reports are true and
     /// that the store is usable afterwards.
     pub(super) fn check(
         &self,

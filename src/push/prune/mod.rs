@@ -1,7 +1,7 @@
 //! Finds the manifests in repositories of a registry that nothing needs any more, and deletes them
 //! if requested.
 //!
-//! - `needed.rs`: what must be kept, by locks, receipts and the images of pods.
+//! - `needed.rs`: the content to keep, by locks, receipts and the images of pods.
 //! - `survey.rs`: the content of one repository, and which of it may be deleted.
 //! - `run.rs`: all repositories, and the deletion.
 

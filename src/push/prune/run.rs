@@ -17,12 +17,12 @@ pub(crate) struct SurveyedRepository {
     pub(crate) repository: String,
     /// The number of tags that are kept.
     pub(crate) kept: usize,
-    /// Why nothing, or not everything, could be pruned.
+    /// The reason why nothing, or not everything, could be pruned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
 }
 
-/// The outcome of pruning: what was deleted, or would be.
+/// The outcome of pruning: the manifests that were deleted, or would be.
 #[derive(Debug, Default)]
 pub(crate) struct Pruned {
     pub(crate) repositories: Vec<SurveyedRepository>,
@@ -46,12 +46,12 @@ pub(crate) enum PruneError {
     DeletesNothing { host: String, error: HttpError },
 }
 
-/// What may be deleted, and whether it is deleted.
+/// The limits of a pruning.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PruneScope {
     /// The number of newest tags of each form that are kept in each repository.
     pub(crate) keep_last: usize,
-    /// Whether to delete; otherwise the result says what would be deleted.
+    /// Whether to delete; otherwise the result lists the manifests that would be deleted.
     pub(crate) delete: bool,
 }
 

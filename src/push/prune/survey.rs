@@ -1,4 +1,4 @@
-//! Surveys one repository: what its tags point to, and which manifests nothing needs.
+//! Surveys one repository: the manifests of its tags, and manifests that nothing needs.
 
 use super::needed::Needed;
 use crate::push::receipt::PrunedManifest;

@@ -17,7 +17,7 @@ fn export_prints_which_runtimes_load_the_archive() {
                 0,
                 &[
                     "docker and podman need --format docker",
-                    "An OCI image layout, not for docker and podman",
+                    "but not for docker and podman",
                 ],
             ),
             ("pull --store s --plain-http UP", 0, &[]),

@@ -78,7 +78,7 @@ fn a_version_waits_from_its_first_sight_on() {
     up.day(6);
     let said = up.place.ok(&up.args("update", &[]));
     let line = format!(
-        "waits    {name} 1.0.1 (m.yaml:6:9): first seen {}, can be taken from {until}\n",
+        "waits    {name} 1.0.1 (m.yaml:6:9): first seen {}, can be used from {until}\n",
         noon(0)
     );
     assert!(said.contains(&line), "{said}");

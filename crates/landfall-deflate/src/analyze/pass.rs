@@ -13,7 +13,7 @@ use std::io::{self, Read};
 
 /// The number of plain bytes after which only the most likely encoder continues.
 const AMBIGUOUS_BYTES: u64 = 4 << 20;
-/// The same in the pass after that, if this encoder differed later.
+/// Like [`AMBIGUOUS_BYTES`], for the next pass after this encoder's output differed.
 const MORE_AMBIGUOUS_BYTES: u64 = 16 << 20;
 /// The number of encoders that continue after [`MORE_AMBIGUOUS_BYTES`].
 const MAX_REPLAYS: usize = 2;
@@ -45,7 +45,7 @@ pub fn analyze<R: Read>(
             return pass.finish();
         }
     }
-    // the last pass does not need another
+    // unreachable, because the last pass never requests another one
     Err(DeflateError::RecipeTooLarge)
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn predict(stream: &[u8], limits: &AnalysisLimits) -> Result<Recipe, 
     pass.finish()
 }
 
-/// What earlier passes have determined about a member.
+/// The result of earlier passes for a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MemberPlan {
     /// The encoders of earlier members did not write all of it: others are tried, too.
@@ -69,10 +69,11 @@ pub(super) enum MemberPlan {
     Predict,
 }
 
-/// The plans of members, by number. Others are tried with the encoders of earlier members first.
+/// The plans of members, by number. For a member without a plan, the encoders of earlier members
+/// are tried first.
 pub(super) type MemberPlans = HashMap<u64, MemberPlan>;
 
-/// How the current deflate stream is described.
+/// The way in which the current deflate stream is described.
 enum MemberStage {
     /// The beginning of the stream is being collected, to choose encoders by it.
     Prefix(Box<StreamPrefix>),
@@ -91,7 +92,7 @@ pub(super) struct AnalysisPass<'a, R> {
     framing: FramingReader,
     limits: AnalysisLimits,
     plans: &'a mut MemberPlans,
-    /// Whether the file is not read again, so that the last encoder must not be dropped late.
+    /// Whether the file will not be read again. Then the last encoder must not be dropped late.
     is_last_pass: bool,
     /// Whether all encoders were tried for the current member.
     were_all_tried: bool,
@@ -253,7 +254,7 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
                 };
                 if piece.plain_offset > bytes && replays.len() > most {
                     replays.truncate(most);
-                    // another of them may write the whole stream
+                    // one of the dropped encoders may write the whole stream
                     self.were_all_tried = plan == Some(MemberPlan::TryAll);
                 }
                 expected.forget(replays);

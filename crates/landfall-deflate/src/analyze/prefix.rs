@@ -89,8 +89,8 @@ pub(super) struct EncoderCandidates {
 }
 
 impl EncoderCandidates {
-    /// The encoders that write the prefix; at most one if the prefix is the whole stream. If some of
-    /// those that wrote earlier streams write it, others are tried only if `tries_all` is set.
+    /// The encoders that write the prefix; at most one if the prefix is the whole stream. If an
+    /// encoder of an earlier stream writes it, others are tried only if `tries_all` is set.
     pub(super) fn matching(
         &mut self,
         prefix: &StreamPrefix,

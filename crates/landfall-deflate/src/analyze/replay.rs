@@ -1,4 +1,4 @@
-//! Compares what a known encoder writes with the stream.
+//! Compares the output of a known encoder with the stream.
 
 use crate::bits::BitWriter;
 use crate::encoder::{Encoder, EncoderSpec};
@@ -23,7 +23,7 @@ impl ExpectedBytes {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Removes what all of these encoders have written.
+    /// Removes the bytes that all of these encoders have written.
     pub(super) fn forget(&mut self, replays: &[EncoderReplay]) {
         let written = replays.iter().map(|replay| replay.written).min();
         let count = written.map_or(self.bytes.len(), |written| (written - self.before) as usize);
@@ -106,8 +106,8 @@ impl EncoderReplay {
         }) && self.is_equal(expected)
     }
 
-    /// Compares and removes what the encoder has written. It may be a few bytes ahead: it ends a
-    /// block together with its last plain byte.
+    /// Compares and removes the output of the encoder so far. It may be a few bytes ahead: it ends
+    /// a block together with its last plain byte.
     fn is_equal(&mut self, expected: &ExpectedBytes) -> bool {
         let after = expected.after(self.written);
         let count = after.len().min(self.out.bytes.len());

@@ -4,7 +4,7 @@ use super::pass::{AnalysisPass, MemberPlans, analyze};
 use crate::error::{AnalysisLimits, DeflateError};
 use std::io::{self, Read};
 
-/// How many bytes of a stream are read.
+/// The number of bytes of a stream that are read.
 const SAMPLE_BYTES: u64 = 1 << 20;
 /// The size of the recipe of one member that a known encoder wrote.
 const SMALL_RECIPE: u64 = 40;

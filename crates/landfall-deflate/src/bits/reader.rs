@@ -3,7 +3,7 @@
 use crate::DeflateError;
 use std::io::{ErrorKind, Read};
 
-/// How many bytes are read from the source at a time.
+/// The number of bytes that are read from the source at a time.
 const READ_BYTES: usize = 64 << 10;
 
 /// Reads bits and bytes from a source, and keeps the bytes since a mark, so that they can be

@@ -1,10 +1,10 @@
 //! The writer of bits.
 
-/// Collects bits and appends whole bytes to `bytes`. The owner of the writer takes finished bytes
-/// away as often as it likes; an encoder only appends.
+/// Collects bits and appends whole bytes to `bytes`. The owner of the writer may remove finished
+/// bytes at any time; an encoder only appends.
 #[derive(Debug, Default)]
 pub(crate) struct BitWriter {
-    /// The complete bytes that were not taken out yet.
+    /// The complete bytes that were not removed yet.
     pub(crate) bytes: Vec<u8>,
     pending: u64,
     pending_bits: u32,
@@ -92,7 +92,7 @@ impl BulkWriter<'_> {
         self.pending_bits &= 7;
     }
 
-    /// Gives back the reserved space that was not needed.
+    /// Releases the reserved space that was not needed.
     pub(crate) fn finish(self) {
         self.writer.bytes.truncate(self.at);
         self.writer.pending = self.pending;

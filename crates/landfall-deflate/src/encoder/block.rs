@@ -12,7 +12,7 @@ pub(crate) const MAX_STORED: usize = 65_535;
 
 /// The maximum number of bits of a token: 15 and 5 of a length, 15 and 13 of a distance.
 const MAX_TOKEN_BITS: usize = 48;
-/// How many tokens are written at once, so that the space that is reserved for them is small.
+/// The number of tokens that are written at once, so that little space is reserved for them.
 const BULK_TOKENS: usize = 1024;
 
 const STORED: u32 = 0;
@@ -179,8 +179,8 @@ impl DynamicHeader {
         Self::with_symbols(literals, distances, symbols, &lengths_of_code)
     }
 
-    /// The header whose code lengths are transmitted by `symbols`, which have codes of the lengths
-    /// `lengths`.
+    /// The header that transmits the code lengths by `symbols`. `lengths` are the lengths of the
+    /// codes of these symbols.
     pub(crate) fn with_symbols(
         literals: usize,
         distances: usize,
@@ -234,7 +234,7 @@ impl DynamicHeader {
     }
 }
 
-/// How often each code length symbol occurs.
+/// The number of occurrences of each code length symbol.
 pub(crate) fn count_header_symbols(symbols: &[(u8, u8)]) -> [u32; HEADER_SYMBOLS] {
     let mut counts = [0; HEADER_SYMBOLS];
     for (symbol, _) in symbols {

@@ -16,7 +16,7 @@ pub(crate) fn load64(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// How many bytes at `a` and `b` are equal, up to `limit`. At least `limit` bytes follow both
+/// The number of equal bytes at `a` and `b`, up to `limit`. At least `limit` bytes follow both
 /// indices.
 #[inline]
 pub(crate) fn match_length(bytes: &[u8], a: usize, b: usize, limit: usize) -> usize {

@@ -1,19 +1,19 @@
 //! The search for the best match in hash chains of four bytes.
 //!
-//! A match that is longer than the best one so far also has the same four bytes at its end: a *gram*
-//! that is rarer than the one at its beginning if many positions share that. Where all positions are
-//! on chains, the search follows the chain of such a gram, whose positions are as far behind the
-//! candidates as the gram is in the match.
+//! A match is longer than the best one so far only if its last four bytes agree, too. This *gram*
+//! is often rarer than the gram at the beginning of the match. If all positions are on chains, the
+//! search follows the chain of the rarer gram. Each position on it is as far behind a candidate as
+//! the gram is in the match.
 //!
 //! The original tries a limited number of positions in the chain of the first gram; the distance on
-//! that chain shows how many. Within that limit, candidates are met in the same order, nearest first,
-//! and the result is the same.
+//! that chain shows how many. Within that limit, candidates are tried in the same order, nearest
+//! first, and the result is the same.
 
 use super::bytes::{load32, match_length};
 use super::chains::{ChainWindow, LINKS, WINDOW};
 use super::symbols::{MAX_DISTANCE, MAX_LENGTH};
 
-/// What a search looks for at a position.
+/// The parameters of a search at a position.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChainSearch {
     pub(crate) position: usize,
@@ -21,13 +21,13 @@ pub(crate) struct ChainSearch {
     pub(crate) lookahead: usize,
     /// A match must be longer than this, which is at least 3.
     pub(crate) longer_than: usize,
-    /// How many positions of a chain are tried.
+    /// The maximum number of positions of a chain that are tried.
     pub(crate) tries: usize,
     /// A match of this length ends the search.
     pub(crate) nice: usize,
 }
 
-/// A match that was found; without one, the distance is 0.
+/// The match that was found. If there is none, the distance is 0.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChainMatch {
     pub(crate) length: usize,
@@ -42,8 +42,8 @@ impl ChainMatch {
     }
 }
 
-/// The first of the best matches, where a longer match is better if `is_better` says so. Its
-/// distance is 0 if there is none.
+/// The first of the best matches: a longer match is better if `is_better` returns true for it. The
+/// distance is 0 if there is no match.
 ///
 /// `links` returns the four positions + 1 before a position on its chain, the nearest in the lowest
 /// bits, and `steps` how many steps lead from a position to another one of its chain. All positions
@@ -66,8 +66,8 @@ pub(crate) fn best_match<const FOLLOWS_GRAMS: bool>(
         length: search.longer_than,
         distance: 0,
     };
-    // A longer match also agrees in the four bytes that end behind the best one.
-    // (8 bits suffice, and spare the checks of bounds below)
+    // A longer match also agrees in the four bytes that end one byte after the best match.
+    // Eight bits suffice for their offset, and make the checks of bounds below unnecessary.
     let mut offset = (best.length - 3) as u8;
     let mut last_bytes = load32(window, position + usize::from(offset));
     // the offset of the gram whose chain is followed
@@ -79,8 +79,8 @@ pub(crate) fn best_match<const FOLLOWS_GRAMS: bool>(
             if via == 0 {
                 break;
             }
-            // The chain of this gram is long, perhaps longer than that of the first one. The
-            // candidates so far are not better than the best match when they come again.
+            // The chain of this gram is long, perhaps longer than that of the first one, which is
+            // followed from here on. Candidates that are tried again do not replace the best match.
             via = 0;
             tried = 0;
             entries = links(position);
@@ -90,7 +90,7 @@ pub(crate) fn best_match<const FOLLOWS_GRAMS: bool>(
         for _ in 0..LINKS {
             let entry = usize::from(entries as u16);
             entries >>= 16;
-            // none, or out of reach
+            // no further position, or one that is out of reach
             if entry <= first + usize::from(via) {
                 break 'search;
             }

@@ -17,7 +17,7 @@ pub(crate) fn new_window() -> Box<ChainWindow> {
     boxed_table(0)
 }
 
-/// How four bytes are hashed.
+/// The hash of four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChainHash {
     /// The first byte is the most significant: Go up to 1.26.
@@ -39,8 +39,8 @@ impl ChainHash {
 
 /// Positions in the window by the hash of their four bytes.
 ///
-/// Both tables hold positions + 1; 0 stands for none. When the window moves, all entries are
-/// lowered by the same amount, so that 16 bits suffice.
+/// Both tables hold positions + 1; 0 means that there is no position. When the window moves, all
+/// entries are lowered by the same amount, so that 16 bits suffice.
 #[derive(Debug)]
 pub(crate) struct Chains {
     hash: ChainHash,

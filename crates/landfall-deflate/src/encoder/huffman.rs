@@ -5,7 +5,7 @@
 //! the smallest; [`TieOrder`] decides between equal ones. The tree gives the number of codes of
 //! each length. The longest codes go to the rarest symbols, among equal ones to those with the
 //! smallest values. If the tree is deeper than the limit, the numbers come from package-merge
-//! (Larmore and Hirschberg 1990) instead, where a package goes before a symbol of the same weight.
+//! (Larmore and Hirschberg 1990) instead, in which a package precedes a symbol of the same weight.
 
 /// The longest code for literals, lengths and distances.
 pub(crate) const MAX_BITS: usize = 15;
@@ -45,7 +45,7 @@ impl<const N: usize> Code<N> {
         for length in lengths {
             next[usize::from(*length) + 1] += 1;
         }
-        // symbols without a code word take no place
+        // symbols without a code word do not use codes
         next[1] = 0;
         for bits in 1..next.len() {
             next[bits] = (next[bits] + next[bits - 1]) << 1;
@@ -143,7 +143,7 @@ fn tree_length_counts(
     limit: usize,
     ties: TieOrder,
 ) -> Option<[usize; MAX_BITS + 1]> {
-    // the minimum by which a joint must outweigh a symbol to come after it
+    // a joint (an inner node) follows a symbol if its weight is greater by at least this
     let more = u32::from(ties == TieOrder::SubtreeFirst);
     let joints = sorted.len() - 1;
     let mut weights = [0_u32; MAX_SYMBOLS];
@@ -219,7 +219,7 @@ fn merged_length_counts(sorted: &[u32], limit: usize) -> [usize; MAX_BITS + 1] {
     let mut taken = 2 * sorted.len() - 2;
     for (length, list) in (1..).zip(lists.iter().rev()) {
         let symbols = list[..taken].iter().filter(|symbol| **symbol).count();
-        // `symbols` of them have at least this length
+        // `symbols` of the codes have at least this length
         of_length[length] += symbols;
         of_length[length - 1] = of_length[length - 1].saturating_sub(symbols);
         taken = 2 * (taken - symbols);

@@ -1,23 +1,24 @@
 //! Hash chains that are linked in advance, for searches that insert every position: Go's levels 4 to
 //! 9 and levels 7 to 9 of `klauspost/compress`.
 //!
-//! As no position is missing, whatever the search decides, positions are linked as soon as their
-//! bytes are there, and the search can follow the chains of [grams](super::chain_search). Each
-//! position has a rank on its chain, so that the difference of two ranks is their distance on it.
+//! Every position is on a chain, whatever the search decides. Therefore positions are linked as
+//! soon as their bytes have arrived, and the search can follow the chains of
+//! [grams](super::chain_search). Each position has a rank on its chain, so that the difference of
+//! two ranks is their distance on it.
 
 use super::bytes::{boxed_table, load32};
 use super::chain_search::{ChainMatch, ChainSearch, best_match};
 use super::chains::{ChainHash, ChainWindow, HASH_BITS, LINKS, WINDOW, lower_links};
 use super::symbols::MAX_DISTANCE;
 
-/// How many heads are replaced at once, so that their loads overlap.
+/// The number of heads that are replaced at once, so that their loads overlap.
 const PLANNED: usize = 64;
 /// A search that tries fewer positions follows only the chain of the first gram.
 const MIN_TRIES: usize = 100;
 
 /// Positions in the window by the hash of their four bytes.
 ///
-/// The tables hold positions + 1; 0 stands for none.
+/// The tables hold positions + 1; 0 means that there is no position.
 #[derive(Debug)]
 pub(crate) struct LinkedChains {
     hash: ChainHash,
@@ -28,11 +29,11 @@ pub(crate) struct LinkedChains {
     links: Box<[u64; WINDOW]>,
     /// By position: the number of positions before it on its chain, modulo 2^16.
     ranks: Box<[u16; WINDOW]>,
-    /// The positions below are linked.
+    /// The end of the positions that are linked.
     linked: usize,
     /// The end of the last positions that were left out.
     skipped_to: usize,
-    /// The same, if positions behind them are linked.
+    /// Like `skipped_to`, if positions after that end are linked.
     gap_end: usize,
 }
 
@@ -132,8 +133,8 @@ impl LinkedChains {
         self.gap_end = self.gap_end.saturating_sub(MAX_DISTANCE);
     }
 
-    /// The first of the best matches, where a longer match is better if `is_better` says so. Its
-    /// distance is 0 if there is none.
+    /// The first of the best matches: a longer match is better if `is_better` returns true for it.
+    /// The distance is 0 if there is no match.
     #[inline]
     pub(crate) fn best_match(
         &self,
@@ -158,7 +159,7 @@ impl LinkedChains {
         self.links[position % WINDOW]
     }
 
-    /// How many steps lead from `position` to `candidate`, which is earlier on the same chain.
+    /// The number of steps from `position` to `candidate`, which is earlier on the same chain.
     #[inline]
     fn steps(&self, position: usize, candidate: usize) -> usize {
         usize::from(self.ranks[position % WINDOW].wrapping_sub(self.ranks[candidate % WINDOW]))

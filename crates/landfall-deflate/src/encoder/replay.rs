@@ -22,7 +22,7 @@ pub(crate) trait Encoder {
     }
 }
 
-/// What the framing of a stream says about its encoder, so that impossible candidates need not be
+/// Properties of a stream that depend on its encoder, so that impossible candidates need not be
 /// tried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct StreamHints {

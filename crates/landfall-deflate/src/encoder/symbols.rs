@@ -102,7 +102,7 @@ pub(crate) fn distance_code(short_distance: u16) -> usize {
     (2 * top + (distance >> (top - 1) & 1)) as usize
 }
 
-/// How often each symbol occurs in a block.
+/// The number of occurrences of each symbol in a block.
 #[derive(Debug, Clone)]
 pub(crate) struct SymbolCounts {
     /// Literals, the end of the block, and lengths. The last two entries are never used.

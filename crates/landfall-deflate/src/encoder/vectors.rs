@@ -1,13 +1,14 @@
 //! Inputs for tests that compare an encoder with digests of the real program's output, in
 //! `tests/vectors`. `scripts/deflate-vectors` writes them: it runs [`write_inputs`] and compresses
-//! the files that this writes.
+//! the files that it writes.
 
 use super::Encoder;
 use crate::bits::BitWriter;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
-/// Inputs whose names end in `flushed` are flushed each time this number of bytes was written, and at their end.
+/// Inputs whose names end in `flushed` are flushed each time this number of bytes was written, and
+/// at their end.
 const FLUSH_EVERY: usize = 10_007;
 /// In a table, the input `most` means all shorter inputs, one after the other.
 const SMALL: usize = 600_000;
@@ -224,7 +225,7 @@ pub(crate) fn inputs() -> Vec<Input> {
         input("text-flushed", text(21, 61_000)),
         input("mixed-flushed", mixed(22, 300_000)),
     ];
-    // as folders are listed
+    // the order in which a shell lists the files
     inputs.sort_unstable_by_key(|input| input.name);
     inputs
 }

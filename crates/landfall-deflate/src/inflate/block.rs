@@ -68,11 +68,11 @@ pub(crate) struct DynamicBlockHeader {
     pub(crate) runs: Vec<(u8, u8)>,
     /// The code lengths of these symbols, by symbol.
     pub(crate) run_lengths: [u8; LENGTH_CODE_SYMBOLS],
-    /// How many of `run_lengths` are in the header, in the order of the standard: 4 to 19.
+    /// The number of `run_lengths` that are in the header, in the order of the standard: 4 to 19.
     pub(crate) run_lengths_listed: u8,
 }
 
-/// How the content of a block is written.
+/// The form of the content of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BlockKind {
     /// Plain bytes; the value of the padding bits before its length, 0 from all known encoders.
@@ -96,7 +96,8 @@ pub(crate) struct DeflateBlock {
 }
 
 impl DeflateBlock {
-    /// Whether this is what a flush writes: a stored block without content that is not the last.
+    /// Whether this is the block that a flush writes: a stored block without content that is not
+    /// the last.
     pub(crate) fn is_flush(&self) -> bool {
         !self.is_final && matches!(self.kind, BlockKind::Stored { length: 0, .. })
     }

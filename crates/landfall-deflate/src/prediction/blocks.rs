@@ -35,7 +35,7 @@ impl BlockStart {
     }
 }
 
-/// How a part of a block ends.
+/// The end of a part of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PartEnd {
     /// After this number of tokens, at the end of the block.

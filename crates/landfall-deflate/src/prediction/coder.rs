@@ -6,9 +6,10 @@
 
 use crate::error::DeflateError;
 
-/// How many bits a probability is averaged over at most.
+/// The maximum number of bits over which a probability is averaged.
 const MEMORY: u32 = 255;
-/// The reciprocals of 1.5, 2.5, … in units of 1 / 65536: how far the n-th bit moves a probability.
+/// The reciprocals of 1.5, 2.5, … in units of 1 / 65536: the weight with which the n-th bit changes
+/// a probability.
 const STEPS: [u32; MEMORY as usize + 1] = {
     let mut steps = [0; MEMORY as usize + 1];
     let mut count = 0;
@@ -19,12 +20,12 @@ const STEPS: [u32; MEMORY as usize + 1] = {
     steps
 };
 
-/// How probable it is that a bit is set, learned from the bits before it.
+/// The probability that a bit is set, learned from the bits before it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Probability {
     /// The probability of a set bit, in units of 2^-22.
     set: u32,
-    /// How many bits it was learned from, at most `MEMORY`.
+    /// The number of bits that it was learned from, at most `MEMORY`.
     count: u32,
 }
 
@@ -36,7 +37,7 @@ impl Probability {
     };
 
     /// The probability in units of 2^-16, never 0 or 1.
-    fn of_16_bits(self) -> u64 {
+    fn in_16_bits(self) -> u64 {
         u64::from(self.set >> 6).clamp(1, 0xffff)
     }
 
@@ -71,7 +72,7 @@ impl CodeInterval {
 
     /// The last number of the part for a set bit.
     fn middle(self, probability: Probability) -> u64 {
-        self.low + ((self.high - self.low) >> 16) * probability.of_16_bits()
+        self.low + ((self.high - self.low) >> 16) * probability.in_16_bits()
     }
 
     fn select(&mut self, bit: bool, middle: u64) {
@@ -148,7 +149,7 @@ pub(super) struct DecoderState {
     read: usize,
 }
 
-/// How many bytes the decoder is ahead.
+/// The number of bytes by which the decoder is ahead.
 const AHEAD: usize = 8;
 
 impl DecoderState {
@@ -168,7 +169,7 @@ impl DecoderState {
         }
     }
 
-    /// Reads on from `bytes`, which are the same in each call.
+    /// A decoder that continues to read `bytes`, which must be the same in each call.
     pub(super) fn decoder<'a>(&'a mut self, bytes: &'a [u8]) -> BitDecoder<'a> {
         let mut decoder = BitDecoder { state: self, bytes };
         while decoder.state.read < AHEAD {

@@ -9,7 +9,7 @@ use crate::symbols::{
     LITERAL_SYMBOLS, distance_symbol, length_index,
 };
 
-/// How often each symbol occurs.
+/// The number of occurrences of each symbol.
 #[derive(Debug, Clone)]
 pub(super) struct TokenCounts {
     literals: [u32; LITERAL_SYMBOLS],

@@ -1,12 +1,12 @@
-//! Searches matches in the window, as zlib does: positions with the same hash of three or four bytes
-//! are in a chain, and the nearest ones are compared first.
+//! Searches for matches in the window, as zlib does: positions with the same hash of three or four
+//! bytes are in a chain, and the nearest ones are compared first.
 
 use super::spec::PredictionSpec;
 use crate::symbols::{LONGEST_MATCH, SHORTEST_MATCH, WINDOW};
 
 /// The number of plain bytes after a position that affect the prediction of its token.
 pub(super) const LOOKAHEAD: usize = LONGEST_MATCH + 4;
-/// How many positions a search for a match of a given length compares.
+/// The number of positions that a search for a match of a given length compares.
 const LONGEST_WALK: usize = 1024;
 /// The number of bytes after which the window is moved to the front.
 const KEPT_BYTES: usize = 256 << 10;
@@ -141,7 +141,8 @@ impl MatchSearch {
         }
     }
 
-    /// Searches the longest match at the current position, of which the nearest.
+    /// Searches for the longest match at the current position, and among equal ones for the
+    /// nearest.
     pub(super) fn search(&mut self) -> WindowMatch {
         self.search_at(self.at, 0)
     }

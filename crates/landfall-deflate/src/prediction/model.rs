@@ -23,7 +23,7 @@ const CLASS_OF_LENGTH: [u8; LONGEST_MATCH + 1] = {
     classes
 };
 
-/// How the match one byte later compares: none or shorter, equal, longer by 1, by more.
+/// The match one byte later, compared: none or shorter, equal, longer by 1, longer by more.
 const COMPARISONS: usize = 4;
 /// The kind of the previous token.
 const BEFORE_CLASSES: usize = 3;

@@ -3,8 +3,8 @@
 use crate::inflate::DecodedToken;
 use crate::symbols::WINDOW;
 
-/// How an encoder seems to search matches. The model learns other properties, such as lazy
-/// matching, from the tokens.
+/// The search for matches that an encoder seems to use. The model learns other properties, such as
+/// lazy matching, from the tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PredictionSpec {
     /// The number of bytes that the positions of a chain share, 3 or 4: the shortest match.
@@ -41,7 +41,7 @@ impl PredictionSpec {
         }
     }
 
-    /// An encoder that searches a longer match one byte later.
+    /// An encoder that searches for a longer match one byte later.
     const fn lazy(chain_log: u8, nice_length: u16, good_length: u16, lazy_length: u16) -> Self {
         Self {
             hashed_bytes: 3,

@@ -1,4 +1,4 @@
-//! Everything that is learned.
+//! The state that all models have learned.
 
 use super::blocks::BlockModel;
 use super::lengths::HeaderModel;

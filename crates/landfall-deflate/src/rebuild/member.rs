@@ -13,11 +13,11 @@ pub(super) type Sink<'a> = dyn FnMut(&[u8]) -> Result<(), DeflateError> + 'a;
 /// The writer of one member.
 pub(super) struct MemberWriter {
     encoder: Option<Box<dyn Encoder>>,
-    /// The flushes to come, the next at the end.
+    /// The remaining flushes. The next one is the last element.
     flushes: Vec<FlushRun>,
     /// The number of plain bytes since the last flush.
     since_flush: u64,
-    /// The number of plain bytes to come.
+    /// The number of remaining plain bytes.
     left: u64,
     is_complete: bool,
     format: StreamFormat,

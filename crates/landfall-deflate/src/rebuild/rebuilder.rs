@@ -14,7 +14,7 @@ const PART_BYTES: usize = 64 << 10;
 /// returned, in calls of any length, and writes the stream to `W`.
 ///
 /// Never writes more bytes than [`Recipe::compressed_size`]. A recipe that does not belong to the
-/// plain bytes leads to an error or to other bytes: compare the digest of what was written.
+/// plain bytes leads to an error or to other bytes: compare the digest of the output.
 pub struct Rebuilder<W> {
     recipe: Recipe,
     members: MemberReader,

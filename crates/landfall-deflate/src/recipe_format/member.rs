@@ -89,7 +89,7 @@ impl FlushList {
 pub(crate) struct StreamMember {
     /// The header before the deflate stream.
     pub(crate) header: Vec<u8>,
-    /// How the deflate stream is rebuilt.
+    /// The method by which the deflate stream is rebuilt.
     pub(crate) method: RebuildMethod,
     /// The number of plain bytes.
     pub(crate) plain_size: u64,
@@ -268,7 +268,7 @@ impl MemberReader {
         Ok(Some((self.member.insert(member), self.repeats)))
     }
 
-    /// The next member, where equal ones are counted one by one.
+    /// The next member. Equal members are returned one by one.
     pub(crate) fn next_member(
         &mut self,
         bytes: &[u8],

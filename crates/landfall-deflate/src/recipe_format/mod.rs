@@ -1,6 +1,6 @@
 //! The recipe: everything about a compressed stream that does not follow from its plain bytes.
 //!
-//! Its encoding is frozen; `docs/reference/recipes.md` has it byte by byte.
+//! Its encoding is frozen; `docs/reference/recipes.md` specifies it byte by byte.
 
 mod build;
 mod member;

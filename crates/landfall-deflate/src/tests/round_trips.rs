@@ -14,7 +14,7 @@ fn names(recipe: &Recipe) -> Vec<String> {
 }
 
 #[test]
-fn streams_of_unknown_encoders() {
+fn streams_of_unknown_encoders_are_rebuilt() {
     for level in 0..=9 {
         for length in [0, 1, 2, 3, 100, 65_535, 65_536, 200_000] {
             let plain = [text(length, 7), noise(length / 10, 3)].concat();
@@ -27,7 +27,7 @@ fn streams_of_unknown_encoders() {
 }
 
 #[test]
-fn other_framings() {
+fn zlib_and_raw_streams_are_rebuilt() {
     let plain = text(200_000, 1);
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), Compression::new(6));
     encoder.write_all(&plain).unwrap();
@@ -105,7 +105,7 @@ fn tokens_are_predicted_if_the_encoder_differs_late() {
 }
 
 #[test]
-fn an_encoder_of_an_earlier_member_that_gets_lost_late_is_replaced_by_another() {
+fn an_encoder_of_an_earlier_member_that_differs_late_is_replaced_by_another() {
     let encoded = |level: u8, plain: &[u8]| {
         let spec = ZlibDeflate::new(level, 15, 8, ZlibStrategy::Default).unwrap();
         let mut out = crate::bits::BitWriter::default();
@@ -131,7 +131,7 @@ fn an_encoder_of_an_earlier_member_that_gets_lost_late_is_replaced_by_another() 
 }
 
 #[test]
-fn many_members() {
+fn recipes_of_many_members_are_small() {
     let mut stream = Vec::new();
     for number in 0..3000_u32 {
         let plain = noise(100 + (number % 7) as usize, number);
@@ -151,7 +151,7 @@ fn many_members() {
 }
 
 #[test]
-fn members_of_known_and_unknown_encoders() {
+fn members_of_known_and_unknown_encoders_are_rebuilt() {
     let mut stream = Vec::new();
     for number in 0..40 {
         let plain = text(3000 * (number as usize % 9), number);
@@ -164,7 +164,7 @@ fn members_of_known_and_unknown_encoders() {
 }
 
 #[test]
-fn wrong_trailers_padding_and_trailing_bytes() {
+fn wrong_trailers_padding_and_trailing_bytes_are_rebuilt() {
     let plain = text(5000, 2);
     let mut stream = member(&runs(&plain, 1, &[]), &plain);
     let end = stream.len();
@@ -181,7 +181,7 @@ fn wrong_trailers_padding_and_trailing_bytes() {
 }
 
 #[test]
-fn streams_that_are_not_valid() {
+fn invalid_streams_are_rejected() {
     let stream = gzip(&text(100_000, 5), 6);
     for length in [0, 1, 5, 12, 100, stream.len() - 9, stream.len() - 1] {
         let cut = &stream[..length];
@@ -204,7 +204,7 @@ fn streams_that_are_not_valid() {
 }
 
 #[test]
-fn plain_bytes_that_do_not_belong_to_the_recipe() {
+fn plain_bytes_of_another_stream_are_rejected() {
     let plain = text(100_000, 6);
     for stream in [gzip(&plain, 6), member(&runs(&plain, 50, &[]), &plain)] {
         let recipe = round_trip(&stream);

@@ -1,17 +1,17 @@
 //! Creates a delta between two objects.
 //!
 //! The result depends on the two objects alone. It is part of landfall's packs, whose digests are
-//! in locks, so that any change of it needs a new version of that format.
+//! in locks, so any change of it requires a new version of that format.
 
 use super::varint::push_size;
 
 /// The length of the blocks of the base that are indexed, in bytes.
 const BLOCK: usize = 16;
-/// The most bytes that one copy instruction may copy.
+/// The maximum number of bytes that one copy instruction may copy.
 const MAX_COPIED: usize = 0xff_ffff;
-/// The most bytes that one insert instruction may insert.
+/// The maximum number of bytes that one insert instruction may insert.
 const MAX_INSERTED: usize = 0x7f;
-/// How many blocks with the same hash are compared at one position.
+/// The maximum number of blocks with the same hash that are compared at one position.
 const MAX_CANDIDATES: usize = 16;
 
 /// Creates a delta from `base` to `target`. `None` if it would be longer than `most` bytes.
@@ -42,7 +42,7 @@ pub(crate) fn create(base: &[u8], target: &[u8], most: usize) -> Option<Vec<u8>>
 struct DeltaWriter<'a> {
     target: &'a [u8],
     out: Vec<u8>,
-    /// How many bytes of the target the instructions make.
+    /// The number of bytes of the target that the instructions produce.
     written: usize,
 }
 
@@ -75,7 +75,7 @@ impl<'a> DeltaWriter<'a> {
             let code_at = self.out.len();
             self.out.push(0x80);
             self.push_argument(code_at, offset, 0..4);
-            // 0x10000 is written as no size at all
+            // the size 0x10000 is written by leaving the size out
             if size != 0x10000 {
                 self.push_argument(code_at, size, 4..7);
             }

@@ -14,7 +14,7 @@ pub(super) struct OrderedCommit {
 /// A commit whose parents are being visited.
 struct OpenCommit {
     commit: OrderedCommit,
-    /// How many parents were visited.
+    /// The number of parents that were visited.
     visited: usize,
 }
 

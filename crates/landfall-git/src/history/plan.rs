@@ -124,7 +124,7 @@ impl Planner<'_> {
         self.add_tree(tree, before, 0)
     }
 
-    /// Plans a tree and what is below it. `before` is the same folder in the commit before.
+    /// Plans a tree and everything below it. `before` is the same folder in the commit before.
     fn add_tree(
         &mut self,
         object: ObjectIndex,

@@ -14,15 +14,15 @@ pub struct SelectedObjects {
     pub objects: Vec<ObjectIndex>,
     /// Commits that are sent without their parents.
     pub shallow: Vec<ObjectId>,
-    /// Commits whose parents the client did not have, and has now.
+    /// Commits whose parents the client lacked and now receives.
     pub unshallow: Vec<ObjectId>,
 }
 
 impl SelectedObjects {
-    /// Selects what `request` needs. `tags` are the annotated tags among the refs.
+    /// Selects the objects that `request` needs. `tags` are the annotated tags among the refs.
     ///
     /// # Errors
-    /// If the repository does not have what is wanted, or an object cannot be read.
+    /// If the repository does not have a requested object, or an object cannot be read.
     pub fn new(
         database: &ObjectDatabase,
         request: &FetchRequest,
@@ -49,7 +49,7 @@ impl SelectedObjects {
         let mut selected = selector.selected;
         selected
             .objects
-            .sort_by_key(|object| database.place(*object));
+            .sort_by_key(|object| database.pack_position(*object));
         selected.shallow.sort();
         selected.unshallow.sort();
         Ok(selected)
@@ -59,14 +59,14 @@ impl SelectedObjects {
 struct Selector<'a> {
     database: &'a ObjectDatabase,
     client_shallow: HashSet<ObjectId>,
-    /// What the client has, and what is selected.
+    /// The objects that the client has, and those that are selected.
     seen: ObjectSet,
     selected: SelectedObjects,
     without_blobs: bool,
 }
 
 impl Selector<'_> {
-    /// Marks what the client has, according to the commits that it named.
+    /// Marks the objects that the client has, according to the commits that it named.
     fn mark_client_objects(&mut self, haves: &[ObjectId]) -> Result<(), GitError> {
         let mut open: Vec<ObjectId> = haves.to_vec();
         while let Some(id) = open.pop() {
@@ -119,7 +119,8 @@ impl Selector<'_> {
         }
     }
 
-    /// Selects commits and what they need, at most `depth` commits of each line of history.
+    /// Selects commits and the objects that they need, at most `depth` commits of each line of
+    /// history.
     fn add_commits(&mut self, tips: &[ObjectIndex], depth: Option<u32>) -> Result<(), GitError> {
         let mut distance: HashMap<ObjectIndex, u32> = HashMap::new();
         let mut open: VecDeque<ObjectIndex> = VecDeque::new();
@@ -132,7 +133,8 @@ impl Selector<'_> {
         while let Some(commit) = open.pop_front() {
             let id = self.database.id(commit);
             let is_new = self.select(commit);
-            // with a depth, the client's history may end earlier or go on below what it has
+            // with a depth, a commit that the client has may still become the end of its history,
+            // or get parents that the client lacks
             if !is_new && depth.is_none() {
                 continue;
             }

@@ -48,7 +48,7 @@ impl TagTarget {
     }
 }
 
-/// Reads a line with `key` and an id. Returns the id and what follows the line.
+/// Reads a line with `key` and an id. Returns the id and the bytes after the line.
 fn id_line<'a>(content: &'a [u8], key: &[u8]) -> Option<(ObjectId, &'a [u8])> {
     const HEX: usize = 2 * ObjectId::BYTES;
     let rest = content.strip_prefix(key)?;

@@ -3,7 +3,7 @@
 use super::id::ObjectId;
 use super::tree_name::unsafe_name;
 
-/// What an entry of a tree is.
+/// The kind of an entry of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryMode {
     /// A file or a symbolic link, whose content is a blob.
@@ -17,7 +17,7 @@ pub enum EntryMode {
 /// An entry of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeEntry<'a> {
-    /// What the entry is.
+    /// The kind of the entry.
     pub mode: EntryMode,
     /// The name of the file or folder.
     pub name: &'a [u8],

@@ -1,7 +1,7 @@
 //! Names that an entry of a tree must not have, because a checkout would write outside its folder
 //! or into `.git`.
 
-/// What is wrong with the name of an entry, or `None` if a checkout may write it.
+/// The reason why a checkout must not write an entry of this name, if there is one.
 ///
 /// File systems of macOS ignore some characters and the case, and those of Windows ignore dots and
 /// spaces at the end and have a short name for `.git`. git refuses the same names.
@@ -23,7 +23,7 @@ fn is_git_folder(name: &[u8]) -> bool {
         .filter(|c| !is_ignored_by_hfs(*c))
         .flat_map(char::to_lowercase)
         .collect();
-    // NTFS: what follows a colon names a stream of the file
+    // on NTFS, the text after a colon names a stream of the file
     let main = visible.split(':').next().unwrap_or_default();
     matches!(main.trim_end_matches([' ', '.']), ".git" | "git~1")
 }

@@ -47,7 +47,7 @@ impl PackBytes for Vec<u8> {
 /// Reads a pack from its beginning.
 pub(super) struct SequentialBytes<'a> {
     bytes: &'a dyn PackBytes,
-    /// How many bytes were read.
+    /// The number of bytes that were read.
     at: u64,
     length: u64,
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// The most bytes of contents that are kept.
+/// The maximum number of bytes of contents that are kept.
 const MAX_BYTES: usize = 96 << 20;
 
 /// The contents of objects that were read last.

@@ -18,7 +18,7 @@ pub struct ObjectDatabase {
     pub(super) packs: Vec<Arc<dyn PackBytes>>,
     pub(super) objects: Vec<PackedObject>,
     pub(super) by_id: HashMap<ObjectId, u32>,
-    /// How many bytes all objects of all packs have unpacked, deltas included.
+    /// The total unpacked size of all objects of all packs, deltas included, in bytes.
     pub(super) unpacked: u64,
     cache: Mutex<ContentCache>,
 }
@@ -33,7 +33,7 @@ pub(super) struct PackedObject {
     pub(super) kind: GitObjectKind,
     /// The number of the pack.
     pub(super) pack: u16,
-    /// How many deltas must be applied to get its content.
+    /// The number of deltas that must be applied to get its content.
     pub(super) depth: u16,
     /// The base, if it is a delta.
     pub(super) base: Option<u32>,
@@ -154,7 +154,7 @@ impl ObjectDatabase {
     }
 
     /// The pack and the offset of an object.
-    pub(crate) fn place(&self, object: ObjectIndex) -> (u16, u64) {
+    pub(crate) fn pack_position(&self, object: ObjectIndex) -> (u16, u64) {
         let object = self.object(object);
         (object.pack, object.offset)
     }

@@ -11,7 +11,7 @@ pub(super) struct EntryHeader {
     pub(super) size: u64,
 }
 
-/// How an entry stores its object.
+/// The form in which an entry stores its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryForm {
     /// The content itself.
@@ -82,7 +82,7 @@ impl EntryHeader {
 }
 
 /// Reads the distance to a base: seven bits a byte, the highest first; each further byte adds 1 to
-/// what is above it, so that no distance has two forms.
+/// the bits above its own, so that no distance has two forms.
 fn read_distance(from: &mut impl Read) -> io::Result<u64> {
     let mut last = byte(from)?;
     let mut distance = u64::from(last & 0x7f);

@@ -1,4 +1,4 @@
-//! The index of a pack as git stores it beside the pack (gitformat-pack, "Version 2 pack-*.idx").
+//! The index of a pack as git stores it next to the pack (gitformat-pack, "Version 2 pack-*.idx").
 
 use super::database::ObjectDatabase;
 use crate::error::GitError;

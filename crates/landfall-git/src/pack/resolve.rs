@@ -57,7 +57,7 @@ struct DeltaResolver<'a> {
     by_base: Vec<(u32, u32)>,
     /// The entries that are deltas to an object by its id.
     by_id: HashMap<ObjectId, Vec<u32>>,
-    /// How many deltas are not applied yet.
+    /// The number of deltas that are not applied yet.
     open: usize,
 }
 
@@ -90,7 +90,7 @@ impl<'a> DeltaResolver<'a> {
                             entries[..at].binary_search_by_key(&base, |e| e.offset).ok()
                         })
                         .ok_or_else(|| {
-                            GitError::DamagedPack("a delta names a base that is no entry".into())
+                            GitError::DamagedPack("the base of a delta is not an entry".into())
                         })?;
                     resolver.by_base.push((base as u32, at as u32));
                 }
@@ -177,7 +177,7 @@ impl<'a> DeltaResolver<'a> {
             depth,
             ..self.packed(at, ObjectId::ZERO, kind)
         };
-        // the object is added before its id is known, as its content is read like any other
+        // the object is added before its id is known, because its content is read like any other
         let added = ObjectIndex(database.objects.len() as u32);
         database.objects.push(object);
         let content = database.content(added)?;

@@ -1,9 +1,9 @@
 //! Writes landfall's own packs.
 //!
 //! The bytes depend only on the objects of the plan, in its order. Their digests are in locks, so
-//! that any change here needs a new version of the format.
+//! any change here requires a new version of the format.
 //!
-//! Objects are stored in zlib streams without compression: what a compressor writes differs from
+//! Objects are stored in zlib streams without compression: the output of a compressor differs from
 //! release to release, and a bundle compresses the pack as a whole, which is smaller than an object
 //! at a time. Deltas keep the pack small enough for a store or a registry.
 
@@ -17,8 +17,8 @@ use std::io::Write;
 
 /// The longest chain of deltas that is written.
 const MAX_DEPTH: u16 = 50;
-/// Larger objects are written without deltas, for which memory of several times their size would
-/// be needed.
+/// Larger objects are written without deltas, because creating a delta would use several times
+/// their size in memory.
 const MAX_DELTA_BYTES: u64 = 16 << 20;
 
 #[derive(Clone, Copy)]
@@ -87,7 +87,7 @@ fn delta_to(
 pub(crate) struct PackWriter<'a> {
     out: &'a mut dyn Write,
     hasher: sha1_checked::Sha1,
-    /// How many bytes were written.
+    /// The number of bytes that were written.
     pub(super) at: u64,
     buffer: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! What a server says first: its capabilities in version 2, and its refs.
+//! The first message of a server: its capabilities in version 2, and its refs.
 
 use super::packet::{push_data, push_flush, push_text};
 use super::server_request::RefsRequest;
@@ -80,7 +80,7 @@ pub fn list_refs_answer(refs: &[OfferedRef], request: &RefsRequest) -> Vec<u8> {
     message
 }
 
-/// An answer that tells the client what is wrong.
+/// An answer that reports an error to the client.
 pub fn error_answer(why: &str) -> Vec<u8> {
     let mut message = Vec::new();
     push_data(&mut message, format!("ERR {why}\n").as_bytes());

@@ -63,7 +63,7 @@ impl PackStream {
         Ok(())
     }
 
-    /// Checks that the answer ended where it should.
+    /// Checks that the answer is complete.
     ///
     /// # Errors
     /// If it is cut off.
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pack_is_found_whatever_the_size_of_the_pieces() {
+    fn the_pack_is_found_in_pieces_of_any_size() {
         for size in [1, 3, 1000] {
             let (mut stream, mut pack) = (PackStream::default(), Vec::new());
             for piece in message().chunks(size) {

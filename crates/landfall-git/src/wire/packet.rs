@@ -19,7 +19,7 @@ pub enum Packet<'a> {
 const HEAD: usize = 4;
 
 impl<'a> Packet<'a> {
-    /// The most bytes of data in a packet.
+    /// The maximum number of bytes of data in a packet.
     pub const MAX_DATA: usize = 65516;
 
     /// Takes a packet from the front of `bytes`. `None` if it is not complete.
@@ -54,7 +54,7 @@ impl<'a> Packet<'a> {
         Ok(Some(packet))
     }
 
-    /// The data as a line without its line break. `None` if this is no data or not UTF-8.
+    /// The data as a line without its line break. `None` if this is not data, or not UTF-8.
     pub fn line(&self) -> Option<&'a str> {
         match self {
             Packet::Data(data) => {

@@ -1,12 +1,12 @@
-//! Pushing to a server: its refs, the changes of refs, and what it reports (gitprotocol-pack,
-//! "Pushing Data To a Server").
+//! Pushing to a server: its refs, the changes of refs, and its report (gitprotocol-pack, "Pushing
+//! Data To a Server").
 
 use super::packet::{Packet, Packets, push_data, push_flush};
 use crate::error::GitError;
 use crate::object::{ObjectId, is_ref_name};
 use std::collections::BTreeMap;
 
-/// What a server says before a push.
+/// The first message of a server for a push.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReceiveAdvertisement {
     /// The refs of the repository.
@@ -22,7 +22,7 @@ pub struct RefUpdate {
     pub name: String,
     /// The object that the server has; `None` if the ref is created.
     pub old: Option<ObjectId>,
-    /// The object that the ref gets.
+    /// The object that the ref will point to.
     pub new: ObjectId,
 }
 
@@ -69,7 +69,7 @@ impl ReceiveAdvertisement {
         self.capabilities.iter().any(|known| known == capability)
     }
 
-    /// What comes before the pack of a push.
+    /// The beginning of a push, which precedes the pack.
     pub fn push_head(&self, updates: &[RefUpdate]) -> Vec<u8> {
         let mut capabilities = "report-status agent=landfall".to_owned();
         if self.has("ofs-delta") {
@@ -92,10 +92,10 @@ impl ReceiveAdvertisement {
     }
 }
 
-/// Reads what a server reports after a push.
+/// Reads the report of a server after a push.
 ///
 /// # Errors
-/// If it could not unpack, refused a change, or the message is not a report.
+/// If the server could not unpack or refused a change, or the message is not a report.
 pub fn check_report(message: &[u8]) -> Result<(), GitError> {
     let mut is_unpacked = false;
     for packet in Packets::new(message) {

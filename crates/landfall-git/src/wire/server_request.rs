@@ -33,7 +33,7 @@ pub struct FetchRequest {
     pub haves: Vec<ObjectId>,
     /// The commits whose parents the client does not have.
     pub shallow: Vec<ObjectId>,
-    /// How many commits of each branch are sent; all if `None`.
+    /// The number of commits of each branch that are sent; all if `None`.
     pub depth: Option<u32>,
     /// Whether files are left out unless they are wanted by their ids.
     pub without_blobs: bool,
@@ -51,7 +51,7 @@ impl UploadPackRequest {
     /// Reads a request of version 2.
     ///
     /// # Errors
-    /// If it is not valid, or needs what the server does not offer.
+    /// If it is not valid, or needs a feature that the server does not offer.
     pub fn parse(message: &[u8]) -> Result<UploadPackRequest, GitError> {
         let mut lines = Lines::new(message);
         let mut command = None;
@@ -77,7 +77,7 @@ impl FetchRequest {
     /// Reads a request of version 0.
     ///
     /// # Errors
-    /// If it is not valid, or needs what the server does not offer.
+    /// If it is not valid, or needs a feature that the server does not offer.
     pub fn parse_version_0(message: &[u8]) -> Result<FetchRequest, GitError> {
         let mut request = FetchRequest::default();
         for packet in Packets::new(message) {
@@ -131,7 +131,8 @@ impl FetchRequest {
             ("ofs-delta", _) => self.offset_deltas = true,
             ("include-tag", _) => self.include_tags = true,
             ("done", _) => self.done = true,
-            // `thin-pack` and `no-progress` allow what the server does not do anyway
+            // `thin-pack` and `no-progress` are ignored, because the server never sends a thin pack
+            // or its progress
             _ => {}
         }
         Ok(())

@@ -37,8 +37,8 @@ impl ImageCandidate {
         Some(list(text)?.into_iter().filter_map(one).collect())
     }
 
-    /// The images that `written`, at the byte `at`, names: one image, the images of a list, or the
-    /// literals in a template call.
+    /// The images in `written`, which begins at the byte `at`: one image, the images of a list, or
+    /// the literals in a template call.
     pub(super) fn all(
         at: usize,
         path: &[String],
@@ -152,8 +152,8 @@ impl ImageCandidate {
     }
 }
 
-/// The `coverage` of `reference`. If it is held although it is `written` with neither a host nor a
-/// tag, it is ambiguous.
+/// Returns `coverage`, or `Ambiguous` if the lock has `reference`, but it is `written` with neither
+/// a host nor a tag.
 pub(super) fn unless_ambiguous(
     coverage: LockCoverage,
     written: &str,

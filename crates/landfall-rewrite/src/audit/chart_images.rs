@@ -28,7 +28,7 @@ pub fn chart_images(
     rendered: Option<&str>,
     inventory: &Inventory<'_>,
 ) -> Result<Vec<FileFinding>, serde_yaml::Error> {
-    // before the values are completed, because they get their default tags from `appVersion`
+    // must precede the completion of the values, which takes default tags from `appVersion`
     chart.apply_tag_prefix_of_templates();
     let mut values = chart.effective(user);
     let mut found: Vec<FileFinding> = Vec::new();
@@ -168,8 +168,8 @@ impl TextLine<'_> {
     }
 }
 
-/// Finds the defaults in a schema that are full names of images: objects of this kind have them
-/// unless they set another one.
+/// Finds the defaults in a schema that are full names of images. An object of this kind uses the
+/// default unless it sets another image.
 fn of_schema(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFinding> {
     let mut found = Vec::new();
     for (at, line) in text.lines().enumerate() {

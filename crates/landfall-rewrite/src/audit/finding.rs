@@ -100,7 +100,7 @@ pub enum LockCoverage {
     /// The lock does not contain it.
     Missing {
         /// The image to add, with its upstream host. `None` for a URL, and if several upstream
-        /// names have this name at the site.
+        /// images would have this name at the site.
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<ImageRef>,
         /// The URL of the file to add.
@@ -111,7 +111,7 @@ pub enum LockCoverage {
     },
     /// The lock contains the repository, but the reference names neither a host nor a tag: a
     /// rewrite leaves it, and a node pulls the image from its default registry.
-    // reports have three states, and this one is a case of the third
+    // reports have only three states, so this one is serialized as `undecided`
     #[serde(rename = "undecided")]
     Ambiguous {
         /// The name of the locked item.

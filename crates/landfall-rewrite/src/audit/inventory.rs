@@ -47,7 +47,7 @@ impl<'a> Inventory<'a> {
         files: Option<&str>,
         today: &str,
     ) -> Inventory<'a> {
-        // without a site, no name is that of a destination
+        // without a site, there are no destinations
         let nowhere = DestinationMap::to(TargetRegistry {
             registry: "site.invalid".into(),
             prefix: String::new(),
@@ -88,9 +88,10 @@ impl<'a> Inventory<'a> {
         inventory
     }
 
-    /// For an audit together with a rewrite, which reports words of texts and encoded texts itself.
+    /// Searches only where images and URLs are named, for an audit that runs with a rewrite: the
+    /// rewrite reports words of texts and encoded texts itself.
     #[must_use]
-    pub fn beside_rewrite(self) -> Inventory<'a> {
+    pub fn for_audit_with_rewrite(self) -> Inventory<'a> {
         Inventory {
             is_thorough: false,
             ..self
@@ -179,7 +180,7 @@ impl<'a> Inventory<'a> {
         } else {
             reference.tag.as_deref()
         };
-        // as for a pull, a digest decides, and the tag before it is not compared
+        // as in a pull, the tag is ignored if there is a digest
         let hit = images.iter().find(|image| match (&reference.digest, tag) {
             (Some(digest), _) => image.digests().any(|one| one == digest),
             (None, Some(tag)) => image.destination_tag() == tag,
@@ -351,8 +352,8 @@ impl<'a> Inventory<'a> {
         }
     }
 
-    /// The upstream URL, whose scheme is a guess, of the URL `<base>/<host>/<path>` at the site's
-    /// file server.
+    /// The upstream URL of `<base>/<host>/<path>`, a URL at the site's file server. Its scheme is a
+    /// guess.
     pub(super) fn file_at_site(&self, url: &str) -> Option<String> {
         Some(format!(
             "https://{}",
@@ -360,8 +361,8 @@ impl<'a> Inventory<'a> {
         ))
     }
 
-    /// The name of the locked image with this config. Some container runtimes report its digest
-    /// instead of that of the manifest.
+    /// The name of the locked image with this config. Some container runtimes report the digest of
+    /// the config instead of that of the manifest.
     pub(super) fn with_config(&self, config: &Digest) -> Option<&'a ImageRef> {
         self.images
             .iter()

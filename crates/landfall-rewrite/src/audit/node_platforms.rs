@@ -78,7 +78,7 @@ fn selected(entries: &[YamlEntry<'_>]) -> Vec<(String, String, usize)> {
         let scalar = node.scalar()?;
         Some((scalar.text()?.to_owned(), scalar.span.start))
     };
-    // a selector without a system is considered one of Linux nodes
+    // a selector without a system is assumed to select Linux nodes
     let system = SYSTEM
         .iter()
         .find_map(|name| yaml::text_of(entries, name))

@@ -245,8 +245,8 @@ pub(super) fn is_of_image(path: &[&str]) -> bool {
 mod tests {
     use super::*;
 
-    /// The references of `template` that are open, in a chart with these values and helpers. Each
-    /// path of `named` has an image.
+    /// The references of `template` that are undecided, in a chart with these values and helpers.
+    /// Each path of `named` has an image.
     fn open(values: &str, named: &[&str], helpers: &str, template: &str) -> Vec<String> {
         let values: Mapping = serde_yaml::from_str(values).unwrap();
         let named = named
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn references_from_other_values_stay_open() {
+    fn references_from_other_values_are_undecided() {
         // as in Traefik's chart: the helper composes this image, and another one was found
         let values = "image: {repository: null}\nother: {image: x/z}\n";
         let helpers = "{{ define \"a.repository\" }}{{ .Values.image.repository | default (ternary \"x/a\" \"x/b\" .Values.on) }}\

@@ -202,7 +202,7 @@ impl DefaultFiller<'_> {
             let is_pinned = repository
                 .parse::<ImageRef>()
                 .map_or(true, |reference| reference.is_pinned());
-            // `dockerRepository` has KKP's own version
+            // the tag of `dockerRepository` is KKP's own version
             if is_pinned || has(PartKind::Digest) || !is_image || stem == "docker" {
                 continue;
             }

@@ -87,7 +87,7 @@ fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<Au
         },
         ReferenceMeaning::Unknown if inside.is_some() && role.is_image() => decided()?,
         ReferenceMeaning::Unknown if role == ReferenceRole::Literal => decided()?,
-        // as a whole value, it was a candidate already
+        // a reference that is a whole value was already a candidate
         ReferenceMeaning::Unknown
             if role == ReferenceRole::Text && inventory.is_full_name(&written) =>
         {

@@ -74,7 +74,7 @@ fn whole(
             .map_or(url, |(_, rest)| rest)
             .to_owned()
     };
-    // the file server has no part for the scheme
+    // paths of the file server do not contain the scheme
     let same = |known: &str| {
         if upstream.is_some() {
             without_scheme(known) == without_scheme(url)

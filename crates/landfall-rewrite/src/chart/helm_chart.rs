@@ -103,8 +103,8 @@ impl HelmChart {
         self.documents.iter().chain(of_subcharts).collect()
     }
 
-    /// The images that the Chart.yaml of the chart and its subcharts list, each with its file. The
-    /// effective `values` may disable subcharts.
+    /// The images that the chart and its subcharts list in Chart.yaml, each with its file.
+    /// Subcharts that the effective `values` disable are omitted.
     pub fn listed_images(&self, values: &Mapping) -> Vec<(String, String)> {
         let mut images = Vec::new();
         self.for_each_enabled(values, &mut Vec::new(), &mut |chart, _| {

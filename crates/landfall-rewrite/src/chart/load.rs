@@ -50,7 +50,7 @@ impl HelmChart {
     }
 }
 
-/// Loads a chart, and limits what it and all charts in it may take.
+/// Loads a chart, and enforces the limits for it and all charts in it.
 struct ChartLoader<'l> {
     limits: &'l Limits,
     archives: ArchiveBudget,

@@ -19,7 +19,7 @@ pub(super) fn read<T: DeserializeOwned>(
     match merged {
         // an error of `from_value` has no position, so the text is read again for one
         Ok(()) => serde_json::from_value(all).or_else(|_| document::read(file, text)),
-        // this reader has the position of the error, unless only the shared budget is exceeded
+        // this error has a position; there is none if only the shared budget is exceeded
         Err(error) => match document::read::<IgnoredAny>(file, text) {
             Err(fault) => Err(fault),
             Ok(_) => {

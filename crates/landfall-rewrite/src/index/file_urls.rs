@@ -46,7 +46,7 @@ impl FileUrlIndex {
         self.mirrored.extend(hosts);
     }
 
-    /// Whether the file server mirrors the host of `local` completely.
+    /// Whether the file server mirrors the host of `location` completely.
     pub(super) fn is_mirrored(&self, location: &str) -> bool {
         self.mirrored.contains(host(location))
     }

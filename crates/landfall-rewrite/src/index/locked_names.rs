@@ -85,7 +85,7 @@ pub(crate) fn names(lock: &Lock) -> impl Iterator<Item = LockedName<'_>> {
     })
 }
 
-/// The reason why the lock has the name of an image without a digest.
+/// The reason why an image of the lock has no digest.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LossCause<'l> {
     /// It could not be resolved, for this reason.

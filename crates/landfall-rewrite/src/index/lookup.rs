@@ -56,7 +56,7 @@ impl ReferenceIndex {
                     }
                     // the next run would change it again, to the destination of the other item
                     Some(_) if at_destination.is_some() => {
-                        ReferenceLookup::left("another locked item goes to this name")
+                        ReferenceLookup::left("this name is the destination of another locked item")
                     }
                     Some(to) => ReferenceLookup::resolved(item, Some(to.clone()), digest(image)),
                 };

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 pub struct ReferenceIndex {
     /// The repositories whose references are changed, by `registry/repository` as written in texts.
     pub(super) repositories: RepositoryMap,
-    /// The repositories that references are changed to. References to these are settled.
+    /// The repositories that references are changed to. References to these are kept.
     pub(super) settled: RepositoryMap,
     /// The names that the lock has without a digest, with the reason.
     pub(super) lost: BTreeMap<String, String>,
@@ -70,7 +70,7 @@ impl ReferenceIndex {
                             IndexedImage::new(image, back.into_iter().collect()),
                         );
                     }
-                    // in reverse, this name is the goal and not changed itself
+                    // in reverse, references are changed to this name, so it has no destinations
                     let to = if reverse { Vec::new() } else { destinations };
                     add(upstream, source.name(), IndexedImage::new(image, to));
                 }

@@ -11,7 +11,7 @@ fn digest(text: &str) -> Digest {
 }
 
 /// The result of looking up `text`: the new repository, or the reason why it is not changed.
-fn say(known: &ReferenceIndex, text: &str, role: ReferenceRole) -> String {
+fn looked_up(known: &ReferenceIndex, text: &str, role: ReferenceRole) -> String {
     match known.lookup(text, role, false) {
         ReferenceLookup::Unknown => "unknown".into(),
         ReferenceLookup::Settled(_) => "settled".into(),
@@ -41,7 +41,7 @@ fn known(names: &[&str], to: &str, rest: &str) -> ReferenceIndex {
 fn a_digest_decides_and_a_tag_must_be_locked() {
     let name = "quay.io/a/b:1";
     let known = known(&[name], "r:5000", "");
-    let at = |text: &str| say(&known, text, ReferenceRole::Value);
+    let at = |text: &str| looked_up(&known, text, ReferenceRole::Value);
     assert_eq!(at(name), "quay.io/a/b:1 at r:5000/a/b");
     assert_eq!(at("QUAY.io/a/b:1"), "quay.io/a/b:1 at r:5000/a/b");
     for digest in [
@@ -112,7 +112,7 @@ fn the_role_decides_the_meaning_of_a_missing_tag() {
             "docker.io/library/redis:7 at r:5000/library/redis",
         ),
     ] {
-        assert_eq!(say(&known, text, role), expected, "{text} {role:?}");
+        assert_eq!(looked_up(&known, text, role), expected, "{text} {role:?}");
     }
 }
 
@@ -133,20 +133,20 @@ fn an_alias_has_the_destination_of_the_locked_name() {
     };
     let one = lock(&["registry.k8s.io/pause:3.9"]);
     assert_eq!(
-        say(&one, "k8s.gcr.io/pause:3.9", ReferenceRole::Value),
+        looked_up(&one, "k8s.gcr.io/pause:3.9", ReferenceRole::Value),
         "registry.k8s.io/pause:3.9 at r:5000/new/pause"
     );
     let both = lock(&["k8s.gcr.io/pause:3.1", "registry.k8s.io/pause:3.9"]);
     assert_eq!(
-        say(&both, "k8s.gcr.io/pause:3.9", ReferenceRole::Value),
+        looked_up(&both, "k8s.gcr.io/pause:3.9", ReferenceRole::Value),
         "registry.k8s.io/pause:3.9 at r:5000/new/pause"
     );
     assert_eq!(
-        say(&both, "registry.k8s.io/pause:3.1", ReferenceRole::Value),
+        looked_up(&both, "registry.k8s.io/pause:3.1", ReferenceRole::Value),
         "k8s.gcr.io/pause:3.1 at r:5000/old/pause"
     );
     assert_eq!(
-        say(&both, "k8s.gcr.io/pause", ReferenceRole::Value),
+        looked_up(&both, "k8s.gcr.io/pause", ReferenceRole::Value),
         "k8s.gcr.io/pause at r:5000/old/pause"
     );
 }
@@ -163,13 +163,13 @@ fn a_name_at_a_destination_is_not_changed_again() {
         "r:5000/p",
         "",
     );
-    let at = |text: &str| say(&known, text, ReferenceRole::Value);
+    let at = |text: &str| looked_up(&known, text, ReferenceRole::Value);
     assert_eq!(at("r:5000/p/a/b:1"), "settled");
     assert_eq!(at("r:5000/c/d:1"), "r:5000/c/d:1 at r:5000/p/c/d");
     assert_eq!(at("r:5000/p/c/d:1"), "settled");
     assert_eq!(
         at("r:5000/p/e:1"),
-        "left: another locked item goes to this name"
+        "left: this name is the destination of another locked item"
     );
 }
 
@@ -179,15 +179,15 @@ fn missing_and_unresolved_items_are_reported() {
                 unresolved: [{kind: image, name: 'quay.io/x/y:1', cause: '404'}]\n";
     let known = known(&["quay.io/a/b:1"], "r:5000", rest);
     assert_eq!(
-        say(&known, "quay.io/x/y:1", ReferenceRole::Value),
+        looked_up(&known, "quay.io/x/y:1", ReferenceRole::Value),
         "left: the lock could not resolve it: 404"
     );
     assert_eq!(
-        say(&known, "quay.io/x/gone:1", ReferenceRole::Value),
+        looked_up(&known, "quay.io/x/gone:1", ReferenceRole::Value),
         "left: the manifest accepts that it is missing: removed"
     );
     assert_eq!(
-        say(&known, "quay.io/x/y:2", ReferenceRole::Value),
+        looked_up(&known, "quay.io/x/y:2", ReferenceRole::Value),
         "unknown"
     );
 }

@@ -121,8 +121,8 @@ impl ReferenceIndex {
         Ok(matching)
     }
 
-    /// The new URL of `local`: its URL at the file server or, if it has that already (`at_site`),
-    /// its upstream URL. `None` if the site has no file server.
+    /// The new URL of `location`: its URL at the file server or, if it has that already
+    /// (`at_site`), its upstream URL. `None` if the site has no file server.
     fn new_url(&self, location: &str, at_site: bool) -> Option<String> {
         if !at_site {
             return self
@@ -180,7 +180,7 @@ fn matches_component(component: &str, pattern: &str) -> bool {
     rest.is_some_and(|rest| rest.ends_with(last))
 }
 
-/// Whether locked files are in the folder `local`.
+/// Whether locked files are in the folder `location`.
 fn is_folder(location: &str, folders: &BTreeSet<String>) -> bool {
     location.contains('/') && folders.contains(location.trim_end_matches('/'))
 }

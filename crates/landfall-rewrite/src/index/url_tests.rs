@@ -26,7 +26,7 @@ fn known() -> ReferenceIndex {
 
 /// The result of looking up a URL with `*` for each placeholder: the locked URLs that it matches,
 /// or the reason why it is not changed.
-fn say(url: &str) -> Result<Vec<String>, String> {
+fn looked_up(url: &str) -> Result<Vec<String>, String> {
     let mut parts = url.split('*');
     let pattern = UrlPattern {
         head: parts.next().unwrap(),
@@ -66,7 +66,7 @@ fn a_placeholder_matches_within_one_path_component() {
         ("https://dl.k8s.io/*/bin/*/kube*", KUBELET),
         ("https://dl.k8s.io/v1*/bin/amd64/kubelet", KUBELET),
     ] {
-        assert_eq!(say(url), Ok(vec![reached.to_owned()]), "{url}");
+        assert_eq!(looked_up(url), Ok(vec![reached.to_owned()]), "{url}");
     }
 }
 
@@ -81,7 +81,7 @@ fn a_url_that_a_placeholder_may_complete_to_anything_is_left() {
         "https://dl.k8s.io/*",
         "https://dl.k8s.io/*/bin/",
     ] {
-        assert_eq!(say(url), below, "{url}");
+        assert_eq!(looked_up(url), below, "{url}");
     }
     let none = Err("the lock has URLs with this beginning, but none that it can match".to_owned());
     for url in [
@@ -91,7 +91,7 @@ fn a_url_that_a_placeholder_may_complete_to_anything_is_left() {
         "https://dl.k8s.io/*/bin/amd64/kube",
         "https://dl.k8s.io/v1/bin/amd64/kubelet*x",
     ] {
-        assert_eq!(say(url), none, "{url}");
+        assert_eq!(looked_up(url), none, "{url}");
     }
     for url in [
         "https://gith*",
@@ -99,6 +99,6 @@ fn a_url_that_a_placeholder_may_complete_to_anything_is_left() {
         "http://dl.k8s.io/*",
         "https://dl.k8s.io/v1/bin/amd64/kubelet/*",
     ] {
-        assert_eq!(say(url), Err("Unknown".to_owned()), "{url}");
+        assert_eq!(looked_up(url), Err("Unknown".to_owned()), "{url}");
     }
 }

@@ -1,4 +1,5 @@
-//! Values that only look like references or must not be changed: they are reported and left.
+//! Values that only look like references or must not be changed: they are reported and left
+//! unchanged.
 
 use crate::text::{CRD_SCHEMA, MIRROR_SET};
 use crate::walk::{MappingContext, NodeContext, ReferenceShape};
@@ -65,8 +66,8 @@ fn is_lock(entries: &[YamlEntry<'_>]) -> bool {
             .all(|key| scalar_of(&item.entries, key).is_some())
 }
 
-/// The reason why nothing under `key` in a mapping with `entries`, which is under `above`, may be
-/// changed.
+/// The reason why nothing under `key` may be changed. `entries` are those of the mapping that
+/// contains `key`, and `above` is the key of that mapping.
 fn reason_to_keep(
     key: &str,
     above: Option<&str>,
@@ -75,9 +76,7 @@ fn reason_to_keep(
     match (key, above) {
         ("openAPIV3Schema", _) => Some(CRD_SCHEMA),
         // Knative's annotation `knative.dev/example-checksum` must match the example
-        ("_example", Some("data")) => {
-            Some("it is an example that an annotation has the checksum of")
-        }
+        ("_example", Some("data")) => Some("an annotation contains the checksum of this example"),
         (
             "imageContentSources"
             | "imageDigestMirrors"

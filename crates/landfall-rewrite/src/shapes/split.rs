@@ -53,7 +53,7 @@ fn decide<'s>(
     let meaning = match lookup {
         ReferenceLookup::Unknown => match unknown(reference, settings, around) {
             Some(meaning) => meaning,
-            // after its registry, a name without a host is not one of Docker Hub
+            // with a registry of its own, a name without a host is not an image of Docker Hub
             None => return reference.registry.is_some() && is_short(reference.repository.text),
         },
         ReferenceLookup::Settled(item) => ReferenceMeaning::Settled { item },

@@ -83,7 +83,7 @@ fn whole(
         ReferenceLookup::Known(_) | ReferenceLookup::Left(_)
             if !has_host(word) && has_registry_beside(text, span.start) =>
         {
-            let why = "it has a registry in another line, and the text is not YAML";
+            let why = "it has a registry on another line, and the text is not YAML";
             Some(occurrence(ReferenceMeaning::left(why)))
         }
         ReferenceLookup::Left(why) => Some(occurrence(ReferenceMeaning::Left { why })),

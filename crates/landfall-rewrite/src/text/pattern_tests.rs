@@ -79,7 +79,7 @@ fn computed_tags_are_left() {
 }
 
 #[test]
-fn short_names_are_left_where_they_are_images() {
+fn short_names_are_reported_where_images_are_named() {
     for value in ["nginx:*", "nginx:${TAG}", "nginx:{{ .x }}", "nginx:1.28"] {
         let (new, left) = run_as(&format!("{{{{ x }}}}\nimage: {value}\n"), TextSyntax::Text);
         assert_eq!(

@@ -78,7 +78,7 @@ mod tests {
     use super::secrets;
 
     /// `text` with its secrets masked.
-    fn shown(text: &str) -> String {
+    fn masked(text: &str) -> String {
         let mut shown = text.to_owned();
         for secret in secrets(text).into_iter().rev() {
             shown.replace_range(secret, "***");
@@ -90,7 +90,7 @@ mod tests {
     fn only_keys_and_plain_calls_are_shown() {
         let text = "{{- if .x }}\nkind: Secret # of x\nstringData:\n  a: hunter2\n  \"b\": 'hunter2'\n  c: |\n    hunter2: x\n{{ if .y }}\n    hunter2\n  d:\n    hunter2\n  # hunter2\n  {{ .k }}: hunter2\n  {{- $p := \"hunter2\" }}\n  e: {{ b64enc \"hunter2\" }}\n  {{ fail `hunter2` }}\n  {f: hunter2}\n  - hunter2\n  with hunter2 to: x\n  g:\thunter2\n{{- end }}\n";
         let expected = "{{- if .x }}\nkind: ***\nstringData:\n  a: ***\n  \"b\": ***\n  c: ***\n    ***\n{{ if .y }}\n    ***\n  d:\n    ***\n  ***\n  ***\n  ***\n  e: ***\n  ***\n  ***\n  ***\n  ***\n  g:\t***\n{{- end }}\n";
-        assert_eq!(shown(text), expected);
+        assert_eq!(masked(text), expected);
     }
 
     #[test]
@@ -105,11 +105,11 @@ mod tests {
             "secretGenerator:",
         ] {
             assert!(
-                !shown(&format!("{kind}\nx: hunter2\n")).contains("hunter2"),
+                !masked(&format!("{kind}\nx: hunter2\n")).contains("hunter2"),
                 "{kind}"
             );
         }
         let other = "kind: ConfigMap\ndata: {secret: x}\n---\nkind: SecretStore\n";
-        assert_eq!(shown(other), other);
+        assert_eq!(masked(other), other);
     }
 }

@@ -36,7 +36,7 @@ fn the_text_after_a_placeholder_is_not_printed() {
 }
 
 #[test]
-fn memory_for_a_line_of_placeholders_is_linear() {
+fn a_line_of_placeholders_takes_linear_memory() {
     for one in [
         "quay.io/a/b:$T ",
         "quay.io/a/b:${",
@@ -55,7 +55,7 @@ fn memory_for_a_line_of_placeholders_is_linear() {
 }
 
 #[test]
-fn scanning_texts_is_linear() {
+fn scanning_a_text_takes_linear_time() {
     let ones = [
         "quay.io/a/b:$T ",
         "{{/* x ",

@@ -1,6 +1,6 @@
 //! The simple reader returns the result of the general parser, or nothing; and a text that is cut
-//! at its markers has the same documents as the whole text. `LANDFALL_REWRITE_CORPUS` names a folder of further files,
-//! MUTATIONS the number of texts that are made of each.
+//! at its markers has the same documents as the whole text. `LANDFALL_REWRITE_CORPUS` names a
+//! folder of further files, and MUTATIONS sets the number of texts that are made of each.
 
 use super::{YamlDocument, YamlNode, documents, simple, stream_parts};
 use crate::{InputContent, inputs, read};
@@ -329,7 +329,7 @@ impl Random {
     }
 
     /// A random offset in `text` between two characters.
-    fn place(&mut self, text: &str) -> usize {
+    fn offset(&mut self, text: &str) -> usize {
         let at = self.below(text.len() + 1);
         (0..=at)
             .rev()
@@ -339,7 +339,7 @@ impl Random {
 
     /// About 20 consecutive lines of `text`, with a few random changes.
     fn mutated(&mut self, text: &str) -> String {
-        let from = self.place(text);
+        let from = self.offset(text);
         let from = text[..from].rfind('\n').map_or(0, |at| at + 1);
         let indent = text[from..].len() - text[from..].trim_start_matches(' ').len();
         let lines = 1 + self.below(20);
@@ -350,7 +350,7 @@ impl Random {
         });
         let mut new: String = below.collect();
         for _ in 0..=self.below(4) {
-            let (a, b) = (self.place(&new), self.place(&new));
+            let (a, b) = (self.offset(&new), self.offset(&new));
             match self.below(4) {
                 0 if a.abs_diff(b) < 30 => new.replace_range(a.min(b)..a.max(b), ""),
                 1 => {

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 const WINDOW: Duration = Duration::from_secs(30);
 /// The duration of a phase before its rate is shown.
 const WARM_UP: Duration = Duration::from_secs(3);
-/// The cost of a request as bytes: what a connection transfers in one round trip. So the remaining
-/// time also counts thousands of small manifests.
+/// The cost of a request in bytes, as many as a connection transfers in one round trip. So the
+/// remaining time also counts thousands of small manifests.
 const REQUEST_COST: u64 = 64 << 10;
 /// The pause after which "nothing for …" is shown instead of a rate.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -108,8 +108,8 @@ impl PhaseMeter {
         self.items.0 == 0 && self.bytes.0 == 0
     }
 
-    /// `13.8 MB of 2.2 GB`, the rate and the remaining time. `of` separates done and all, `and` the
-    /// figures.
+    /// `13.8 MB of 2.2 GB`, the rate and the remaining time. `of` separates the finished bytes from
+    /// all bytes, and `and` separates the figures.
     pub(super) fn figures(&self, of: &str, and: &str, now: Instant) -> String {
         let (done, all) = self.bytes;
         let done = match all {

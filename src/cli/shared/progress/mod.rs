@@ -12,7 +12,7 @@ use say::say;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-/// How progress is shown.
+/// The form in which progress is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ProgressMode {
     /// A bar if stderr is a terminal, but plain lines in CI and with TERM=dumb

@@ -71,7 +71,7 @@ pub(crate) struct DoctorCommand {
     format: Option<String>,
 }
 
-/// What is diagnosed instead of hosts.
+/// The subjects that can be diagnosed instead of hosts.
 #[derive(Subcommand)]
 enum DoctorSubcommand {
     Packages(DoctorPackages),

@@ -2,7 +2,7 @@
 
 use crate::cli::shared::content_flags::ContentFlags;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
-use crate::doctor::{NodeList, rehearse};
+use crate::doctor::{NodeList, simulate_install};
 use clap::Args;
 use landfall_model::Limits;
 use landfall_model::document::read_input;
@@ -56,7 +56,7 @@ impl DoctorPackages {
         let mut text = String::new();
         let mut replaced = Vec::new();
         for set in sets {
-            let done = rehearse(set, &*blobs, &list, &Limits::default())
+            let done = simulate_install(set, &*blobs, &list, &Limits::default())
                 .map_err(|error| CliError::new(Exit::Failed, format!("{}: {error}", set.name)))?;
             let count = |wanted| {
                 done.items

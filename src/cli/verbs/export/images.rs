@@ -53,7 +53,7 @@ pub(crate) struct ExportImages {
 /// The format of the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ArchiveFormat {
-    /// An OCI image layout, not for docker and podman: for ctr, nerdctl, k3s, RKE2 and skopeo
+    /// An OCI image layout for ctr, nerdctl, k3s, RKE2 and skopeo, but not for docker and podman
     Oci,
     /// The format of `docker save` with one platform: for docker, podman and the others
     Docker,

@@ -1,4 +1,4 @@
-//! What is printed and reported about an exported image archive, also in a dry run.
+//! The text and the report about an exported image archive, also in a dry run.
 
 use crate::cli::shared::failed_items::item_lines;
 use landfall_bundle::image_archive::ImageArchive;

@@ -159,7 +159,7 @@ impl InitCommand {
         }
         let helm = HelmCommand::find(std::env::var_os("PATH").as_deref(), &[]);
         let (paths, helm, platforms) = (std::slice::from_ref(from), helm.as_ref(), &self.platforms);
-        let title = format!("{title} Review it, and pin what is commented out.");
+        let title = format!("{title} Review it, and pin commented-out entries.");
         let request = DraftRequest {
             paths,
             helm,

@@ -1,4 +1,4 @@
-//! `landfall pack`: packs what a lock names into one bundle.
+//! `landfall pack`: packs the items of a lock into one bundle.
 
 mod companions;
 mod volume;
@@ -34,7 +34,7 @@ use volume::RepackFlags;
 /// The bundle that is written unless `--out` names another one.
 const BUNDLE: &str = "bundle.tar.zst";
 
-/// Pack what a lock names into one bundle file
+/// Pack the items of a lock into one bundle file
 #[derive(Args)]
 pub(crate) struct PackCommand {
     #[command(flatten)]
@@ -291,7 +291,7 @@ impl PackCommand {
             .collect()
     }
 
-    /// The lines about a delta: what it omits, and what it needs.
+    /// The lines about a delta: the content that it omits, and the bases that it needs.
     fn delta_lines(&self, plan: &PackPlan) -> String {
         match (self.since.is_empty(), plan.omitted.len()) {
             (true, _) => String::new(),
@@ -333,7 +333,7 @@ impl PackCommand {
         text += &volume_lines(written, self.volume_size.is_some());
         if !written.beside.is_empty() {
             text += &format!(
-                "  beside            {}\n",
+                "  next to it        {}\n",
                 paths(&written.beside).join(", ")
             );
         }

@@ -58,8 +58,8 @@ pub(crate) struct PushCommand {
     /// at the registry: ECDSA P-256 in PEM (PKCS#8)
     #[arg(long, value_name = "KEY")]
     sign_images: Option<PathBuf>,
-    /// Push the git repositories to a git server instead of a registry: to URL and the path that
-    /// each repository has upstream
+    /// Push the git repositories to a git server instead of a registry; each keeps its upstream
+    /// path below URL
     #[arg(long, value_name = "URL", conflicts_with_all = ["to", "receipt", "shard", "prune", "sign_images"])]
     git_to: Option<Url>,
     #[command(flatten)]
@@ -73,7 +73,7 @@ struct PushSource {
     blobs: Arc<dyn BlobRead>,
     /// The blobs that a delta omits, which the registry must have.
     omitted: Omitted,
-    /// The complete lock, if the bundle is partial: what it lacks must not be pruned.
+    /// The complete lock, if the bundle is partial: items that it lacks must not be pruned.
     whole: Option<Lock>,
     /// The fingerprint of the complete lock, which is the one that was approved.
     fingerprint: Digest,

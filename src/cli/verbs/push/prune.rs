@@ -39,7 +39,7 @@ pub(crate) struct PruneFlags {
     keep_last: usize,
 }
 
-/// The repositories to prune, and what is kept.
+/// The repositories to prune, and the content to keep.
 pub(crate) struct PrunePlan {
     repositories: Vec<String>,
     needed: Needed,
@@ -110,7 +110,7 @@ impl PruneFlags {
     }
 }
 
-/// Adds what the file at `path` names to what is kept.
+/// Keeps everything that the file at `path` names.
 fn keep(
     context: &Context,
     path: &Path,
@@ -127,7 +127,8 @@ fn keep(
         };
     }
     match OpenedFile::open(context, path)? {
-        // The complete lock also of a partial bundle: the registry may have what the bundle lacks.
+        // The complete lock also of a partial bundle: the registry may have items that the bundle
+        // lacks.
         OpenedFile::Bundle(bundle) => needed.keep_lock(&bundle.lock()?, mapping),
         OpenedFile::Lock(lock) => needed.keep_lock(&lock, mapping),
         OpenedFile::Receipt(receipt) if receipt.registry == mapping.target().registry => {
@@ -266,7 +267,7 @@ impl PrunePlan {
     }
 }
 
-/// Records in a receipt of this push what was deleted.
+/// Records the deleted manifests in a receipt of this push.
 fn record_pruned(path: &Path, gone: &[PrunedManifest]) -> Result<(), CliError> {
     let mut receipt = input_file::receipt(path)?;
     receipt.pruned = gone.to_vec();

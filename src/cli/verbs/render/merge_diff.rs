@@ -6,11 +6,11 @@ use landfall_render::MergedFile;
 use landfall_rewrite::secret_values;
 use std::ops::Range;
 
-/// The top-level keys of a Secret whose values are shown. Annotations are masked all the same:
+/// The top-level keys of a Secret whose values are shown. Annotations are masked too:
 /// kubectl keeps a copy of the whole Secret in one.
 const SHOWN: [&str; 4] = ["apiVersion", "kind", "metadata", "type"];
 
-/// How many pairs of lines are compared at most; the table of lengths takes four bytes for each. In
+/// The maximum number of pairs of lines that are compared, with four bytes of memory for each. In
 /// larger texts, everything from the first to the last difference is one change.
 const MAX_PAIRS: usize = 16_000_000;
 

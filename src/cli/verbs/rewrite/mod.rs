@@ -62,7 +62,7 @@ struct OutputFlags {
     /// Replace the files
     #[arg(short, long)]
     in_place: bool,
-    /// Change nothing, list what would change, and exit with 4 if there is anything, or if an image
+    /// Change nothing, list what would change, and exit with 4 if anything would, or if an image
     /// has neither a host nor a tag
     #[arg(long)]
     check: bool,
@@ -151,7 +151,7 @@ impl RewriteCommand {
         };
         let today = today().to_string();
         let inventory = Inventory::new(&lock, Some(&mapping), files.map(String::as_str), &today)
-            .beside_rewrite();
+            .for_audit_with_rewrite();
         let audit = || match stdin.map(str::from_utf8) {
             Some(text) => audit_text("<stdin>", text.unwrap_or_default(), &inventory),
             None => audit_inputs(&inputs, &inventory, &context.limits).found,
@@ -320,7 +320,8 @@ impl RewriteCommand {
                 },
             };
             for member in &mut members {
-                // Keeps memory bounded: of large files only what is printed later is kept.
+                // Bounds the memory: of large files, only the parts that are printed later are
+                // kept.
                 let new = std::mem::take(&mut member.new.text);
                 match mode {
                     RewriteMode::Stdout => *text = new,

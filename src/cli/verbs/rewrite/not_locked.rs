@@ -4,7 +4,7 @@ use landfall_model::report::shell_word;
 use landfall_rewrite::audit::{FileFinding, LockCoverage};
 use serde_json::{Value, json};
 
-/// How many references the lock lacks, and the command that lists them.
+/// The number of references that the lock lacks, and the command that lists them.
 pub(crate) struct NotLocked {
     count: usize,
     /// The command that lists them.
@@ -12,7 +12,7 @@ pub(crate) struct NotLocked {
 }
 
 impl NotLocked {
-    /// Counts the missing ones of `found`. `words` are the command that finds them.
+    /// Counts the missing references in `found`. `words` are the command that lists them.
     pub(crate) fn new(found: &[FileFinding], words: &[String]) -> NotLocked {
         let missing = found
             .iter()

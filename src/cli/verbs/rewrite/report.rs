@@ -1,4 +1,4 @@
-//! What `landfall rewrite` prints and reports.
+//! The output and the report of `landfall rewrite`.
 
 use super::kustomize;
 use super::not_locked::NotLocked;
@@ -40,7 +40,7 @@ pub(crate) struct RewrittenInput {
     pub(crate) name: String,
     /// The file, or the files of an archive, without their content.
     pub(crate) result: Result<Vec<RewrittenText>, RewriteError>,
-    /// What could not be kept when the file was replaced, such as its owner.
+    /// The attributes that could not be kept when the file was replaced, such as its owner.
     pub(crate) lost: Vec<String>,
 }
 
@@ -114,8 +114,9 @@ pub(crate) fn outcome(
             occurrences().filter_map(|(member, occurrence)| change(&member.path, occurrence)),
         );
     }
-    lines
-        .extend(occurrences().filter_map(|(member, occurrence)| leaving(&member.path, occurrence)));
+    lines.extend(
+        occurrences().filter_map(|(member, occurrence)| left_line(&member.path, occurrence)),
+    );
     lines.push(match (changes, settled, left) {
         (0, 0, 0) => NOTHING_KNOWN.into(),
         _ => {
@@ -202,7 +203,7 @@ fn change(name: &str, occurrence: &Occurrence) -> Option<String> {
     ))
 }
 
-fn leaving(name: &str, occurrence: &Occurrence) -> Option<String> {
+fn left_line(name: &str, occurrence: &Occurrence) -> Option<String> {
     let ReferenceMeaning::Left { why } = &occurrence.meaning else {
         return None;
     };

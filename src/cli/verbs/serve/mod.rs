@@ -220,7 +220,7 @@ impl ServeCommand {
         result
     }
 
-    /// Opens the bundles, and lists what the registry of `--from` has.
+    /// Opens the bundles, and lists the content of the registry of `--from`.
     fn found(
         &self,
         context: &Context,
@@ -271,7 +271,7 @@ impl ServeCommand {
             // `serve` runs this in `block_in_place`, where waiting is allowed.
             let mut found = Handle::current().block_on(finding)?;
             content.push(found.content);
-            // A bundle that is named wins over what was pushed earlier.
+            // A bundle that is named wins over content that was pushed earlier.
             found.bundles.append(&mut all);
             all = found.bundles;
         }
@@ -284,8 +284,8 @@ impl ServeCommand {
         })
     }
 
-    /// Prepares what is served, with signed package metadata and the users, at the start and again
-    /// at each SIGHUP.
+    /// Prepares the served content, with signed package metadata and the users, at the start and
+    /// again at each SIGHUP.
     fn load(
         &self,
         context: &Context,

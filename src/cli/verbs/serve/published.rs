@@ -1,5 +1,5 @@
-//! What servers of a store serve: the published lock, and by digest the content of the lock before
-//! it, which clients may still be pulling.
+//! The content that servers of a store serve: that of the published lock, and by digest that of the
+//! previous lock, which clients may still be pulling.
 
 use crate::cli::shared::CliError;
 use crate::cli::shared::open_bundle::BundleRequirements;
@@ -25,7 +25,7 @@ pub(crate) struct ServeSources {
     pub(crate) is_outdated: Option<OutdatedCheck>,
 }
 
-/// Reads what was published in the store, and checks it against `requirements`.
+/// Reads the published lock from the store, and checks it against `requirements`.
 pub(crate) fn published(
     published_store: &ServedStore,
     requirements: &BundleRequirements<'_>,

@@ -44,7 +44,7 @@ pub(super) fn served(
     })
 }
 
-/// Adds to each bundle what changed since its base, or since the one before it with the same
+/// Adds to each bundle the changes since its base, or since the previous bundle with the same
 /// manifests.
 pub(super) fn add_changes(all: &mut [ServedBundle], bundles: &[Bundle], given: &[Bundle]) {
     let base_of = |one: &ServedBundle| {

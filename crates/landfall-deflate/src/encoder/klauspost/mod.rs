@@ -31,7 +31,7 @@ use restart::RestartEncoder;
 use rules::KlauspostGeneration;
 use std::fmt;
 
-/// How a stream is cut into pieces that are compressed in parallel.
+/// The way in which a stream is cut into pieces that are compressed in parallel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum PgzipPieces {
     /// The stream is not cut.

@@ -39,7 +39,7 @@ pub(crate) enum KlauspostGeneration {
 }
 
 impl KlauspostGeneration {
-    /// The generations of `klauspost/compress`, those first that the most programs have.
+    /// The generations of `klauspost/compress`, those that the most programs use first.
     pub(crate) const ALL: [Self; 13] = [
         Self::V1_15_15,
         Self::V1_18_2,
@@ -178,9 +178,10 @@ pub(crate) struct KlauspostRules {
     /// Whether the symbols that are added to the codes of literals are left out of this estimate at
     /// first.
     pub(crate) guesses_filled_literals: bool,
-    /// Levels 1 to 6: the estimate of a new block is raised by this power of two of it.
+    /// Levels 1 to 6: the estimate of a new block is raised by itself divided by 2 to the power of
+    /// this.
     pub(crate) penalty_shift: u32,
-    /// Level −2: the estimate of a new block is raised by this power of two of it.
+    /// Level −2: like `penalty_shift`.
     pub(crate) literal_penalty_shift: u32,
     /// Level −2: the number of bytes of a block.
     pub(crate) literal_block: usize,
@@ -192,7 +193,7 @@ pub(crate) struct KlauspostRules {
     /// Levels 1 to 6: whether a match of more than 258 bytes is cut into pieces of 258 bytes, else
     /// of 255.
     pub(crate) splits_evenly: bool,
-    /// Levels 1 to 3: how bytes are hashed.
+    /// Levels 1 to 3: the hash of the bytes at a position.
     pub(crate) hashes: HashWidth,
     /// Levels 5 and 6: the rule for a better match at the end of a match.
     pub(crate) match_end: MatchEndRule,
@@ -206,7 +207,7 @@ pub(crate) struct KlauspostRules {
 }
 
 impl KlauspostRules {
-    /// The rules with those that do not matter at a level set to the newest ones.
+    /// The rules, with those that do not matter at a level replaced by the newest ones.
     fn at_level(mut self, level: i8, has_dictionaries: bool) -> Self {
         let newest = KlauspostGeneration::V1_20_4.rules();
         if !(1..=6).contains(&level) {
@@ -251,7 +252,7 @@ impl KlauspostRules {
     }
 }
 
-/// How levels 1 to 3 hash bytes.
+/// The hash of levels 1 to 3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HashWidth {
     /// The hash of four bytes; level 3 has a smaller table and enters other positions.

@@ -2,7 +2,7 @@
 //!
 //! Sizes are compared in whole bytes, with the three bits of the header: a fixed block is chosen
 //! if it is not longer than a dynamic one, and a stored block if it and its four bytes of lengths
-//! are not longer than the better of both. A stored block needs the block's plain bytes, which the
+//! are not longer than the shorter of both. A stored block needs the block's plain bytes, which the
 //! window may have dropped by then.
 //!
 //! The runs of code lengths in the header of a dynamic block do not cross from one code to the
@@ -28,7 +28,7 @@ static FIXED_CODES: LazyLock<BlockCodes> = LazyLock::new(BlockCodes::fixed);
 pub(super) enum BlockChoice {
     /// The shortest of all three kinds.
     Shortest,
-    /// The shortest, but no dynamic block.
+    /// The shorter of a stored and a fixed block.
     WithoutDynamic,
 }
 

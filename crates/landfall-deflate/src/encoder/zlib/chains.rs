@@ -35,7 +35,7 @@ impl HashChains {
         self.heads[..self.hash.slots()].fill(0);
     }
 
-    /// Takes the window's size off all positions. Those below leave their chains.
+    /// Subtracts the window's size from all positions. Lower positions leave their chains.
     pub(super) fn slide(&mut self) {
         let size = self.window_size as u16;
         for head in &mut self.heads[..self.hash.slots()] {

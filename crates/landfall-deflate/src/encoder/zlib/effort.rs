@@ -2,7 +2,7 @@
 
 use super::block::BlockChoice;
 
-/// How the plain bytes are cut into literals and matches.
+/// The way in which plain bytes are cut into literals and matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Parsing {
     /// Each match is used at once.
@@ -15,7 +15,7 @@ pub(super) enum Parsing {
     Literals,
 }
 
-/// How thoroughly matches are searched.
+/// The effort of the search for matches.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {
     pub(super) parsing: Parsing,
@@ -26,7 +26,7 @@ pub(super) struct Effort {
     pub(super) lazy: usize,
     /// A match of this length ends the search.
     pub(super) nice: usize,
-    /// How many positions are compared at most.
+    /// The maximum number of positions that are compared.
     pub(super) chain: u32,
     /// Matches up to this length are dropped by the lazy search.
     pub(super) shortest_dropped: usize,

@@ -17,7 +17,7 @@ use crate::encoder::symbols::{Token, distance_code, distance_extra_bits};
 use crate::encoder::{Encoder, StreamHints};
 use std::fmt;
 
-/// How many tokens a block has at most.
+/// The maximum number of tokens in a block.
 const BLOCK_TOKENS: usize = (1 << 15) - 1;
 /// A block may end each time this number of tokens was written.
 const JUDGED_TOKENS: usize = 1 << 12;

@@ -6,7 +6,7 @@
 //!
 //! With a long chain, nearly all positions on it cannot improve the match that is already known. A
 //! better match has the same bytes up to the one after the best length, thus also the same *gram*
-//! of the last four of them, and that is rare. So positions also have a link to the latest earlier
+//! of the last four of them, which is rare. So positions also have a link to the latest earlier
 //! one with the same hash of four bytes, and the search follows the links of that gram. If a gram
 //! never occurred before, the search ends at once.
 //!
@@ -62,13 +62,13 @@ pub(super) struct PositionIndex {
     heads: Box<[Link; HEADS]>,
     /// The previous position on the chain of each position, and the rank of the position.
     links: Box<[Link; EXTENT]>,
-    /// How many positions have a link.
+    /// The number of positions that have a link.
     linked: usize,
     /// The latest position of each gram's hash.
     gram_heads: Box<[u16; GRAM_HEADS]>,
     /// For each position, the previous position whose gram has the same hash.
     gram_links: Box<[u16; EXTENT]>,
-    /// How many positions have a link of their gram.
+    /// The number of positions that have a link of their gram.
     gram_linked: usize,
     window_size: usize,
     hash: ThreeByteHash,

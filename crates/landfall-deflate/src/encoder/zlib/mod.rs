@@ -216,7 +216,7 @@ fn memory_level(block_tokens: u64) -> Option<u8> {
     (1..=9).find(|&memory_level| block_tokens == block_tokens_of(memory_level) as u64)
 }
 
-/// How many tokens a block of a memory level has.
+/// The number of tokens in a block of a memory level.
 fn block_tokens_of(memory_level: u8) -> usize {
     (1 << (memory_level + 6)) - 1
 }

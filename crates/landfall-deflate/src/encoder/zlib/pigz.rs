@@ -21,7 +21,7 @@ const DICTIONARY_BYTES: usize = 32 << 10;
 /// The size of a block by default, in KiB.
 const BLOCK_KIBIBYTES: u16 = 128;
 
-/// How the blocks of the input depend on each other.
+/// The dependencies between the blocks of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum PigzBlocks {
     /// In parallel, with a dictionary.
@@ -135,7 +135,7 @@ struct PigzEncoder {
     engine: Engine<ZlibDialect>,
     blocks: PigzBlocks,
     block_bytes: usize,
-    /// How much of the current block is written.
+    /// The number of bytes of the current block that are written.
     written: usize,
     /// The end of the input, if the next block needs it.
     dictionary: Vec<u8>,

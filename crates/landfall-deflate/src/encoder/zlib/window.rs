@@ -20,12 +20,12 @@ pub(super) const WANTED_AHEAD: usize = MAX_LENGTH + MIN_LENGTH + 1;
 /// With lazy matching, matches of three bytes that are farther than this are dropped.
 pub(super) const FARTHEST_OF_SHORTEST: usize = 4096;
 
-/// How thoroughly a search follows a chain.
+/// The effort with which a search follows a chain.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Search {
     /// A match must be longer than this, which is at least 2.
     pub(super) longer_than: usize,
-    /// How many positions of the chain are considered at most.
+    /// The maximum number of positions of the chain that are considered.
     pub(super) chain: u32,
     /// The search ends at a match of this length.
     pub(super) nice: usize,
@@ -58,7 +58,7 @@ impl WindowBytes {
         u64::from_le_bytes(word)
     }
 
-    /// How many bytes are equal at two positions, at most 258.
+    /// The number of equal bytes at two positions, at most 258.
     #[inline]
     pub(super) fn common_length(&self, first: usize, second: usize) -> usize {
         let mut length = 0;
@@ -155,7 +155,7 @@ impl ThreeByteHash {
         }
     }
 
-    /// How many values the hash has.
+    /// The number of values of the hash.
     pub(super) fn slots(self) -> usize {
         self.mask as usize + 1
     }

@@ -108,7 +108,7 @@ struct CommandReader {
 }
 
 impl CommandReader {
-    /// Reads `word`. `is_in_ticks` if an odd number of backticks precedes it.
+    /// Reads `word`. `is_in_backticks` if an odd number of backticks precedes it.
     fn read(&mut self, word: &str, is_in_backticks: bool) -> Option<MachineInstall> {
         if self.skips_word(word) {
             return None;

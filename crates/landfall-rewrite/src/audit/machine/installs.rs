@@ -5,7 +5,7 @@
 pub enum MachineInstall {
     /// The URL of a file.
     File(String),
-    /// A URL with placeholders, so that the file is not known.
+    /// A URL with placeholders, which does not tell the file.
     Unclear(String),
     /// A package: the package manager, and the name as written, with its version.
     Package(&'static str, String),
@@ -21,7 +21,7 @@ pub(crate) struct PlacedInstall {
     pub line: usize,
     /// The column in characters, counted from 1.
     pub column: usize,
-    /// The path of the embedded file that contains the line, if the text writes one.
+    /// The path of the embedded file that contains the line, if there is one.
     pub inside: Option<String>,
 }
 

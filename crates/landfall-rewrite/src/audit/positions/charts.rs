@@ -13,7 +13,7 @@ const RANGE: &str = "it does not name one version of a chart; write the locked v
 const ELSEWHERE: &str =
     "its repository is named in another object, and no locked chart has this name and version";
 
-/// A chart that a document has installed in a cluster.
+/// A chart that a document installs in a cluster.
 struct InstalledChart<'d> {
     /// The keys that name the chart, whose values are not read again. The finding is at the first.
     keys: [&'static str; 2],

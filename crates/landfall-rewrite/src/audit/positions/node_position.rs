@@ -5,7 +5,7 @@ use crate::yaml::YamlEntry;
 /// The context of a node.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct NodePosition<'n> {
-    /// The key whose value the node is, or the key as whose value it is read.
+    /// The key of the node, or another key if the node is read like the value of that key.
     pub(super) key: Option<&'n str>,
     /// Whether the node is a container, or the image of one.
     pub(super) container: bool,

@@ -136,7 +136,7 @@ impl<'d> PositionWalker<'d, '_> {
             in_container,
         }) = self.claim(text, &around)
         {
-            // a position may claim only the part after a flag, which is at the end
+            // a position may claim only the value of a flag, which is at the end of the text
             let at = scalar.value.trim_end().len() - written.len();
             self.reader.add_inner(
                 scalar,

@@ -21,7 +21,7 @@ const BLOCK_TOKENS: usize = 1 << 14;
 /// The parameters of the search for matches at one level.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChainRules {
-    /// How many positions of a chain are tried.
+    /// The maximum number of positions of a chain that are tried.
     tries: usize,
     /// A match of this length ends the search.
     nice: usize,
@@ -208,7 +208,7 @@ impl ChainEncoder {
             let found = if links != 0 && lookahead >= MIN_MATCH {
                 let search = self.chain_search(NO_MATCH.length);
                 let links = |position| self.chains.links(position);
-                // steps count only where grams are followed
+                // the steps are used only if grams are followed
                 let steps = |_, _| 0;
                 best_match::<false>(&self.window, search, links, steps, is_useful).or(NO_MATCH)
             } else {
@@ -234,7 +234,7 @@ impl ChainEncoder {
         }
     }
 
-    /// How to search for a match at `index` that is longer than `longer_than` bytes.
+    /// The parameters of a search at `index` for a match that is longer than `longer_than` bytes.
     fn chain_search(&self, longer_than: usize) -> ChainSearch {
         ChainSearch {
             position: self.index,

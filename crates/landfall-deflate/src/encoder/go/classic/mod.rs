@@ -1,26 +1,27 @@
 //! The encoder of Go's `compress/flate` up to 1.26.
 //!
-//! All levels end the stream with an empty stored block that is the last, and a flush writes an
-//! empty stored block. Blocks have codes of their own; see [`blocks`] for the choice between stored,
-//! fixed and dynamic ones.
+//! At all levels, the last block of the stream is an empty stored block, and a flush writes an
+//! empty stored block. Each block has codes of its own; see [`blocks`] for the choice between
+//! stored, fixed and dynamic blocks.
 //!
 //! Level 1 cuts the stream into blocks of 65,535 bytes, and searches each from left to right. A table
 //! of 2^14 entries holds, for each hash of four bytes, the last position and the bytes there. If the
 //! bytes are the same and the distance is at most 32 KiB, this is a match, and it is used. If a block
 //! has more tokens than 15/16 of its bytes, it is written as literals. A block of fewer than 128
 //! bytes, which only a flush or the end of the stream makes, is written without a search: up to 16
-//! bytes are stored, else they are literals; and the next block does not refer to what was before.
+//! bytes are stored, more are written as literals. The next block does not refer to earlier bytes.
 //!
 //! Levels 2 to 9 have hash chains of four bytes over a window of 64 KiB. When the encoder has come so
 //! close to the window's end that fewer than 262 bytes follow, the window moves by 32 KiB; a match
-//! does not reach back to before the window. A chain is followed for a number of positions or up to
+//! does not begin before the window. A chain is followed for a number of positions or up to
 //! a length that depends on the level. Levels 2 and 3 use the longest match at once; levels 4 to 9
 //! use it if the next position does not have a longer one. A block ends when it has 2^14 tokens.
 //!
-//! How the input is cut into calls matters in one case only: Go moves the window when it is given more
-//! bytes, so a call that ends less than 262 bytes before the window's end can move it one position
-//! earlier, which is out of reach for a match of the greatest distance. The encoder here moves it
-//! where Go does that is given all input at once, or in pieces that divide 32 KiB.
+//! The way in which the input is split between calls matters in one case only. Go moves the window
+//! when it gets more bytes. A call that ends less than 262 bytes before the window's end can
+//! therefore move it one position earlier, which puts a match of the greatest distance out of
+//! reach. The encoder here moves the window as Go does if it gets all input at once, or in pieces
+//! that divide 32 KiB.
 //!
 //! Level 0 stores blocks of 65,535 bytes; level −2 writes such blocks as literals.
 

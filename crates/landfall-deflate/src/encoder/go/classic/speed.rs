@@ -25,7 +25,7 @@ const MAX_BASE: u32 = 1 << 30;
 #[derive(Debug, Clone, Copy)]
 struct SpeedEntry {
     bytes: u32,
-    /// The position in the stream, plus an offset that makes 0 too far away from all others.
+    /// The position in the stream, plus an offset, so that 0 is too far away from all positions.
     position: u32,
 }
 
@@ -43,9 +43,9 @@ fn hash(bytes: u32) -> usize {
 pub(super) struct SpeedEncoder {
     /// The end of the previous block, up to 32 KiB, then the block.
     buffer: Vec<u8>,
-    /// Where the block begins in `buffer`.
+    /// The index in `buffer` at which the block begins.
     start: usize,
-    /// The position of the block's first byte as entries have it.
+    /// The position of the block's first byte, as entries record it.
     base: u32,
     table: Box<[SpeedEntry; 1 << HASH_BITS]>,
     tokens: Vec<Token>,
@@ -110,7 +110,7 @@ impl SpeedEncoder {
         if self.base > MAX_BASE {
             let lower_by = self.base - (MAX_DISTANCE as u32 + 1);
             for entry in self.table.iter_mut() {
-                // what becomes 0 is too far away
+                // an entry that becomes 0 is too far away for a match
                 entry.position = entry.position.saturating_sub(lower_by);
             }
             self.base -= lower_by;
@@ -133,7 +133,7 @@ impl SpeedEncoder {
         } = self;
         let buffer = &buffer[..];
         let end = buffer.len();
-        // the difference of an entry's position and a place in the buffer
+        // the difference between the position of an entry and its index in the buffer
         let shift = base.wrapping_sub(*start as u32);
         let entry_at = |place: usize, bytes: u32| SpeedEntry {
             bytes,
@@ -173,7 +173,7 @@ impl SpeedEncoder {
             loop {
                 let known_end = place + KNOWN_LENGTH;
                 let limit = (MAX_LENGTH - KNOWN_LENGTH).min(end - known_end);
-                // Of what lies before a short previous block, only the bytes in the entry are known.
+                // Bytes before a short previous block are only known if they are in the entry.
                 let more = known_end
                     .checked_sub(distance)
                     .map_or(0, |source| match_length(buffer, source, known_end, limit));

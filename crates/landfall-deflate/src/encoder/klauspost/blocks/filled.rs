@@ -137,7 +137,7 @@ impl KlauspostBlockWriter {
     }
 }
 
-/// Counts each symbol that does not occur once. Returns how many these are.
+/// Sets the count of each symbol that does not occur to 1. Returns the number of these symbols.
 fn fill(counts: &mut [u32]) -> usize {
     let mut filled = 0;
     for count in counts.iter_mut().filter(|count| **count == 0) {

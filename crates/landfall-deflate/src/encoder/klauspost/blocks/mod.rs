@@ -28,7 +28,7 @@ const MIN_NOISE: usize = 1024;
 #[derive(Debug)]
 pub(super) struct KlauspostBlockWriter {
     rules: KlauspostRules,
-    /// The estimate of a new block is raised by this power of two of it.
+    /// The estimate of a new block is raised by itself divided by 2 to the power of this.
     penalty_shift: u32,
     fixed: BlockCodes,
     codes: BlockCodes,

@@ -69,7 +69,7 @@ impl HistoryPlaces<'_> {
         self.base.wrapping_add(place as u32)
     }
 
-    /// How far before `place` an entry is.
+    /// The distance from an entry to `place`.
     #[inline]
     pub(super) fn distance(&self, place: usize, entry: TablePosition) -> usize {
         self.position(place).wrapping_sub(entry) as usize
@@ -106,7 +106,7 @@ impl HistoryPlaces<'_> {
         KNOWN_LENGTH + self.more(place + KNOWN_LENGTH, source + KNOWN_LENGTH)
     }
 
-    /// How many bytes agree, up to the end of the block.
+    /// The number of equal bytes at `place` and `source`, up to the end of the block.
     #[inline]
     pub(super) fn more(&self, place: usize, source: usize) -> usize {
         match_length(self.bytes, source, place, self.bytes.len() - place)
@@ -143,7 +143,7 @@ pub(super) struct TokenOutput<'t> {
 
 impl TokenOutput<'_> {
     /// Extends a match backwards over bytes that are not yet written, then writes the literals before
-    /// it, and it. Returns the match that was written.
+    /// the match and the match itself. Returns the match that was written.
     #[inline]
     pub(super) fn push(&mut self, mut found: FastMatch, places: HistoryPlaces<'_>) -> FastMatch {
         let bytes = places.bytes;

@@ -162,9 +162,9 @@ fn extend(places: HistoryPlaces<'_>, found: FoundCandidate) -> FastMatch {
     }
 }
 
-/// Replaces a match by a longer one, whose end is the `entry` for the bytes after the match.
-/// `start` is the place at which the first match began. If the rule skips the first bytes, they may
-/// differ. Returns whether the entry is in reach.
+/// Replaces the match `found`, which was first found at the place `start`, by a longer one if there
+/// is one. It is found by `entry`, an earlier position of the bytes after the match. If the rule
+/// skips the first bytes, they may differ. Returns whether the entry is in reach.
 #[inline]
 fn improve(
     places: HistoryPlaces<'_>,

@@ -1,4 +1,4 @@
-//! How long each level searches.
+//! The effort of the search at each level.
 
 use crate::encoder::chain_search::ChainMatch;
 
@@ -8,7 +8,7 @@ pub(super) const MIN_MATCH: usize = 4;
 /// The parameters of the search for matches at one level.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LazySearchRules {
-    /// How many positions of a chain are tried.
+    /// The maximum number of positions of a chain that are tried.
     pub(super) tries: usize,
     /// A match of this length ends the search.
     pub(super) nice: usize,
@@ -34,7 +34,7 @@ impl LazySearchRules {
     }
 }
 
-/// The match that stands for none.
+/// The value that means that there is no match.
 pub(super) const NO_MATCH: ChainMatch = ChainMatch {
     length: MIN_MATCH - 1,
     distance: 0,

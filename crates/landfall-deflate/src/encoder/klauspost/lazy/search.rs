@@ -16,7 +16,7 @@ impl LazyEncoder {
         self.best_match(longer_than, lookahead, |_| true)
     }
 
-    /// The longest match at `index` that is reached by matches which save more bits each.
+    /// The match at `index` that saves the most bits, among matches of growing lengths.
     pub(super) fn most_saving_match(&self, lookahead: usize) -> ChainMatch {
         let (mut most_saved, cost) = match self.rules.lazy_match_end {
             MatchEndRule::Unused | MatchEndRule::Whole => (0, 6),

@@ -1,4 +1,4 @@
-//! How input enters the window and the dictionary.
+//! Moves input into the window and the dictionary.
 
 use super::{Dialect, Engine, InputEnd};
 use crate::encoder::symbols::{MAX_LENGTH, MIN_LENGTH};
@@ -57,7 +57,7 @@ impl<D: Dialect> Engine<D> {
         self.pending_inserts = self.pending_inserts.min(self.position);
     }
 
-    /// Enters positions into the dictionary whose bytes have arrived.
+    /// Enters positions whose bytes have arrived into the dictionary.
     fn enter_input(&mut self) {
         match self.effort.parsing {
             Parsing::Greedy => {

@@ -40,7 +40,7 @@ pub(super) trait Dialect {
     }
 }
 
-/// How far input is available.
+/// Whether more input may follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InputEnd {
     /// More input may follow.
@@ -62,11 +62,12 @@ pub(super) struct Engine<D> {
     tokens: Tokens,
     /// The position that is searched next.
     position: usize,
-    /// How many bytes follow in the window, from `position` on.
+    /// The number of bytes in the window from `position` on.
     ahead: usize,
     /// The index at which the block began; negative after the window has dropped its beginning.
     block_start: isize,
-    /// How many positions before `position` wait for bytes to enter `chains`.
+    /// The number of positions before `position` that need further bytes before they enter
+    /// `chains`.
     pending_inserts: usize,
     /// The match at the previous position; its length is 2 if there is none.
     latest: Match,
@@ -109,7 +110,7 @@ impl<D: Dialect> Engine<D> {
     /// Writes all input that waits, and ends the block if there is one.
     pub(super) fn end_block(&mut self, out: &mut BitWriter) {
         self.run(&[], InputEnd::Reached, out);
-        self.settle();
+        self.push_last_literal();
         if self.tokens.len() > 0 {
             self.write_block(false, out);
         }
@@ -127,7 +128,7 @@ impl<D: Dialect> Engine<D> {
     /// Writes the last block, and pads to a whole byte.
     pub(super) fn finish(&mut self, out: &mut BitWriter) {
         self.run(&[], InputEnd::Reached, out);
-        self.settle();
+        self.push_last_literal();
         self.write_block(true, out);
         out.align();
     }
@@ -156,7 +157,7 @@ impl<D: Dialect> Engine<D> {
 
     /// Writes the literal that waits at the end of the input. The block is written next, whether
     /// it is full or not.
-    fn settle(&mut self) {
+    fn push_last_literal(&mut self) {
         if self.literal_waits {
             self.push_literal(self.position - 1);
             self.literal_waits = false;

@@ -13,16 +13,16 @@ impl<D: Dialect> Engine<D> {
             Parsing::Lazy => self.search_lazily(&mut input, end, out),
             Parsing::Greedy => self.search_greedily(&mut input, end, out),
             Parsing::Runs => self.search_runs(&mut input, end, out),
-            Parsing::Literals => self.take_literals(&mut input, end, out),
+            Parsing::Literals => self.collect_literals(&mut input, end, out),
         }
     }
 
-    /// How to search for a match of the position that is longer than `longer_than`. Returns nothing
+    /// The parameters of a search for a match that is longer than `longer_than`. Returns nothing
     /// if there can be none. `head` is the head of the position's chain.
     #[inline]
     fn plan_search(&self, head: usize, longer_than: usize) -> Option<Search> {
         let too_far = self.position - head > self.window.size() - WANTED_AHEAD;
-        // only after the end of the input can the position be this near to the window's end
+        // the position can be this near to the window's end only after the end of the input
         let near_end = self.position > 2 * self.window.size() - WANTED_AHEAD;
         if head == 0 || too_far || near_end || longer_than >= self.ahead {
             return None;
@@ -88,7 +88,7 @@ impl<D: Dialect> Engine<D> {
                 }
             }
             if before.length >= MIN_LENGTH && self.latest.length <= before.length {
-                self.take_match_before(before, out);
+                self.push_match_before(before, out);
             } else if self.literal_waits {
                 self.push_literal(self.position - 1);
                 if self.block_is_full() {
@@ -106,7 +106,7 @@ impl<D: Dialect> Engine<D> {
 
     /// Writes the match that begins at the previous position.
     #[inline]
-    fn take_match_before(&mut self, found: Match, out: &mut BitWriter) {
+    fn push_match_before(&mut self, found: Match, out: &mut BitWriter) {
         let start = self.position - 1;
         let distance = start - found.position;
         self.tokens.push(Token::matched(found.length, distance));
@@ -151,7 +151,7 @@ impl<D: Dialect> Engine<D> {
         }
     }
 
-    /// Takes runs of one byte for matches at distance 1, and no other match.
+    /// Writes runs of one byte as matches at distance 1, and finds no other matches.
     fn search_runs(&mut self, input: &mut &[u8], end: InputEnd, out: &mut BitWriter) {
         while self.prepare(MAX_LENGTH + 1, input, end) {
             let run = self.window.run_length(self.position).min(self.ahead);
@@ -171,7 +171,7 @@ impl<D: Dialect> Engine<D> {
         }
     }
 
-    fn take_literals(&mut self, input: &mut &[u8], end: InputEnd, out: &mut BitWriter) {
+    fn collect_literals(&mut self, input: &mut &[u8], end: InputEnd, out: &mut BitWriter) {
         while self.prepare(1, input, end) {
             self.push_literal(self.position);
             let full = self.block_is_full();

@@ -9,7 +9,7 @@ use landfall_packages::yum::{MetadataError, YumError};
 
 /// The result of a simulated installation on a node.
 #[derive(Debug, Default)]
-pub(crate) struct Rehearsal {
+pub(crate) struct SimulatedInstall {
     /// The packages that would be installed: present if they are carried, else missing. A set that
     /// cannot be installed is a failed item.
     pub items: Vec<ReportItem>,
@@ -24,11 +24,11 @@ pub(super) struct WantedPackage {
     pub(super) is_carried: bool,
 }
 
-impl Rehearsal {
+impl SimulatedInstall {
     pub(super) fn of(
         wanted: impl Iterator<Item = WantedPackage>,
         replaced: Vec<String>,
-    ) -> Rehearsal {
+    ) -> SimulatedInstall {
         let items = wanted.map(|WantedPackage { name, is_carried }| {
             if is_carried {
                 return item(name, ItemStatus::Present, None);
@@ -36,15 +36,15 @@ impl Rehearsal {
             let reason = "the node would request it, but the lock lacks it";
             item(name, ItemStatus::Missing, Some(reason.into()))
         });
-        Rehearsal {
+        SimulatedInstall {
             items: items.collect(),
             replaced,
         }
     }
 
     /// The result for a set that cannot be installed.
-    pub(super) fn refused(set: &LockedPackageSet, why: String) -> Rehearsal {
-        Rehearsal {
+    pub(super) fn refused(set: &LockedPackageSet, why: String) -> SimulatedInstall {
+        SimulatedInstall {
             items: vec![item(set.name.clone(), ItemStatus::Failed, Some(why))],
             replaced: Vec::new(),
         }
@@ -63,9 +63,9 @@ fn item(name: String, status: ItemStatus, reason: Option<String>) -> ReportItem 
     }
 }
 
-/// Why the carried indexes cannot be read.
+/// An error from reading the carried indexes or the list of the node.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum RehearsalError {
+pub(crate) enum SimulationError {
     /// A carried index cannot be read.
     #[error(transparent)]
     Index(#[from] PackageIndexError),

@@ -1,7 +1,7 @@
 //! Simulates the installation of a set of packages, by the rules of apt or dnf.
 
 use super::node_list::NodeList;
-use super::rehearsal::{CarriedIndexes, Rehearsal, RehearsalError};
+use super::simulated_install::{CarriedIndexes, SimulatedInstall, SimulationError};
 use super::{apt, yum};
 use landfall_content::BlobRead;
 use landfall_item::LockedPackageSet;
@@ -9,15 +9,15 @@ use landfall_model::Limits;
 
 /// Simulates the installation of `set` on a node with the packages of `list`, which must be
 /// [for](NodeList::is_for) such a set. Fails if an index of the set is missing or cannot be read.
-pub(crate) fn rehearse(
+pub(crate) fn simulate_install(
     set: &LockedPackageSet,
     blobs: &dyn BlobRead,
     list: &NodeList,
     limits: &Limits,
-) -> Result<Rehearsal, RehearsalError> {
+) -> Result<SimulatedInstall, SimulationError> {
     let carried = CarriedIndexes { blobs, limits };
     match list {
-        NodeList::Status(status) => apt::rehearse(set, &carried, status),
-        NodeList::Rpms(rpms) => yum::rehearse(set, &carried, rpms),
+        NodeList::Status(status) => apt::simulate_install(set, &carried, status),
+        NodeList::Rpms(rpms) => yum::simulate_install(set, &carried, rpms),
     }
 }
