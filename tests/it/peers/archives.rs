@@ -140,7 +140,7 @@ fn ready() -> bool {
         "zstd",
         "tar",
     ]) && (is_root() || {
-        skip(&test_name(), "only root makes a network namespace");
+        skip(&test_name(), "only root can create a network namespace");
         false
     })
 }

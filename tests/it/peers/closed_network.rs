@@ -32,7 +32,7 @@ fn rewritten(far: &Place) -> Vec<String> {
 }
 
 #[test]
-fn a_node_pulls_what_was_pushed_from_the_bundle_alone() {
+fn a_node_pulls_images_that_were_pushed_from_a_bundle() {
     let Some(FarSide {
         network,
         place: far,

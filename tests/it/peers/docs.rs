@@ -36,8 +36,9 @@ fn steps(text: &str) -> Vec<Step> {
                     fresh = false;
                 } else {
                     let step = steps.last_mut().filter(|_| !fresh);
-                    let step = step
-                        .unwrap_or_else(|| panic!("line {}: output before a command", number + 1));
+                    let step = step.unwrap_or_else(|| {
+                        panic!("line {}: output before the first command", number + 1)
+                    });
                     match line.strip_prefix("> ").filter(|_| step.output.is_empty()) {
                         Some(more) => step.command += &format!("\n{more}"),
                         None => step.output.push(line.into()),

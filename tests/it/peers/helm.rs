@@ -105,11 +105,11 @@ fn helm_installs_charts_from_serve() {
     );
     assert!(run("template x mine").contains("image: \"quay.io/x/app:v1\""));
 
-    // as an artifact, from the same server
+    // the same server offers the charts as artifacts
     let oci = format!("oci://{REGISTRY}/stable/app --version 1.2.3+b --plain-http");
     run(&format!("pull {oci} --verify --keyring maker.gpg -d oci"));
     assert_eq!(place.read_bytes("oci/app-1.2.3+b.tgz"), carried.app.archive);
-    // and from an exported folder on any web server
+    // any web server can offer the charts from an exported folder
     place.ok(&["export", "charts", "--bundle", "b", "-o", "www/charts"]);
     let www = file_server(&place.path("www"));
     let mut show = command(place, helm);

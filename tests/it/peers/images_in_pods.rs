@@ -67,7 +67,7 @@ const WRITTEN: [(&str, &str); 12] = [
     ),
 ];
 
-fn whole(image: &str) -> String {
+fn with_digest(image: &str) -> String {
     image
         .strip_suffix('@')
         .map_or(image.to_owned(), |name| format!("{name}{DIGEST}"))
@@ -81,7 +81,7 @@ fn pod(lists: &[&str], namespace: &str, annotation: &str) -> String {
             format!(
                 "  - {{name: {}-{at}, image: {:?}}}\n",
                 &list[..1],
-                whole(image)
+                with_digest(image)
             )
         });
         format!("  {list}:\n{}", each.collect::<String>())
@@ -110,7 +110,7 @@ fn assert_images(pod: &Value, lists: &[&str]) {
         assert_eq!(images.len(), WRITTEN.len(), "{list}");
         for (at, (written, becomes)) in WRITTEN.iter().enumerate() {
             let name = format!("{}-{at}", &list[..1]);
-            assert_eq!(images[&*name], whole(becomes), "{written} in {list}");
+            assert_eq!(images[&*name], with_digest(becomes), "{written} in {list}");
         }
     }
 }
@@ -175,7 +175,7 @@ fn the_kyverno_policy_rewrites_images_and_adds_the_proxy() {
     assert_images(&mutated, &lists);
     let again = serde_yaml::to_string(&mutated).unwrap();
     assert_eq!(apply("replace-registries", &again), mutated);
-    // a pod without some of the lists gets none of them
+    // lists that a pod lacks are not added
     let alone = apply("replace-registries", &pod(&["containers"], "shop", ""));
     assert_images(&alone, &["containers"]);
     assert!(alone["spec"].as_mapping().unwrap().len() == 1, "{alone:?}");

@@ -207,7 +207,7 @@ fn everything_goes_through_squid() {
 }
 
 #[test]
-fn proxy_credentials_in_every_form() {
+fn proxy_credentials_are_read_in_every_form() {
     let Some(outside) = Outside::new(&["registry.test", "files.test"], true) else {
         return;
     };
@@ -392,7 +392,11 @@ fn a_proxy_that_intercepts_tls_is_named_and_can_be_trusted() {
         reason.contains("under proxy: `ca: FILE.pem` (together with http, https and noProxy"),
         "{reason}"
     );
-    assert_eq!(proxy.heads().len(), 1, "a certificate is not tried again");
+    assert_eq!(
+        proxy.heads().len(),
+        1,
+        "a request with a refused certificate is not retried"
+    );
 
     let site = format!(
         "apiVersion: landfall/v1\nkind: Site\nproxy: {{https: {url:?}, ca: {:?}}}\n",

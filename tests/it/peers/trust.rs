@@ -31,7 +31,7 @@ fn secured(clients: bool) -> Secured {
     started(place, authority, own, &wanted)
 }
 
-/// Like `new`, with this certificate and key, and more TLS settings of docker-registry.
+/// Like [`secured`], with this certificate and key, and more TLS settings of docker-registry.
 fn started(place: Place, authority: Authority, own: (PathBuf, PathBuf), wanted: &str) -> Secured {
     let (certificate, key) = own;
     let address = format!("127.0.0.1:{}", free_port());
@@ -208,7 +208,8 @@ fn a_certificate_for_another_name_is_refused() {
     assert!(message.contains("is refused: it is for "), "{message}");
 }
 
-/// As most guides on private registries recommend: `openssl req -x509`, which is its own authority.
+/// Most guides on private registries recommend `openssl req -x509`, which makes the certificate its
+/// own authority.
 #[test]
 fn a_self_signed_certificate_is_accepted_if_configured() {
     if !need(&["docker-registry", "gzip", "openssl"]) {
@@ -257,7 +258,7 @@ fn a_self_signed_certificate_is_accepted_if_configured() {
     registry.works(&format!(", ca: {:?}", own.0));
     drop(registry);
 
-    // it is valid for its names only
+    // a self-signed certificate is valid only for its own names
     let place = Place::new();
     let authority = Authority::new(&place, "Throw-away CA");
     let elsewhere = self_signed(&place, "elsewhere", "DNS:registry.test,IP:127.0.0.9");

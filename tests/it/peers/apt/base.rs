@@ -47,7 +47,7 @@ fn a_minimal_machine_has_what_debootstrap_installs() {
         "{debs:?}"
     );
 
-    // installed packages are not mirrored, and apt would also install others: perl, for one
+    // installed packages are not mirrored, but further packages that apt can install, such as perl
     let all = Offered::by(std::slice::from_ref(suite)).own;
     let beside = [
         "perl",

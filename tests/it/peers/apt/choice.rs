@@ -142,7 +142,7 @@ fn reachable<'t>(
 }
 
 #[test]
-fn the_selection_equals_apts_for_many_packages_and_machines() {
+fn the_selection_equals_that_of_apt_for_many_packages_and_machines() {
     let Some(suites) = suites() else { return };
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;

@@ -374,7 +374,7 @@ fn violations(case: &MadeCase, chosen: &[String]) -> Vec<String> {
     found.extend(
         requested
             .filter(|name| !is_there(name))
-            .map(|name| format!("{name} is asked for")),
+            .map(|name| format!("{name} is requested")),
     );
     found
 }
@@ -388,7 +388,7 @@ fn seed() -> u64 {
 }
 
 #[test]
-fn the_selection_equals_apts_on_generated_repositories() {
+fn the_selection_equals_that_of_apt_on_generated_repositories() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     let cases: Vec<MadeCase> = (0..rounds(60))
