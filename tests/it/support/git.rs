@@ -30,7 +30,7 @@ impl GitServer {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let (root, log) = (root.clone(), log.clone());
-                // a client that goes away ends only its own thread
+                // a client that disconnects ends only its own thread
                 std::thread::spawn(move || stream.map(|stream| answer(stream, &root, &log)));
             }
         });

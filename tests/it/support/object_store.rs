@@ -39,7 +39,7 @@ pub enum Fault {
     Cut,
     /// The request is refused, because the clock of the client is wrong.
     Skewed,
-    /// Refused, because a part of an upload is not the named one.
+    /// Refused, because a part of the upload differs from the one in the request.
     InvalidPart,
     /// Waits until [`ObjectStore::release`], and then takes effect.
     Held,

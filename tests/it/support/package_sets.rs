@@ -67,7 +67,7 @@ impl PackageSets {
         let mut items = self.report["items"].as_array().unwrap().iter();
         let item = items
             .find(|item| item["name"] == name)
-            .unwrap_or_else(|| panic!("{name} is in the report"));
+            .unwrap_or_else(|| panic!("{name} is not in the report"));
         if let Some(why) = item["reason"].as_str() {
             return Err(why.into());
         }

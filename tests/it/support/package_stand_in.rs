@@ -67,7 +67,7 @@ impl PackageStandIn {
         match self {
             PackageStandIn::Apt(apt) => {
                 let mut all = requested;
-                // the packages of a machine before
+                // apt is installed on every machine
                 all.insert(("apt", "1".into()));
                 let text: String = all
                     .iter()

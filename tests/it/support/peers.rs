@@ -104,7 +104,7 @@ pub fn docker_registry() -> Server {
     docker_registry_with("")
 }
 
-/// Like this, with more configuration: top-level keys of its YAML file.
+/// Like [`docker_registry`], with more configuration: top-level keys of its YAML file.
 pub fn docker_registry_with(more: &str) -> Server {
     let place = Place::new();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
@@ -112,7 +112,7 @@ pub fn docker_registry_with(more: &str) -> Server {
     start_docker_registry(place, address, &config)
 }
 
-/// Like this, with a configuration that forbids deleting.
+/// Like [`docker_registry`], with a configuration that forbids deleting.
 pub fn docker_registry_without_deletion() -> Server {
     let place = Place::new();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
@@ -155,7 +155,8 @@ pub fn landfall_serve(place: &Place, args: &[&str]) -> Server {
     start_landfall(place.command(), args)
 }
 
-/// Like this, in a process with a limit of its memory, including stacks and reserved memory.
+/// Like [`landfall_serve`], in a process whose memory is limited, including stacks and reserved
+/// memory.
 pub fn landfall_serve_within(place: &Place, bytes: u64, args: &[&str]) -> Server {
     let mut command = place.clean("prlimit");
     command

@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// A child process that is stopped when this is dropped: with SIGTERM, and SIGKILL if that does not
-/// help. Its output goes to a file.
+/// A child process that is stopped when the guard is dropped: with SIGTERM, and with SIGKILL if it
+/// keeps running. Its output is written to a file.
 pub struct Guard {
     child: Child,
     name: String,
