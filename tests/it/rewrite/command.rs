@@ -416,7 +416,7 @@ fn a_kustomize_component_covers_what_kustomize_can_change() {
 }
 
 #[test]
-fn charts_as_archives() {
+fn charts_in_archives_are_rewritten() {
     let place = Place::new(&[
         ("c/Chart.yaml", "name: c\nversion: 1.0.0\n"),
         ("c/values.yaml", KKP),
