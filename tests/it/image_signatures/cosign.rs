@@ -11,7 +11,7 @@ use std::process::Command;
 /// The release with which landfall is compared.
 pub(super) const COSIGN: &str = "github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3";
 
-/// How cosign is called to verify signatures by a key that is in no log.
+/// The flag with which cosign verifies signatures that are in no log.
 const UNLOGGED: &str = "--insecure-ignore-tlog=true";
 
 fn cosign(place: &Place, program: &Path, args: &[&str]) -> Command {

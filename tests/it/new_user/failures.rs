@@ -74,7 +74,7 @@ fn many_failures_of_one_host_are_grouped() {
             .as_str()
             .unwrap()
             .contains("sha256:"),
-        "in full there"
+        "the report has the complete reason"
     );
     // items that cannot be packed, and the CI summary, are as short
     run(

@@ -81,7 +81,7 @@ fn expired_tokens_of_a_backend_are_fetched_again() {
         0,
         &["pull", "--store", "s", "--plain-http", &by_uses.address],
     );
-    // or known to have expired after a second; each request takes a part of it
+    // the tokens expire after a second, as their response says; each request takes a part of it
     let backend = behind_realm(&registry, |_| {
         ProxyAction::Answer(200, Vec::new(), r#"{"token":"good","expires_in":1}"#.into())
     });

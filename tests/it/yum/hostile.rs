@@ -1,4 +1,4 @@
-//! Invalid yum repositories: what is refused, and the messages.
+//! Invalid yum repositories are refused, each with its message.
 
 use super::upstream;
 use crate::support::charts::{Signer, failure_reasons};
