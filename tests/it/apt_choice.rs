@@ -23,7 +23,7 @@ fn machine(up: &AptUpstream, packages: &[crate::support::apt::Deb<'_>], status: 
 fn earlier_requests_decide_between_alternatives_of_later_ones() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
-    // as lxc and docker.io of Debian 12 have it
+    // these alternatives are from lxc and docker.io of Debian 12
     let apt = machine(
         &up,
         &[
@@ -46,7 +46,7 @@ fn earlier_requests_decide_between_alternatives_of_later_ones() {
     for (requested, chosen) in [
         (["lxc", "docker.io"], &lxc_first[..]),
         (["docker.io", "lxc"], &docker_first[..]),
-        // each once, at its first mention
+        // a package that is listed twice counts at its first position
         (["docker.io, lxc", "docker.io"], &docker_first[..]),
     ] {
         up.wants("stable", &requested.join(", "), ", base: none");

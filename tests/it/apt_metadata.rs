@@ -86,7 +86,7 @@ fn replaced_metadata_is_fetched_from_the_snapshot() {
     );
     up.lock(0, &[]);
     let lock = place.read("landfall.lock");
-    // the time half an hour after its date, so that all machines lock the same
+    // half an hour after the date of the release, so that all machines lock the same snapshot
     let snapshot = format!(
         "    snapshot: http://{}/snapshots/20261114T003000Z\n",
         middle.address
@@ -125,7 +125,7 @@ fn replaced_metadata_is_fetched_from_the_snapshot() {
         ),
         0
     );
-    // content that neither has is reported for both
+    // content that both the source and the snapshot lack is reported for both
     run(Command::new("rm").arg(place.path("up/kept/pool/stable/app_1_amd64.deb")));
     let why = failure_reasons(&place.json(1, &["pull", "--store", "third"]));
     assert!(

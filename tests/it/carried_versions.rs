@@ -40,7 +40,7 @@ fn apt_installs_the_pinned_version_and_sees_only_mirrored_packages() {
     place.ok(&["pull"]);
     place.ok(&["pack", "-o", "b"]);
     let server = landfall_serve(place, &["b"]);
-    // the URL of the server itself is where its packages are
+    // `files` in the site is the URL of the server, which has the packages
     let site = format!(
         "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: r.test}}\nfiles: 'http://{}'\n",
         server.address

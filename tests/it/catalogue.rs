@@ -1,4 +1,5 @@
-//! The shipped manifests, by their table: each is written, locks against a stand-in, and renders.
+//! Every shipped manifest in the documented table can be written, locked against a stand-in, and
+//! rendered.
 
 use crate::support::charts::{Chart, HELM_CHART, HELM_CONFIG};
 use crate::support::faults::{Content, Faults};
@@ -310,7 +311,7 @@ fn policies(text: &str) -> Vec<(String, Value)> {
         .flatten();
     let moving = vars.filter_map(|(_, var)| {
         let value = var.get("value")?.as_str()?;
-        // the name of an archive has its time, which `update::scanners` moves
+        // the name of an archive contains a time, whose update `update::scanners` tests
         if value.ends_with(".tar.zst") {
             return None;
         }

@@ -73,7 +73,7 @@ fn a_chart_index_that_points_to_a_registry_is_followed() {
     assert_eq!(
         there.body,
         up.images.bytes(digest),
-        "byte for byte, where the repository's charts go"
+        "the chart was changed on its way to the registry"
     );
     let server = landfall_serve(place, &["b"]);
     let got = |path: &str| request("GET", &server.address, path, &[], b"").body;

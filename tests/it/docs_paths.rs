@@ -253,7 +253,7 @@ fn every_page_begins_with_its_audience() {
         let beginning = lines.next().unwrap_or_default();
         assert!(
             beginning.starts_with("For ") || indexes.contains(&page),
-            "{} does not begin with its readers: {beginning}",
+            "{} does not begin with its audience: {beginning}",
             page.display()
         );
     }

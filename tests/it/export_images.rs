@@ -1,6 +1,6 @@
-//! `export images`: the names, platforms and bytes of an archive, and when none is written.
+//! `export images`: the names, platforms and bytes of an archive, and cases without one.
 
-use crate::interrupt::reads;
+use crate::interrupt::has_open;
 use crate::support::images::{OCI_CONFIG, OCI_GZIP, OCI_MANIFEST, OCI_ZSTD, noise, sha256};
 use crate::support::peers::{Server, own_registry};
 use crate::support::{Guard, Images, Place, need};
@@ -36,7 +36,7 @@ pub(crate) fn members(bytes: &[u8]) -> (Vec<String>, BTreeMap<String, Vec<u8>>) 
         order.push(name.clone());
         assert!(
             all.insert(name.clone(), content).is_none(),
-            "{name} is there twice"
+            "the archive has {name} twice"
         );
     }
     (order, all)
@@ -194,7 +194,7 @@ fn an_archive_has_every_name_and_complete_indexes() {
             .read("landfall.lock")
             .contains(&format!("trimmed: {{digest: {trimmed}"))
     );
-    // nothing is missing, and nothing is there that no name needs
+    // the archive has exactly the content that its names need
     let mut needed: BTreeSet<String> = named
         .values()
         .flat_map(|entry| closure(&files, digest(entry)))
@@ -494,7 +494,7 @@ fn an_interrupted_export_leaves_no_file() {
     command.args(["export", "images", "--store", "store", "-o", "images.tar"]);
     let mut guard = Guard::start(command);
     let (pid, hole) = (guard.pid(), hole.canonicalize().unwrap());
-    guard.wait_until("it hashes", || reads(pid, &hole));
+    guard.wait_until("it hashes", || has_open(pid, &hole));
     assert!(place.path("images.tar.partial").exists());
     guard.signal("INT");
     assert_eq!(guard.wait(), Some(130));

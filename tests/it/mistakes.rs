@@ -100,7 +100,7 @@ fn each_mistake_has_its_exit_code_and_a_fix() {
             1,
             &["create it first"],
         ),
-        // flags that another verb has
+        // flags of other verbs
         (
             "lock -f m.yaml --bundle first.bundle",
             2,
@@ -406,7 +406,7 @@ fn the_wrong_scheme_port_or_server_is_detected() {
         other.address
     );
     assert!(message.contains(&words), "{message}");
-    // a proxy that answers instead of it
+    // a proxy that answers instead of the registry
     let page = TestProxy::new("", |_| {
         let page = "<html><head><title>Blocked by policy</title></head></html>";
         ProxyAction::Answer(

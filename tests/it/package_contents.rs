@@ -78,7 +78,7 @@ fn packages_of_yum_are_counted_and_listed_one_by_one() {
     assert_eq!(
         place.json(0, &["ls", "b"])["items"][0].get("packages"),
         None,
-        "the keys are what they were"
+        "the JSON keys are unchanged"
     );
 
     // a set that cannot be locked is one set

@@ -256,7 +256,7 @@ fn diff_estimates_what_a_bundle_with_patches_carries() {
         markdown.contains("<summary>With patches: 2</summary>"),
         "{markdown}"
     );
-    // and when it cannot
+    // without the older versions, there is no estimate
     let report = place.json(
         0,
         &["diff", "--patches", "b1", "2.lock", "--store", "empty"],
@@ -318,7 +318,7 @@ fn why_a_blob_is_not_patched_is_reported() {
 }
 
 #[test]
-fn a_registry_that_has_the_older_version_is_base_enough() {
+fn a_registry_with_the_older_version_suffices_as_the_base() {
     if !need(&["gzip"]) {
         return;
     }
@@ -377,7 +377,7 @@ fn a_lost_volume_of_a_bundle_with_patches_is_not_packed_again() {
 }
 
 #[test]
-fn the_store_of_the_far_side_is_base_enough() {
+fn the_store_of_the_far_side_suffices_as_the_base() {
     if !need(&["gzip"]) {
         return;
     }

@@ -81,7 +81,7 @@ fn a_bundle_is_packed_into_an_object_and_every_verb_reads_it_by_ranges() {
         "--to",
         "r.example",
     ]);
-    // everything is read once
+    // `verify` reads everything once
     store.reset();
     let verified = place.ok(&["verify", BUNDLE]);
     assert!(
@@ -252,7 +252,7 @@ fn a_signed_remote_bundle_behaves_like_a_file() {
                 .iter()
                 .map(|arg| if *arg == "BUNDLE" { bundle } else { arg })
                 .collect();
-            // each writes the same as the other
+            // both bundles must give the same files
             let _ = fs::remove_dir_all(place.path("files"));
             (
                 place.ok(&args).replace(bundle, "BUNDLE"),

@@ -91,7 +91,7 @@ fn a_thousand_idle_connections_stay_open() {
     idle.iter_mut()
         .for_each(|stream| assert!(read_answer(stream, 1000) == blob));
     assert!(get(&server.address, &target).body == blob);
-    // all of them are still there
+    // all of them are still open
     for stream in &mut idle {
         write!(stream, "GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
         assert!(read_answer(stream, 1000) == blob);
@@ -188,7 +188,7 @@ fn requests_above_the_limit_wait_and_are_served() {
 }
 
 #[test]
-fn stalled_uploads_give_up_their_slot() {
+fn stalled_uploads_lose_their_slot() {
     let place = Place::new();
     let (server, target, blob) = with_blob(&place, 1000, &["--max-requests", "4"]);
     let still: Vec<TcpStream> = (0..4)

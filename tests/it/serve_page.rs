@@ -119,7 +119,7 @@ fn hostile_names_are_escaped_and_scripts_are_restricted() {
         assert_eq!(
             page.matches("<script>").count(),
             1,
-            "{target}: only its own"
+            "{target}: only the script of the page itself"
         );
         for bad in [
             "<img",
