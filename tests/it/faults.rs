@@ -594,7 +594,7 @@ fn redirects_to_a_second_host_are_followed_without_credentials() {
                 good(),
             ],
         ),
-        // after a cut, the registry is asked for a new URL
+        // after a cut, the registry returns a new URL
         (
             "cut there",
             vec![

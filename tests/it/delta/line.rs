@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// An upstream with three releases, each locked as `N.lock`; the store `store` has all of them.
-pub(super) struct ReleaseLine {
+pub(super) struct DeltaReleases {
     pub(super) place: Place,
     pub(super) images: Images,
     /// The layers by their names in the releases.
@@ -17,8 +17,8 @@ pub(super) struct ReleaseLine {
     pub(super) servers: [Server; 2],
 }
 
-impl ReleaseLine {
-    pub(super) fn new() -> ReleaseLine {
+impl DeltaReleases {
+    pub(super) fn new() -> DeltaReleases {
         let place = Place::new();
         let (registry, files) = (own_registry(), file_server(&place.path("www")));
         let images = Images::new(place.path("layout"));
@@ -83,7 +83,7 @@ impl ReleaseLine {
             place.ok(&[&["lock", "-f", &manifest_file, "--lock", &lock], &STORE[..]].concat());
             place.ok(&[&["pull", "--lock", &lock], &STORE[..]].concat());
         }
-        ReleaseLine {
+        DeltaReleases {
             place,
             images,
             layers,

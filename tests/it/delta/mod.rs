@@ -9,7 +9,7 @@ use crate::support::peers::{landfall_serve, own_registry};
 use crate::support::run;
 use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::{Images, Place, http, need};
-use line::ReleaseLine;
+use line::DeltaReleases;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,7 +30,7 @@ fn a_chain_of_deltas_is_delivered_with_all_files() {
     if !need(&NEEDS) {
         return;
     }
-    let line = ReleaseLine::new();
+    let line = DeltaReleases::new();
     let place = &line.place;
     let [full, second, third] = line.chain();
     assert_eq!(line.omitted(&full), set(&[]));
@@ -108,7 +108,7 @@ fn a_chain_of_deltas_is_delivered_with_all_files() {
 
 #[test]
 fn damaged_content_is_read_from_another_bundle_of_the_chain() {
-    let line = ReleaseLine::new();
+    let line = DeltaReleases::new();
     let place = &line.place;
     line.pack("1", "b1", &[]);
     let bytes = fs::read(place.path("b1")).unwrap();
@@ -146,7 +146,7 @@ fn the_same_lock_and_bases_give_the_same_bytes() {
     if !need(&NEEDS) {
         return;
     }
-    let line = ReleaseLine::new();
+    let line = DeltaReleases::new();
     let place = &line.place;
     line.chain();
     let first = line.pack("3", "x1", &["d2", "2.lock", "1.lock"]);
@@ -216,7 +216,7 @@ fn a_lost_volume_of_a_delta_is_packed_again() {
     if !need(&NEEDS) {
         return;
     }
-    let line = ReleaseLine::new();
+    let line = DeltaReleases::new();
     line.pack("1", "b1", &[]);
     let to_2 = [
         "pack",
@@ -272,7 +272,7 @@ fn blobs_are_mounted_from_the_repository_that_the_receipt_names() {
     if !need(&NEEDS) {
         return;
     }
-    let line = ReleaseLine::new();
+    let line = DeltaReleases::new();
     line.pack("1", "b1", &[]);
     let registry = own_registry();
     line.push(0, &["b1"], &registry.address, &["--receipt", "r1"]);
@@ -325,7 +325,7 @@ fn if_mounts_are_refused_blobs_are_downloaded_and_uploaded_again() {
         return;
     }
     for (status, code) in [(202, ""), (401, "UNAUTHORIZED"), (405, "UNSUPPORTED")] {
-        let line = ReleaseLine::new();
+        let line = DeltaReleases::new();
         line.pack("1", "b1", &[]);
         let registry = own_registry();
         line.push(0, &["b1"], &registry.address, &["--receipt", "r1"]);
@@ -413,7 +413,7 @@ fn missing_content_is_reported_before_anything_is_uploaded() {
     if !need(&NEEDS) {
         return;
     }
-    let line = ReleaseLine::new();
+    let line = DeltaReleases::new();
     let place = &line.place;
     let [full, ..] = line.chain();
     let registry = own_registry();
@@ -490,7 +490,7 @@ fn a_receipt_names_the_repositories_for_the_content_of_a_delta() {
     if !need(&NEEDS) {
         return;
     }
-    let line = ReleaseLine::new();
+    let line = DeltaReleases::new();
     line.pack("1", "b1", &[]);
     line.pack("3", "d3", &["1.lock"]);
     let registry = own_registry();
@@ -507,7 +507,7 @@ fn deltas_can_be_served_exported_and_used_for_rewriting() {
     if !need(&NEEDS) {
         return;
     }
-    let line = ReleaseLine::new();
+    let line = DeltaReleases::new();
     let place = &line.place;
     line.chain();
     let report = place.json(4, &["serve", "d2", "--listen", "127.0.0.1:0"]);
@@ -582,7 +582,7 @@ fn the_delta_must_be_signed_but_not_its_bases() {
     if !need(&[&NEEDS[..], &["ssh-keygen"]].concat()) {
         return;
     }
-    let line = ReleaseLine::new();
+    let line = DeltaReleases::new();
     let place = &line.place;
     run(place
         .clean("ssh-keygen")
@@ -619,7 +619,7 @@ fn diff_shows_the_content_of_a_delta() {
     if !need(&NEEDS) {
         return;
     }
-    let line = ReleaseLine::new();
+    let line = DeltaReleases::new();
     let place = &line.place;
     line.chain();
     let printed = place.ok(&["diff", "1.lock", "d2"]);
@@ -658,7 +658,7 @@ fn a_reader_written_from_the_documentation_reads_deltas() {
     if !need(&[&NEEDS[..], &["python3", "zstd"]].concat()) {
         return;
     }
-    let line = ReleaseLine::new();
+    let line = DeltaReleases::new();
     let [full, ..] = line.chain();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/read-bundle.py");
     let read = |args: &[&str]| {
