@@ -98,7 +98,7 @@ fn apt_installs_the_pinned_version_and_sees_only_mirrored_packages() {
         );
     }
 
-    // with other sources nothing is hidden, since they may be at the same host
+    // if the machine keeps other sources, no package is hidden, since they may be at the same host
     place.ok(&[&render[..], &["-o", "beside", "--set", "others=stay"]].concat());
     assert!(
         !place

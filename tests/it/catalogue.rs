@@ -259,7 +259,7 @@ fn the_documented_commands_work_for_every_shipped_manifest() {
                     + wanted.requests.files.len()
                     + wanted.requests.charts.len()
                     + wanted.requests.packages.len();
-                // content that `lock` downloaded is there when `pull` begins
+                // content that `lock` downloaded is in the store when `pull` begins
                 let count = |status: &str| printed["totals"][status].as_u64().unwrap();
                 let good = count("done") + count("present");
                 assert_eq!(good, items as u64, "{name}: {}", command[0]);

@@ -229,7 +229,7 @@ fn diff_reports_a_newer_chart_and_gc_removes_the_old_one() {
     for kept in [new.digest(), provenance(&new)] {
         assert!(!removed.contains(&kept), "{kept}: {swept}");
     }
-    // the rest is a complete bundle
+    // the remaining content is complete
     place.ok(&["pack", "--lock", "new.lock", "-o", "b"]);
     place.ok(&["verify", "b", "--lock", "new.lock"]);
     let listed = place.json(0, &["ls", "b"]).to_string();

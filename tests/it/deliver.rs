@@ -402,8 +402,8 @@ fn a_refused_or_cut_upload_continues_in_chunks() {
                 stored.digest(at)
             );
         }
-        // the first blob is sent in 3 chunks, and the second in 2; only the first blob was attempted
-        // in one request before
+        // the first blob is sent in 3 chunks, and the second in 2; before, only the first blob was
+        // attempted in one request
         let large = middle
             .requests()
             .iter()

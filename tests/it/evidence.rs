@@ -502,7 +502,7 @@ fn a_command_that_is_interrupted_is_recorded() {
         std::thread::sleep(Duration::from_millis(1));
         assert!(
             child.try_wait().unwrap().is_none(),
-            "it ended before it was interrupted"
+            "the pull ended before it was interrupted"
         );
     }
     let mut kill = Command::new("kill");

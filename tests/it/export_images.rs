@@ -299,7 +299,7 @@ fn a_docker_archive_has_one_platform_and_refuses_unsupported_content() {
     assert_eq!(
         app["Layers"].as_array().unwrap().len(),
         3,
-        "a layer that is listed twice is named twice"
+        "a layer that the manifest lists twice is listed twice"
     );
     let manifest = &named["r.example/team/app:v1"];
     let below = closure(&files, digest(manifest));

@@ -220,7 +220,7 @@ fn html_pages_instead_of_content_are_reported_as_such() {
             &words,
         );
     }
-    // lock, where no digest is known beforehand
+    // while locking, no digest is known in advance
     for on in [RequestKind::Manifest, RequestKind::File] {
         rig.set_faults([Fault::always(on, page.clone())]);
         let locked = rig.resolve(&format!("lock {on:?}"));
@@ -774,7 +774,7 @@ fn tag_lists_may_be_paged_null_or_missing() {
         assert!(rig.up.met() > 0, "{name}");
         assert_eq!(locked.lock.to_text(), text, "{name}: {:?}", locked.items);
     }
-    // a failed look-up is never "none"
+    // a failed look-up is not recorded as "none"
     for what in [FaultKind::Status(403), FaultKind::Page("Portal")] {
         rig.set_faults([Fault::always(RequestKind::Referrers, what.clone())]);
         let locked = rig.resolve(&format!("{what:?}"));

@@ -58,7 +58,7 @@ fn assert_tame(
         assert_ne!(run.status.code(), Some(0), "{printed}");
         assert!(
             printed.contains("stop-commands"),
-            "its text is shown: {printed}"
+            "the text of the server is shown: {printed}"
         );
         for text in [&*printed, &place.read("report.html")] {
             let hidden = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';

@@ -181,7 +181,7 @@ fn gc_keeps_the_content_of_the_last_bundles() {
     let bundles = ["--bundle", "one", "two"];
     assert!(
         digests(&gc(0, &bundles)).is_empty(),
-        "all bundles stay by default"
+        "the content of all bundles is kept by default"
     );
     let last = gc(0, &[&bundles[..], &["--keep-last", "1"]].concat());
     let has =

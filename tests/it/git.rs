@@ -31,7 +31,7 @@ fn packs(place: &Place) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// A repository with 300 commits on `main`, a branch beside it, an annotated and a plain tag, a
+/// A repository with 300 commits on `main`, a second branch, an annotated and a plain tag, a
 /// symbolic link, an executable file and a submodule.
 fn sample(server: &GitServer) -> std::path::PathBuf {
     let repository = server.create("team/platform.git");
@@ -341,7 +341,7 @@ fn branches_and_tags_are_pushed_to_a_git_server_and_drift_is_kept() {
         statuses(&place.json(0, &["push", "--git-to", &to])),
         ["present"]
     );
-    // upstream gets new commits, and somebody moves a tag at the site
+    // upstream gets new commits, and a tag is moved at the site
     server.import(&upstream, &history("main", 300, 4));
     site.git(&repository, &["tag", "-f", "v1.1", "main~50"]);
     let moved = shown(&repository);

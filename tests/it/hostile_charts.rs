@@ -22,7 +22,7 @@ fn squared() -> String {
     )
 }
 
-/// The output of landfall, which must end by itself: an abort has no exit code.
+/// The output of landfall. Asserts that it exits: an abort has no exit code.
 fn printed(place: &Place, args: &[&str]) -> String {
     let run = place
         .command()

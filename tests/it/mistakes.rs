@@ -304,7 +304,7 @@ fn counts_are_clear_and_a_moved_tag_stops_only_its_image() {
 fn an_impossible_check_is_not_reported_as_drift() {
     let rig = Rig::new();
     rig.set_faults([]);
-    // nothing listens there any more
+    // the server has stopped
     let gone = rig
         .place
         .read("m.yaml")

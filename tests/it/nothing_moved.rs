@@ -450,7 +450,7 @@ fn the_tag_list_of_a_mirror_is_used_only_if_declared_complete() {
         let manifests = if lists_all_tags { 0 } else { 5 };
         delivery.lock(&[], &["--refresh"]);
         delivery.lock(&[], &["--refresh"]);
-        // a signature is known by now
+        // the signature is known now, so its tag is requested
         let heads = if lists_all_tags { heads + 1 } else { heads };
         let wanted = EndpointCounts {
             heads,

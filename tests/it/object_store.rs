@@ -182,7 +182,7 @@ fn another_process_resumes_an_upload_at_its_last_part() {
     while records(store).is_empty() {
         assert!(
             child.try_wait().unwrap().is_none(),
-            "it ended before it was killed: {:?}",
+            "the command ended before it was killed: {:?}",
             store.requests()
         );
         std::thread::sleep(Duration::from_millis(2));
@@ -190,7 +190,7 @@ fn another_process_resumes_an_upload_at_its_last_part() {
     child.kill().unwrap();
     child.wait().unwrap();
     let resumed = records(store);
-    assert!(!resumed.is_empty(), "it was killed too late");
+    assert!(!resumed.is_empty(), "the command was killed too late");
     assert!(store.keys("air/gap/blobs").iter().all(|key| {
         let name = key.rsplit('/').next().unwrap();
         sha256(&fs::read(store.file(key)).unwrap()).ends_with(name)

@@ -144,7 +144,7 @@ fn the_release_of_another_suite_is_refused() {
         why.contains("write `codename: trixie` in its source"),
         "{why}"
     );
-    assert_eq!(place.read("landfall.lock"), lock, "the earlier pin stays");
+    assert_eq!(place.read("landfall.lock"), lock, "the earlier pin is kept");
     // without InRelease too
     std::fs::remove_file(dists.join("bookworm/InRelease")).unwrap();
     let why = failure_reasons(&up.lock(1, &["--refresh"]));

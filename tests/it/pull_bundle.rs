@@ -290,7 +290,7 @@ fn a_copied_store_is_hashed_with_progress_before_it_is_used() {
         &["pack", "-o", "out.tar.zst"],
         &["pull", "--bundle", "out.tar.zst"],
     ] {
-        // like a copy, whose files have other inodes
+        // the files of a copied store have other inodes
         fs::remove_file(&verified).unwrap();
         let mut command = up.rig.place.command();
         let output = command
@@ -676,5 +676,5 @@ fn no_stored_blob_is_written_twice() {
     up.rig
         .place
         .ok(&["pack", "--store", "stores/first", "-o", "out.tar.zst"]);
-    up.assert_made("out.tar.zst", "packed over it");
+    up.assert_made("out.tar.zst", "packed to the same name");
 }

@@ -88,7 +88,7 @@ fn charts_of_bitnami_get_the_flag_that_allows_other_registries() {
         report["keys"][0]["path"],
         "global.security.allowInsecureImages"
     );
-    // no key is invented, and none is set without an effect
+    // no key is added that the chart lacks, and no key is set without an effect
     assert_eq!(overlay(image)["global"], Value::Null);
     let report = rendered(
         1,

@@ -270,7 +270,7 @@ fn a_broken_upload_is_resumed() {
 }
 
 #[test]
-fn single_post_uploads_mounts_sha512_and_wrong_digests() {
+fn single_posts_mounts_and_sha512_are_accepted_and_wrong_digests_refused() {
     let place = Place::new();
     let server = landfall_serve(&place, &PUSHES);
     let post = |query: &str, body: &[u8]| {

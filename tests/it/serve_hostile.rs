@@ -97,7 +97,7 @@ fn a_manifest_with_the_media_type_of_a_web_page_is_refused() {
             }
         }
     }
-    // the type of the request is ignored if the manifest has none and its fields show what it is
+    // the type of the request is ignored if the manifest has none and its fields identify its kind
     let bytes = br#"{"schemaVersion":2,"manifests":[]}"#;
     let put = request(
         "PUT",

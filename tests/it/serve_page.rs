@@ -64,7 +64,7 @@ fn a_thousand_items_are_paged_and_searchable() {
         for name in page.split("<summary><code>").skip(1) {
             assert!(
                 seen.insert(name[..name.find('<').unwrap()].to_owned()),
-                "{name} is shown twice"
+                "{name} is on several pages"
             );
         }
         next = page.find("rel=\"next\"").map(|at| {

@@ -58,7 +58,7 @@ fn unhex(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Writes the bundle: a lock of four files of 1 TiB, whose content is a hole.
+/// Writes the bundle: a lock of four files of 1 TiB, whose content is sparse.
 fn write(file: &File) {
     let digests: Vec<Digest> = (0..4).map(|n| Digest::sha256(&[n])).collect();
     let mut lock = "# landfall.lock, written by `landfall lock`\nversion: 1\nfiles:\n".to_owned();

@@ -120,7 +120,7 @@ fn damaged_content_is_read_from_another_bundle_of_the_chain() {
         let at = damaged
             .windows(64)
             .position(|piece| piece == content)
-            .expect("it is stored byte for byte");
+            .expect("the content is stored byte for byte");
         damaged[at] ^= 1;
         place.write("damaged", &damaged);
         let registry = own_registry();

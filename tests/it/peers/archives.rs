@@ -267,7 +267,7 @@ fn content_that_an_archive_lacks_is_reported_and_downloaded() {
             .starts_with("source: "),
         "{report:#}"
     );
-    // a truncated archive gives the content before the cut, and reports that
+    // the content before the cut of a truncated archive is used, and the truncation is reported
     let bytes = place.read_bytes("skopeo-oci.tar");
     place.write("cut.tar", &bytes[..bytes.len() / 2]);
     let report = shop.alone(1, &["pull", "--store", "with-cut", "--from", "cut.tar"]);

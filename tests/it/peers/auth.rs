@@ -258,7 +258,7 @@ fn bearer_tokens_are_fetched_once_for_all_workers() {
     place.ok(&["--store", "s", "lock", "-f", "m.yaml"]);
     place.ok(&["--store", "s", "pull"]);
     let seen = gate.seen();
-    // lock and pull are two processes; each asks once for each of the four repositories
+    // lock and pull are two processes; each requests one token for each of the four repositories
     let mut tokens = seen.tokens.clone();
     tokens.sort();
     tokens.dedup();

@@ -87,7 +87,7 @@ fn authentication_and_detected_plain_http_are_reported() {
     assert_eq!(
         guarded.requests("401") - before,
         3,
-        "without an account, its challenge again, and the account"
+        "a request without an account, one for the challenge, and one with the account"
     );
     assert!(
         report["targets"][0]["checks"]

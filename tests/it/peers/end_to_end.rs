@@ -62,7 +62,7 @@ fn bundle(world: &World) -> &'static str {
 }
 
 #[test]
-fn from_a_manifest_to_a_private_registry_through_a_bundle() {
+fn a_manifest_is_delivered_to_a_private_registry_through_a_bundle() {
     if !need(&world::NEEDS) {
         return;
     }
@@ -412,7 +412,7 @@ fn a_rewritten_deployment_names_images_at_the_registry() {
     assert_eq!(
         place.ok(&args),
         expected,
-        "only known references change, and every byte outside them stays"
+        "only known references change, and all other bytes are kept"
     );
     place.json(4, &[&args[..], &["--check"]].concat());
     place.ok(&[&args[..], &["--in-place"]].concat());
@@ -536,7 +536,7 @@ fn skopeo_writes_to_and_reads_from_a_writable_serve() {
         ]));
     }
     drop(server);
-    // pushed content is there after a restart
+    // pushed content is kept over a restart
     let server = landfall_serve(&place, &["--writable", "written"]);
     let raw = peers::skopeo_raw(&place, &format!("{}/team/app:v1", server.address));
     assert!(raw == images.bytes(index["digest"].as_str().unwrap()));

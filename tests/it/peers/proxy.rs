@@ -279,7 +279,7 @@ fn a_wrong_password_is_sent_to_squid_once() {
         assert!(reason.contains(&expected), "{reason}");
         assert_eq!(lines(&outside.log()), count + 1, "{:#?}", outside.log());
     }
-    // without an account the message says where to put one
+    // without an account, the message explains where to configure one
     let report = outside.run(1, &[("https_proxy", PROXY)], &["lock", "-f", "image.yaml"]);
     let reason = &reasons(&report)[0];
     assert!(

@@ -271,7 +271,7 @@ fn a_self_signed_certificate_is_accepted_if_configured() {
 }
 
 #[test]
-fn client_certificates_from_the_site_and_from_certs_d() {
+fn client_certificates_are_read_from_the_site_and_from_certs_d() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }

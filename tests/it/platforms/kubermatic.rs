@@ -170,8 +170,8 @@ fn a_profile_whose_packages_are_mirrored_contains_only_hosts_of_the_site() {
         ),
         "{text}"
     );
-    // packages are not in the lock, so an audit reports them; it reports nothing else, and nothing
-    // has an old name
+    // packages are not in the lock, so an audit reports them, and nothing else; no old name is
+    // left
     let missing = |exit: i32| -> Vec<String> {
         let audit = place.json(
             exit,

@@ -101,8 +101,8 @@ pub fn git(place: &Place, folder: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// A history of `count` commits on `branch` for `git fast-import`. Commit `n` is at `from + n`, so
-/// that two calls give one history.
+/// A history of `count` commits on `branch` for `git fast-import`. The first commit has the number
+/// `from`, so a second call can continue the history of the first.
 pub fn history(branch: &str, from: usize, count: usize) -> String {
     let mut stream = String::new();
     for n in from..from + count {

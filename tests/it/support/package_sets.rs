@@ -74,7 +74,7 @@ impl PackageSets {
         let start = self
             .lock
             .find(&format!("\n- name: {name}\n"))
-            .expect("it is in the lock")
+            .expect("the set is in the lock")
             + 1;
         let set = &self.lock[start..];
         let set = set.find("\n- name: ").map_or(set, |end| &set[..end]);

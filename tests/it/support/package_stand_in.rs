@@ -16,8 +16,8 @@ pub enum PackageStandIn {
 }
 
 impl PackageStandIn {
-    /// For the manifests in `folder`; writes the keys that they name. `None` if they name no
-    /// packages, or if a program is missing.
+    /// Returns repositories for the manifests in `folder`, and writes the keys that they name.
+    /// `None` if the manifests name no packages, or if a program is missing.
     pub fn new(folder: &Path) -> Option<PackageStandIn> {
         let files = fs::read_dir(folder)
             .unwrap()

@@ -39,7 +39,7 @@ impl Server {
     /// The file in which docker-registry keeps a blob.
     pub fn blob_file(&self, digest: &str) -> PathBuf {
         let (place, hex) = (
-            self.place.as_ref().expect("a folder of its own"),
+            self.place.as_ref().expect("docker-registry has a folder"),
             digest.trim_start_matches("sha256:"),
         );
         place.path(format!(
@@ -60,7 +60,7 @@ impl Server {
     pub fn forget(&self, repository: &str, digest: &str) {
         match &self.running {
             Running::Own(faults) => faults.content(|content| content.forget(repository, digest)),
-            Running::Process(_) => panic!("{} is a process of its own", self.address),
+            Running::Process(_) => panic!("{} is a separate process", self.address),
         }
     }
 

@@ -47,8 +47,8 @@ impl Guard {
         self.child.id()
     }
 
-    /// The output so far. The tested program knows an item kind that only tests have, the note; a
-    /// count of zero notes is left out.
+    /// The output so far, without the count of notes if it is zero: the tested program has the item
+    /// kind `note`, which only tests use.
     pub fn log(&self) -> String {
         let log = std::fs::read(self.log.path()).unwrap_or_default();
         String::from_utf8_lossy(&log).replace(", 0 notes", "")

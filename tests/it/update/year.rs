@@ -125,7 +125,7 @@ impl Year {
         }
         assert!(
             child.try_wait().unwrap().is_none(),
-            "round {}: it ended before it was killed",
+            "round {}: the refresh ended before it was killed",
             self.round
         );
         child.kill().unwrap();

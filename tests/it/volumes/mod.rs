@@ -277,7 +277,7 @@ fn a_volume_size_that_is_too_small_is_refused_with_the_minimum() {
         let size = printed.rsplit("--volume-size ").next().unwrap();
         size.split(' ').next().unwrap().parse::<u64>().unwrap()
     };
-    // too small for the longest frame; then known from the beginning
+    // each size that is too small for the longest frame gets the same minimum
     let longest = smallest("600");
     assert_eq!((smallest("1"), smallest("5000")), (longest, longest));
     assert_eq!(smallest(&(longest - 1).to_string()), longest);

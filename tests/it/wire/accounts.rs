@@ -425,7 +425,7 @@ fn a_missing_credential_helper_is_reported_only_if_an_account_is_needed() {
             "{why}"
         );
     }
-    // "" is docker's word for the file itself, and null for nothing
+    // docker accepts an empty helper for the file itself, and null values
     let front = TestProxy::new(&registry.address, |request| {
         match request.header("authorization") {
             Some(header) if header == basic("u:p") => ProxyAction::Pass,

@@ -47,7 +47,7 @@ fn a_minimal_machine_has_what_debootstrap_installs() {
         "{debs:?}"
     );
 
-    // installed packages are not mirrored, but further packages that apt can install, such as perl
+    // installed packages are not mirrored, while further ones that apt installs, such as perl, are
     let all = Offered::by(std::slice::from_ref(suite)).own;
     let beside = [
         "perl",

@@ -66,7 +66,7 @@ pub struct Faults {
     moved: Arc<AtomicUsize>,
     /// The number of open connections.
     connections: Arc<AtomicUsize>,
-    /// Stops the server when dropped; handles in its own threads have none.
+    /// Stops the server when dropped; `None` for handles in the threads of the server.
     end: Option<End>,
 }
 
