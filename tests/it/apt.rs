@@ -200,7 +200,7 @@ fn flat_repositories_and_installed_packages_are_supported() {
     run(&mut apt.get(place, &["update"]));
     run(&mut apt.get(place, &["install", "--yes", "--download-only", "kubelet"]));
 
-    // with a base without the dependencies, it is refused with the reason
+    // if the base and the sources lack a dependency, the set is refused with the reason
     up.manifest(&format!(
         "url: '{url}', suite: /, key: key.asc, install: [kubelet], base: none"
     ));
@@ -298,7 +298,7 @@ fn hostile_repositories_are_refused_and_leave_nothing_in_the_store() {
         let text = up.place.read("up/r/dists/stable/Release");
         up.sign("dists/stable", &change(&text));
     };
-    // the files below the release
+    // changed files that the release lists
     let why = refused(&up, "swapped", |root| {
         let path = by_hash(root);
         let other = fs::read(root.join("main/binary-i386/Packages.xz")).unwrap();
@@ -319,7 +319,7 @@ fn hostile_repositories_are_refused_and_leave_nothing_in_the_store() {
         fs::write(&path, vec![b'x'; 1 << 20]).unwrap();
     });
     assert!(why.contains("main/binary-amd64/Packages.xz: "), "{why}");
-    // the release and its signature
+    // changed releases and signatures
     let why = refused(&up, "changed", |root| {
         let text = fs::read_to_string(root.join("InRelease")).unwrap();
         fs::write(
@@ -390,7 +390,7 @@ fn hostile_repositories_are_refused_and_leave_nothing_in_the_store() {
     };
     let why = bad_index("weak packages", &without_sums);
     assert!(why.contains("has no SHA-256 in its index"), "{why}");
-    // a decompression bomb: the release has the unpacked size, and more is not unpacked
+    // a decompression bomb: only the unpacked size in the release is unpacked
     let why = refused(&up, "bomb", |root| {
         let folder = root.join("main/binary-amd64");
         let plain = fs::read(folder.join("Packages")).unwrap();

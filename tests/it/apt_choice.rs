@@ -59,7 +59,7 @@ fn earlier_requests_decide_between_alternatives_of_later_ones() {
             "{requested:?}"
         );
     }
-    // the simulated node requests in this order too
+    // the simulation on a node keeps the order of the requests
     up.wants("stable", "lxc, docker.io", ", base: none");
     up.lock(0, &[]);
     place.ok(&["pull"]);
@@ -84,7 +84,7 @@ fn earlier_requests_decide_between_alternatives_of_later_ones() {
         "{printed}"
     );
 
-    // entries with one name in several files request in the order of the files
+    // requests of entries with the same name in several files keep the order of the files
     let source = format!(
         "url: '{}', suite: stable, components: [main], key: key.asc, base: none",
         up.url()

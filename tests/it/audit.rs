@@ -56,8 +56,7 @@ pub fn place() -> Place {
     place
 }
 
-/// `position reference why` of every finding with this word, without the file name if it is
-/// `f.yaml`.
+/// `position reference why` of every finding in `list`, without the file name if it is `f.yaml`.
 fn finding_lines(report: &Value, list: &str) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let line = |one: &Value| {
@@ -505,7 +504,7 @@ fn images_of_running_pods_are_compared_with_the_lock() {
     );
     assert_eq!(references("undecided").len(), 1);
     assert_eq!(references("held").len(), 9);
-    // the digest that runs pins what its tag does not
+    // if a tag has moved since the pod started, the running digest is added to the manifest
     let manifest = place.read("missing.yaml");
     assert!(manifest.contains(&format!("  - {moved}  #")), "{manifest}");
     assert!(

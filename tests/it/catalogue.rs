@@ -497,7 +497,7 @@ fn the_documented_table_lists_every_shipped_manifest_with_its_counts() {
                 numbers.map(|number| number.to_string()),
                 "{file}"
             );
-            // each documents the source of its pins, and how it is updated
+            // each manifest documents the source of its pins, and how it is updated
             let head = text.split("\napiVersion:").next().unwrap();
             let says = |words: &[&str]| words.iter().any(|words| head.contains(words));
             assert!(

@@ -87,7 +87,7 @@ fn credentials_of_a_chart_repository_are_sent_to_no_other_host() {
     let place = &up.place;
     let guarded = TestProxy::new(&up.files.address, |request| {
         match request.header("authorization") {
-            // u:p
+            // the account `u:p`
             Some("Basic dTpw") => ProxyAction::Pass,
             _ => ProxyAction::Answer(
                 401,

@@ -75,7 +75,7 @@ fn message(report: &Value) -> &str {
     report["error"]["message"].as_str().unwrap()
 }
 
-/// Requires Basic authentication; the rights then depend on the project.
+/// Answers 401 with a Basic challenge to requests without an account.
 fn challenge_without_account(request: &RecordedRequest) -> Option<ProxyAction> {
     request.header("authorization").is_none().then(|| {
         let challenge = (
@@ -483,7 +483,7 @@ fn registries_that_refuse_mounts_or_hide_missing_content() {
         let middle = TestProxy::new(&registry.address, move |request| {
             let head = request.method == "HEAD";
             match request.is("POST", "mount=") {
-                // it does not support mounts, and starts an upload
+                // the registry does not support mounts, and starts an upload
                 true if mount == 202 => {
                     ProxyAction::As(request.target.split('?').next().unwrap().to_owned())
                 }

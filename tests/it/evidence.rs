@@ -196,7 +196,7 @@ fn every_command_that_writes_or_approves_is_recorded_with_its_inputs_and_outputs
             "{signatures}"
         );
     }
-    // a command without any content is no Statement
+    // the record of a command without any content is not a Statement
     let absent = of("pull")
         .into_iter()
         .find(|payload| payload["predicate"]["exit"] == 2);

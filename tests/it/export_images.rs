@@ -17,11 +17,11 @@ pub(crate) struct Site {
     pub(crate) place: Place,
     pub(crate) images: Images,
     pub(crate) upstream: Server,
-    /// With three platforms, two of which are locked.
+    /// An image with three platforms, two of which are locked.
     pub(crate) app: Value,
-    /// With the same two platforms, all of them locked.
+    /// An image with only these two platforms.
     pub(crate) tool: Value,
-    /// With one platform, without an index.
+    /// An image with one platform, without an index.
     pub(crate) plain: Value,
 }
 

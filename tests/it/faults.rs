@@ -308,7 +308,7 @@ fn requests_to_busy_hosts_are_retried() {
         begun.elapsed() >= Duration::from_secs(1),
         "the wait was too short"
     );
-    // any number of such responses is accepted: the host is not given up like one that only fails
+    // any number of such responses is accepted: the time limit for failing hosts does not apply
     let lost_after = std::mem::replace(&mut rig.limits.lost_after, Duration::ZERO);
     let often = [RequestKind::Blob, RequestKind::Manifest, RequestKind::File]
         .map(|on| Fault::once(on, FaultKind::Busy(503, RetryAfter::Seconds(1))));
@@ -316,7 +316,7 @@ fn requests_to_busy_hosts_are_retried() {
     let items = rig.pull("often");
     assert!(done(&items) && rig.up.met() == 24, "{}", reason(&items));
     rig.limits.lost_after = lost_after;
-    // a host that is always busy is given up when its requests may wait no longer
+    // requests to a host that is always busy fail when the maximum wait is over
     rig.limits.max_wait_secs = 0;
     rig.set_faults([Fault::always(
         RequestKind::Blob,
@@ -330,8 +330,8 @@ fn requests_to_busy_hosts_are_retried() {
     ] {
         assert!(why.contains(word), "{word}: {why}");
     }
-    // a wait that is longer than allowed fails the item with the time to retry, and no request
-    // follows
+    // if the requested wait is longer than allowed, the item fails with the time to retry, and no
+    // request follows
     rig.limits.max_wait_secs = 30;
     rig.set_faults([Fault::always(
         RequestKind::Blob,
@@ -404,7 +404,7 @@ fn an_exhausted_pull_quota_stops_only_the_requests_that_it_counts() {
             assert!(why.contains(word), "{word}: {why}");
         }
     }
-    // blobs are not counted, and all exist
+    // requests for blobs are not counted, so all blobs were pulled
     let blobs = rig.lock.images.iter().flat_map(|image| &image.blobs);
     for blob in blobs {
         assert!(

@@ -319,7 +319,7 @@ fn mirror_sends_no_more_requests_upstream_than_pull() {
         ),
     ] {
         let mut rig = Rig::new();
-        // one at a time: requests in flight do not know the response to another one
+        // one job, since requests in flight do not know the responses to each other
         rig.limits.jobs = 1;
         let requests = |run: &dyn Fn(&Rig) -> Vec<ReportItem>| {
             rig.set_faults([fault.clone()]);

@@ -150,7 +150,7 @@ fn a_host_that_cuts_every_body_fails_all_its_items_early() {
             "{what:?}: {given_up} of {requests}"
         );
     }
-    // a bad connection that makes progress each time is not such a host
+    // a host is not skipped if every attempt makes progress
     rig.limits.jobs = 4;
     rig.set_faults([Fault::always(RequestKind::Blob, FaultKind::Cut(200))]);
     assert_eq!(ended(&rig, "poor").0, 0);

@@ -220,7 +220,7 @@ fn every_dry_run_reports_the_needed_and_the_free_space() {
             "{line}"
         );
     }
-    // and a pull reports it before its first byte
+    // a pull reports the needed space before its first byte
     let pull = format!(
         "pull --store stores/new --progress plain --plain-http {}",
         rig.up.address
@@ -381,7 +381,7 @@ fn the_wrong_scheme_port_or_server_is_detected() {
     let settled = message.contains("use --plain-http localhost.localdomain")
         || message.contains("its name cannot be resolved");
     assert!(settled, "{message}");
-    // nothing listens
+    // no server listens at the address
     let message = push(1, "127.0.0.1:9", &plain("127.0.0.1:9"));
     assert!(
         message.contains(

@@ -169,7 +169,7 @@ fn another_process_resumes_an_upload_at_its_last_part() {
     let part_one = |request: &RecordedRequest| {
         request.method == "PUT" && request.query.split('&').any(|word| word == "partNumber=1")
     };
-    // killed when a part is recorded, and before the upload can be completed
+    // the command is killed when a part is recorded, before the upload can be completed
     store.judge(|request| {
         (request.method == "POST" && request.query.contains("uploadId")).then_some(Fault::SlowDown)
     });

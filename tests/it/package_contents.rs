@@ -81,7 +81,7 @@ fn packages_of_yum_are_counted_and_listed_one_by_one() {
         "the JSON keys are unchanged"
     );
 
-    // a set that cannot be locked is one set
+    // a set that cannot be locked counts as one set
     up.wants("name: nodes, install: [gone], base: none");
     let refused = place
         .landfall()

@@ -127,7 +127,7 @@ fn update_moves_apt_pins_and_diff_and_audit_list_packages() {
     ];
     assert_eq!(packages(&report), changes);
 
-    // unsigned metadata changes nothing
+    // no pin is updated from metadata without a valid signature
     let signed = place.read("up/r/dists/s/InRelease");
     place.write(
         "up/r/dists/s/InRelease",

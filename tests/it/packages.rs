@@ -172,7 +172,7 @@ fn the_files_that_the_packages_list_exist() {
     let (deb, rpm) = (assets(metadata, "deb"), assets(metadata, "generate-rpm"));
     for (source, _) in &deb {
         let there = match source.split_once('*') {
-            _ if source.starts_with("target/") => true, // made by scripts/dist, which fails if one is missing
+            _ if source.starts_with("target/") => true, // scripts/dist fails if one is missing
             Some((folder, rest)) => {
                 let end = rest.rsplit('*').next().unwrap();
                 files(&root().join(folder))
@@ -183,7 +183,7 @@ fn the_files_that_the_packages_list_exist() {
         };
         assert!(there, "{source}");
     }
-    // both have the same files; Debian has another folder for zsh
+    // both packages have the same files; Debian has another folder for zsh
     let moved = |(source, dest): &(String, String)| {
         (
             source.clone(),

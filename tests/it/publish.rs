@@ -16,7 +16,7 @@ const STORE: &str = "s3://mirror/air/gap";
 /// Two locks of one image and one file, all of it in a store; the first lock is published.
 struct Site {
     rig: Rig,
-    /// The digest of `team/app:v1` in each.
+    /// The digest of `team/app:v1` in each lock.
     tops: [String; 2],
 }
 
@@ -329,7 +329,7 @@ fn three_servers_behind_nginx_switch_under_load_without_failed_or_mixed_response
         .iter()
         .map(|server| format!("http://{}", server.address))
         .collect();
-    // the servers in turn, chosen by a number that no two requests share
+    // nginx distributes requests over the servers by their random IDs
     let front = nginx_with(&format!(
         "set $to {}; if ($request_id ~ \"[5-9]$\") {{ set $to {}; }} if ($request_id ~ \"[a-f]$\") {{ set $to {}; }} \
          location / {{ proxy_pass $to; proxy_set_header Host $http_host; }}",

@@ -136,7 +136,7 @@ fn pull_into_a_bundle_gives_the_bytes_of_pull_and_pack() {
         assert_eq!(sent, up.size(&path), "{path} was not fetched once");
     }
     assert!(!up.path("none").exists(), "a store was created");
-    // again: it exists, and no request is sent
+    // a second pull finds the bundle, and sends no request
     up.rig.set_faults([]);
     let again = up.pull(0, "out.tar.zst", &[]);
     assert_eq!(

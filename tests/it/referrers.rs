@@ -134,7 +134,7 @@ fn an_unchanged_image_costs_its_tag_the_tag_list_and_one_referrers_list() {
         signed.lock(0, &["--refresh"]);
         assert_eq!(front.requests(), warm[2..], "{upstream:?}");
 
-        // a mirror of manifests, which has no lock: the store remembers the referrers
+        // `mirror -f` has no lock, so the store remembers the referrers
         signed.manifest(&format!("images: [{}/bare:v1]\n", front.address));
         let mirror = |exit: i32| {
             place.json(

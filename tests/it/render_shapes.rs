@@ -50,7 +50,7 @@ fn rendered(exit: i32, values: &str, template: &str) -> Value {
     )
 }
 
-/// The overlay for a chart with these default values; it has every image.
+/// The overlay for a chart with these default values. Asserts that it has every image.
 fn overlay(values: &str) -> Value {
     rendered(0, values, "")["values"].clone()
 }

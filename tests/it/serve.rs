@@ -144,7 +144,7 @@ fn odd_manifests_keep_their_bytes_and_types() {
         (head.status, head.header("content-length"), head.body.len()),
         (200, Some(&*size), 0)
     );
-    // a manifest of one repository is not one of another
+    // a manifest is available only in its own repository
     assert_eq!(
         manifest(&server.address, "other", digest(&nested)).status,
         404

@@ -212,7 +212,7 @@ fn images_can_be_pulled_by_all_their_names() {
     ] {
         assert_eq!(digest(target).as_deref(), expected, "{target}");
     }
-    // the locked children exist, and the trimmed index by digest; the others do not
+    // the server has the locked children and the trimmed index by digest, but no other children
     let trimmed = carried.lock.images[0]
         .trimmed
         .as_ref()

@@ -1,4 +1,4 @@
-//! `landfall serve --from`: files from a docker-registry that was pushed to.
+//! `landfall serve --from`: files and charts that were pushed to a docker-registry.
 
 use crate::support::charts::{Chart, Upstream};
 use crate::support::http::{get, manifest, request};

@@ -85,8 +85,8 @@ fn requests_by_digest(rig: &Rig) -> BTreeMap<Digest, usize> {
     counts
 }
 
-/// Kills some of the runners, each after its share of all content was transferred, or when only
-/// those to be killed are left. Returns the others.
+/// Kills some of the runners, each after its share of all content was transferred, or when no
+/// other runner is left. Returns the other runners.
 fn kill(
     mut running: BTreeMap<usize, Child>,
     kills: &[(usize, f64)],

@@ -1,4 +1,4 @@
-//! A sparse bundle of 4 TiB, written by the documentation: opening it takes only the memory of its
+//! A sparse bundle of 4 TiB, written as documented: opening it takes only the memory of its
 //! index.
 
 use super::{code, shown};

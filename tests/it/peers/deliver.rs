@@ -29,7 +29,7 @@ fn chunks_fit_the_limit_of_an_nginx_in_front() {
     let was_logged = || {
         nginx.log().contains("\" 413 ") && nginx.log().matches("] \"PATCH /v2/big/app").count() == 3
     };
-    // its log is written a moment later
+    // nginx writes its log a moment later
     for _ in 0..100 {
         if !was_logged() {
             std::thread::sleep(std::time::Duration::from_millis(50));

@@ -1,4 +1,4 @@
-//! Runs the sessions in README.md and the pages of `docs/`, and compares what they print.
+//! Runs the sessions in README.md and the pages of `docs/`, and compares their output.
 //!
 //! Each fenced block marked `console` is run. Lines with `$ ` are shell commands (`> ` continues a
 //! command), the lines after them are the expected output on stdout. `…` matches anything in a

@@ -26,8 +26,7 @@ const IMAGES: [&str; 6] = [
 
 const DIGEST: &str = "@sha256:4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c";
 
-/// Images as in pods, each with the expected result, which is compared without the digest if it
-/// ends in one.
+/// Images of a pod, each with the expected result. A final `@` is replaced by [`DIGEST`].
 const WRITTEN: [(&str, &str); 12] = [
     ("nginx:1.27", "172.20.0.2:5000/mirror/library/nginx:1.27"),
     (
@@ -92,7 +91,7 @@ fn pod(lists: &[&str], namespace: &str, annotation: &str) -> String {
     )
 }
 
-/// Asserts that each list of the pod has the images that it should have now.
+/// Asserts that each list of the pod has the rewritten images.
 fn assert_images(pod: &Value, lists: &[&str]) {
     for list in lists {
         let containers = pod["spec"][*list]
@@ -139,7 +138,7 @@ fn the_kustomize_component_renames_every_image() {
     };
     let built = build("app");
     assert_images(&serde_yaml::from_str(&built).unwrap(), &lists);
-    // a second time changes nothing
+    // a second run changes nothing
     place.write("again/pod.yaml", &built);
     place.write(
         "again/kustomization.yaml",

@@ -232,7 +232,7 @@ fn machine_of_tkg(place: &Place, template: &str) -> String {
         .filter_map(Value::as_str);
     for command in commands.filter(|command| command.contains("/etc/containerd/config.toml")) {
         let command = command.replace("/etc/containerd/config.toml", &config.display().to_string());
-        // cloud-init may run them again
+        // cloud-init may run the commands again
         run(place
             .clean("sh")
             .args(["-ec", &format!("{command}\n{command}")]));

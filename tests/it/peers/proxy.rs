@@ -33,7 +33,7 @@ impl Outside {
         let (place, www) = (Place::new(), Place::new());
         let authority = Authority::new(&place, "Registry CA");
         let (certificate, key) = authority.issue(&place, &["registry.test", "denied.test"]);
-        // filled on loopback, then started again on the far side
+        // the registry is filled on loopback, and then started again on the far side
         let images = Images::new(place.path("layout"));
         let image = images.image("linux/amd64", &[images.layer(&[("app", b"from afar")])]);
         {
@@ -322,7 +322,7 @@ fn requests_that_squid_refuses_or_cannot_forward_are_explained() {
         };
         assert!(reason.contains(&expected), "{reason}");
     }
-    // no proxy listens there
+    // no proxy listens at the address
     let report = outside.run(
         1,
         &[("HTTPS_PROXY", "http://10.99.0.1:9")],

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 const TO: &str = "172.20.0.2:5000/pre";
 
-/// The command in docs/how-to/load-images.md that begins like this.
+/// The command in docs/how-to/load-images.md that begins with `beginning`.
 fn documented(beginning: &str) -> String {
     let page = include_str!("../../../docs/how-to/load-images.md");
     let command = page

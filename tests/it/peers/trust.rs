@@ -1,5 +1,5 @@
-//! Trust: a docker-registry with a private certificate, trusted by each possible setting, and not
-//! without; client certificates; `skipVerify`.
+//! Trust: a docker-registry with a private certificate, which is trusted only with one of the
+//! possible settings; client certificates; `skipVerify`.
 
 use crate::support::peers::{Server, docker_registry, docker_registry_config};
 use crate::support::pki::Authority;
@@ -134,7 +134,7 @@ fn an_unknown_authority_is_named_and_can_be_configured() {
     let ca = format!(", ca: {:?}", registry.authority.pem);
     let printed = registry.works(&ca);
     assert!(!printed.contains("warning"), "{printed}");
-    // another authority does not help, and an unreadable one is named
+    // another authority is not accepted, and the message names an unreadable one
     let other = Authority::new(&registry.place, "Other CA");
     assert!(
         registry

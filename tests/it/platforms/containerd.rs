@@ -188,7 +188,7 @@ consumers: [containerd]
     place.write("account", "all:hush\n");
     place.write("team", "team:hush\n");
     let printed = place.ok(&["render", "containerd", "--site", "site.yaml", "-o", "out"]);
-    // far is a separate mirror with its own account
+    // `far` is a separate mirror with its own account
     assert_eq!(
         printed.matches("containerd has one account").count(),
         1,

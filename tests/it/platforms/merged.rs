@@ -356,7 +356,7 @@ fn existing_commands_in_another_order_are_refused() {
 #[test]
 fn a_text_that_cannot_be_merged_is_refused_without_replace() {
     let place = tkg();
-    // a ytt template, as in a repository of templates: not YAML before ytt ran
+    // a ytt template, which is not YAML until ytt has rendered it
     let old = cpi_secret(
         "#@ load(\"@ytt:data\", \"data\")\n#@data/values\n---\nvsphereCPI:\n  {{ mine }}\n  x\n",
     );

@@ -188,7 +188,7 @@ impl AptUpstream {
         fs::write(root.join("Release.gpg"), self.signer.detached(text)).unwrap();
     }
 
-    /// Writes a manifest of one entry of apt, whose fields are `fields`.
+    /// Writes a manifest with one apt entry, which has these fields.
     pub fn manifest(&self, fields: &str) {
         let head = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n";
         self.place

@@ -50,7 +50,7 @@ pub enum Fault {
 enum Protocol {
     #[default]
     S3,
-    /// The XML API of Google where it differs: a token instead of a signature, and conditions by
+    /// The differences of Google's XML API: a token instead of a signature, and conditions by
     /// generation. There is no usable emulator for it.
     Google,
 }

@@ -39,7 +39,7 @@ impl PackageSets {
     }
 
     /// Locks the manifest `m.yaml`, some of whose sets may be refused.
-    pub fn lock_what_can_be(place: &Place) -> PackageSets {
+    pub fn lock_with_refusals(place: &Place) -> PackageSets {
         let mut lock = place.command();
         let output = lock
             .args(["lock", "-f", "m.yaml", "--output", "json"])

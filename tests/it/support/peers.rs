@@ -200,7 +200,7 @@ pub fn nginx_with(directives: &str) -> Server {
     }
 }
 
-/// The command that starts such an nginx at `address`, with these directives for its one server.
+/// The command that starts an nginx at `address`, with these directives for its one server.
 pub fn nginx_command(place: &Place, directives: &str, address: &str) -> Command {
     let dir = place.dir().display();
     let user = if is_root() { "user root;" } else { "" };

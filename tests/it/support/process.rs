@@ -125,7 +125,7 @@ pub fn free_port() -> u16 {
     free_listener().local_addr().unwrap().port()
 }
 
-/// A listener at such a port, so that nothing else can take the port.
+/// A listener at a free port, so that no other process can take the port.
 pub fn free_listener() -> TcpListener {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let start = std::process::id().wrapping_mul(61);

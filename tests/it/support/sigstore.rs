@@ -219,7 +219,7 @@ impl Sigstore {
         raw_sha256(&self.log.subject_public_key_info())
     }
 
-    /// The promise of the log for an entry.
+    /// The inclusion promise of the log for an entry.
     fn promise(&self, body: &str) -> String {
         let id: String = self
             .log_id()

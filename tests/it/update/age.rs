@@ -112,7 +112,7 @@ fn an_urgent_version_does_not_wait() {
     let report = up.run(0, "update", &[]);
     assert_eq!(report["notices"][0]["until"], noon(14).to_string());
     let name = up.here("REG/a");
-    // the policy and the name still count
+    // `--urgent` does not override the policy, and its name must match
     for other in ["REG/a=1.1.0", "REG/aa=1.0.1", "REG/a=1.0.10"].map(|text| up.here(text)) {
         let said = up.place.ok(&up.args("update", &["--urgent", &other]));
         assert!(
@@ -254,7 +254,7 @@ impl Simulated {
             // a clock that is behind delays the updates on this day
             let now = on + wrong_by(on).min(0);
             let seen = |published: i64| match published {
-                // a version that was first seen with a clock ahead of time counts from the next run on
+                // a version that is first seen with a fast clock counts from the next run on
                 _ if wrong_by(published) > 0 => published + 1,
                 _ => published,
             };

@@ -27,7 +27,7 @@ fn times(folder: &Path) -> BTreeMap<String, SystemTime> {
     let mut all = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
-        // a file that is locked is not content
+        // files that are only locked are not content
         let is_content =
             !path.ends_with("home") && !path.ends_with("lock") && !path.ends_with("in-use");
         match path.is_dir() {
@@ -107,12 +107,12 @@ fn new_content_becomes_a_delta() {
         "the base layer and the unchanged layer: {report:#}"
     );
     up.place.ok(&["verify", "d2", "b1"]);
-    // killed after locking: another run writes the same bundle
+    // if a refresh is killed after locking, another run writes the same bundle
     let made = up.place.read_bytes("d2");
     std::fs::remove_file(up.place.path("d2")).unwrap();
     up.run(0, "refresh", &["-o", "d2", "--since", "sent.lock"]);
     assert!(up.place.read_bytes("d2") == made);
-    // and existing content is not written again
+    // the other run does not write existing content again
     let report = up.run(0, "refresh", &["-o", "d2", "--since", "sent.lock"]);
     assert!(report.get("bundle").is_none(), "{report:#}");
 }

@@ -35,7 +35,7 @@ fn expected(up: &Upstream, cluster: &str, tools: &str) -> String {
     ))
 }
 
-/// The content of the private registry: the lock of what was pushed.
+/// The content of the private registry, as the lock of the last push.
 const SINCE: [&str; 2] = ["--since", "sent.lock"];
 
 /// The upstream on the connected side, and the registry on the disconnected side.

@@ -123,7 +123,7 @@ fn a_damaged_disc_is_reported_with_its_images_and_a_repair_command() {
     assert_eq!(tags(&server.address), [0, 1, 4, 5]);
     drop(server);
 
-    // the command in the message repairs it on the machine that packed the bundle
+    // the command in the message repairs the disc on the machine that packed the bundle
     run_suggested_command(&site, &by_volume);
     assert_eq!(fs::read(place.path("2/V.0002")).unwrap(), good);
     place.json(0, &with("verify", VOLUMES, &[]));
@@ -265,7 +265,7 @@ fn files_that_only_look_like_volumes_are_kept() {
     assert_eq!(removed.last().unwrap(), &format!("V.{long:04}"));
     site.place.json(0, &["verify", "V"]);
     assert_eq!(site.place.read("V.0131"), "the log of day 131");
-    // packed as one file, the volumes are removed
+    // packing as one file removes the volumes
     site.pack("V", &[]);
     assert_eq!(site.volumes("V").len(), 0);
     assert_eq!(site.place.read("V.0131"), "the log of day 131");

@@ -444,7 +444,7 @@ fn any_volume_is_rebuilt_from_the_others_and_the_store() {
     )
     .unwrap();
     let index: BTreeSet<usize> = {
-        // without the volumes that contain the index, it cannot be found
+        // the volumes with the index cannot be rebuilt, since the index is needed to rebuild any
         let bytes: Vec<Vec<u8>> = volumes.iter().map(|path| fs::read(path).unwrap()).collect();
         let name = b"landfall-contents.json";
         let begins = bytes

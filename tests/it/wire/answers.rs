@@ -56,7 +56,7 @@ fn content_compressed_in_transit_is_not_locked_as_the_file() {
     let why = printed(&lock(1, &format!("{{url: \"http://{front}/tool.bin\"}}")));
     assert!(why.contains("checksum"), "{why}");
     assert!(!place.path("landfall.lock").exists());
-    // the checksum decides, not the header, in both directions
+    // the checksum decides what is accepted, and not the header
     let right = sha256(&vec![b'a'; 5000]);
     printed(&lock(
         1,

@@ -116,7 +116,7 @@ fn the_next_mirror_is_used_if_one_fails() {
         "{why}"
     );
 
-    // variables that only dnf knows
+    // variables that only dnf can replace
     manifest(&format!("{base}/$releasever/os"));
     let output = place
         .landfall()

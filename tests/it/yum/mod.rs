@@ -124,14 +124,14 @@ fn dnf_installs_mirrored_packages_in_a_closed_network() {
         .unwrap();
     assert_eq!(planned(&plan.stdout).len(), ALL.len(), "{plan:?}");
 
-    // dnf itself, in a network where only the server can be reached, with all signatures checked
+    // dnf installs in a network with only the server, and checks all signatures
     let Some(network) = Network::new() else {
         return;
     };
     let mut serve = place.command();
     serve.args(["serve", "b", "--listen", REGISTRY]);
     let _server = network.serve("registry", &serve, REGISTRY);
-    // with the repository file that landfall writes
+    // dnf uses the repository file that landfall writes
     place.write(
         "site.yaml",
         format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: '{REGISTRY}', plainHTTP: true}}\nfiles: 'http://{REGISTRY}/yum'\n"),
@@ -260,7 +260,7 @@ fn the_selection_equals_that_of_dnf() {
 fn installed_packages_of_machines_decide_what_is_mirrored() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
-    // with the list of a real RPM database, in the documented format, which includes keys
+    // the list of a real RPM database in the documented format, which includes keys
     let page = include_str!("../../../docs/how-to/packages.md");
     let query = page
         .split("rpm -qa --qf '")

@@ -6,8 +6,8 @@ use crate::support::{need, run};
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// The packages of a minimal root by debootstrap from `suite`, which `up` then offers; `None`
-/// without debootstrap.
+/// The packages of a minimal root that debootstrap installs from `suite`, which `up` then offers;
+/// `None` without debootstrap.
 pub fn minimal_root(up: &AptUpstream, suite: &Suite) -> Option<BTreeSet<String>> {
     if !need(&["debootstrap"]) {
         return None;

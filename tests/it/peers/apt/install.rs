@@ -6,7 +6,7 @@ use crate::support::{Place, skip, test_name};
 use std::fs;
 use std::process::Command;
 
-/// Small packages, a dozen of which is installed: those that the machine lacks and its suites have.
+/// Small packages. A dozen of them is installed: those that the machine lacks and its suites have.
 const SMALL: [&str; 24] = [
     "tree",
     "pv",

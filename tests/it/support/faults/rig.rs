@@ -151,7 +151,7 @@ impl Rig {
         Rig::of(1)
     }
 
-    /// Like `new`, with larger content by this factor.
+    /// Like `new`, with content that is larger by this factor.
     pub fn of(scale: usize) -> Rig {
         let manifest = "images: [HOST/team/app:v1, HOST/team/tool:v1]\nfiles:\n\
                         - {url: \"http://HOST/files/tool.bin\", checksum: \"${url}.sha256\"}\n";

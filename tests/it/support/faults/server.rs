@@ -233,7 +233,7 @@ impl Faults {
         self.state().met.values().sum()
     }
 
-    /// Waits until requests that ended clients left in their connections are handled and recorded.
+    /// Waits until the requests of clients that have ended are handled and recorded.
     pub fn wait_for_closed_connections(&self) {
         let began = Instant::now();
         while self.connections.load(Ordering::SeqCst) > 0 {
