@@ -81,7 +81,7 @@ fn packages_and_their_dependencies_are_locked_packed_and_installed() {
         "{listed}"
     );
 
-    // the registry has them, and a server serves them from there
+    // a registry receives the packages, and a server serves them from that registry
     let there = own_registry();
     place.ok(&["push", "b", "--to", &there.address]);
     let again = place.json(0, &["push", "b", "--to", &there.address]);
@@ -111,7 +111,7 @@ fn packages_and_their_dependencies_are_locked_packed_and_installed() {
             404
         );
 
-        // apt installs them from there only, with the key of the repository
+        // apt installs the packages from this server alone, with the key of the repository
         let key = place.path("key.asc");
         let source = format!(
             "deb [signed-by={}] http://{}/apt/{host}/r stable main\n",
@@ -139,7 +139,7 @@ fn packages_and_their_dependencies_are_locked_packed_and_installed() {
         );
     }
 
-    // and so does a folder
+    // apt can also install from an exported folder
     place.ok(&["export", "apt", "--bundle", "b", "-o", "out"]);
     let folder = place.path(format!("out/{host}/r"));
     let source = format!(
@@ -153,7 +153,7 @@ fn packages_and_their_dependencies_are_locked_packed_and_installed() {
 }
 
 #[test]
-fn flat_repositories_and_packages_that_machines_already_have() {
+fn flat_repositories_and_installed_packages_are_supported() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     up.build(
@@ -200,7 +200,7 @@ fn flat_repositories_and_packages_that_machines_already_have() {
     run(&mut apt.get(place, &["update"]));
     run(&mut apt.get(place, &["install", "--yes", "--download-only", "kubelet"]));
 
-    // with a base without the dependencies, it is refused with the reason
+    // if the base and the sources lack a dependency, the set is refused with the reason
     up.manifest(&format!(
         "url: '{url}', suite: /, key: key.asc, install: [kubelet], base: none"
     ));
@@ -298,7 +298,7 @@ fn hostile_repositories_are_refused_and_leave_nothing_in_the_store() {
         let text = up.place.read("up/r/dists/stable/Release");
         up.sign("dists/stable", &change(&text));
     };
-    // the files below the release
+    // changed files that the release lists
     let why = refused(&up, "swapped", |root| {
         let path = by_hash(root);
         let other = fs::read(root.join("main/binary-i386/Packages.xz")).unwrap();
@@ -319,7 +319,7 @@ fn hostile_repositories_are_refused_and_leave_nothing_in_the_store() {
         fs::write(&path, vec![b'x'; 1 << 20]).unwrap();
     });
     assert!(why.contains("main/binary-amd64/Packages.xz: "), "{why}");
-    // the release and its signature
+    // changed releases and signatures
     let why = refused(&up, "changed", |root| {
         let text = fs::read_to_string(root.join("InRelease")).unwrap();
         fs::write(
@@ -338,7 +338,7 @@ fn hostile_repositories_are_refused_and_leave_nothing_in_the_store() {
         fs::write(root.join("InRelease"), other.sign(&text)).unwrap();
     });
     assert!(why.contains("another key made it"), "{why}");
-    let why = refused(&up, "another key beside", |root| {
+    let why = refused(&up, "a detached signature by another key", |root| {
         let other = Signer::new(&up.place, "third");
         let text = fs::read_to_string(root.join("Release")).unwrap();
         fs::remove_file(root.join("InRelease")).unwrap();
@@ -358,7 +358,7 @@ fn hostile_repositories_are_refused_and_leave_nothing_in_the_store() {
         });
     });
     assert!(why.contains("expired at 2022-01-01T00:00:00Z"), "{why}");
-    // the index, as its signer wrote it
+    // signed indexes with invalid content
     let bad_index = |what: &str, spoil: &dyn Fn(&str) -> String| {
         refused(&up, what, |root| {
             let text = fs::read_to_string(root.join("main/binary-amd64/Packages")).unwrap();
@@ -390,7 +390,7 @@ fn hostile_repositories_are_refused_and_leave_nothing_in_the_store() {
     };
     let why = bad_index("weak packages", &without_sums);
     assert!(why.contains("has no SHA-256 in its index"), "{why}");
-    // a decompression bomb: the release has the unpacked size, and more is not unpacked
+    // a decompression bomb: only the unpacked size in the release is unpacked
     let why = refused(&up, "bomb", |root| {
         let folder = root.join("main/binary-amd64");
         let plain = fs::read(folder.join("Packages")).unwrap();
@@ -609,7 +609,7 @@ fn doctor_simulates_the_installation_on_a_node() {
             .all(|item| item["status"] == "present"),
         "{ok}"
     );
-    // the lock is for machines with all dependencies, which this one lacks
+    // the lock expects machines that have all dependencies, which this machine lacks
     up.wants("stable", "app", ", base: {status: node}");
     let full = [
         ("app-data", "2~rc1", ""),

@@ -23,7 +23,7 @@ fn machine(up: &AptUpstream, packages: &[crate::support::apt::Deb<'_>], status: 
 fn earlier_requests_decide_between_alternatives_of_later_ones() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
-    // as lxc and docker.io of Debian 12 have it
+    // these alternatives are from lxc and docker.io of Debian 12
     let apt = machine(
         &up,
         &[
@@ -46,7 +46,7 @@ fn earlier_requests_decide_between_alternatives_of_later_ones() {
     for (requested, chosen) in [
         (["lxc", "docker.io"], &lxc_first[..]),
         (["docker.io", "lxc"], &docker_first[..]),
-        // each once, at its first mention
+        // a package that is listed twice counts at its first position
         (["docker.io, lxc", "docker.io"], &docker_first[..]),
     ] {
         up.wants("stable", &requested.join(", "), ", base: none");
@@ -59,7 +59,7 @@ fn earlier_requests_decide_between_alternatives_of_later_ones() {
             "{requested:?}"
         );
     }
-    // the simulated node requests in this order too
+    // the simulation on a node keeps the order of the requests
     up.wants("stable", "lxc, docker.io", ", base: none");
     up.lock(0, &[]);
     place.ok(&["pull"]);
@@ -84,7 +84,7 @@ fn earlier_requests_decide_between_alternatives_of_later_ones() {
         "{printed}"
     );
 
-    // entries with one name in several files request in the order of the files
+    // requests of entries with the same name in several files keep the order of the files
     let source = format!(
         "url: '{}', suite: stable, components: [main], key: key.asc, base: none",
         up.url()

@@ -1,4 +1,4 @@
-//! apt metadata that its repository replaces: before a pull, and while it is read.
+//! apt metadata that is replaced by its repository, before a pull or while it is read.
 
 use crate::support::apt::{AptUpstream, deb};
 use crate::support::charts::failure_reasons;
@@ -62,7 +62,7 @@ fn replaced_metadata_is_read_from_the_store_that_locked_it() {
 fn replaced_metadata_is_fetched_from_the_snapshot() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
-    // at any time, the snapshots have the content of `kept`
+    // the snapshots of every time have the content of the folder `kept`
     let middle = TestProxy::new(&up.server.address, |request| {
         match request.target.strip_prefix("/snapshots/") {
             Some(rest) => ProxyAction::As(format!("/kept/{}", rest.split_once('/').unwrap().1)),
@@ -87,7 +87,7 @@ fn replaced_metadata_is_fetched_from_the_snapshot() {
     );
     up.lock(0, &[]);
     let lock = place.read("landfall.lock");
-    // the time half an hour after its date, so that all machines lock the same
+    // half an hour after the date of the release, so that all machines lock the same snapshot
     let snapshot = format!(
         "    snapshot: http://{}/snapshots/20261114T003000Z\n",
         middle.address
@@ -126,7 +126,7 @@ fn replaced_metadata_is_fetched_from_the_snapshot() {
         ),
         0
     );
-    // content that neither has is reported for both
+    // content that both the source and the snapshot lack is reported for both
     run(Command::new("rm").arg(place.path("up/kept/pool/stable/app_1_amd64.deb")));
     let why = failure_reasons(&place.json(1, &["pull", "--store", "third"]));
     assert!(
@@ -216,7 +216,7 @@ fn a_mirror_that_changes_during_a_read_is_read_again() {
             .count(),
         2
     );
-    // and one that is not signed at all
+    // a release that is not signed at all
     std::fs::remove_file(place.path("up/r/dists/stable/Release.gpg")).unwrap();
     let (report, _) = lock(&first(&["/Release"], 0), 1, "unsigned");
     assert!(

@@ -56,8 +56,7 @@ pub fn place() -> Place {
     place
 }
 
-/// `position reference why` of every finding with this word, without the file name if it is
-/// `f.yaml`.
+/// `position reference why` of every finding in `list`, without the file name if it is `f.yaml`.
 fn finding_lines(report: &Value, list: &str) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let line = |one: &Value| {
@@ -94,7 +93,7 @@ fn missing(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_position_of_an_image() {
+fn images_are_found_in_every_position() {
     let text = format!(
         "spec:\n  containers:\n  - image: quay.io/x/a:1\n  - image: nginx\n  initContainers: [{{image: 'quay.io/x/b:1'}}]\n  \
          ephemeralContainers: [{{image: quay.io/x/c}}]\n  volumes:\n  - image: {{reference: quay.io/x/d:1}}\n\
@@ -130,7 +129,7 @@ fn every_position_of_an_image() {
 }
 
 #[test]
-fn documents_inside_documents() {
+fn documents_inside_documents_are_searched() {
     let text = "kind: ConfigMap\ndata:\n  pod.yaml: |\n    containers:\n    - image: quay.io/x/a:1\n      args: ['--x-image=quay.io/x/b:1']\n  \
                 run.sh: |\n    echo quay.io/x/no:1\nmetadata:\n  annotations:\n    pod: '{\"image\": \"quay.io/x/c:1\"}'\n    \
                 kubectl.kubernetes.io/last-applied-configuration: '{\"image\": \"quay.io/x/old:1\"}'\n";
@@ -153,7 +152,7 @@ fn documents_inside_documents() {
         finding_lines(&report, "missing")[0],
         "5:14 quay.io/x/a:1 | not in the lock"
     );
-    // at any realistic depth
+    // documents are found at any realistic depth
     let deep = (0..40).fold("image: quay.io/x/a:1\n".to_owned(), |inner, _| {
         format!(
             "a: |\n{}",
@@ -170,7 +169,7 @@ fn documents_inside_documents() {
 }
 
 #[test]
-fn literals_in_template_calls() {
+fn literals_in_template_calls_are_found() {
     let text = "image: '{{ Image \"quay.io/x/a:1\" }}'\nb: {{ Image \"quay.io/x/b:1\" | quote }}\ndata:\n  t: |\n    image: {{ default \"quay.io/x/c:1\" .c }}\n\
                 image: '{{ Image \"docker.io/library/nginx:1.27\" }}'\nspec: {image: '{{ .Values.image }}'}\n";
     let report = audit(4, text);
@@ -191,7 +190,7 @@ fn literals_in_template_calls() {
 }
 
 #[test]
-fn lists_templates_and_settings_in_values() {
+fn images_in_lists_templates_and_settings_of_values_are_found() {
     let text = "\
 env:
 - name: STRIMZI_KAFKA_IMAGES
@@ -245,7 +244,7 @@ data:
 }
 
 #[test]
-fn encoded_texts_scripts_and_prefixes() {
+fn images_in_encoded_texts_and_scripts_are_found() {
     let encoded = base64("containers:\n- image: quay.io/x/hidden:1\n- image: nginx:1.27\n");
     let text = format!(
         "kind: Secret\ndata: {{pod: {encoded}}}\n---\nrun: |\n  docker pull quay.io/prometheus/node-exporter:v1.9.0\n  \
@@ -361,7 +360,7 @@ fn missing_references_and_placeholders_are_distinguished() {
 }
 
 #[test]
-fn urls_of_mirrored_files() {
+fn urls_of_mirrored_files_are_compared_with_the_lock() {
     let text = "\
 script: |
   curl -L https://dl.k8s.io/release/v1.33.4/bin/linux/amd64/kubelet -o kubelet
@@ -391,7 +390,7 @@ script: |
 }
 
 #[test]
-fn dockerfiles_compose_templates_and_lists() {
+fn images_in_dockerfiles_compose_files_templates_and_lists_are_found() {
     let place = place();
     place.write(
         "t/Dockerfile",
@@ -450,7 +449,7 @@ fn piped(place: &Place, args: &[&str], input: &str) -> (Option<i32>, String) {
 }
 
 #[test]
-fn the_images_of_running_pods() {
+fn images_of_running_pods_are_compared_with_the_lock() {
     let place = place();
     let pod = |image: &str, id: &str| {
         serde_json::json!({"kind": "Pod", "spec": {"containers": [{"name": "a", "image": image}]},
@@ -505,7 +504,7 @@ fn the_images_of_running_pods() {
     );
     assert_eq!(references("undecided").len(), 1);
     assert_eq!(references("held").len(), 9);
-    // the digest that runs pins what its tag does not
+    // if a tag has moved since the pod started, the running digest is added to the manifest
     let manifest = place.read("missing.yaml");
     assert!(manifest.contains(&format!("  - {moved}  #")), "{manifest}");
     assert!(
@@ -572,7 +571,7 @@ fn charts_are_read_as_charts() {
 }
 
 #[test]
-fn missing_references_can_be_locked_and_are_then_held() {
+fn missing_references_can_be_locked_and_are_then_found() {
     if !need(&["gzip"]) {
         return;
     }
@@ -616,8 +615,8 @@ fn missing_references_can_be_locked_and_are_then_held() {
     );
     assert_eq!(finding_lines(&report, "missing").len(), 1);
 
-    // the registry is queried too: at first it has nothing, then all, then a tag that moved and a
-    // lost child
+    // the registry is queried too: at first it is empty, then complete; then a tag has moved and
+    // a child is missing
     let registry = own_registry();
     let ask = [
         "audit",

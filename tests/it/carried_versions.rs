@@ -40,7 +40,7 @@ fn apt_installs_the_pinned_version_and_sees_only_mirrored_packages() {
     place.ok(&["pull"]);
     place.ok(&["pack", "-o", "b"]);
     let server = landfall_serve(place, &["b"]);
-    // the URL of the server itself is where its packages are
+    // `files` in the site is the URL of the server, which has the packages
     let site = format!(
         "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: r.test}}\nfiles: 'http://{}'\n",
         server.address
@@ -98,7 +98,7 @@ fn apt_installs_the_pinned_version_and_sees_only_mirrored_packages() {
         );
     }
 
-    // with other sources nothing is hidden, since they may be at the same host
+    // if the machine keeps other sources, no package is hidden, since they may be at the same host
     place.ok(&[&render[..], &["-o", "beside", "--set", "others=stay"]].concat());
     assert!(
         !place

@@ -1,4 +1,5 @@
-//! The shipped manifests, by their table: each is written, locks against a stand-in, and renders.
+//! Every shipped manifest in the documented table can be written, locked against a stand-in, and
+//! rendered.
 
 use crate::support::charts::{Chart, HELM_CHART, HELM_CONFIG};
 use crate::support::faults::{Content, Faults};
@@ -258,7 +259,7 @@ fn the_documented_commands_work_for_every_shipped_manifest() {
                     + wanted.requests.files.len()
                     + wanted.requests.charts.len()
                     + wanted.requests.packages.len();
-                // content that `lock` downloaded is there when `pull` begins
+                // content that `lock` downloaded is in the store when `pull` begins
                 let count = |status: &str| printed["totals"][status].as_u64().unwrap();
                 let good = count("done") + count("present");
                 assert_eq!(good, items as u64, "{name}: {}", command[0]);
@@ -310,7 +311,7 @@ fn policies(text: &str) -> Vec<(String, Value)> {
         .flatten();
     let moving = vars.filter_map(|(_, var)| {
         let value = var.get("value")?.as_str()?;
-        // the name of an archive has its time, which `update::scanners` moves
+        // the name of an archive contains a time, whose update `update::scanners` tests
         if value.ends_with(".tar.zst") {
             return None;
         }
@@ -496,7 +497,7 @@ fn the_documented_table_lists_every_shipped_manifest_with_its_counts() {
                 numbers.map(|number| number.to_string()),
                 "{file}"
             );
-            // each documents the source of its pins, and how it is updated
+            // each manifest documents the source of its pins, and how it is updated
             let head = text.split("\napiVersion:").next().unwrap();
             let says = |words: &[&str]| words.iter().any(|words| head.contains(words));
             assert!(

@@ -74,7 +74,7 @@ fn charts_from_repositories_and_registries_are_locked_packed_and_pushed() {
         "{listed}"
     );
 
-    // the registry has them in Helm's format
+    // a registry receives the charts in Helm's format
     let there = own_registry();
     place.ok(&["push", "b", "--to", &there.address]);
     let accept = [("Accept", ACCEPT)];
@@ -100,7 +100,7 @@ fn charts_from_repositories_and_registries_are_locked_packed_and_pushed() {
     let again = place.json(0, &["push", "b", "--to", &there.address]);
     assert_eq!(again["totals"]["present"], 2, "{again}");
 
-    // and so has the repository
+    // the served chart repository has them, too
     let server = landfall_serve(place, &["b"]);
     let get = |at: &str| request("GET", &server.address, at, &[], b"");
     let index = get("/charts/index.yaml").text();
@@ -249,7 +249,7 @@ fn provenance_is_checked_with_the_key_that_the_manifest_names() {
     up.lock(0, &[]);
     assert_eq!(place.read("landfall.lock"), lock);
 
-    // a key that is required later causes a request
+    // if a key is added to the manifest later, the provenance is requested
     demand("keys/other.gpg");
     assert!(failure_reasons(&up.lock(1, &[])).contains("another key made it"));
 

@@ -73,7 +73,7 @@ fn a_chart_index_that_points_to_a_registry_is_followed() {
     assert_eq!(
         there.body,
         up.images.bytes(digest),
-        "byte for byte, where the repository's charts go"
+        "the chart was changed on its way to the registry"
     );
     let server = landfall_serve(place, &["b"]);
     let got = |path: &str| request("GET", &server.address, path, &[], b"").body;
@@ -87,7 +87,7 @@ fn credentials_of_a_chart_repository_are_sent_to_no_other_host() {
     let place = &up.place;
     let guarded = TestProxy::new(&up.files.address, |request| {
         match request.header("authorization") {
-            // u:p
+            // the account `u:p`
             Some("Basic dTpw") => ProxyAction::Pass,
             _ => ProxyAction::Answer(
                 401,
@@ -229,7 +229,7 @@ fn diff_reports_a_newer_chart_and_gc_removes_the_old_one() {
     for kept in [new.digest(), provenance(&new)] {
         assert!(!removed.contains(&kept), "{kept}: {swept}");
     }
-    // the rest is a complete bundle
+    // the remaining content is complete
     place.ok(&["pack", "--lock", "new.lock", "-o", "b"]);
     place.ok(&["verify", "b", "--lock", "new.lock"]);
     let listed = place.json(0, &["ls", "b"]).to_string();

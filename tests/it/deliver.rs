@@ -65,7 +65,7 @@ impl Stored {
     }
 }
 
-pub(crate) fn stands(address: &str, repository: &str) -> Option<String> {
+pub(crate) fn delivered_digest(address: &str, repository: &str) -> Option<String> {
     http::manifest(address, repository, "v1")
         .header("docker-content-digest")
         .map(str::to_owned)
@@ -75,8 +75,8 @@ fn message(report: &Value) -> &str {
     report["error"]["message"].as_str().unwrap()
 }
 
-/// Requires Basic authentication; the rights then depend on the project.
-fn asks_for_an_account(request: &RecordedRequest) -> Option<ProxyAction> {
+/// Answers 401 with a Basic challenge to requests without an account.
+fn challenge_without_account(request: &RecordedRequest) -> Option<ProxyAction> {
     request.header("authorization").is_none().then(|| {
         let challenge = (
             "WWW-Authenticate".to_owned(),
@@ -102,7 +102,7 @@ fn all_problems_of_a_push_are_reported_before_anything_is_uploaded() {
     let middle = TestProxy::new(&registry.address, |request| {
         match request.is("POST", "/v2/two/app/blobs") {
             true => ProxyAction::refuse(403, "DENIED", "no pushing here"),
-            false => asks_for_an_account(request).unwrap_or(ProxyAction::Pass),
+            false => challenge_without_account(request).unwrap_or(ProxyAction::Pass),
         }
     });
     let to = &middle.address;
@@ -201,7 +201,7 @@ fn a_second_push_sends_one_request_per_tag_and_reports_moved_tags() {
         "{report:#}"
     );
     assert_eq!(
-        stands(&registry.address, "one/app").unwrap(),
+        delivered_digest(&registry.address, "one/app").unwrap(),
         stored.digest(0)
     );
     let report = stored.push(0, &registry.address, &[]);
@@ -236,7 +236,7 @@ fn missing_harbor_projects_are_reported_or_created() {
         ["one", "two"]
     );
     assert_eq!(
-        stands(&registry.address, "one/b").unwrap(),
+        delivered_digest(&registry.address, "one/b").unwrap(),
         stored.digest(1)
     );
     // a repository without a project
@@ -325,7 +325,7 @@ fn a_quota_refusal_is_final_for_its_project() {
             .trim_end_matches(":v1");
         let expected = (item["status"] == "done").then(|| stored.digest(at).to_owned());
         assert_eq!(
-            stands(&registry.address, repository),
+            delivered_digest(&registry.address, repository),
             expected,
             "{repository}"
         );
@@ -398,12 +398,12 @@ fn a_refused_or_cut_upload_continues_in_chunks() {
         );
         for (at, repository) in ["big/app", "big/other"].into_iter().enumerate() {
             assert_eq!(
-                stands(&registry.address, repository).unwrap(),
+                delivered_digest(&registry.address, repository).unwrap(),
                 stored.digest(at)
             );
         }
-        // the second blob is sent in chunks from the start: 3 and 2 of them; the largest attempts
-        // are those of the first blob
+        // the first blob is sent in 3 chunks, and the second in 2; before, only the first blob was
+        // attempted in one request
         let large = middle
             .requests()
             .iter()
@@ -452,7 +452,7 @@ fn chunks_have_the_size_that_the_registry_requires() {
 }
 
 #[test]
-fn if_even_small_chunks_are_refused_the_limit_is_named() {
+fn a_registry_that_refuses_even_small_chunks_is_reported_with_its_limit() {
     if !need(&NEEDS) {
         return;
     }
@@ -483,7 +483,7 @@ fn registries_that_refuse_mounts_or_hide_missing_content() {
         let middle = TestProxy::new(&registry.address, move |request| {
             let head = request.method == "HEAD";
             match request.is("POST", "mount=") {
-                // it does not support mounts, and starts an upload
+                // the registry does not support mounts, and starts an upload
                 true if mount == 202 => {
                     ProxyAction::As(request.target.split('?').next().unwrap().to_owned())
                 }
@@ -505,7 +505,7 @@ fn registries_that_refuse_mounts_or_hide_missing_content() {
         stored.place.write("site.yaml", site);
         stored.push(0, &middle.address, &["--site", "site.yaml"]);
         assert_eq!(
-            stands(&registry.address, "three/app").unwrap(),
+            delivered_digest(&registry.address, "three/app").unwrap(),
             stored.digest(0),
             "{mount}"
         );
@@ -514,7 +514,7 @@ fn registries_that_refuse_mounts_or_hide_missing_content() {
         for repository in ["one/app", "two/app", "three/app"] {
             let manifest = format!(
                 "/v2/{repository}/manifests/{}",
-                stands(&registry.address, repository).unwrap()
+                delivered_digest(&registry.address, repository).unwrap()
             );
             assert_eq!(
                 http::request("DELETE", &registry.address, &manifest, &[], b"").status,

@@ -220,10 +220,10 @@ fn a_receipt_can_be_compared_like_a_lock() {
     let report = place.json(0, &["diff", "r.json", "v1.10.lock"]);
     let name = format!("{}/app:v1.10", upstream.address);
     assert_eq!(change(&report, &name)["version"], "up");
-    // the base is there: a delta has the rest
+    // a delta to this base contains only the other blobs
     let bytes = report["new"]["bytes"].as_u64().unwrap();
     assert!((5000..10_000).contains(&bytes), "{report:#}");
-    // and in reverse: the sizes of content that only a receipt lists are unknown
+    // in the other direction, the size is unknown: a receipt does not list the sizes of blobs
     let back = place.json(0, &["diff", "v1.10.lock", "r.json"]);
     let name = format!("{}/app:v1.9", upstream.address);
     assert_eq!(

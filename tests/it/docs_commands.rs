@@ -65,7 +65,7 @@ fn files(section: &str) -> &'static [(&'static str, &'static str)] {
                 "kind: Pod\nspec: {containers: [{name: a, image: 'IMAGE'}]}\n",
             ),
         ],
-        other => panic!("docs/how-to/coming-from.md has a section '{other}' that no test knows"),
+        other => panic!("docs/how-to/coming-from.md has a section '{other}' without a test"),
     }
 }
 

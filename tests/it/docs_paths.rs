@@ -8,8 +8,8 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All Markdown files of the project: those of `docs/` and `.github/` at any depth, and the rest by
-/// name.
+/// All Markdown files of the project: those of `docs/` and `.github/` at any depth, and the others
+/// by name.
 fn pages() -> Vec<PathBuf> {
     let mut pages = markdown_below(&root().join("docs"));
     pages.extend(markdown_below(&root().join(".github")));
@@ -142,7 +142,7 @@ fn prose(text: &str) -> String {
     prose
 }
 
-/// The targets of the links of a page, those with a scheme left out.
+/// The targets of the links of a page, without those that have a scheme.
 fn link_targets(text: &str) -> Vec<String> {
     prose(text)
         .split("](")
@@ -253,7 +253,7 @@ fn every_page_begins_with_its_audience() {
         let beginning = lines.next().unwrap_or_default();
         assert!(
             beginning.starts_with("For ") || indexes.contains(&page),
-            "{} does not begin with its readers: {beginning}",
+            "{} does not begin with its audience: {beginning}",
             page.display()
         );
     }

@@ -255,8 +255,12 @@ fn a_probe_follows_redirects_and_continues_after_refusals() {
     ] {
         assert_eq!(found(&report, address), reached, "{report:#}");
     }
-    assert_eq!(up.cdn.count("GET", "/blobs/"), 1, "one blob, once");
-    // endpoints are for other machines
+    assert_eq!(
+        up.cdn.count("GET", "/blobs/"),
+        1,
+        "only one blob is requested, and only once"
+    );
+    // endpoints are contacted by other machines, so they are not probed
     assert_eq!(found(&report, "x:443"), ("declared".into(), String::new()));
 
     up.closed.store(true, Ordering::Relaxed);
@@ -330,7 +334,7 @@ fn squid_accepts_the_rules_for_hosts_of_every_kind() {
     assert_eq!(read, written + 4, "{printed}\n{rules}");
 }
 
-/// A file host that is an endpoint of some machines keeps their roles, in addition to that of
+/// If a file host is also an endpoint of some machines, it has their roles in addition to that of
 /// landfall.
 #[test]
 fn a_host_of_the_lock_keeps_the_roles_of_its_endpoint() {
@@ -363,7 +367,7 @@ fn a_host_of_the_lock_keeps_the_roles_of_its_endpoint() {
         "{row:#}"
     );
     assert_eq!(row["why"].as_array().unwrap().len(), 2, "{row:#}");
-    assert_eq!(rows("").get("from"), None, "all machines may");
+    assert_eq!(rows("").get("from"), None, "every machine may contact it");
 }
 
 /// A place with a lock of one image at Docker Hub and one file at `dl.k8s.io`.
@@ -455,7 +459,7 @@ fn documented_hosts_of_registries_are_predicted_until_a_pull_has_observed_them()
         let record = serde_json::json!({"version": 1, "hosts": hosts});
         place.write("store/.landfall/egress", record.to_string());
     };
-    // `lock` has learned where tokens come from
+    // `lock` has observed the host that issues tokens
     let hub = "registry-1.docker.io:443";
     record(&[
         observed("registry-1.docker.io", "", "lock"),
@@ -467,7 +471,7 @@ fn documented_hosts_of_registries_are_predicted_until_a_pull_has_observed_them()
         (&content, "predicted"),
     ]);
     assert_eq!(evidence(&place, &[]), expected);
-    // `pull` has learned everything
+    // `pull` has observed all hosts
     record(&[
         observed("registry-1.docker.io", "", "lock pull"),
         observed("tokens.test", hub, "lock"),

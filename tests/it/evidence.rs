@@ -109,7 +109,7 @@ fn every_command_that_writes_or_approves_is_recorded_with_its_inputs_and_outputs
         "verify b --expect sha256:0000000000000000000000000000000000000000000000000000000000000000",
     );
     done(1, "push b --to 127.0.0.1:1");
-    // these write nothing that is carried
+    // these commands only read, so they are not recorded
     for line in ["ls b", "diff l b", "status b --to DOWN", "egress l"] {
         assert_eq!(run(&rig, line).status.code(), Some(0), "{line}");
     }
@@ -196,7 +196,7 @@ fn every_command_that_writes_or_approves_is_recorded_with_its_inputs_and_outputs
             "{signatures}"
         );
     }
-    // a command without any content is no Statement
+    // the record of a command without any content is not a Statement
     let absent = of("pull")
         .into_iter()
         .find(|payload| payload["predicate"]["exit"] == 2);
@@ -411,7 +411,7 @@ fn a_kill_at_any_call_that_touches_the_log_loses_at_most_one_record() {
     ];
     let (mut complete, mut kills) = (0, 0);
     for call in calls {
-        // strace counts each kind of call by itself
+        // strace counts each kind of call separately
         for number in 1.. {
             let mut command = rig.place.clean("strace");
             let inject = format!("inject={call}:signal=SIGKILL:when={number}");
@@ -429,7 +429,7 @@ fn a_kill_at_any_call_that_touches_the_log_loses_at_most_one_record() {
                 break;
             }
             kills += 1;
-            assert!(number < 20, "it never ends");
+            assert!(number < 20, "{call}: it is killed every time");
         }
     }
     assert!(
@@ -447,12 +447,12 @@ fn a_line_that_was_cut_off_by_the_system_is_confirmed_by_the_next_record() {
     run(&rig, "verify b");
     let length = rig.place.read_bytes(LOG).len();
     let mut lengths = vec![length];
-    // the system kills a process that writes more than this to one file, after it wrote as much
+    // the kernel kills a process when a file reaches this size
     let limit = kib(length + 1);
     let mut shell = rig.place.clean("sh");
     let script = format!(
         "ulimit -f {}; exec {} verify b --progress none --log {LOG}",
-        // in blocks of 512 bytes, as POSIX has them
+        // POSIX counts in blocks of 512 bytes
         limit * 2,
         env!("CARGO_BIN_EXE_landfall")
     );
@@ -465,7 +465,7 @@ fn a_line_that_was_cut_off_by_the_system_is_confirmed_by_the_next_record() {
     lengths.push(rig.place.read_bytes(LOG).len());
     assert!(
         lengths[1] > lengths[0],
-        "a part of the line was written: {lengths:?}"
+        "no part of the line was written: {lengths:?}"
     );
     let verified = rig.place.ok(&["log", "verify", LOG]);
     assert!(verified.contains("consistent, 1 record\n"), "{verified}");
@@ -502,7 +502,7 @@ fn a_command_that_is_interrupted_is_recorded() {
         std::thread::sleep(Duration::from_millis(1));
         assert!(
             child.try_wait().unwrap().is_none(),
-            "it ended before it was interrupted"
+            "the pull ended before it was interrupted"
         );
     }
     let mut kill = Command::new("kill");

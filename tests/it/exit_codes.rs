@@ -187,7 +187,7 @@ fn the_table_of_exit_codes_holds_for_each_verb() {
     );
     check(
         &rig,
-        "a check says no",
+        "a check fails",
         &[
             (
                 "rewrite app.yaml --bundle whole --to DOWN --check",
@@ -368,7 +368,7 @@ fn the_table_of_exit_codes_holds_for_each_verb() {
     );
     check(
         &rig,
-        "nothing of another manifest resolves",
+        "no item of another manifest can be resolved",
         &[("lock -f new.yaml --store s-none", 1, "failed", &[])],
     );
     assert_eq!(place.read("landfall.lock"), locked);

@@ -1,6 +1,6 @@
-//! `export images`: the names, platforms and bytes of an archive, and when none is written.
+//! `export images`: the names, platforms and bytes of an archive, and cases without one.
 
-use crate::interrupt::reads;
+use crate::interrupt::has_open;
 use crate::support::images::{OCI_CONFIG, OCI_GZIP, OCI_MANIFEST, OCI_ZSTD, noise, sha256};
 use crate::support::peers::{Server, own_registry};
 use crate::support::{Guard, Images, Place, need};
@@ -17,11 +17,11 @@ pub(crate) struct Site {
     pub(crate) place: Place,
     pub(crate) images: Images,
     pub(crate) upstream: Server,
-    /// With three platforms, two of which are locked.
+    /// An image with three platforms, two of which are locked.
     pub(crate) app: Value,
-    /// With the same two platforms, all of them locked.
+    /// An image with only these two platforms.
     pub(crate) tool: Value,
-    /// With one platform, without an index.
+    /// An image with one platform, without an index.
     pub(crate) plain: Value,
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn members(bytes: &[u8]) -> (Vec<String>, BTreeMap<String, Vec<u8>>) 
         order.push(name.clone());
         assert!(
             all.insert(name.clone(), content).is_none(),
-            "{name} is there twice"
+            "the archive has {name} twice"
         );
     }
     (order, all)
@@ -194,7 +194,7 @@ fn an_archive_has_every_name_and_complete_indexes() {
             .read("landfall.lock")
             .contains(&format!("trimmed: {{digest: {trimmed}"))
     );
-    // nothing is missing, and nothing is there that no name needs
+    // the archive has exactly the content that its names need
     let mut needed: BTreeSet<String> = named
         .values()
         .flat_map(|entry| closure(&files, digest(entry)))
@@ -299,7 +299,7 @@ fn a_docker_archive_has_one_platform_and_refuses_unsupported_content() {
     assert_eq!(
         app["Layers"].as_array().unwrap().len(),
         3,
-        "a layer that is listed twice is named twice"
+        "a layer that the manifest lists twice is listed twice"
     );
     let manifest = &named["r.example/team/app:v1"];
     let below = closure(&files, digest(manifest));
@@ -494,7 +494,7 @@ fn an_interrupted_export_leaves_no_file() {
     command.args(["export", "images", "--store", "store", "-o", "images.tar"]);
     let mut guard = Guard::start(command);
     let (pid, hole) = (guard.pid(), hole.canonicalize().unwrap());
-    guard.wait_until("it hashes", || reads(pid, &hole));
+    guard.wait_until("it hashes", || has_open(pid, &hole));
     assert!(place.path("images.tar.partial").exists());
     guard.signal("INT");
     assert_eq!(guard.wait(), Some(130));

@@ -35,8 +35,8 @@ fn pulled(cases: &[(&str, Vec<Fault>)]) -> Rig {
     rig
 }
 
-/// Pulls under this fault, which must fail an item with this text; then without it, which must
-/// succeed.
+/// Pulls under this fault, and asserts that an item fails with this text. Asserts that another pull
+/// without the fault succeeds.
 fn refused(rig: &Rig, name: &str, fault: Fault, words: &[&str]) {
     rig.set_faults([fault]);
     let items = rig.pull(name);
@@ -47,7 +47,10 @@ fn refused(rig: &Rig, name: &str, fault: Fault, words: &[&str]) {
     );
     assert!(!done(&items), "{name}");
     rig.set_faults([]);
-    assert!(done(&rig.pull(name)), "{name}: not mended by another run");
+    assert!(
+        done(&rig.pull(name)),
+        "{name}: another run does not complete it"
+    );
     rig.assert_same(name, name);
 }
 
@@ -56,10 +59,10 @@ fn both(what: &FaultKind) -> [Fault; 2] {
 }
 
 #[test]
-fn bodies_that_are_cut_stall_or_are_slow() {
+fn pulls_succeed_if_bodies_are_cut_stalled_or_slow() {
     let rig = pulled(&[
         ("cut", both(&FaultKind::Cut(10_000)).to_vec()),
-        ("cut at the head", both(&FaultKind::Cut(0)).to_vec()),
+        ("cut after the headers", both(&FaultKind::Cut(0)).to_vec()),
         (
             "cut again and again",
             vec![Fault::once(RequestKind::Blob, FaultKind::Cut(3000)).times(30)],
@@ -76,11 +79,11 @@ fn bodies_that_are_cut_stall_or_are_slow() {
         ),
         ("stalled", both(&FaultKind::Stall(5000)).to_vec()),
         (
-            "nothing at first",
+            "no response in time",
             both(&FaultKind::Hold(Duration::from_millis(1100))).to_vec(),
         ),
         (
-            "held, but not too long",
+            "a response just in time",
             both(&FaultKind::Hold(Duration::from_millis(200))).to_vec(),
         ),
         (
@@ -91,7 +94,7 @@ fn bodies_that_are_cut_stall_or_are_slow() {
             )],
         ),
     ]);
-    // existing content was not requested again: each cut is resumed at its last byte
+    // no byte is sent twice: after each cut, the download resumes at the last byte
     rig.set_faults([Fault::once(RequestKind::Blob, FaultKind::Cut(3000)).times(8)]);
     assert!(done(&rig.pull("bytes")));
     let sent: usize = rig
@@ -217,7 +220,7 @@ fn html_pages_instead_of_content_are_reported_as_such() {
             &words,
         );
     }
-    // lock, where no digest is known beforehand
+    // while locking, no digest is known in advance
     for on in [RequestKind::Manifest, RequestKind::File] {
         rig.set_faults([Fault::always(on, page.clone())]);
         let locked = rig.resolve(&format!("lock {on:?}"));
@@ -277,7 +280,7 @@ fn requests_to_busy_hosts_are_retried() {
             )],
         ),
         (
-            "429 without a word, often",
+            "429 without Retry-After, often",
             vec![Fault::once(RequestKind::Blob, FaultKind::Busy(429, RetryAfter::Unsaid)).times(9)],
         ),
         (
@@ -288,7 +291,7 @@ fn requests_to_busy_hosts_are_retried() {
             )],
         ),
         (
-            "503 without a word",
+            "503 without Retry-After",
             some(FaultKind::Busy(503, RetryAfter::Unsaid)),
         ),
         ("500", some(FaultKind::Status(500))),
@@ -303,9 +306,9 @@ fn requests_to_busy_hosts_are_retried() {
     assert!(done(&rig.pull("peace")));
     assert!(
         begun.elapsed() >= Duration::from_secs(1),
-        "the wait was cut short"
+        "the wait was too short"
     );
-    // however often: it does not fail early like a host that only fails
+    // any number of such responses is accepted: the time limit for failing hosts does not apply
     let lost_after = std::mem::replace(&mut rig.limits.lost_after, Duration::ZERO);
     let often = [RequestKind::Blob, RequestKind::Manifest, RequestKind::File]
         .map(|on| Fault::once(on, FaultKind::Busy(503, RetryAfter::Seconds(1))));
@@ -313,7 +316,7 @@ fn requests_to_busy_hosts_are_retried() {
     let items = rig.pull("often");
     assert!(done(&items) && rig.up.met() == 24, "{}", reason(&items));
     rig.limits.lost_after = lost_after;
-    // a permanently busy host fails when no request may wait longer
+    // requests to a host that is always busy fail when the maximum wait is over
     rig.limits.max_wait_secs = 0;
     rig.set_faults([Fault::always(
         RequestKind::Blob,
@@ -327,7 +330,8 @@ fn requests_to_busy_hosts_are_retried() {
     ] {
         assert!(why.contains(word), "{word}: {why}");
     }
-    // longer than allowed: the item ends with the time to come back, and no request follows
+    // if the requested wait is longer than allowed, the item fails with the time to retry, and no
+    // request follows
     rig.limits.max_wait_secs = 30;
     rig.set_faults([Fault::always(
         RequestKind::Blob,
@@ -400,7 +404,7 @@ fn an_exhausted_pull_quota_stops_only_the_requests_that_it_counts() {
             assert!(why.contains(word), "{word}: {why}");
         }
     }
-    // blobs are not counted, and all exist
+    // requests for blobs are not counted, so all blobs were pulled
     let blobs = rig.lock.images.iter().flat_map(|image| &image.blobs);
     for blob in blobs {
         assert!(
@@ -429,7 +433,7 @@ fn an_exhausted_pull_quota_stops_only_the_requests_that_it_counts() {
 }
 
 #[test]
-fn tokens_of_every_kind_and_their_expiry() {
+fn tokens_of_every_kind_are_accepted_and_renewed() {
     let mut rig = Rig::new();
     let forms = [
         ("token", 100, r#"{"token":"TOKEN"}"#),
@@ -546,7 +550,7 @@ fn tokens_of_every_kind_and_their_expiry() {
 }
 
 #[test]
-fn missing_or_forbidden_content() {
+fn missing_and_forbidden_content_is_reported() {
     let rig = Rig::new();
     let manifest = Fault::always(RequestKind::Manifest, FaultKind::Status(403));
     refused(
@@ -561,7 +565,7 @@ fn missing_or_forbidden_content() {
         Fault::always(RequestKind::Blob, FaultKind::Status(404)),
         &["blob sha256:", "answered 404"],
     );
-    // some registries answer 403 for missing content: the push finds out
+    // some registries answer 403 for missing content; a push succeeds nevertheless
     rig.down.set_faults([
         Fault::always(RequestKind::BlobHead, FaultKind::Status(403)),
         Fault::always(RequestKind::ManifestHead, FaultKind::Status(403)),
@@ -571,7 +575,7 @@ fn missing_or_forbidden_content() {
 }
 
 #[test]
-fn redirects_to_a_second_host() {
+fn redirects_to_a_second_host_are_followed_without_credentials() {
     let rig = Rig::new();
     rig.up.set(Settings {
         auth: Some(Auth {
@@ -584,13 +588,13 @@ fn redirects_to_a_second_host() {
     for (name, faults) in [
         ("signed URLs", vec![good()]),
         (
-            "one that has run out",
+            "an expired URL",
             vec![
                 Fault::once(RequestKind::Blob, FaultKind::Redirect { expired: true }),
                 good(),
             ],
         ),
-        // the rest is requested from the registry, which returns a new URL
+        // after a cut, the registry returns a new URL
         (
             "cut there",
             vec![
@@ -627,7 +631,7 @@ fn redirects_to_a_second_host() {
     let expired = Fault::always(RequestKind::Blob, FaultKind::Redirect { expired: true });
     refused(
         &rig,
-        "always run out",
+        "always expired URLs",
         expired,
         &["answered 403", &rig.up.second],
     );
@@ -649,7 +653,7 @@ fn a_tag_that_moves_between_requests_is_pinned_consistently() {
             "{:?}",
             locked.lock.unresolved
         );
-        // in either case, the lock is consistent
+        // the locked blobs belong to the locked manifest, whichever of the two it is
         let image = &locked.lock.images[1];
         let manifest = rig.up.content(|content| {
             content.manifests[&("team/tool".into(), image.digest.to_string())]
@@ -671,7 +675,7 @@ fn a_tag_that_moves_between_requests_is_pinned_consistently() {
 }
 
 #[test]
-fn locking_over_a_bad_network() {
+fn lock_succeeds_over_a_bad_network() {
     let rig = Rig::new();
     let text = rig.lock.to_text();
     for (name, faults) in [
@@ -724,7 +728,7 @@ fn locking_over_a_bad_network() {
 }
 
 #[test]
-fn tag_lists_in_pages_null_or_missing() {
+fn tag_lists_may_be_paged_null_or_missing() {
     let rig = Rig::new();
     let text = rig.lock.to_text();
     for (name, no_referrers, faults) in [
@@ -770,7 +774,7 @@ fn tag_lists_in_pages_null_or_missing() {
         assert!(rig.up.met() > 0, "{name}");
         assert_eq!(locked.lock.to_text(), text, "{name}: {:?}", locked.items);
     }
-    // a failed look-up is never "none"
+    // a failed look-up is not recorded as "none"
     for what in [FaultKind::Status(403), FaultKind::Page("Portal")] {
         rig.set_faults([Fault::always(RequestKind::Referrers, what.clone())]);
         let locked = rig.resolve(&format!("{what:?}"));
@@ -781,7 +785,7 @@ fn tag_lists_in_pages_null_or_missing() {
             locked.lock.images
         );
     }
-    // if the registry keeps no list, the client does, and finds it again
+    // if the registry does not list referrers, landfall maintains the list under a tag
     for (name, no_referrers, what) in [
         ("no API", true, FaultKind::NoLocation),
         ("no OCI-Subject", false, FaultKind::NoSubject),
@@ -840,7 +844,7 @@ fn a_blob_is_downloaded_over_several_connections() {
         ..quick()
     };
     for (name, faults) in [
-        ("as it should be", vec![]),
+        ("without faults", vec![]),
         (
             "cut",
             vec![Fault::once(RequestKind::Blob, FaultKind::Cut(9000)).times(3)],
@@ -869,7 +873,7 @@ fn a_blob_is_downloaded_over_several_connections() {
             vec![Fault::always(RequestKind::Blob, FaultKind::RangeShifted)],
         ),
         (
-            "ranges that are wrong",
+            "wrong ranges",
             vec![Fault::always(RequestKind::Blob, FaultKind::RangeLies)],
         ),
         (

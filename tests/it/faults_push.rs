@@ -43,7 +43,7 @@ fn arrives(name: &str, faults: Vec<Fault>, met: usize) -> Rig {
 }
 
 #[test]
-fn head_responses_without_useful_headers() {
+fn head_responses_may_lack_useful_headers() {
     for (name, what) in [
         ("405", FaultKind::Status(405)),
         ("no digest", FaultKind::NoDigest),
@@ -56,7 +56,7 @@ fn head_responses_without_useful_headers() {
         );
         assert!(done(&rig.push("first").unwrap().items), "{name}");
         rig.assert_arrived(name);
-        // and existing content is recognized
+        // existing content is recognized, too
         let again = rig.push("first").unwrap();
         assert!(
             again
@@ -70,7 +70,7 @@ fn head_responses_without_useful_headers() {
 }
 
 #[test]
-fn uploads_with_unusual_responses() {
+fn uploads_succeed_despite_unusual_responses() {
     for (name, faults) in [
         (
             "Location relative",
@@ -175,7 +175,7 @@ fn uploads_with_unusual_responses() {
 }
 
 #[test]
-fn chunked_uploads_with_unusual_responses() {
+fn chunked_uploads_succeed_despite_unusual_responses() {
     let large = || Fault::always(RequestKind::Upload, FaultKind::TooLarge(7000));
     let cut = |on| Fault::once(on, FaultKind::CutUpload(3000)).times(2);
     for (name, faults) in [
@@ -224,7 +224,7 @@ fn chunked_uploads_with_unusual_responses() {
             ],
         ),
         (
-            "whole bodies cut at one place",
+            "whole bodies cut at one position",
             vec![cut(RequestKind::Upload).times(3)],
         ),
     ] {
@@ -253,7 +253,7 @@ fn a_source_that_breaks_off_during_an_upload_is_resumed() {
     ] {
         for keeps in [false, true] {
             let rig = Rig::new();
-            // others are shorter than the byte at which it is cut
+            // smaller blobs end before the position of the fault
             let largest = rig.lock.images[1]
                 .blobs
                 .iter()
@@ -276,8 +276,7 @@ fn a_source_that_breaks_off_during_an_upload_is_resumed() {
                     "{name}\n{}",
                     rig.up.shown()
                 );
-                // uploads continued: each one that was started was completed, except the one that
-                // was started to be cancelled
+                // uploads continued: each upload that was started was completed or cancelled
                 let count = |test: &dyn Fn(&&Seen) -> bool| down.iter().filter(test).count();
                 let opened =
                     count(&|seen| seen.on == Some(RequestKind::Begin) && seen.status == 202);
@@ -301,7 +300,7 @@ fn mirror_sends_no_more_requests_upstream_than_pull() {
     let later = |later| Fault::always(RequestKind::Blob, FaultKind::Busy(429, later));
     for (name, fault) in [
         ("retry in an hour", later(RetryAfter::Seconds(3600))),
-        ("come back, and no word of when", later(RetryAfter::Unsaid)),
+        ("retry at an unknown time", later(RetryAfter::Unsaid)),
         (
             "500",
             Fault::always(RequestKind::Blob, FaultKind::Status(500)),
@@ -311,7 +310,7 @@ fn mirror_sends_no_more_requests_upstream_than_pull() {
             Fault::always(RequestKind::Blob, FaultKind::HangUp),
         ),
         (
-            "cut at the head",
+            "cut after the headers",
             Fault::always(RequestKind::Blob, FaultKind::Cut(0)),
         ),
         (
@@ -320,7 +319,7 @@ fn mirror_sends_no_more_requests_upstream_than_pull() {
         ),
     ] {
         let mut rig = Rig::new();
-        // one at a time: requests in flight do not know the response to another one
+        // one job, since requests in flight do not know the responses to each other
         rig.limits.jobs = 1;
         let requests = |run: &dyn Fn(&Rig) -> Vec<ReportItem>| {
             rig.set_faults([fault.clone()]);
@@ -404,7 +403,7 @@ fn recheck_uploads_content_that_the_registry_lost() {
             }),
             "{name}: {lacking}"
         );
-        // checked, and uploaded again
+        // `recheck` detects the loss and uploads the content again
         rig.delivery.recheck = true;
         let pushed = rig.push("first").unwrap();
         let brought = pushed
@@ -450,7 +449,7 @@ fn recheck_uploads_content_that_the_registry_lost() {
 #[test]
 fn a_manifest_is_put_again_if_another_client_delivers_it_meanwhile() {
     for code in ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "DIGEST_INVALID"] {
-        // once for each delivery
+        // one refusal for each delivered item
         let refused = ["/team/app/", "/team/tool/", "/files/"]
             .map(|at| Fault::once(RequestKind::PutManifest, FaultKind::Refusal(400, code)).at(at));
         let rig = arrives(code, refused.to_vec(), 3);

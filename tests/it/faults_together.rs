@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The number of images of the upstream, each with its own layer and config.
 const IMAGES: usize = 30;
 
-/// As many requests to a host as transfers, so that each of them can be affected.
+/// Allows as many requests to a host as transfers, so that a fault can affect all of them.
 fn limits(jobs: usize) -> Limits {
     Limits {
         jobs,
@@ -19,7 +19,7 @@ fn limits(jobs: usize) -> Limits {
     }
 }
 
-/// The paths that a kind of request asks for.
+/// The digests in the paths of requests of a kind.
 fn paths(content: &Content, on: RequestKind) -> Vec<String> {
     match on {
         RequestKind::Blob | RequestKind::Begin => content
@@ -35,23 +35,23 @@ fn paths(content: &Content, on: RequestKind) -> Vec<String> {
     }
 }
 
-/// The fault affects the first requests of each blob or manifest, so that everything in flight
-/// fails together.
+/// A fault for the first requests of each blob or manifest, so that all requests in flight fail
+/// together.
 fn for_each(content: &Content, on: RequestKind, what: &FaultKind, times: usize) -> Vec<Fault> {
     let each = paths(content, on).into_iter();
     each.map(|path| Fault::once(on, what.clone()).at(&path).times(times))
         .collect()
 }
 
-fn assert_whole(items: &[ReportItem], story: &str) {
+fn assert_complete(items: &[ReportItem], story: &str) {
     let lost = items
         .iter()
         .find(|item| !matches!(item.status, ItemStatus::Done | ItemStatus::Present));
     assert!(lost.is_none(), "{story}: {lost:?}");
 }
 
-/// A push under faults that may exceed its attempts: failed items have a reason, and another push
-/// completes it.
+/// Pushes under faults that may exceed the attempts of a request. Asserts that failed items have a
+/// reason, and that another push completes the delivery.
 fn assert_delivered(rig: &Rig, story: &str, deliver: &dyn Fn() -> Result<Pushed, PushError>) {
     let failed = match deliver() {
         Ok(pushed) => pushed
@@ -73,23 +73,23 @@ fn assert_delivered(rig: &Rig, story: &str, deliver: &dyn Fn() -> Result<Pushed,
     );
     rig.up.set_faults([]);
     rig.down.set_faults([]);
-    assert_whole(&deliver().unwrap().items, story);
+    assert_complete(&deliver().unwrap().items, story);
     rig.assert_arrived(story);
 }
 
-/// Every verb that transfers content, under the same faults. Those of the upstream end within the
-/// attempts of a request.
+/// Runs every verb that transfers content under the same faults. The faults `up` of the upstream
+/// must end within the attempts of a request, so that every pull succeeds.
 fn all_ways(rig: &Rig, name: &str, up: &[Fault], down: &[Fault]) {
     let (store, story) = (
         format!("{name}-store"),
         format!("{name}: {:?} and {:?}", up.first(), down.first()),
     );
     rig.set_faults(up.to_vec());
-    assert_whole(&rig.pull(&store), &format!("{story}: pull"));
+    assert_complete(&rig.pull(&store), &format!("{story}: pull"));
     rig.assert_same(&store, &format!("{story}: pull"));
     rig.set_faults(up.to_vec());
     let bundle = rig.place.path(format!("{name}.landfall"));
-    assert_whole(
+    assert_complete(
         &rig.pull_bundle(&bundle),
         &format!("{story}: pull --bundle"),
     );
@@ -150,15 +150,15 @@ fn a_host_that_cuts_every_body_fails_all_its_items_early() {
             "{what:?}: {given_up} of {requests}"
         );
     }
-    // a bad connection that makes progress each time is not such a host
+    // a host is not skipped if every attempt makes progress
     rig.limits.jobs = 4;
     rig.set_faults([Fault::always(RequestKind::Blob, FaultKind::Cut(200))]);
     assert_eq!(ended(&rig, "poor").0, 0);
-    rig.assert_same("poor", "a poor line");
+    rig.assert_same("poor", "a bad connection");
 }
 
 #[test]
-fn uploads_and_their_sources_that_break_together() {
+fn uploads_succeed_if_they_and_their_sources_break_together() {
     let mut rig = Rig::of_images(IMAGES);
     for jobs in [1, 2, 12] {
         rig.limits = limits(jobs);
@@ -172,7 +172,7 @@ fn uploads_and_their_sources_that_break_together() {
 
 /// Temporary faults that may affect all requests of a kind at once.
 fn storm(dice: &mut Dice) -> FaultKind {
-    // less than the smallest body: a server that has sent all of it would keep its connection open
+    // less than the smallest body: after a complete body, the server would keep the connection open
     let at = dice.pick(&[0, 1, 100]);
     match dice.roll(6) {
         0 | 1 => FaultKind::Cut(dice.pick(&[0, 1, 100, 3000])),
@@ -187,7 +187,7 @@ fn storm(dice: &mut Dice) -> FaultKind {
 fn seeded_storms() {
     let (rounds, next) = (rounds(12), AtomicUsize::new(0));
     std::thread::scope(|scope| {
-        // most of a round is waiting
+        // a round mostly waits, so many of them run at once
         for _ in 0..12 {
             scope.spawn(|| {
                 let mut rig = Rig::of_images(IMAGES / 2);

@@ -58,7 +58,7 @@ fn assert_tame(
         assert_ne!(run.status.code(), Some(0), "{printed}");
         assert!(
             printed.contains("stop-commands"),
-            "its text is shown: {printed}"
+            "the text of the server is shown: {printed}"
         );
         for text in [&*printed, &place.read("report.html")] {
             let hidden = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
@@ -91,7 +91,7 @@ fn assert_tame(
 }
 
 #[test]
-fn a_registrys_errors() {
+fn errors_of_a_registry_are_escaped() {
     for (status, code) in [(500, "UNKNOWN"), (403, "DENIED"), (400, EVIL)] {
         assert_tame(
             |server| format!("images: [\"{server}/app:v1\"]"),
@@ -104,7 +104,7 @@ fn a_registrys_errors() {
 }
 
 #[test]
-fn the_index_of_a_chart_repository() {
+fn the_index_of_a_chart_repository_is_escaped() {
     let url = quoted(&format!("ftp://{EVIL}"));
     let index =
         format!("apiVersion: v1\nentries:\n  app:\n  - version: 1.0.0\n    urls: [{url}]\n");
@@ -115,7 +115,7 @@ fn the_index_of_a_chart_repository() {
 }
 
 #[test]
-fn the_metadata_of_a_chart() {
+fn the_metadata_of_a_chart_is_escaped() {
     if !need(&["gzip"]) {
         return;
     }
@@ -149,7 +149,7 @@ fn the_metadata_of_a_chart() {
 }
 
 #[test]
-fn the_title_of_a_page_in_place_of_a_file() {
+fn the_title_of_a_page_in_place_of_a_file_is_escaped() {
     assert_tame(
         |server| format!("files: [{{url: \"http://{server}/tool\"}}]"),
         |_| {

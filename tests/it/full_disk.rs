@@ -30,7 +30,7 @@ fn on_small_disk(rig: &Rig, kib: usize, script: &str) -> Option<String> {
 }
 
 #[test]
-fn a_store_on_a_full_disk() {
+fn a_pull_to_a_full_disk_is_resumed_after_space_is_freed() {
     if !need(&["unshare", "mount", "sha256sum"]) {
         return;
     }
@@ -72,10 +72,10 @@ fn a_store_on_a_full_disk() {
     assert_eq!(
         printed.matches("No space left on device").count(),
         1,
-        "one cause is one message: {printed}"
+        "the cause is not reported exactly once: {printed}"
     );
     rig.assert_same("grown", &printed);
-    // existing content is not requested again, and partial content only for the rest
+    // complete blobs are not requested again, and partial ones only from their last byte
     for line in printed
         .lines()
         .filter_map(|line| line.strip_prefix("stood "))
@@ -133,7 +133,7 @@ fn a_store_without_room_is_refused_before_the_first_byte() {
 }
 
 #[test]
-fn a_bundle_on_a_full_disk() {
+fn a_full_disk_leaves_the_old_bundle_and_no_partial_one() {
     if !need(&["unshare", "mount"]) {
         return;
     }

@@ -76,7 +76,7 @@ fn gc_removes_content_that_no_lock_needs() {
         wanted.iter().all(|digest| digests(&would).contains(digest)),
         "{would:#}"
     );
-    // its layer, config and manifest, the partial file and its journal
+    // the layer, config and manifest of `two`, the partial file and its journal
     assert_eq!(would["removed"].as_array().unwrap().len(), 5, "{would:#}");
     assert_eq!(would["kept"]["blobs"], 4);
     assert!(would["strange"][0].as_str().unwrap().ends_with("notes.txt"));
@@ -97,9 +97,9 @@ fn gc_removes_content_that_no_lock_needs() {
     );
     assert!(place.path("store/blobs/sha256/notes.txt").exists());
     let lines = place.read("store/.landfall/verified").lines().count();
-    assert_eq!(lines, 4, "the journal has a line for each blob that stays");
+    assert_eq!(lines, 4, "the journal has a line for each remaining blob");
 
-    // one is complete without a request; the other is downloaded again
+    // `one` is complete without a request, and `two` is downloaded again
     assert_eq!(
         place.json(0, &["pull", "--lock", "one.lock", "--store", "store"])["totals"]["requests"],
         0
@@ -181,7 +181,7 @@ fn gc_keeps_the_content_of_the_last_bundles() {
     let bundles = ["--bundle", "one", "two"];
     assert!(
         digests(&gc(0, &bundles)).is_empty(),
-        "all bundles stay by default"
+        "the content of all bundles is kept by default"
     );
     let last = gc(0, &[&bundles[..], &["--keep-last", "1"]].concat());
     let has =
@@ -225,7 +225,7 @@ fn gc_keeps_content_that_another_process_uses() {
     );
     place.ok(&[&["lock", "-f", "m.yaml"], &lock[..], &store].concat());
     let pull = [&["pull", "--progress", "none"], &lock[..], &store].concat();
-    // the first blob is slow until a gc has met the pull
+    // the first blob is slow, so that the pull still runs when the gc starts
     let pace = |pace| {
         rig.up.set(Settings {
             pace,
@@ -243,7 +243,7 @@ fn gc_keeps_content_that_another_process_uses() {
     while rig.up.moved() == moved {
         assert!(
             pulling.try_wait().unwrap().is_none(),
-            "the pull ended before a blob came"
+            "the pull ended before it received a blob"
         );
         std::thread::sleep(Duration::from_millis(1));
     }

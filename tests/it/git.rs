@@ -31,7 +31,7 @@ fn packs(place: &Place) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// A repository with 300 commits on `main`, a branch beside it, an annotated and a plain tag, a
+/// A repository with 300 commits on `main`, a second branch, an annotated and a plain tag, a
 /// symbolic link, an executable file and a submodule.
 fn sample(server: &GitServer) -> std::path::PathBuf {
     let repository = server.create("team/platform.git");
@@ -67,7 +67,7 @@ fn a_repository_is_locked_packed_and_served_to_real_git() {
     place.ok(&["pack", "-o", "b.tar.zst"]);
     place.ok(&["verify", "b.tar.zst"]);
     assert!(place.ok(&["ls", "b.tar.zst"]).contains("platform.git"));
-    // nothing of the connected side is needed from here on
+    // from here on, only the bundle is used
     let served = landfall_serve(&place, &["b.tar.zst"]);
     let here = format!("{}/git/{}/team/platform.git", served.url(), server.address);
     assert_eq!(refs(&server, &here), refs(&server, &url));
@@ -91,7 +91,7 @@ fn a_repository_is_locked_packed_and_served_to_real_git() {
         objects.sort();
         cloned.sort();
         assert_eq!(objects, cloned, "version {version}");
-        // shallow, deepened, then whole
+        // a shallow clone, which is deepened and then completed
         let shallow = format!("shallow-{version}");
         output(
             &place,
@@ -341,7 +341,7 @@ fn branches_and_tags_are_pushed_to_a_git_server_and_drift_is_kept() {
         statuses(&place.json(0, &["push", "--git-to", &to])),
         ["present"]
     );
-    // upstream gets new commits, and somebody moves a tag at the site
+    // upstream gets new commits, and a tag is moved at the site
     server.import(&upstream, &history("main", 300, 4));
     site.git(&repository, &["tag", "-f", "v1.1", "main~50"]);
     let moved = shown(&repository);
@@ -355,8 +355,8 @@ fn branches_and_tags_are_pushed_to_a_git_server_and_drift_is_kept() {
         "{reason}"
     );
     let main = |folder: &Path| server.git(folder, &["rev-parse", "main"]);
-    assert_eq!(main(&repository), main(&upstream), "the branch moved on");
-    assert_eq!(shown(&repository)[1..], moved[1..], "the tag stays");
+    assert_eq!(main(&repository), main(&upstream), "the branch was updated");
+    assert_eq!(shown(&repository)[1..], moved[1..], "the tag is unchanged");
     place.ok(&["push", "b.tar.zst", "--git-to", &to, "--move-tags"]);
     assert_eq!(shown(&repository), shown(&upstream));
     // a server that has no such repository
@@ -365,7 +365,7 @@ fn branches_and_tags_are_pushed_to_a_git_server_and_drift_is_kept() {
 }
 
 #[test]
-fn what_upstream_lacks_is_unresolved() {
+fn refs_that_upstream_lacks_are_unresolved() {
     let Some(server) = GitServer::new() else {
         return;
     };
@@ -418,7 +418,11 @@ fn unchanged_and_rewritten_urls_lead_to_the_mirror() {
     place.write("home/.gitconfig", rendered);
     let before = server.requests().len();
     output(&place, ".", &["clone", "-q", &url, "clone"]);
-    assert_eq!(server.requests().len(), before, "the upstream is not asked");
+    assert_eq!(
+        server.requests().len(),
+        before,
+        "no request was sent upstream"
+    );
     let documents = format!(
         "apiVersion: argoproj.io/v1alpha1\nkind: Application\nspec:\n  source: {{repoURL: '{url}', path: a}}\n---\n\
          apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nspec:\n  url: {url}\n"

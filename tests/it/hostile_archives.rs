@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 const MANIFEST: &str = "apiVersion: landfall/v1\nkind: Manifest\n";
 
-/// The output of landfall, which must end by itself: an abort has no exit code.
+/// The output of landfall. Asserts that it exits: an abort has no exit code.
 fn printed(place: &Place, args: &[&str]) -> String {
     let run = place.command().args(args).output().unwrap();
     let printed = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();

@@ -22,7 +22,7 @@ fn squared() -> String {
     )
 }
 
-/// The output of landfall, which must end by itself: an abort has no exit code.
+/// The output of landfall. Asserts that it exits: an abort has no exit code.
 fn printed(place: &Place, args: &[&str]) -> String {
     let run = place
         .command()
@@ -40,7 +40,7 @@ fn printed(place: &Place, args: &[&str]) -> String {
     printed
 }
 
-/// Asserts that landfall refuses this because of its aliases.
+/// Asserts that landfall refuses a document because of its aliases.
 fn is_refused(place: &Place, args: &[&str]) {
     let printed = printed(place, args);
     assert!(
@@ -267,7 +267,7 @@ fn a_chart_under_many_aliases_is_counted_each_time() {
         message.contains("it unpacks to more than 67108864 bytes"),
         "{message}"
     );
-    // charts without content, 600 times 6
+    // 600 charts without content, each under 6 aliases
     let empty = [files[0], files[1]];
     place.write(
         "many.tgz",
@@ -295,7 +295,7 @@ fn provenance_of_another_chart_of_the_same_signer_is_refused() {
             "",
         );
     };
-    // the registry returns another chart of the same maker as `app`, archive and provenance
+    // the registry offers another chart of the same maker, with its provenance, as `app`
     let other = Chart::new("other", "1.0.0", "", &[]).signed(&maker);
     up.repository(&[Chart {
         name: "app".into(),

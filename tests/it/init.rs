@@ -23,7 +23,7 @@ fn printed(place: &Place, exit: i32, args: &[&str]) -> String {
 
 /// Asserts that `lock` finds no error in a manifest.
 fn loads(place: &Place, manifest: &str) {
-    // nothing listens there: the manifest is valid, but nothing is resolved
+    // the registry does not answer, so a valid manifest is loaded, but no item is resolved
     let site = "apiVersion: landfall/v1\nkind: Site\nproxy: {https: \"http://127.0.0.1:9\", http: \"http://127.0.0.1:9\"}\n";
     place.write("nowhere.yaml", site);
     let report = place.json(

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 /// Whether the process has the file open.
-pub(crate) fn reads(pid: u32, file: &Path) -> bool {
+pub(crate) fn has_open(pid: u32, file: &Path) -> bool {
     let open = fs::read_dir(format!("/proc/{pid}/fd"))
         .into_iter()
         .flatten()
@@ -33,7 +33,7 @@ fn a_command_that_is_interrupted_while_hashing_ends_with_130() {
         &["export", "files", "-o", "out"],
     ];
     for verb in verbs {
-        // a hole, which takes minutes to hash
+        // a sparse file, which takes minutes to hash
         fs::File::create(&blob).unwrap().set_len(1 << 38).unwrap();
         let mut command = rig.place.command();
         command.args(verb).args([
@@ -46,7 +46,7 @@ fn a_command_that_is_interrupted_while_hashing_ends_with_130() {
         ]);
         let mut guard = Guard::start(command);
         let (pid, blob) = (guard.pid(), blob.canonicalize().unwrap());
-        guard.wait_until("it hashes", || reads(pid, &blob));
+        guard.wait_until("it hashes", || has_open(pid, &blob));
         guard.signal("INT");
         let printed = guard.log();
         assert_eq!(guard.wait(), Some(130), "{verb:?}: {printed}");

@@ -66,7 +66,7 @@ fn finish(mut command: Command, what: &str) {
     assert!(output.status.success(), "{what}: {printed}");
 }
 
-/// The content of a store by digest: complete, or the number of bytes.
+/// The blobs of a store by digest: `None` if complete, or the number of bytes so far.
 fn standing(store: &Path) -> BTreeMap<String, Option<u64>> {
     let list = |folder: &str| {
         std::fs::read_dir(store.join(folder))
@@ -116,7 +116,8 @@ fn walk(folder: &Path) -> Vec<String> {
     entries.flat_map(under).collect()
 }
 
-/// Asserts that complete blobs were not requested again, and partial ones only for the rest.
+/// Asserts that complete blobs were not requested again, and partial ones only from their last
+/// byte.
 fn assert_resumed(rig: &Rig, stood: &BTreeMap<String, Option<u64>>, what: &str) {
     for seen in rig
         .up

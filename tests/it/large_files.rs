@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 
 const SIZE: u64 = 5 << 30;
 const END: &[u8] = b"the end of it\n";
-/// The digest of zeros followed by this end.
+/// The digest of a file of `SIZE` bytes: zeros, followed by `END`.
 const DIGEST: &str = "ded05c24b1f13833e64bb01b556566a1a67e5d939d540c6eacb6e69e8b0f8b9d";
 
 #[test]
@@ -32,7 +32,7 @@ fn a_file_beyond_four_gib_is_resumed_at_its_last_byte() {
     assert_eq!(
         upstream.requests("\"GET /disk.img HTTP"),
         0,
-        "its checksum is enough"
+        "its checksum file suffices"
     );
 
     // an earlier run was stopped shortly before the end

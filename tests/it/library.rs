@@ -20,7 +20,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 #[test]
-fn the_example_points_a_text_at_a_registry() {
+fn the_example_rewrites_a_text_for_a_registry() {
     let text = rewrite_example::pointed_at("172.20.0.2:5000").unwrap();
     assert_eq!(text, "image: 172.20.0.2:5000/team/app:v1\n");
 }

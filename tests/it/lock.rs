@@ -185,7 +185,7 @@ fn unresolved_items_are_recorded_with_exit_3() {
     assert_eq!(
         reason("late:v1").0,
         "missing",
-        "an accepted loss counts again after its day"
+        "a missing item is accepted only until its date"
     );
     assert!(
         reason("app:v1.1")
@@ -203,7 +203,7 @@ fn unresolved_items_are_recorded_with_exit_3() {
         lock.contains("unresolved:") && lock.contains("upstream does not have it"),
         "{lock}"
     );
-    // and all files that are made from it say so too
+    // commands that use this lock report the missing items, too
     site.place.json(3, &["pull", "--store", "store"]);
     site.place.json(3, &["pack", "--store", "store", "-o", "b"]);
     assert!(
@@ -437,7 +437,7 @@ fn a_concurrent_edit_of_the_lock_is_not_overwritten() {
 }
 
 #[test]
-fn files_with_checksums_in_every_form() {
+fn checksums_of_files_are_read_in_every_form() {
     let place = Place::new();
     let content = noise(7, 5000);
     let hex = sha256(&content).replace("sha256:", "");
@@ -475,7 +475,7 @@ fn files_with_checksums_in_every_form() {
         digests.clone().count() == 6 && digests.clone().all(|digest| digest == sha256(&content))
     );
     let before = server.requests("GET /bare.tgz ");
-    assert_eq!(before, 0, "a sum that is known saves the download");
+    assert_eq!(before, 0, "a known checksum makes the download unnecessary");
     place.json(0, &["pull", "--store", "store"]);
 
     place.write(

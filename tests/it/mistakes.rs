@@ -100,7 +100,7 @@ fn each_mistake_has_its_exit_code_and_a_fix() {
             1,
             &["create it first"],
         ),
-        // flags that another verb has
+        // flags of other verbs
         (
             "lock -f m.yaml --bundle first.bundle",
             2,
@@ -220,7 +220,7 @@ fn every_dry_run_reports_the_needed_and_the_free_space() {
             "{line}"
         );
     }
-    // and a pull reports it before its first byte
+    // a pull reports the needed space before its first byte
     let pull = format!(
         "pull --store stores/new --progress plain --plain-http {}",
         rig.up.address
@@ -304,7 +304,7 @@ fn counts_are_clear_and_a_moved_tag_stops_only_its_image() {
 fn an_impossible_check_is_not_reported_as_drift() {
     let rig = Rig::new();
     rig.set_faults([]);
-    // nothing listens there any more
+    // the server has stopped
     let gone = rig
         .place
         .read("m.yaml")
@@ -381,7 +381,7 @@ fn the_wrong_scheme_port_or_server_is_detected() {
     let settled = message.contains("use --plain-http localhost.localdomain")
         || message.contains("its name cannot be resolved");
     assert!(settled, "{message}");
-    // nothing listens
+    // no server listens at the address
     let message = push(1, "127.0.0.1:9", &plain("127.0.0.1:9"));
     assert!(
         message.contains(
@@ -406,7 +406,7 @@ fn the_wrong_scheme_port_or_server_is_detected() {
         other.address
     );
     assert!(message.contains(&words), "{message}");
-    // a proxy that answers instead of it
+    // a proxy that answers instead of the registry
     let page = TestProxy::new("", |_| {
         let page = "<html><head><title>Blocked by policy</title></head></html>";
         ProxyAction::Answer(

@@ -213,9 +213,9 @@ fn unchanged_images_cost_a_fixed_number_of_requests() {
                     }
                 }
                 delivery.settle(&[]);
-                // a known tag of cosign may have moved
+                // known tags of cosign are requested, since they may have moved
                 let heads = if is_signed { 10 } else { 5 };
-                // without the API, one repository shows that there is still none
+                // without the API, one request shows that the registry still lacks it
                 let referrers = if has_api { 5 } else { 1 };
                 let tag_lists = repositories.len();
                 let wanted = EndpointCounts {
@@ -242,7 +242,7 @@ fn changes_since_the_last_run_are_detected() {
     assert_eq!(delivery.found(&[]), [first]);
     let second = delivery.sign("team/e", "v0", "signed again");
     assert_eq!(delivery.found(&[]), [second]);
-    // a list under a tag, as clients keep it without the API
+    // a list under a tag, which clients maintain if there is no API
     let sbom = delivery.refer("team/d", "v0", "sbom");
     let list = delivery.digest("team/d", "v0").replace(':', "-");
     delivery.up.content(|content| {
@@ -450,7 +450,7 @@ fn the_tag_list_of_a_mirror_is_used_only_if_declared_complete() {
         let manifests = if lists_all_tags { 0 } else { 5 };
         delivery.lock(&[], &["--refresh"]);
         delivery.lock(&[], &["--refresh"]);
-        // a signature is known by now
+        // the signature is known now, so its tag is requested
         let heads = if lists_all_tags { heads + 1 } else { heads };
         let wanted = EndpointCounts {
             heads,

@@ -39,7 +39,7 @@ impl Case {
             .ok(&["pack", "--store", STORE, "-o", "made.tar.zst"]);
         assert!(
             fs::read(self.rig.place.path("made.tar.zst")).unwrap() == self.wanted,
-            "other bytes than from a disk"
+            "the bytes differ from those of a store on disk"
         );
     }
 }
@@ -61,7 +61,7 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
     let is_blob = |method: &'static str| {
         move |request: &RecordedRequest| request.method == method && request.key.contains("/blobs/")
     };
-    // large blobs in parts, and no upload is left
+    // large blobs are uploaded in parts, and no unfinished upload is left
     assert!(
         store.count(|request| request.method == "PUT" && request.query.contains("partNumber=2"))
             >= 1
@@ -81,7 +81,7 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
             format!("sha256:{hex}")
         );
     }
-    // nothing is requested again, and no blob is looked up: the list has all of them
+    // a second pull requests nothing, and looks up no blob, since the list contains all of them
     store.reset();
     let (before, again) = (rig.up.seen().len(), case.pull(0));
     assert_eq!(
@@ -96,7 +96,7 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
         store.requests()
     );
     case.assert_packs();
-    // without lists, each blob is looked up, and then listed
+    // without the lists, each blob is looked up, and then added to a list
     for key in store.keys("air/gap/index") {
         fs::remove_file(store.file(&key)).unwrap();
     }
@@ -104,7 +104,7 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
     case.pull(0);
     assert_eq!(store.count(is_blob("PUT")), 0);
     assert!(store.count(is_blob("HEAD")) > 10 && store.keys("air/gap/index").len() == 1);
-    // it is pushed like a store on disk
+    // the store is pushed like one on disk
     let pushed = rig.place.json(
         0,
         &[
@@ -132,7 +132,7 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
         &["pull", "--store", STORE][..],
         &["pull", "--store", STORE, "--rehash"],
     ] {
-        // the names of lists differ by seconds
+        // lists are named by the second in which they are written
         std::thread::sleep(Duration::from_millis(1100));
         let size = |key: &String| fs::metadata(store.file(key)).unwrap().len();
         let largest = store
@@ -169,7 +169,7 @@ fn another_process_resumes_an_upload_at_its_last_part() {
     let part_one = |request: &RecordedRequest| {
         request.method == "PUT" && request.query.split('&').any(|word| word == "partNumber=1")
     };
-    // killed when a part is recorded, and before the upload can be completed
+    // the command is killed when a part is recorded, before the upload can be completed
     store.judge(|request| {
         (request.method == "POST" && request.query.contains("uploadId")).then_some(Fault::SlowDown)
     });
@@ -182,7 +182,7 @@ fn another_process_resumes_an_upload_at_its_last_part() {
     while records(store).is_empty() {
         assert!(
             child.try_wait().unwrap().is_none(),
-            "it ended before it was killed: {:?}",
+            "the command ended before it was killed: {:?}",
             store.requests()
         );
         std::thread::sleep(Duration::from_millis(2));
@@ -190,7 +190,7 @@ fn another_process_resumes_an_upload_at_its_last_part() {
     child.kill().unwrap();
     child.wait().unwrap();
     let resumed = records(store);
-    assert!(!resumed.is_empty(), "it was killed too late");
+    assert!(!resumed.is_empty(), "the command was killed too late");
     assert!(store.keys("air/gap/blobs").iter().all(|key| {
         let name = key.rsplit('/').next().unwrap();
         sha256(&fs::read(store.file(key)).unwrap()).ends_with(name)
@@ -300,7 +300,7 @@ fn gc_of_an_object_store_deletes_only_unclaimed_blobs_that_were_condemned_before
         "{swept}"
     );
     assert_eq!(store.keys("air/gap/blobs"), before);
-    // seconds later, under a grace period of one: first condemned, then deleted
+    // with a grace period of one second, blobs are first condemned, and deleted seconds later
     std::thread::sleep(Duration::from_millis(2100));
     let dry = gc(&["--grace", "1s", "--dry-run"]);
     let condemned = dry["condemned"].as_array().unwrap().len();
@@ -315,7 +315,11 @@ fn gc_of_an_object_store_deletes_only_unclaimed_blobs_that_were_condemned_before
             .len(),
         condemned
     );
-    assert_eq!(store.keys("air/gap/blobs"), before, "nothing goes at once");
+    assert_eq!(
+        store.keys("air/gap/blobs"),
+        before,
+        "nothing is deleted at once"
+    );
     std::thread::sleep(Duration::from_millis(2100));
     let swept = gc(&["--grace", "1s"]);
     assert_eq!(

@@ -17,7 +17,7 @@ fn age(store: &ObjectStore, days: u64) {
         let modified = file.metadata().unwrap().modified().unwrap();
         file.set_modified(modified - Duration::from_hours(24 * days))
             .unwrap();
-        // the name of a claim has its hour
+        // the name of a claim contains its hour
         if let Some((name, hour)) = key.rsplit_once('-').filter(|_| key.contains("/claims/")) {
             let hour = hour.parse::<u64>().unwrap() - 24 * days;
             fs::rename(&path, store.file(&format!("{name}-{hour}"))).unwrap();
@@ -66,7 +66,7 @@ fn a_pull_waits_for_a_gc_that_deletes_its_blobs_and_uploads_them_again() {
         all.len()
     );
     age(store, 10);
-    // its first deletion after the marker is delayed
+    // the first deletion after the marker is delayed
     let is_marked = Arc::new(AtomicBool::new(false));
     let marked = is_marked.clone();
     store.reset();
@@ -92,7 +92,7 @@ fn a_pull_waits_for_a_gc_that_deletes_its_blobs_and_uploads_them_again() {
         |request| request.method == "POST" && request.query.contains("delete"),
         1,
     );
-    // a command that may not wait says why
+    // a command that may not wait fails with the reason
     let refused = rig
         .place
         .json(1, &["pull", "--store", STORE, "--max-wait", "0s"]);
@@ -139,10 +139,10 @@ fn publish_and_pack_detect_a_missing_object_and_pull_restores_it() {
         &["pack", "--store", STORE, "-o", "bad.tar.zst"],
     ];
     for verb in verbs {
-        // the names of lists differ by seconds
+        // lists are named by the second in which they are written
         std::thread::sleep(Duration::from_millis(1100));
-        // a downloaded blob: computed content, such as the manifest of a file, is written again by
-        // `publish` itself
+        // the largest blob was downloaded; `publish` would write computed content, such as the
+        // manifest of a file, again
         let size = |key: &String| fs::metadata(store.file(key)).unwrap().len();
         let key = store
             .keys("air/gap/blobs")

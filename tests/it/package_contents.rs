@@ -78,10 +78,10 @@ fn packages_of_yum_are_counted_and_listed_one_by_one() {
     assert_eq!(
         place.json(0, &["ls", "b"])["items"][0].get("packages"),
         None,
-        "the keys are what they were"
+        "the JSON keys are unchanged"
     );
 
-    // a set that cannot be locked is one set
+    // a set that cannot be locked counts as one set
     up.wants("name: nodes, install: [gone], base: none");
     let refused = place
         .landfall()

@@ -144,8 +144,8 @@ fn the_release_of_another_suite_is_refused() {
         why.contains("write `codename: trixie` in its source"),
         "{why}"
     );
-    assert_eq!(place.read("landfall.lock"), lock, "the earlier pin stays");
-    // without InRelease too
+    assert_eq!(place.read("landfall.lock"), lock, "the earlier pin is kept");
+    // the release with a detached signature is checked too
     std::fs::remove_file(dists.join("bookworm/InRelease")).unwrap();
     let why = failure_reasons(&up.lock(1, &["--refresh"]));
     assert!(

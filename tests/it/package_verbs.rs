@@ -127,7 +127,7 @@ fn update_moves_apt_pins_and_diff_and_audit_list_packages() {
     ];
     assert_eq!(packages(&report), changes);
 
-    // unsigned metadata changes nothing
+    // no pin is updated from metadata without a valid signature
     let signed = place.read("up/r/dists/s/InRelease");
     place.write(
         "up/r/dists/s/InRelease",
@@ -135,7 +135,7 @@ fn update_moves_apt_pins_and_diff_and_audit_list_packages() {
     );
     assert_eq!(moved(&update(3, &["--dry-run"])), Vec::<String>::new());
 
-    // two locks
+    // the difference of two locks
     assert_eq!(
         packages(&place.json(0, &["diff", "old.lock", "landfall.lock"])),
         changes
@@ -414,7 +414,7 @@ fn diff_shows_changelogs_of_available_apt_packages() {
     let diff = |old: &str, new: &str| place.json(0, &["diff", old, new]);
     assert!(
         changelogs(&diff("old.lock", "landfall.lock")).is_empty(),
-        "nothing is at hand"
+        "no changelog is available"
     );
     place.json(0, &["pull"]);
     let expected = [
@@ -424,7 +424,7 @@ fn diff_shows_changelogs_of_available_apt_packages() {
     assert_eq!(changelogs(&diff("old.lock", "landfall.lock")), expected);
     assert!(
         changelogs(&diff("landfall.lock", "old.lock")).is_empty(),
-        "older versions bring no news"
+        "older versions have no new entries"
     );
     // one source package has one changelog, and it is escaped for the terminal
     let text = place.ok(&["diff", "old.lock", "landfall.lock"]);
@@ -440,7 +440,7 @@ fn diff_shows_changelogs_of_available_apt_packages() {
     std::fs::remove_dir_all(place.path("home/.cache/landfall/store")).unwrap();
     assert!(
         changelogs(&diff("old.lock", "landfall.lock")).is_empty(),
-        "the store is gone"
+        "without the store, no changelog is available"
     );
     assert_eq!(changelogs(&diff("old.lock", "bundle")), expected);
 }

@@ -50,7 +50,7 @@ fn every_verb_has_a_manual_page() {
         "{mentioned:?}"
     );
     let with_root: BTreeSet<String> = mentioned.into_iter().chain(["landfall.1".into()]).collect();
-    assert_eq!(pages, with_root, "each page is named by the one above it");
+    assert_eq!(pages, with_root, "each page is listed by its parent page");
     // each page has the sections that people look for
     for page in &pages {
         let text = place.read(&format!("man/{page}"));
@@ -61,7 +61,7 @@ fn every_verb_has_a_manual_page() {
             );
         }
     }
-    // and fits a terminal of 80 columns
+    // each page fits a terminal of 80 columns
     if need(&["man"]) {
         for page in &pages {
             let mut man = place.clean("man");
@@ -73,7 +73,7 @@ fn every_verb_has_a_manual_page() {
             }
         }
     }
-    // printed separately, they are the same
+    // `landfall man` prints the same pages
     assert_eq!(
         place.ok(&["man", "export", "images"]),
         place.read("man/landfall-export-images.1")
@@ -172,7 +172,7 @@ fn the_files_that_the_packages_list_exist() {
     let (deb, rpm) = (assets(metadata, "deb"), assets(metadata, "generate-rpm"));
     for (source, _) in &deb {
         let there = match source.split_once('*') {
-            _ if source.starts_with("target/") => true, // made by scripts/dist, which stops where one is missing
+            _ if source.starts_with("target/") => true, // scripts/dist fails if one is missing
             Some((folder, rest)) => {
                 let end = rest.rsplit('*').next().unwrap();
                 files(&root().join(folder))
@@ -183,7 +183,7 @@ fn the_files_that_the_packages_list_exist() {
         };
         assert!(there, "{source}");
     }
-    // both have the same files; Debian has another folder for zsh
+    // both packages have the same files; Debian has another folder for zsh
     let moved = |(source, dest): &(String, String)| {
         (
             source.clone(),
@@ -201,7 +201,7 @@ fn the_files_that_the_packages_list_exist() {
 }
 
 #[test]
-fn the_page_about_installing_names_the_files_of_this_version() {
+fn the_installation_page_names_the_files_of_this_version() {
     let page = std::fs::read_to_string(root().join("docs/how-to/install.md")).unwrap();
     for (before, after) in [
         ("landfall-", "-linux-amd64"),
@@ -249,7 +249,7 @@ fn the_unit_is_sound_and_hardened() {
 fn the_example_site_loads() {
     let site = Site::load(&root().join("examples/site.yaml")).unwrap();
     assert_eq!(site.registry.unwrap().address, "172.20.0.2:5000");
-    // and with every key that it has as a comment
+    // the site also loads with every key that is commented out
     let text = std::fs::read_to_string(root().join("examples/site.yaml")).unwrap();
     let uncommented = |line: &str| match line.trim_start().strip_prefix("# ") {
         Some(key) => format!("{}{key}\n", &line[..line.find('#').unwrap_or_default()]),

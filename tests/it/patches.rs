@@ -77,7 +77,7 @@ impl Releases {
         self.place.json(0, &[&args[..], more].concat())["bundle"].clone()
     }
 
-    /// The full bundle of release 1, and those of 2 and 3 with patches since the one before.
+    /// The full bundle of release 1, and bundles of 2 and 3 with patches to the previous bundle.
     fn chain(&self) -> [Value; 3] {
         [
             self.pack("1", "b1", &[]),
@@ -98,7 +98,7 @@ impl Releases {
         manifest["layers"][1]["digest"].as_str().unwrap().to_owned()
     }
 
-    /// Compares manifest and blobs of the image with upstream's.
+    /// Compares manifest and blobs of the image with those of upstream.
     #[track_caller]
     fn assert_delivered(&self, to: &Server, release: &str) {
         let upstream = http::manifest(&self.upstream.address, "one/app", release);
@@ -228,7 +228,7 @@ fn diff_estimates_what_a_bundle_with_patches_carries() {
         let found = blobs.iter().filter(|blob| blob["carried"] == carried);
         assert_eq!(found.count(), count, "{carried}: {image:#}");
     }
-    // from bundles, from the store, and from a bundle with patches that needs its base
+    // the older versions are in bundles, in the store, or in a bundle with patches and its base
     let nothing = ["--store", "empty"];
     for (args, store) in [
         (["b1", "p2"], &nothing[..]),
@@ -256,7 +256,7 @@ fn diff_estimates_what_a_bundle_with_patches_carries() {
         markdown.contains("<summary>With patches: 2</summary>"),
         "{markdown}"
     );
-    // and when it cannot
+    // without the older versions, there is no estimate
     let report = place.json(
         0,
         &["diff", "--patches", "b1", "2.lock", "--store", "empty"],
@@ -318,7 +318,7 @@ fn why_a_blob_is_not_patched_is_reported() {
 }
 
 #[test]
-fn a_registry_that_has_the_older_version_is_base_enough() {
+fn a_registry_with_the_older_version_suffices_as_the_base() {
     if !need(&["gzip"]) {
         return;
     }
@@ -377,7 +377,7 @@ fn a_lost_volume_of_a_bundle_with_patches_is_not_packed_again() {
 }
 
 #[test]
-fn the_store_of_the_far_side_is_base_enough() {
+fn the_store_of_the_far_side_suffices_as_the_base() {
     if !need(&["gzip"]) {
         return;
     }
@@ -526,7 +526,7 @@ fn the_same_inputs_give_the_same_bytes_and_a_kill_leaves_no_files() {
             .spawn()
             .unwrap();
         std::thread::sleep(Duration::from_millis(delay));
-        // it may have ended already
+        // the command may have ended already
         let _ = child.kill();
         child.wait().unwrap();
         if let Ok(written) = fs::read(place.path("again")) {
@@ -590,7 +590,7 @@ fn a_reader_written_from_the_documentation_applies_patches() {
             .unwrap()
             .contains("are good")
     );
-    // through both patches, from the first version
+    // the file is rebuilt by both patches from the first version
     let (bytes, error) = read(&["p3", &sha256(&tool(2)), "p2", "b1"]);
     assert!(bytes == tool(2), "{error}");
     let (_, error) = read(&["p3", &sha256(&tool(2)), "p2"]);

@@ -150,7 +150,8 @@ fn unneeded_manifests_are_listed_and_deleted_only_with_delete() {
     );
     assert_eq!(far.status("app", "v1"), 200, "a dry run removes nothing");
 
-    // the image of v1 is in `other` too, and the empty config of signatures in that of v2
+    // the image of v1 counts, since this command does not examine `other`, which has it too; the
+    // config of the signature does not, since the signature of v2 has the same one
     let signature = &far.blobs("app", &far.signatures[0])[1..];
     let all = size(signature) + size(&far.blobs("app", digest(&far.images[0])));
     assert_eq!(listed["pruned"]["bytes"], all, "{listed:#}");

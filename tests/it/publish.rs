@@ -16,7 +16,7 @@ const STORE: &str = "s3://mirror/air/gap";
 /// Two locks of one image and one file, all of it in a store; the first lock is published.
 struct Site {
     rig: Rig,
-    /// The digest of `team/app:v1` in each.
+    /// The digest of `team/app:v1` in each lock.
     tops: [String; 2],
 }
 
@@ -98,8 +98,8 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
     let server = landfall_serve(place, &["--store", STORE]);
     let far = landfall_serve(place, &["--store", STORE, "--redirect"]);
     assert_eq!(tag(&server.address, &repository), *old);
-    // an unknown blob is sent and hashed completely; of a known one only the requested range is
-    // read
+    // a blob without a recorded hash is read and hashed completely; of other blobs, only the
+    // requested range is read
     let layer =
         manifest(&server.address, &repository, old).json()["manifests"][0]["digest"].clone();
     let layers =
@@ -123,7 +123,7 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
         "{:?}",
         store.requests()
     );
-    // with a redirect, the server sends none of its bytes
+    // with a redirect, the server sends no byte of the blob
     assert_eq!(request("HEAD", &far.address, &path, &[], b"").status, 200);
     let link = get(&far.address, &path);
     assert_eq!((link.status, link.body.len()), (307, 0));
@@ -143,7 +143,7 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
             .text()
             .contains("landfall_redirects_total 1\n")
     );
-    // the pointer is requested with its etag, but not for content by digest
+    // a request by tag reads the pointer with its etag, and a request by digest does not read it
     store.reset();
     assert_eq!(tag(&server.address, &repository), *old);
     assert_eq!(manifest(&server.address, &repository, old).status, 200);
@@ -203,7 +203,7 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
     let broken = attempt("GET", &fresh.address, &path, &[], b"");
     assert!(
         broken.is_none_or(|answer| answer.body.len() < bytes.len()),
-        "wrong bytes to the last"
+        "all wrong bytes were sent"
     );
 }
 
@@ -329,7 +329,7 @@ fn three_servers_behind_nginx_switch_under_load_without_failed_or_mixed_response
         .iter()
         .map(|server| format!("http://{}", server.address))
         .collect();
-    // the servers in turn, chosen by a number that no two requests share
+    // nginx distributes requests over the servers by their random IDs
     let front = nginx_with(&format!(
         "set $to {}; if ($request_id ~ \"[5-9]$\") {{ set $to {}; }} if ($request_id ~ \"[a-f]$\") {{ set $to {}; }} \
          location / {{ proxy_pass $to; proxy_set_header Host $http_host; }}",
@@ -353,7 +353,7 @@ fn three_servers_behind_nginx_switch_under_load_without_failed_or_mixed_response
                         // no client sees the old lock after the new one, from any server
                         assert!(
                             name == *new || !was_new && !is_published,
-                            "the old one came back"
+                            "the old lock was served again"
                         );
                         was_new |= name == *new;
                         pulls.fetch_add(1, Ordering::SeqCst);
@@ -379,7 +379,7 @@ fn three_servers_behind_nginx_switch_under_load_without_failed_or_mixed_response
         is_over.store(true, Ordering::SeqCst);
         assert!(
             clients.into_iter().all(|client| client.join().unwrap()),
-            "a client never saw the new one"
+            "a client never saw the new lock"
         );
     });
     for server in &servers {

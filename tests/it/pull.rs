@@ -1,4 +1,4 @@
-//! Pulling: resumed at the last byte, each blob once, damage detected, two at once.
+//! Pulling: resumption at the last byte, one download for each blob, damage, and two pulls at once.
 
 use crate::support::images::OCI_ZSTD;
 use crate::support::images::noise;
@@ -158,7 +158,7 @@ fn two_concurrent_pulls_share_one_store() {
         assert_eq!(
             count,
             1,
-            "one process fetches, the others wait:\n{}",
+            "one process downloads, the other one waits:\n{}",
             registry.log()
         );
         assert!(in_store(&place, layer).exists());

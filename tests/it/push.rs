@@ -61,7 +61,7 @@ fn two_digests_for_one_name_are_refused_before_any_upload() {
         assert!(message.contains(part), "{part}: {message}");
     }
     assert_eq!(registry.requests("/v2/app"), 0);
-    // the suggested line works
+    // the suggested lines for the site work
     let site = format!(
         "apiVersion: landfall/v1\nkind: Site\nregistry:\n  address: {}\n  paths:\n    two.test/app: two.test/app\n",
         registry.address
@@ -91,19 +91,19 @@ fn a_tag_with_another_digest_moves_only_with_move_tags() {
         reason.contains(other["digest"].as_str().unwrap()) && reason.contains("--move-tags"),
         "{reason}"
     );
-    let stands = || {
+    let delivered_digest = || {
         http::manifest(&registry.address, "app", "v1")
             .header("docker-content-digest")
             .unwrap()
             .to_owned()
     };
-    assert_eq!(stands(), other["digest"].as_str().unwrap());
+    assert_eq!(delivered_digest(), other["digest"].as_str().unwrap());
     place.json(0, &["push", "b", "--to", &registry.address, "--move-tags"]);
-    assert_eq!(stands(), place.read("digest"));
+    assert_eq!(delivered_digest(), place.read("digest"));
 }
 
 #[test]
-fn several_destinations_digest_tags_and_the_receipt() {
+fn images_are_pushed_to_all_destinations_with_digest_tags() {
     if !need(&NEEDS) {
         return;
     }
@@ -215,7 +215,7 @@ fn a_registry_is_mirrored_into_itself() {
     assert_eq!(
         registry.requests("\" 200 300"),
         4,
-        "each layer came once: {}",
+        "a layer was not downloaded exactly once: {}",
         registry.log()
     );
 }

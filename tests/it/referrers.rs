@@ -117,7 +117,7 @@ fn an_unchanged_image_costs_its_tag_the_tag_list_and_one_referrers_list() {
             "HEAD /v2/bare/manifests/v1".into(),
         ];
 
-        // a lock
+        // the requests of a lock
         signed.manifest(&format!("images: [{}/bare:v1]\n", front.address));
         signed.lock(0, &[]);
         let cold = front.requests();
@@ -134,7 +134,7 @@ fn an_unchanged_image_costs_its_tag_the_tag_list_and_one_referrers_list() {
         signed.lock(0, &["--refresh"]);
         assert_eq!(front.requests(), warm[2..], "{upstream:?}");
 
-        // a mirror of manifests, which has no lock: the store remembers the referrers
+        // `mirror -f` has no lock, so the store remembers the referrers
         signed.manifest(&format!("images: [{}/bare:v1]\n", front.address));
         let mirror = |exit: i32| {
             place.json(
@@ -151,7 +151,7 @@ fn an_unchanged_image_costs_its_tag_the_tag_list_and_one_referrers_list() {
             )["items"][0]
                 .clone()
         };
-        // the front forwards only reads
+        // the front forwards only read requests
         place.json(
             0,
             &[
@@ -329,7 +329,7 @@ fn a_new_signature_of_a_delivered_image_is_a_change_and_is_delivered() {
             .place
             .json(0, &["push", "b2", "--to", &target.address]);
         assert_eq!(report["items"][0]["status"], "present");
-        // the requests of a second push: image, two tags of cosign, the lists
+        // a second push requests the image, two tags of cosign, and the lists of referrers
         let at_most = if target.address == registry.address {
             10
         } else {

@@ -11,7 +11,7 @@ const BUNDLE: &str = "s3://mirror/out/b.tar.zst";
 /// The maximum number of bytes that reading the index may take.
 const LITTLE: u64 = 3 << 20;
 
-/// The number of bytes of the bundle that were requested, and of the requests.
+/// The number of requested bytes of the bundle, and the number of requests.
 fn read_of(store: &ObjectStore) -> (u64, usize) {
     let requests: Vec<RecordedRequest> = store
         .requests()
@@ -81,7 +81,7 @@ fn a_bundle_is_packed_into_an_object_and_every_verb_reads_it_by_ranges() {
         "--to",
         "r.example",
     ]);
-    // everything is read once
+    // `verify` reads everything once
     store.reset();
     let verified = place.ok(&["verify", BUNDLE]);
     assert!(
@@ -103,8 +103,8 @@ fn a_bundle_is_packed_into_an_object_and_every_verb_reads_it_by_ranges() {
         bytes <= 2 * size + LITTLE && requests <= 24,
         "{bytes} of {size} bytes by {requests} requests"
     );
-    // as a registry: a complete blob is hashed while it is sent once; afterwards only the requested
-    // ranges are read
+    // `serve` hashes a blob when it first sends all of it; afterwards, only the requested ranges
+    // are read
     let server = landfall_serve(place, &[BUNDLE]);
     let file = rig
         .up
@@ -252,7 +252,7 @@ fn a_signed_remote_bundle_behaves_like_a_file() {
                 .iter()
                 .map(|arg| if *arg == "BUNDLE" { bundle } else { arg })
                 .collect();
-            // each writes the same as the other
+            // both bundles must give the same files
             let _ = fs::remove_dir_all(place.path("files"));
             (
                 place.ok(&args).replace(bundle, "BUNDLE"),

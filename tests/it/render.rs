@@ -102,7 +102,7 @@ metrics:
 ";
 
 #[test]
-fn only_the_image_keys_of_charts_and_subcharts() {
+fn the_overlay_has_only_the_image_keys_of_charts_and_subcharts() {
     let place = place();
     let report = place.json(
         3,
@@ -257,7 +257,8 @@ fn a_global_registry_takes_precedence() {
             "full": {"image": {"repository": "172.20.0.2:5000/prometheus/node-exporter"}},
         })
     );
-    // without it, the registry next to the repository counts, and that is another image
+    // without a global registry, the registry next to the repository is used, which makes it
+    // another image
     place.write("bit/values.yaml", values.replace("HOST", ""));
     let report = place.json(3, &[&["render", "helm-values", "bit"][..], &TO].concat());
     assert_eq!(

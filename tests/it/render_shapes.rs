@@ -50,7 +50,7 @@ fn rendered(exit: i32, values: &str, template: &str) -> Value {
     )
 }
 
-/// The overlay for a chart with these default values; it has every image.
+/// The overlay for a chart with these default values. Asserts that it has every image.
 fn overlay(values: &str) -> Value {
     rendered(0, values, "")["values"].clone()
 }
@@ -88,7 +88,7 @@ fn charts_of_bitnami_get_the_flag_that_allows_other_registries() {
         report["keys"][0]["path"],
         "global.security.allowInsecureImages"
     );
-    // no key is invented, and none is set without an effect
+    // no key is added that the chart lacks, and no key is set without an effect
     assert_eq!(overlay(image)["global"], Value::Null);
     let report = rendered(
         1,
@@ -110,7 +110,7 @@ fn the_prefix_of_strimzi_is_in_two_parts() {
     assert_eq!(
         report["items"].as_array().unwrap().len(),
         3,
-        "what is locked below it: {report}"
+        "the images that are locked below the prefix: {report}"
     );
 }
 
@@ -136,7 +136,7 @@ fn the_operator_of_cilium_gets_a_suffix() {
 }
 
 #[test]
-fn images_split_into_repository_and_name() {
+fn images_may_be_split_into_repository_and_name() {
     let values = "operator: {repository: nvcr.io/nvidia, image: gpu-operator, version: v25}\n\
                   dcgm: {repository: nvcr.io/nvidia/cloud-native, image: dcgm, version: '4.2'}\n";
     assert_eq!(
@@ -149,7 +149,7 @@ fn images_split_into_repository_and_name() {
 }
 
 #[test]
-fn default_registries_of_images_without_a_registry() {
+fn default_registries_apply_to_images_without_a_registry() {
     // ingress-nginx
     let values = "global: {image: {registry: registry.k8s.io}}\n\
                   controller: {image: {image: ingress-nginx/controller, tag: v1.15}}\n";
@@ -176,7 +176,7 @@ fn default_registries_of_images_without_a_registry() {
 }
 
 #[test]
-fn tags_that_a_template_composes() {
+fn tags_may_be_composed_by_a_template() {
     // `-distroless` is appended to the tag, or to appVersion
     for tag in ["v1.9.0", "''"] {
         let values = format!(

@@ -78,7 +78,7 @@ fn every_report_matches_the_schema() {
         let written: Value = serde_json::from_str(&rig.place.read("report.json")).unwrap();
         assert_eq!(written, report, "{line}");
         for name in report.as_object().unwrap().keys() {
-            // a member that only some commands have lists these commands
+            // the description of a member that only some commands have lists these commands
             let meaning = properties[name]["description"].as_str().unwrap();
             let commands = meaning
                 .rsplit_once("(of ")

@@ -72,7 +72,7 @@ fn the_document_matches_cyclonedx_and_links_the_attached_sboms() {
     assert_eq!(
         document["metadata"].get("timestamp"),
         None,
-        "no time of its own"
+        "the document has no time unless one is given"
     );
 
     let [component] = &document["components"].as_array().unwrap()[..] else {
@@ -133,7 +133,7 @@ fn the_same_bundle_gives_the_same_document_with_a_given_time() {
     assert_eq!(
         place.read("sbom.json"),
         first,
-        "whatever the file is called"
+        "the document does not depend on the name of the bundle"
     );
     let made = place
         .command()
@@ -176,6 +176,6 @@ fn attached_documents_are_exported_byte_for_byte() {
         .find(|name| name.contains("/signature-"))
         .unwrap();
     assert_eq!(place.read(signature), "signed");
-    // from the store too, and twice
+    // an export from the store works too, and existing files are no obstacle
     place.ok(&["export", "referrers", "--store", "s", "-o", "out"]);
 }

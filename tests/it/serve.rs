@@ -144,7 +144,7 @@ fn odd_manifests_keep_their_bytes_and_types() {
         (head.status, head.header("content-length"), head.body.len()),
         (200, Some(&*size), 0)
     );
-    // a manifest of one repository is not one of another
+    // a manifest is available only in its own repository
     assert_eq!(
         manifest(&server.address, "other", digest(&nested)).status,
         404
@@ -270,7 +270,7 @@ fn a_broken_upload_is_resumed() {
 }
 
 #[test]
-fn single_post_uploads_mounts_sha512_and_wrong_digests() {
+fn single_posts_mounts_and_sha512_are_accepted_and_wrong_digests_refused() {
     let place = Place::new();
     let server = landfall_serve(&place, &PUSHES);
     let post = |query: &str, body: &[u8]| {
@@ -371,7 +371,7 @@ fn invalid_manifests_are_refused_with_their_reason() {
     assert_eq!(
         put("v1", &index.unwrap()),
         (400, "MANIFEST_INVALID".into()),
-        "sent under another type"
+        "an index that was sent as a manifest"
     );
     assert_eq!(
         put("v1", &vec![b' '; (8 << 20) + 1]),
@@ -477,7 +477,7 @@ fn curl_reads_ranges_and_sends_conditions() {
     let curl = |args: &[&str]| run(place.clean("curl").args(["-sS"]).args(args).arg(&url));
     assert!(
         curl(&["-r", "1048570-1048590"]) == blob[1_048_570..=1_048_590],
-        "over a frame's edge"
+        "a range over the boundary of two frames"
     );
     assert!(curl(&["-r", "-5"]) == blob[blob.len() - 5..]);
     let shown = String::from_utf8(curl(&["-i", "-r", "2500001-"]))
@@ -489,7 +489,7 @@ fn curl_reads_ranges_and_sends_conditions() {
     );
     assert!(
         shown.contains("range_invalid"),
-        "a body of the length that is announced: {shown}"
+        "the body has the announced length: {shown}"
     );
     place.write("part", &blob[..2_000_000]);
     curl(&["-C", "-", "-o", "part"]);
@@ -697,7 +697,7 @@ fn only_users_of_the_password_file_may_push() {
     assert_eq!(
         get(&server.address, "/").status,
         200,
-        "the page and the files are for everybody"
+        "the page and the files need no account"
     );
     let copy = |user: &str| {
         let from = format!("oci:{}:v1", images.dir().display());
@@ -831,7 +831,7 @@ fn signals_end_the_server_after_responses_in_progress() {
 }
 
 #[test]
-fn the_json_document_is_all_that_stdout_carries() {
+fn stdout_has_only_the_json_document() {
     let place = Place::new();
     let mut command: Command = place.command();
     command.args([

@@ -125,8 +125,8 @@ impl Carried {
     }
 }
 
-/// `x/app:1` of two hosts, an image with a trimmed index, one locked by digest, a file with
-/// everything.
+/// A bundle with `x/app:1` of two hosts, an image with a trimmed index, one locked by digest, and a
+/// file with a second URL, a mode and a checksum file.
 fn carried() -> (Carried, Value, Value) {
     let mut carried = Carried::new();
     let base = carried.images.layer(&[("base", &noise(1, 3 << 20))]);
@@ -212,7 +212,7 @@ fn images_can_be_pulled_by_all_their_names() {
     ] {
         assert_eq!(digest(target).as_deref(), expected, "{target}");
     }
-    // the locked children exist, and the trimmed index by digest; the others do not
+    // the server has the locked children and the trimmed index by digest, but no other children
     let trimmed = carried.lock.images[0]
         .trimmed
         .as_ref()
@@ -320,7 +320,7 @@ fn skopeo_copies_from_a_served_bundle() {
     run(skopeo(&carried.place)
         .args(args)
         .args(["--src-tls-verify=false", &from, "dir:amd64"]));
-    // and a file as an artifact
+    // a file can be pulled as an artifact
     let file = &carried.lock.files[0];
     let repository = file_repository(&file.name);
     let artifact = manifest(&server.address, &repository, &file.digest.short(12));
@@ -440,7 +440,7 @@ fn ranges_at_every_boundary_are_right_on_one_connection() {
     }
     let (carried, ..) = carried();
     let kubelet = noise(2, 2_500_000);
-    // blocks of 128 KiB, frames of 1 MiB, short content that is read, and all of it
+    // the boundaries of blocks of 128 KiB and frames of 1 MiB, short ranges, and the whole file
     let ranges = [
         (0, 2_499_999),
         (131_071, 500_000),
@@ -505,7 +505,7 @@ fn names_of_a_bundle_cannot_be_overwritten_and_other_pushes_are_kept() {
     assert_eq!(
         request("PUT", &server.address, &tagged, &octets, &bytes).status,
         403,
-        "nor by a parameter"
+        "a tag in a parameter cannot be overwritten either"
     );
 
     // its blobs are in the bundle: nothing needs to be sent
@@ -667,7 +667,7 @@ fn a_damaged_bundle_never_sends_wrong_bytes() {
     let at = bundle
         .windows(32)
         .position(|bytes| bytes == window)
-        .expect("noise is stored as it is");
+        .expect("noise is stored uncompressed");
     bundle[at] ^= 1;
     std::fs::write(&path, bundle).unwrap();
     let server = landfall_serve(&carried.place, &["bundle.tar.zst"]);

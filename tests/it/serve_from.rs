@@ -1,4 +1,4 @@
-//! `landfall serve --from`: files from a docker-registry that was pushed to.
+//! `landfall serve --from`: files and charts that were pushed to a docker-registry.
 
 use crate::support::charts::{Chart, Upstream};
 use crate::support::http::{get, manifest, request};
@@ -100,7 +100,7 @@ fn files_are_served_from_a_registry() {
     let own = [("Host", "dl.example")];
     assert!(
         request("GET", &server.address, "/v1/tool", &own, b"").body == tool,
-        "under its URL"
+        "the file under its original URL"
     );
     let sum = request("GET", &server.address, "/other/v1.sha256", &own, b"");
     assert_eq!(sum.text(), sha256(&tool).replace("sha256:", ""));
@@ -193,7 +193,7 @@ fn wrong_bytes_of_the_registry_are_never_sent() {
         assert_eq!(
             answer.status,
             500,
-            "not a byte of it: {}",
+            "no wrong byte is sent: {}",
             answer.body.len()
         );
     }
@@ -201,7 +201,7 @@ fn wrong_bytes_of_the_registry_are_never_sent() {
     assert_eq!(
         answer.body.len(),
         1 << 20,
-        "it ends before the MiB that changed"
+        "the response ends before the changed MiB"
     );
     assert!(tool.starts_with(&answer.body));
 }
@@ -218,7 +218,7 @@ fn pushes_keep_one_list_that_names_each_lock_once() {
     assert_eq!(
         (site.locks(), site.registry.requests("\"PUT ")),
         (1, before),
-        "nothing is written again"
+        "a second run writes nothing"
     );
     site.mirror("v2");
     site.mirror("v1");

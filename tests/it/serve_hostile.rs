@@ -97,7 +97,7 @@ fn a_manifest_with_the_media_type_of_a_web_page_is_refused() {
             }
         }
     }
-    // the type of the request is ignored if the manifest has none and its fields show what it is
+    // the type of the request is ignored if the manifest has none and its fields identify its kind
     let bytes = br#"{"schemaVersion":2,"manifests":[]}"#;
     let put = request(
         "PUT",
@@ -226,7 +226,7 @@ fn unfinished_tls_handshakes_are_closed_oldest_first() {
     let open: Vec<bool> = silent.iter().map(is_open_and_silent).collect();
     assert!(
         !open[0] && open[19],
-        "the oldest goes, though it sent bytes last, and the youngest stays: {open:?}"
+        "the oldest is closed although it sent the last bytes, and the youngest stays open: {open:?}"
     );
     assert!(open.iter().filter(|open| !**open).count() < 10, "{open:?}");
 }
@@ -262,20 +262,27 @@ fn requests_that_wait_for_bcrypt_take_no_slot_and_their_number_is_limited() {
     {
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert!(metric(&server, "landfall_sign_ins ") > 0, "others wait");
+    assert!(
+        metric(&server, "landfall_sign_ins ") > 0,
+        "no other sign-in waits"
+    );
     for _ in 0..3 {
-        assert_eq!(signed_in().status, 200, "who has signed in does not wait");
+        assert_eq!(
+            signed_in().status,
+            200,
+            "an account that has signed in before does not wait"
+        );
     }
     // the client may have the last byte of an answer before the server ends the request
     while metric(&server, "landfall_requests_in_flight") > 0 {
         assert!(
             metric(&server, "landfall_sign_ins ") > 0,
-            "waiting holds a place"
+            "a waiting sign-in takes a request slot"
         );
     }
     assert!(
         metric(&server, "landfall_sign_ins ") > 0,
-        "others still wait"
+        "no other sign-in waits any more"
     );
     let sent_away = wrong
         .iter()
@@ -289,7 +296,7 @@ fn base64(text: &str) -> String {
     ::base64::engine::general_purpose::STANDARD.encode(text)
 }
 
-/// The memory limit of a server: 400 manifests of 8 MiB are twice as much.
+/// The memory limit of a server: 400 manifests of 8 MiB would need twice as much.
 const MEMORY: u64 = 1600 << 20;
 
 #[test]

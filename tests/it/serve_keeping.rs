@@ -70,7 +70,7 @@ fn wait_for(what: &str, done: impl Fn() -> bool) {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    panic!("{what} does not come");
+    panic!("{what} did not appear in time");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_quota_is_enforced_reported_and_freed_by_deletion() {
     assert_eq!(
         request("PATCH", &server.address, &location, &[], &too_much).status,
         403,
-        "nor in chunks"
+        "an upload in chunks is refused too"
     );
     assert_eq!(
         request(
@@ -132,7 +132,7 @@ fn a_quota_is_enforced_reported_and_freed_by_deletion() {
     assert_eq!(
         request("POST", &server.address, &post, &[], &third).status,
         403,
-        "counted anew at the start"
+        "the used space is counted at the start"
     );
 }
 
@@ -183,14 +183,14 @@ fn tags_manifests_and_blobs_can_be_deleted_and_the_sweep_removes_unreferenced_bl
     assert_eq!(
         (refused.status, code(&refused)),
         (403, "DENIED".into()),
-        "a manifest names it"
+        "a manifest refers to the blob"
     );
     assert_eq!(delete(&server, "/v2/a/manifests/v1").status, 202);
     assert_eq!(manifest(&server.address, "a", "v1").status, 404);
     assert_eq!(
         get(&server.address, &of_old).status,
         200,
-        "a tag goes alone"
+        "deleting a tag keeps its manifest"
     );
     assert_eq!(delete(&server, &of_old).status, 202);
     for gone in ["/v2/a/manifests/v1", &*of_old] {
@@ -370,7 +370,7 @@ fn anonymous_users_read_and_only_signed_in_users_push() {
     assert_eq!(
         get(&server.address, "/v2/").status,
         401,
-        "clients learn here that they can sign in"
+        "this response tells clients that they can sign in"
     );
     let wrong = [("Authorization", "Basic YW5uYTp3cm9uZw==")];
     assert_eq!(
@@ -508,7 +508,7 @@ fn a_reload_applies_new_bundles_and_responses_in_progress_end_unchanged() {
     assert_eq!(
         manifest(&server.address, "x/app", "1").body,
         first,
-        "until a reload"
+        "the old bundle is served until a reload"
     );
     hang_up(&server);
     log_has(&server, "reloaded", 1);

@@ -91,7 +91,7 @@ fn a_thousand_idle_connections_stay_open() {
     idle.iter_mut()
         .for_each(|stream| assert!(read_answer(stream, 1000) == blob));
     assert!(get(&server.address, &target).body == blob);
-    // all of them are still there
+    // all of them are still open
     for stream in &mut idle {
         write!(stream, "GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
         assert!(read_answer(stream, 1000) == blob);
@@ -118,7 +118,10 @@ fn the_longest_idle_connection_is_closed_for_a_new_one() {
     assert!(is_closed(&mut idle[0]), "the oldest");
     let last = &mut idle[19];
     write!(last, "GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
-    assert!(read_answer(last, 1000) == blob, "the youngest stays");
+    assert!(
+        read_answer(last, 1000) == blob,
+        "the newest connection stays open"
+    );
 }
 
 #[test]
@@ -128,7 +131,7 @@ fn clients_that_never_read_do_not_block_the_server() {
     open_many_files();
     let before = memory(&server);
     let stalled: Vec<TcpStream> = (0..256).map(|_| asks(&server, &target)).collect();
-    // all request slots are taken, and are given to waiting requests
+    // all request slots are taken, and waiting requests get them
     for _ in 0..3 {
         assert!(get(&server.address, &target).body == blob);
     }
@@ -188,7 +191,7 @@ fn requests_above_the_limit_wait_and_are_served() {
 }
 
 #[test]
-fn stalled_uploads_give_up_their_slot() {
+fn stalled_uploads_lose_their_slot() {
     let place = Place::new();
     let (server, target, blob) = with_blob(&place, 1000, &["--max-requests", "4"]);
     let still: Vec<TcpStream> = (0..4)

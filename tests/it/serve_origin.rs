@@ -211,11 +211,11 @@ fn a_url_is_found_by_host_header_sni_and_absolute_target() {
     };
     assert!(
         curl(&[]) == kubelet,
-        "the second certificate is the one for this name"
+        "the second certificate is for this name"
     );
     assert!(
         curl(&["-H", &format!("Host: {}", server.address)]) == kubelet,
-        "by the name in the handshake"
+        "the name in the handshake selects the file"
     );
     let through = worker
         .place
@@ -224,7 +224,10 @@ fn a_url_is_found_by_host_header_sni_and_absolute_target() {
         .env("http_proxy", &plain_url)
         .output()
         .unwrap();
-    assert!(through.stdout == kubelet, "as a proxy is asked");
+    assert!(
+        through.stdout == kubelet,
+        "a request in the form for proxies"
+    );
 
     // the registry and the page work under any name
     for host in ["dl.k8s.io", "localhost", &plain] {
@@ -241,7 +244,11 @@ fn a_url_is_found_by_host_header_sni_and_absolute_target() {
         );
     }
     assert!(get(&plain, &format!("/files/dl.k8s.io{path}")).body == kubelet);
-    assert_eq!(get(&plain, path).status, 404, "by the server's own name");
+    assert_eq!(
+        get(&plain, path).status,
+        404,
+        "original paths do not work under the server's own name"
+    );
 }
 
 /// Names that resolve to the server are enough for images too: a client without a configured mirror
@@ -305,7 +312,7 @@ fn images_are_found_by_their_source_host_if_dns_points_here() {
     }
     let tags = get_as("quay.io", "/v2/x/app/tags/list");
     assert_eq!(tags.json()["tags"], serde_json::json!(["v1"]));
-    // by any other name both are ambiguous
+    // under any other name, the repository is ambiguous
     for host in ["mirror.site.example", "quay.io:8443", &server.address] {
         let answer = get_as(host, target);
         assert_eq!(answer.status, 404, "{host}");

@@ -64,7 +64,7 @@ fn a_thousand_items_are_paged_and_searchable() {
         for name in page.split("<summary><code>").skip(1) {
             assert!(
                 seen.insert(name[..name.find('<').unwrap()].to_owned()),
-                "{name} is shown twice"
+                "{name} is on several pages"
             );
         }
         next = page.find("rel=\"next\"").map(|at| {
@@ -119,7 +119,7 @@ fn hostile_names_are_escaped_and_scripts_are_restricted() {
         assert_eq!(
             page.matches("<script>").count(),
             1,
-            "{target}: only its own"
+            "{target}: only the script of the page itself"
         );
         for bad in [
             "<img",

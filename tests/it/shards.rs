@@ -85,8 +85,8 @@ fn requests_by_digest(rig: &Rig) -> BTreeMap<Digest, usize> {
     counts
 }
 
-/// Kills some of the runners, each after its share of all content was transferred, or when only
-/// those to be killed are left. Returns the others.
+/// Kills some of the runners, each after its share of all content was transferred, or when no
+/// other runner is left. Returns the other runners.
 fn kill(
     mut running: BTreeMap<usize, Child>,
     kills: &[(usize, f64)],
@@ -167,9 +167,12 @@ fn eight_shards_pull_everything_once_and_a_killed_one_runs_again() {
     }
     rig.up.wait_for_closed_connections();
 
-    // missing content is detected and named, and nothing else is named in the layout
+    // missing items are detected and reported, and the layout lists only complete ones
     let missing = lacking(&rig);
-    assert!(!missing.is_empty(), "one of them transferred nothing");
+    assert!(
+        !missing.is_empty(),
+        "the shard that was never answered transferred nothing"
+    );
     let refused = rig.place.json(
         3,
         &["pack", "--store", "stores/shards", "-o", "early.bundle"],
@@ -191,7 +194,7 @@ fn eight_shards_pull_everything_once_and_a_killed_one_runs_again() {
             .unwrap();
         assert!(
             !missing.iter().any(|missing| missing.ends_with(name)),
-            "{name} is named, and not whole"
+            "{name} is listed and incomplete"
         );
     }
 
@@ -318,7 +321,7 @@ fn eight_shards_upload_everything_once_although_some_are_killed() {
             .ok(&["pack", "--store", &store, "-o", "shards.tar.zst"]);
         assert!(
             rig.place.read_bytes("shards.tar.zst") == single,
-            "{what}: another bundle than that of one run"
+            "{what}: the bundle differs from that of a single run"
         );
     }
 }
@@ -351,7 +354,7 @@ fn push_and_mirror_share_repositories_and_verify_shares_a_bundle() {
         rig.down.content(|content| *content = Content::default());
         rig.set_faults([]);
         let mut delivered = Vec::new();
-        // the list of delivered locks is that of the first shard
+        // the first shard runs second: it writes the list of delivered locks
         for number in [3, 1, 2] {
             let report = rig.place.json(
                 0,
@@ -364,7 +367,7 @@ fn push_and_mirror_share_repositories_and_verify_shares_a_bundle() {
         assert_eq!(
             delivered,
             Vec::from_iter(all.clone()),
-            "each item is one shard's"
+            "each item belongs to one shard"
         );
         rig.assert_arrived(args[0]);
         let mut sent = BTreeSet::new();
@@ -420,7 +423,7 @@ fn push_and_mirror_share_repositories_and_verify_shares_a_bundle() {
     rig.place.write("damaged.bundle", bytes);
     let mut codes = [1, 2, 3].map(|number| verify("damaged.bundle", number).0);
     codes.sort_unstable();
-    assert_eq!(codes, [0, 0, 4], "one shard has the damage");
+    assert_eq!(codes, [0, 0, 4], "only one shard contains the damage");
 }
 
 #[test]

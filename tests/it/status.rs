@@ -40,7 +40,7 @@ fn packed() -> (Place, Server, Images) {
     (place, upstream, images)
 }
 
-/// `at` of every tag in `state`.
+/// The position `at` of every tag in this state.
 fn those(report: &Value, state: &str) -> Vec<String> {
     let all = report["standings"].as_array().unwrap().iter();
     all.filter(|one| one["state"] == state)
@@ -48,7 +48,7 @@ fn those(report: &Value, state: &str) -> Vec<String> {
         .collect()
 }
 
-fn drifts_and_is_mended(registry: &Server) {
+fn assert_drift_is_reported_and_fixed(registry: &Server) {
     let (place, _upstream, images) = packed();
     let to = registry.address.as_str();
     let status =
@@ -110,14 +110,14 @@ fn drifts_and_is_mended(registry: &Server) {
 #[test]
 fn status_reports_missing_and_different_images_and_push_fixes_them() {
     if need(&["gzip"]) {
-        drifts_and_is_mended(&own_registry());
+        assert_drift_is_reported_and_fixed(&own_registry());
     }
 }
 
 #[test]
-fn docker_registry_costs_as_few_requests() {
+fn docker_registry_needs_as_few_requests() {
     if need(&["docker-registry", "gzip"]) {
-        drifts_and_is_mended(&docker_registry());
+        assert_drift_is_reported_and_fixed(&docker_registry());
     }
 }
 

@@ -49,7 +49,7 @@ fn reading(dice: &mut Dice, on: RequestKind) -> Fault {
 }
 
 fn passing(dice: &mut Dice, on: RequestKind, what: FaultKind) -> Fault {
-    // a new token that is refused twice is refused for good
+    // a run gives up if a new token is refused, too
     let times = if what == FaultKind::Unauthorized {
         1
     } else {
@@ -263,10 +263,10 @@ fn round(rig: &mut Rig, number: usize) -> bool {
 }
 
 #[test]
-fn seeded_rounds_over_all_switches() {
+fn seeded_rounds_of_all_faults_succeed_or_are_explained() {
     let (rounds, next, well) = (rounds(30), AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
-        // most of a round is waiting
+        // a round mostly waits, so several of them run at once
         for _ in 0..8 {
             scope.spawn(|| {
                 let mut rig = Rig::new();

@@ -58,7 +58,7 @@ fn apt_accepts_trimmed_metadata_signed_by_the_site() {
     wants("");
     up.lock(0, &[]);
     let signed = place.read("landfall.lock");
-    // how it is served does not affect upstream requests
+    // `index: trimmed` causes no request upstream
     let before = up.server.requests("\"");
     wants(", index: trimmed");
     up.lock(0, &[]);
@@ -89,7 +89,7 @@ fn apt_accepts_trimmed_metadata_signed_by_the_site() {
     assert_eq!(
         release,
         place.read(&format!("two/{suite}/InRelease")),
-        "equal bytes for an equal lock"
+        "equal locks must give equal bytes"
     );
     let packages = place.read(&format!("one/{suite}/main/binary-amd64/Packages"));
     let names: Vec<&str> = packages
@@ -171,9 +171,9 @@ fn apt_accepts_trimmed_metadata_signed_by_the_site() {
         .unwrap();
     assert!(
         !other.status.success(),
-        "it is not carried, and apt knows of none"
+        "apt knows a package that is not mirrored"
     );
-    // the key of the repository is not valid for it
+    // the key of the repository is not valid for trimmed metadata
     let vendor = here.replace("node/etc/apt/keyrings/landfall-site.asc", "key.asc");
     let refused = Apt::new(place, "refused", &vendor, "")
         .get(place, &["update"])

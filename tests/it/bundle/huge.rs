@@ -1,4 +1,4 @@
-//! A sparse bundle of 4 TiB, written by the documentation: opening it takes only the memory of its
+//! A sparse bundle of 4 TiB, written as documented: opening it takes only the memory of its
 //! index.
 
 use super::{code, shown};
@@ -58,7 +58,7 @@ fn unhex(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Writes the bundle: a lock of four files of 1 TiB, whose content is a hole.
+/// Writes the bundle: a lock of four files of 1 TiB, whose content is sparse.
 fn write(file: &File) {
     let digests: Vec<Digest> = (0..4).map(|n| Digest::sha256(&[n])).collect();
     let mut lock = "# landfall.lock, written by `landfall lock`\nversion: 1\nfiles:\n".to_owned();

@@ -262,7 +262,7 @@ fn tar_and_zstd_read_a_bundle() {
     assert_eq!(
         found,
         site.blobs.len() - 3,
-        "the third platform of the trimmed image stays out"
+        "the third platform of the trimmed image is omitted"
     );
     assert_eq!(
         fs::read_to_string(out.join("landfall.lock")).unwrap(),
@@ -295,7 +295,7 @@ fn tar_and_zstd_read_a_bundle() {
 }
 
 #[test]
-fn a_bundle_goes_through_a_pipe() {
+fn a_bundle_can_be_written_to_a_pipe() {
     if !need(&["sh", "cat"]) {
         return;
     }
@@ -334,11 +334,11 @@ fn a_bundle_goes_through_a_pipe() {
 }
 
 #[test]
-fn skopeo_reads_it_as_an_oci_archive() {
+fn skopeo_reads_a_bundle_as_an_oci_archive() {
     let site = Site::new();
     let bundle = site.pack();
     let source = format!("oci-archive:{}:quay.io/example/app:v1", bundle.display());
-    let test = "skopeo_reads_it_as_an_oci_archive";
+    let test = "skopeo_reads_a_bundle_as_an_oci_archive";
     let Some(raw) = tool(test, "skopeo", &["inspect", "--raw", &source]) else {
         return;
     };
@@ -462,7 +462,7 @@ fn an_incomplete_store_is_refused_without_allow_partial() {
         json!([{"kind": "file", "name": kubelet.name}])
     );
     assert_eq!(listed["totals"]["present"], 3);
-    // the sidecar is missing with it, and nothing else
+    // only the file and its sidecar are missing
     let bundle = Bundle::open(&site.path("B")).unwrap();
     assert_eq!(bundle.stat(&kubelet.sidecars[0].digest).unwrap(), None);
     assert_eq!(
@@ -487,7 +487,7 @@ fn a_lock_with_missing_items_is_partial_unless_they_are_accepted() {
         (code(&output), &report(&output)["totals"]["skipped"]),
         (0, &json!(1))
     );
-    // it does not make the bundle partial, but every verb reports it
+    // the accepted item does not make the bundle partial, but every verb reports it
     for verb in ["verify", "ls"] {
         let output = site.run(&[verb, "B", "--output", "json"]);
         assert_eq!(
@@ -536,7 +536,7 @@ fn a_lock_with_missing_items_is_partial_unless_they_are_accepted() {
             "{text}"
         );
     }
-    // no verb accepts it without the flag
+    // no verb accepts a partial bundle without the flag
     for verb in [
         &["push", "C", "--to", "127.0.0.1:1"][..],
         &["serve", "C", "--listen", "127.0.0.1:0"],

@@ -153,7 +153,7 @@ impl Site {
         site
     }
 
-    /// Like this, with a few KB.
+    /// Like [`Site::new`], with a few KB.
     pub(super) fn small() -> Site {
         let lock = Lock {
             version: 1,

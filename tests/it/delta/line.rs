@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// An upstream with three releases, each locked as `N.lock`; the store `store` has all of them.
-pub(super) struct Line {
+pub(super) struct DeltaReleases {
     pub(super) place: Place,
     pub(super) images: Images,
     /// The layers by their names in the releases.
@@ -17,8 +17,8 @@ pub(super) struct Line {
     pub(super) servers: [Server; 2],
 }
 
-impl Line {
-    pub(super) fn new() -> Line {
+impl DeltaReleases {
+    pub(super) fn new() -> DeltaReleases {
         let place = Place::new();
         let (registry, files) = (own_registry(), file_server(&place.path("www")));
         let images = Images::new(place.path("layout"));
@@ -83,7 +83,7 @@ impl Line {
             place.ok(&[&["lock", "-f", &manifest_file, "--lock", &lock], &STORE[..]].concat());
             place.ok(&[&["pull", "--lock", &lock], &STORE[..]].concat());
         }
-        Line {
+        DeltaReleases {
             place,
             images,
             layers,
@@ -151,8 +151,8 @@ impl Line {
         )
     }
 
-    /// Whether the registry has a complete release: every tag, manifest, config and layer.
-    pub(super) fn stands(&self, registry: &Server, release: &str) {
+    /// Asserts that the registry has a complete release: every tag, manifest, config and layer.
+    pub(super) fn assert_delivered(&self, registry: &Server, release: &str) {
         let lock = self.place.read(&format!("{release}.lock"));
         let source = self.servers[0].address.as_str();
         let prefix = format!("- name: \"{source}/");

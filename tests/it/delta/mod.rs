@@ -9,7 +9,7 @@ use crate::support::peers::{landfall_serve, own_registry};
 use crate::support::run;
 use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::{Images, Place, http, need};
-use line::Line;
+use line::DeltaReleases;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,7 +30,7 @@ fn a_chain_of_deltas_is_delivered_with_all_files() {
     if !need(&NEEDS) {
         return;
     }
-    let line = Line::new();
+    let line = DeltaReleases::new();
     let place = &line.place;
     let [full, second, third] = line.chain();
     assert_eq!(line.omitted(&full), set(&[]));
@@ -38,7 +38,7 @@ fn a_chain_of_deltas_is_delivered_with_all_files() {
         line.omitted(&second),
         set(&["base", "a1", "tool", "the file"])
     );
-    // content that the second delta omits counts as present at its receiver; nothing of a1 is
+    // content that the second delta omits counts as present at its receiver; layer a1 is not
     // needed any more
     assert_eq!(
         line.omitted(&third),
@@ -50,7 +50,7 @@ fn a_chain_of_deltas_is_delivered_with_all_files() {
     );
     assert_eq!(second["bases"][0]["digest"], full["digest"]);
 
-    // without its base it is valid, and names the base
+    // without its base, the delta is valid, and names the base
     let printed = place.ok(&["verify", "d2"]);
     let base = full["digest"].as_str().unwrap();
     assert!(
@@ -71,7 +71,7 @@ fn a_chain_of_deltas_is_delivered_with_all_files() {
             message(&report)
         );
     }
-    // messages do not ask for bases that were named
+    // the message does not request bases that were named
     assert!(
         !message(&report).contains(second["digest"].as_str().unwrap()),
         "{}",
@@ -103,31 +103,31 @@ fn a_chain_of_deltas_is_delivered_with_all_files() {
         "{}",
         registry.log()
     );
-    line.stands(&registry, "3");
+    line.assert_delivered(&registry, "3");
 }
 
 #[test]
 fn damaged_content_is_read_from_another_bundle_of_the_chain() {
-    let line = Line::new();
+    let line = DeltaReleases::new();
     let place = &line.place;
     line.pack("1", "b1", &[]);
     let bytes = fs::read(place.path("b1")).unwrap();
     let layer =
         place.read_bytes(format!("layout/blobs/sha256/{}", &line.digest("base")[7..]).as_str());
-    // a layer and the file, which cannot be truncated
+    // damage in a layer, and damage in the file
     for content in [&layer[100_000..100_064], &line.tool[70_000..70_064]] {
         let mut damaged = bytes.clone();
         let at = damaged
             .windows(64)
             .position(|piece| piece == content)
-            .expect("it is stored byte for byte");
+            .expect("the content is stored byte for byte");
         damaged[at] ^= 1;
         place.write("damaged", &damaged);
         let registry = own_registry();
         let report = line.push(3, &["damaged"], &registry.address, &["--allow-partial"]);
         assert!(report.to_string().contains("damaged"), "{report}");
         line.push(0, &["damaged", "b1"], &registry.address, &[]);
-        line.stands(&registry, "1");
+        line.assert_delivered(&registry, "1");
     }
     place.json(1, &["export", "files", "--bundle", "damaged", "-o", "out"]);
     place.json(
@@ -146,7 +146,7 @@ fn the_same_lock_and_bases_give_the_same_bytes() {
     if !need(&NEEDS) {
         return;
     }
-    let line = Line::new();
+    let line = DeltaReleases::new();
     let place = &line.place;
     line.chain();
     let first = line.pack("3", "x1", &["d2", "2.lock", "1.lock"]);
@@ -178,7 +178,7 @@ fn the_same_lock_and_bases_give_the_same_bytes() {
     line.pack("3", "whole", &["empty.lock", "b1"]);
     line.pack("3", "plain", &[]);
     assert!(place.read_bytes("whole") == place.read_bytes("plain"));
-    // a base in volumes is the same base
+    // a base in volumes counts as the same base
     place.ok(&[
         "pack",
         "--lock",
@@ -216,7 +216,7 @@ fn a_lost_volume_of_a_delta_is_packed_again() {
     if !need(&NEEDS) {
         return;
     }
-    let line = Line::new();
+    let line = DeltaReleases::new();
     line.pack("1", "b1", &[]);
     let to_2 = [
         "pack",
@@ -272,7 +272,7 @@ fn blobs_are_mounted_from_the_repository_that_the_receipt_names() {
     if !need(&NEEDS) {
         return;
     }
-    let line = Line::new();
+    let line = DeltaReleases::new();
     line.pack("1", "b1", &[]);
     let registry = own_registry();
     line.push(0, &["b1"], &registry.address, &["--receipt", "r1"]);
@@ -292,7 +292,7 @@ fn blobs_are_mounted_from_the_repository_that_the_receipt_names() {
 
     let middle = TestProxy::new(&registry.address, |_| ProxyAction::Pass);
     let report = line.push(0, &["d2"], &middle.address, &["--receipt", "r2"]);
-    line.stands(&registry, "2");
+    line.assert_delivered(&registry, "2");
     let (log, base) = (middle.requests(), line.digest("base"));
     assert!(
         log.iter()
@@ -313,7 +313,7 @@ fn blobs_are_mounted_from_the_repository_that_the_receipt_names() {
         set(&["base", "a2", "new", "the file"])
     );
     line.push(0, &["d3"], &registry.address, &[]);
-    line.stands(&registry, "3");
+    line.assert_delivered(&registry, "3");
     // if the registry has everything, only tags and the list of delivered locks are requested
     let again = line.push(0, &["d3"], &registry.address, &[]);
     assert_eq!(again["totals"]["requests"], 4, "{again:#}");
@@ -325,7 +325,7 @@ fn if_mounts_are_refused_blobs_are_downloaded_and_uploaded_again() {
         return;
     }
     for (status, code) in [(202, ""), (401, "UNAUTHORIZED"), (405, "UNSUPPORTED")] {
-        let line = Line::new();
+        let line = DeltaReleases::new();
         line.pack("1", "b1", &[]);
         let registry = own_registry();
         line.push(0, &["b1"], &registry.address, &["--receipt", "r1"]);
@@ -340,9 +340,9 @@ fn if_mounts_are_refused_blobs_are_downloaded_and_uploaded_again() {
             }
         });
         line.push(0, &["d2"], &middle.address, &[]);
-        line.stands(&registry, "2");
+        line.assert_delivered(&registry, "2");
         let base = line.digest("base");
-        // once for the new repository; the others have it
+        // only the new repository needs the base layer; the others have it
         assert_eq!(
             middle.count("GET", &format!("/blobs/{base}")),
             1,
@@ -413,7 +413,7 @@ fn missing_content_is_reported_before_anything_is_uploaded() {
     if !need(&NEEDS) {
         return;
     }
-    let line = Line::new();
+    let line = DeltaReleases::new();
     let place = &line.place;
     let [full, ..] = line.chain();
     let registry = own_registry();
@@ -450,10 +450,10 @@ fn missing_content_is_reported_before_anything_is_uploaded() {
     let dry = line.push(4, &["d2"], &registry.address, &["--dry-run"]);
     assert!(message(&dry).contains("neither here nor at"), "{dry:#}");
 
-    // the store has it
+    // the store has the content
     let with_store = ["--with-store", "--store", "store"];
     line.push(0, &["d2"], &registry.address, &with_store);
-    line.stands(&registry, "2");
+    line.assert_delivered(&registry, "2");
 
     // a registry that reports another size is not trusted
     let other = own_registry();
@@ -478,7 +478,7 @@ fn missing_content_is_reported_before_anything_is_uploaded() {
     );
     // blobs in destination repositories are found without a receipt
     line.push(0, &["d2"], &other.address, &[]);
-    line.stands(&other, "2");
+    line.assert_delivered(&other, "2");
 
     let locks = line.push(2, &["d2", "1.lock"], &registry.address, &[]);
     assert!(message(&locks).contains("is a lock"), "{locks:#}");
@@ -490,7 +490,7 @@ fn a_receipt_names_the_repositories_for_the_content_of_a_delta() {
     if !need(&NEEDS) {
         return;
     }
-    let line = Line::new();
+    let line = DeltaReleases::new();
     line.pack("1", "b1", &[]);
     line.pack("3", "d3", &["1.lock"]);
     let registry = own_registry();
@@ -499,7 +499,7 @@ fn a_receipt_names_the_repositories_for_the_content_of_a_delta() {
         .ok(&["push", "b1", "--to", &to, "--receipt", "r1"]);
     line.push(4, &["d3"], &registry.address, &[]);
     line.push(0, &["d3", "r1"], &registry.address, &[]);
-    line.stands(&registry, "3");
+    line.assert_delivered(&registry, "3");
 }
 
 #[test]
@@ -507,20 +507,20 @@ fn deltas_can_be_served_exported_and_used_for_rewriting() {
     if !need(&NEEDS) {
         return;
     }
-    let line = Line::new();
+    let line = DeltaReleases::new();
     let place = &line.place;
     line.chain();
     let report = place.json(4, &["serve", "d2", "--listen", "127.0.0.1:0"]);
     assert!(message(&report).contains(&line.digest("a1")), "{report:#}");
     // the delta is named first, and still takes precedence over its base
     let server = landfall_serve(place, &["d3", "d2", "b1"]);
-    line.stands(&server, "3");
-    line.stands(&server, "1");
+    line.assert_delivered(&server, "3");
+    line.assert_delivered(&server, "1");
     let with_store = landfall_serve(place, &["d2", "--with-store", "--store", "store"]);
-    line.stands(&with_store, "2");
+    line.assert_delivered(&with_store, "2");
     // only the content of the base is used: its names are not served, and need no approval
     let with_base = landfall_serve(place, &["d2", "--base", "b1", "--lock", "2.lock"]);
-    line.stands(&with_base, "2");
+    line.assert_delivered(&with_base, "2");
     assert_eq!(
         http::manifest(&with_base.address, "one/app", "1").status,
         404
@@ -542,7 +542,7 @@ fn deltas_can_be_served_exported_and_used_for_rewriting() {
         "{exported:?}"
     );
 
-    // references need only the lock
+    // a rewrite needs only the lock of the delta
     let name = place.read("2.lock");
     let name = name
         .lines()
@@ -574,7 +574,7 @@ fn deltas_can_be_served_exported_and_used_for_rewriting() {
     ]);
     place.ok(&["pull", "--lock", "4.lock", "--store", "store"]);
     line.pack("4", "d4", &["d3"]);
-    line.stands(&landfall_serve(place, &["d4", "d3", "b1", "d2"]), "4");
+    line.assert_delivered(&landfall_serve(place, &["d4", "d3", "b1", "d2"]), "4");
 }
 
 #[test]
@@ -582,7 +582,7 @@ fn the_delta_must_be_signed_but_not_its_bases() {
     if !need(&[&NEEDS[..], &["ssh-keygen"]].concat()) {
         return;
     }
-    let line = Line::new();
+    let line = DeltaReleases::new();
     let place = &line.place;
     run(place
         .clean("ssh-keygen")
@@ -611,7 +611,7 @@ fn the_delta_must_be_signed_but_not_its_bases() {
         &registry.address,
         &["--site", "site.yaml"],
     );
-    line.stands(&registry, "2");
+    line.assert_delivered(&registry, "2");
 }
 
 #[test]
@@ -619,7 +619,7 @@ fn diff_shows_the_content_of_a_delta() {
     if !need(&NEEDS) {
         return;
     }
-    let line = Line::new();
+    let line = DeltaReleases::new();
     let place = &line.place;
     line.chain();
     let printed = place.ok(&["diff", "1.lock", "d2"]);
@@ -639,7 +639,7 @@ fn diff_shows_the_content_of_a_delta() {
         .iter()
         .find(|change| change["name"].as_str().unwrap().contains("three/new"))
         .unwrap();
-    // its layer, config and manifest: the base is already there
+    // only the layer, config and manifest of the image are new: its base layer is present
     let bytes = new["newBytes"].as_u64().unwrap();
     assert!((7000..12_000).contains(&bytes), "{new}");
     assert_eq!(
@@ -658,7 +658,7 @@ fn a_reader_written_from_the_documentation_reads_deltas() {
     if !need(&[&NEEDS[..], &["python3", "zstd"]].concat()) {
         return;
     }
-    let line = Line::new();
+    let line = DeltaReleases::new();
     let [full, ..] = line.chain();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/read-bundle.py");
     let read = |args: &[&str]| {

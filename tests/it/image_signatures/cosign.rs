@@ -11,7 +11,7 @@ use std::process::Command;
 /// The release with which landfall is compared.
 pub(super) const COSIGN: &str = "github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3";
 
-/// How cosign is called to verify signatures by a key that is in no log.
+/// The flag with which cosign verifies signatures that are in no log.
 const UNLOGGED: &str = "--insecure-ignore-tlog=true";
 
 fn cosign(place: &Place, program: &Path, args: &[&str]) -> Command {
@@ -78,7 +78,7 @@ fn landfall_and_cosign_agree_on_signatures_by_keys() {
         ];
         run(&mut cosign(&place, &program, &import));
     }
-    // the verdicts: name of the image, key that signs, key that is wanted
+    // the verdicts: name of the image, key that signs, key that is required
     let mut table = Vec::new();
     for format in ["bundle", "sig"] {
         for name in algorithms {

@@ -71,7 +71,7 @@ fn identities_are_verified_in_every_format_and_everything_else_is_refused() {
     let images = Images::new(place.path("layout"));
     let upstream = own_registry();
     let address = &upstream.address;
-    // where cosign cannot be built, only its verdicts are missing
+    // if cosign cannot be built, only its verdicts are missing
     let cosign = go_install(COSIGN);
     let (sigstore, other) = (Sigstore::new(), Sigstore::new());
     place.write("root.json", sigstore.trusted_root());

@@ -1,5 +1,5 @@
-//! Rules: which images they match, what they demand, how they change an old lock, and mistakes in
-//! them.
+//! Rules: the images that they match, the signatures that they require, their effect on an old
+//! lock, and mistakes in them.
 
 use crate::support::images::sha256;
 use crate::support::peers::own_registry;
@@ -37,7 +37,7 @@ fn the_first_matching_rule_counts_and_the_site_adds_its_own() {
     let all = format!(
         "images: [{address}/team/signed:v1, {address}/team/bare:v1, {address}/else/bare:v1]\n"
     );
-    // without rules, the lock is what it was before rules existed
+    // without rules, the lock contains nothing about signatures
     let (exit, report, plain) = lock(&place, "plain", &all);
     assert_eq!((exit, plain.contains("verified")), (0, false), "{report}");
 
@@ -245,7 +245,7 @@ fn mistakes_in_rules_name_their_line() {
 }
 
 #[test]
-fn kyvernos_policy_has_the_key_of_the_site() {
+fn the_policy_for_kyverno_has_the_key_of_the_site() {
     let place = Place::new();
     let key = ImageSigner::with_key();
     place.write("site.pub", key.public_pem());

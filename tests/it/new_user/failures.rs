@@ -74,9 +74,9 @@ fn many_failures_of_one_host_are_grouped() {
             .as_str()
             .unwrap()
             .contains("sha256:"),
-        "in full there"
+        "the report has the complete reason"
     );
-    // items that cannot be packed, and the CI summary, are as short
+    // the lists of items that cannot be packed, and of the CI summary, are as short
     run(
         &place,
         &[("UP", &up.address)],
@@ -146,7 +146,7 @@ fn progress_counts_the_work_to_do() {
         stderr_of("pull --store s")
     );
     rig.set_faults([]);
-    // two exist, one is left
+    // two items exist, and one must still be downloaded
     let printed = stderr_of("pull --store s");
     assert!(printed.contains("pull: 1/1 items"), "{printed}");
     let printed = stderr_of("pull --store s");

@@ -119,7 +119,7 @@ fn help_has_the_verbs_and_the_pages() {
             ),
         ],
     );
-    // in an empty folder of another machine, too
+    // the help also works in an empty folder
     let folder = place.path("alone");
     std::fs::create_dir(&folder).unwrap();
     std::fs::copy(env!("CARGO_BIN_EXE_landfall"), folder.join("landfall")).unwrap();

@@ -140,7 +140,7 @@ fn ready() -> bool {
         "zstd",
         "tar",
     ]) && (is_root() || {
-        skip(&test_name(), "only root makes a network namespace");
+        skip(&test_name(), "only root can create a network namespace");
         false
     })
 }
@@ -222,7 +222,7 @@ fn content_that_an_archive_lacks_is_reported_and_downloaded() {
     let shop = Shop::new();
     let place = &shop.place;
     let of = |report: &Value| report["archives"].as_array().unwrap().clone();
-    // layers by their digests, but no manifests, which `lock` kept in the store
+    // this archive has layers by their digests, but no manifests; `lock` kept those in the store
     if shop.has("crane.tar") {
         run(place.clean("cp").args(["-r", "locked", "with-crane"]));
         let report = shop.alone(1, &["pull", "--store", "with-crane", "--from", "crane.tar"]);
@@ -244,7 +244,7 @@ fn content_that_an_archive_lacks_is_reported_and_downloaded() {
         assert!(of(&report)[1]["blobs"].as_u64().unwrap() > 0, "{report:#}");
         shop.assert_whole("with-crane");
     }
-    // uncompressed layers
+    // this archive has uncompressed layers, which cannot be used
     let report = shop.alone(
         1,
         &[
@@ -267,7 +267,7 @@ fn content_that_an_archive_lacks_is_reported_and_downloaded() {
             .starts_with("source: "),
         "{report:#}"
     );
-    // a truncated archive gives the content before the cut, and reports that
+    // the content before the cut of a truncated archive is used, and the truncation is reported
     let bytes = place.read_bytes("skopeo-oci.tar");
     place.write("cut.tar", &bytes[..bytes.len() / 2]);
     let report = shop.alone(1, &["pull", "--store", "with-cut", "--from", "cut.tar"]);

@@ -74,7 +74,7 @@ fn attempts(server: &Server) -> (usize, usize) {
 }
 
 #[test]
-fn basic_credentials_from_every_source() {
+fn basic_credentials_are_read_from_every_source() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }
@@ -217,7 +217,7 @@ fn a_wrong_password_is_tried_once_and_named() {
 }
 
 #[test]
-fn without_credentials_the_message_has_a_fix() {
+fn the_message_for_missing_credentials_has_a_fix() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }
@@ -234,11 +234,11 @@ fn without_credentials_the_message_has_a_fix() {
         message.contains("there is no account for it; sign in with docker or podman login"),
         "{message}"
     );
-    // over detected http no password is sent, also not that of a helper
+    // over detected http no password is sent, not even one from a credential helper
     let report = place.json(1, &["mirror", "-f", "m.yaml", "--to", to]);
     let message = report["error"]["message"].as_str().unwrap();
     assert!(message.contains("--plain-http"), "{message}");
-    // with a configured account there is no probing: only https
+    // with a configured account, plain http is not probed
     place.write("home/.docker/config.json", auth_file(to, PASSWORD));
     let report = place.json(1, &["mirror", "-f", "m.yaml", "--to", to]);
     let message = report["error"]["message"].as_str().unwrap();
@@ -258,7 +258,7 @@ fn bearer_tokens_are_fetched_once_for_all_workers() {
     place.ok(&["--store", "s", "lock", "-f", "m.yaml"]);
     place.ok(&["--store", "s", "pull"]);
     let seen = gate.seen();
-    // lock and pull are two processes; each asks once for each of the four repositories
+    // lock and pull are two processes; each requests one token for each of the four repositories
     let mut tokens = seen.tokens.clone();
     tokens.sort();
     tokens.dedup();
@@ -272,11 +272,11 @@ fn bearer_tokens_are_fetched_once_for_all_workers() {
         tokens[0].starts_with("nobody repository:team/app0:pull"),
         "{tokens:?}"
     );
-    assert_eq!(seen.refused, 2, "one challenge a process");
+    assert_eq!(seen.refused, 2, "one challenge for each process");
 }
 
 #[test]
-fn bearer_tokens_with_an_account_and_their_expiry() {
+fn bearer_tokens_of_an_account_are_renewed_when_they_expire() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }
@@ -363,7 +363,7 @@ fn the_path_of_a_mirror_is_part_of_scope_and_credentials_lookup() {
 
 /// Like Harbor: nginx with TLS in front of docker-registry with `auth: token` and its token server.
 #[test]
-fn docker_registry_with_a_token_server() {
+fn docker_registry_with_a_token_server_can_be_used() {
     if !need(&["docker-registry", "gzip", "nginx", "openssl", "skopeo"]) {
         return;
     }

@@ -32,7 +32,7 @@ fn rewritten(far: &Place) -> Vec<String> {
 }
 
 #[test]
-fn a_node_pulls_what_was_pushed_from_the_bundle_alone() {
+fn a_node_pulls_images_that_were_pushed_from_a_bundle() {
     let Some(FarSide {
         network,
         place: far,
@@ -127,7 +127,7 @@ fn a_node_pulls_original_names_from_a_served_bundle() {
             server.log()
         );
     }
-    // and by rewritten names, without any hosts.toml
+    // the node can also pull by rewritten names, without any hosts.toml
     for name in rewritten(&far) {
         node.pull(&far, &["--plain-http", "--platform", "linux/amd64"], &name);
     }
@@ -143,7 +143,7 @@ fn a_node_pushes_to_a_writable_serve() {
     else {
         return;
     };
-    // beyond loopback, it requires a decision on who may push
+    // beyond loopback, the server requires a decision on who may push
     let refused = ["serve", "--writable", "pushed", "--listen", REGISTRY];
     let refusal = network
         .on("registry", far.command().args(refused))

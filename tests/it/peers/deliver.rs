@@ -1,7 +1,7 @@
 //! Pushing through an nginx with a size limit, and to a docker-registry that checks the URLs of
 //! foreign layers.
 
-use crate::deliver::{MIB, stands, stored};
+use crate::deliver::{MIB, delivered_digest, stored};
 use crate::support::images::{DOCKER_CONFIG, DOCKER_MANIFEST, noise, sha256};
 use crate::support::peers::{docker_registry, docker_registry_with, nginx_with, own_registry};
 use crate::support::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 /// nginx refuses a body that is too large before it has read it, and closes the connection.
 #[test]
-fn the_limit_of_an_nginx_in_front_is_met_by_chunks() {
+fn chunks_fit_the_limit_of_an_nginx_in_front() {
     if !need(&["docker-registry", "gzip", "nginx"]) {
         return;
     }
@@ -23,13 +23,13 @@ fn the_limit_of_an_nginx_in_front_is_met_by_chunks() {
     ));
     stored.push(0, &nginx.address, &[]);
     assert_eq!(
-        stands(&registry.address, "big/app").unwrap(),
+        delivered_digest(&registry.address, "big/app").unwrap(),
         stored.digest(0)
     );
     let was_logged = || {
         nginx.log().contains("\" 413 ") && nginx.log().matches("] \"PATCH /v2/big/app").count() == 3
     };
-    // its log is written a moment later
+    // nginx writes its log a moment later
     for _ in 0..100 {
         if !was_logged() {
             std::thread::sleep(std::time::Duration::from_millis(50));
@@ -39,7 +39,7 @@ fn the_limit_of_an_nginx_in_front_is_met_by_chunks() {
 }
 
 #[test]
-fn a_blob_that_docker_registry_lost_is_brought_again_by_a_recheck() {
+fn a_recheck_uploads_a_blob_that_docker_registry_lost() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }

@@ -1,4 +1,4 @@
-//! Runs the sessions in README.md and the pages of `docs/`, and compares what they print.
+//! Runs the sessions in README.md and the pages of `docs/`, and compares their output.
 //!
 //! Each fenced block marked `console` is run. Lines with `$ ` are shell commands (`> ` continues a
 //! command), the lines after them are the expected output on stdout. `…` matches anything in a
@@ -36,8 +36,9 @@ fn steps(text: &str) -> Vec<Step> {
                     fresh = false;
                 } else {
                     let step = steps.last_mut().filter(|_| !fresh);
-                    let step = step
-                        .unwrap_or_else(|| panic!("line {}: output before a command", number + 1));
+                    let step = step.unwrap_or_else(|| {
+                        panic!("line {}: output before the first command", number + 1)
+                    });
                     match line.strip_prefix("> ").filter(|_| step.output.is_empty()) {
                         Some(more) => step.command += &format!("\n{more}"),
                         None => step.output.push(line.into()),

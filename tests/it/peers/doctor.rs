@@ -26,7 +26,7 @@ fn doctor(place: &Place, exit: i32, args: &[&str]) -> Value {
 }
 
 #[test]
-fn registries_with_authentication_and_with_detected_plain_http() {
+fn authentication_and_detected_plain_http_are_reported() {
     if !need(&["docker-registry"]) {
         return;
     }
@@ -87,7 +87,7 @@ fn registries_with_authentication_and_with_detected_plain_http() {
     assert_eq!(
         guarded.requests("401") - before,
         3,
-        "without an account, its challenge again, and the account"
+        "a request without an account, one for the challenge, and one with the account"
     );
     assert!(
         report["targets"][0]["checks"]
@@ -108,7 +108,7 @@ fn an_unreachable_host_is_a_no() {
     assert!(verdict == "no" && says.contains("refused"), "{says}");
     let report = doctor(&place, 4, &["https://landfall.invalid/x"]);
     assert_eq!(check(&report, "name").0, "no");
-    // and a password in a URL is refused
+    // a password in a URL is refused
     let run = place
         .command()
         .args(["doctor", "https://u:hush@a.test/"])
@@ -169,7 +169,7 @@ fn secured(place: &Place, authority: &Authority, address: &str) -> Guard {
 }
 
 #[test]
-fn certificates_and_their_issuers() {
+fn certificates_and_their_issuers_are_reported() {
     if !need(&["docker-registry"]) {
         return;
     }
@@ -208,7 +208,7 @@ fn certificates_and_their_issuers() {
 }
 
 #[test]
-fn the_lint_of_no_proxy_and_of_variables() {
+fn misleading_entries_of_no_proxy_and_variables_are_reported() {
     let place = Place::new();
     let run = |exit: i32, variables: &[(&str, &str)]| {
         let mut command = place.command();
@@ -317,7 +317,7 @@ fn each_step_through_squid_is_reported() {
     assert_eq!(
         check(&report, "name").0,
         "note",
-        "the client's side does not know it: {report:#}"
+        "the client cannot resolve the name: {report:#}"
     );
     let says = format!(
         "through {PROXY} with account '{USER}' from HTTPS_PROXY, by HTTPS_PROXY; no exception covers the host"

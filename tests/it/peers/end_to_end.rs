@@ -62,7 +62,7 @@ fn bundle(world: &World) -> &'static str {
 }
 
 #[test]
-fn from_a_manifest_to_a_private_registry_through_a_bundle() {
+fn a_manifest_is_delivered_to_a_private_registry_through_a_bundle() {
     if !need(&world::NEEDS) {
         return;
     }
@@ -81,7 +81,7 @@ fn from_a_manifest_to_a_private_registry_through_a_bundle() {
     let lock = place.read("landfall.lock");
     assert!(
         !lock.contains("127.0.0.1"),
-        "a lock names no mirror:\n{lock}"
+        "the lock contains an address of a mirror:\n{lock}"
     );
     for digest in world.digests() {
         assert!(
@@ -124,7 +124,7 @@ fn from_a_manifest_to_a_private_registry_through_a_bundle() {
             upstream.name
         );
     }
-    // other tools read it too
+    // other tools can read the bundle, too
     run(place.clean("tar").args(["--zstd", "-tf", "bundle.tar.zst"]));
     run(place.clean("zstd").args(["-qt", "bundle.tar.zst"]));
     let archive = place.path("bundle.tar.zst").display().to_string();
@@ -152,7 +152,7 @@ fn from_a_manifest_to_a_private_registry_through_a_bundle() {
         &[&with(&["push", "bundle.tar.zst"])[..], &empty].concat(),
     );
     assert_all(&pushed, "done");
-    assert_eq!(world.requests(), before, "a push asks no upstream");
+    assert_eq!(world.requests(), before, "a push sends no request upstream");
     world.assert_arrived(&registry.address, true);
 
     let uploads = registry.requests("\"PUT /v2/");
@@ -162,7 +162,7 @@ fn from_a_manifest_to_a_private_registry_through_a_bundle() {
         &[&with(&["push", "bundle.tar.zst"])[..], &empty].concat(),
     );
     assert_all(&warm, "present");
-    // and two files, and the list of delivered locks
+    // one request for each image, for each of the two files, and for the list of delivered locks
     let max_requests = world.upstreams.len() + 3;
     let warm_requests = registry
         .log()
@@ -177,7 +177,7 @@ fn from_a_manifest_to_a_private_registry_through_a_bundle() {
     );
     assert_eq!(
         warm["totals"]["requests"], max_requests,
-        "one HEAD a destination tag: {warm:#}"
+        "one HEAD for each destination tag: {warm:#}"
     );
     assert!(
         warm_requests <= max_requests,
@@ -262,7 +262,7 @@ fn files_arrive_as_artifacts_and_are_served_from_the_bundle() {
     let url = "/files/dl.k8s.io/release/v1.33.4/bin/linux/arm64/kubelet";
     let served = http::get(&server.address, url);
     assert_eq!(served.status, 200, "{}", served.text());
-    assert!(served.body == kubelet, "the file came back otherwise");
+    assert!(served.body == kubelet, "the served file differs");
     let sidecar = http::get(&server.address, &format!("{url}.sha256"));
     assert_eq!(format!("sha256:{}", sidecar.text()), digest);
     world.assert_arrived(&server.address, false);
@@ -334,7 +334,7 @@ fn one_platform_is_delivered_although_sparse_indexes_are_refused() {
     assert_eq!(
         (from, to),
         (&whole.into(), &trimmed.into()),
-        "a push says what it changed: {report:#}"
+        "the push reports the changed index: {report:#}"
     );
 
     let there = http::manifest(&registry.address, "prometheus/node-exporter", "v1.9.0");
@@ -412,7 +412,7 @@ fn a_rewritten_deployment_names_images_at_the_registry() {
     assert_eq!(
         place.ok(&args),
         expected,
-        "only known references change, and every byte outside them stays"
+        "only known references change, and all other bytes are kept"
     );
     place.json(4, &[&args[..], &["--check"]].concat());
     place.ok(&[&args[..], &["--in-place"]].concat());
@@ -536,7 +536,7 @@ fn skopeo_writes_to_and_reads_from_a_writable_serve() {
         ]));
     }
     drop(server);
-    // pushed content is there after a restart
+    // pushed content is kept over a restart
     let server = landfall_serve(&place, &["--writable", "written"]);
     let raw = peers::skopeo_raw(&place, &format!("{}/team/app:v1", server.address));
     assert!(raw == images.bytes(index["digest"].as_str().unwrap()));

@@ -29,8 +29,8 @@ pub(super) struct FarSide {
 }
 
 impl FarSide {
-    /// `None`, and the test counts as skipped, if something is missing; the programs `more` are
-    /// needed too.
+    /// `None`, and the test counts as skipped, if a program or a right is missing. `more` are
+    /// programs that the test itself needs.
     pub(super) fn new(more: &[&str]) -> Option<FarSide> {
         if !need(&[&NEEDS, more].concat()) {
             return None;
@@ -98,7 +98,7 @@ impl FarSide {
         self.network.serve("registry", &command, REGISTRY)
     }
 
-    /// The registry without an account.
+    /// The registry over TLS, without an account.
     pub(super) fn registry_with_authority(&self) -> (Guard, Authority) {
         let authority = Authority::new(&self.place, "corp");
         (self.registry_over_tls(&authority, "", ""), authority)

@@ -1,5 +1,5 @@
 //! Helm installs charts in a closed network: from `serve`, and from docker-registry after a push,
-//! with their provenance. It also renders the charts whose manifest names it.
+//! with their provenance. It also renders charts if the manifest names its version.
 
 use crate::support::charts::{Chart, Signer, Upstream, failure_reasons, repository};
 use crate::support::helm::{command, helm};
@@ -105,11 +105,11 @@ fn helm_installs_charts_from_serve() {
     );
     assert!(run("template x mine").contains("image: \"quay.io/x/app:v1\""));
 
-    // as an artifact, from the same server
+    // the same server offers the charts as artifacts
     let oci = format!("oci://{REGISTRY}/stable/app --version 1.2.3+b --plain-http");
     run(&format!("pull {oci} --verify --keyring maker.gpg -d oci"));
     assert_eq!(place.read_bytes("oci/app-1.2.3+b.tgz"), carried.app.archive);
-    // and from an exported folder on any web server
+    // any web server can offer the charts from an exported folder
     place.ok(&["export", "charts", "--bundle", "b", "-o", "www/charts"]);
     let www = file_server(&place.path("www"));
     let mut show = command(place, helm);

@@ -26,8 +26,7 @@ const IMAGES: [&str; 6] = [
 
 const DIGEST: &str = "@sha256:4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c";
 
-/// Images as in pods, each with the expected result, which is compared without the digest if it
-/// ends in one.
+/// Images of a pod, each with the expected result. A final `@` is replaced by [`DIGEST`].
 const WRITTEN: [(&str, &str); 12] = [
     ("nginx:1.27", "172.20.0.2:5000/mirror/library/nginx:1.27"),
     (
@@ -67,7 +66,7 @@ const WRITTEN: [(&str, &str); 12] = [
     ),
 ];
 
-fn whole(image: &str) -> String {
+fn with_digest(image: &str) -> String {
     image
         .strip_suffix('@')
         .map_or(image.to_owned(), |name| format!("{name}{DIGEST}"))
@@ -81,7 +80,7 @@ fn pod(lists: &[&str], namespace: &str, annotation: &str) -> String {
             format!(
                 "  - {{name: {}-{at}, image: {:?}}}\n",
                 &list[..1],
-                whole(image)
+                with_digest(image)
             )
         });
         format!("  {list}:\n{}", each.collect::<String>())
@@ -92,7 +91,7 @@ fn pod(lists: &[&str], namespace: &str, annotation: &str) -> String {
     )
 }
 
-/// Asserts that each list of the pod has the images that it should have now.
+/// Asserts that each list of the pod has the rewritten images.
 fn assert_images(pod: &Value, lists: &[&str]) {
     for list in lists {
         let containers = pod["spec"][*list]
@@ -110,7 +109,7 @@ fn assert_images(pod: &Value, lists: &[&str]) {
         assert_eq!(images.len(), WRITTEN.len(), "{list}");
         for (at, (written, becomes)) in WRITTEN.iter().enumerate() {
             let name = format!("{}-{at}", &list[..1]);
-            assert_eq!(images[&*name], whole(becomes), "{written} in {list}");
+            assert_eq!(images[&*name], with_digest(becomes), "{written} in {list}");
         }
     }
 }
@@ -139,7 +138,7 @@ fn the_kustomize_component_renames_every_image() {
     };
     let built = build("app");
     assert_images(&serde_yaml::from_str(&built).unwrap(), &lists);
-    // a second time changes nothing
+    // a second run changes nothing
     place.write("again/pod.yaml", &built);
     place.write(
         "again/kustomization.yaml",
@@ -175,7 +174,7 @@ fn the_kyverno_policy_rewrites_images_and_adds_the_proxy() {
     assert_images(&mutated, &lists);
     let again = serde_yaml::to_string(&mutated).unwrap();
     assert_eq!(apply("replace-registries", &again), mutated);
-    // a pod without some of the lists gets none of them
+    // lists that a pod lacks are not added
     let alone = apply("replace-registries", &pod(&["containers"], "shop", ""));
     assert_images(&alone, &["containers"]);
     assert!(alone["spec"].as_mapping().unwrap().len() == 1, "{alone:?}");

@@ -17,7 +17,7 @@ fn yaml(place: &Place, file: &str) -> Value {
 }
 
 #[test]
-fn a_profiles_script_gets_its_binaries_from_the_site() {
+fn the_script_of_a_profile_downloads_binaries_from_the_site() {
     let Some(side) = FarSide::new(&["bash", "sha256sum"]) else {
         return;
     };
@@ -163,7 +163,7 @@ fn a_machine_of_kkp_pulls_with_the_sites_authority_and_account() {
         &datacenter["node"],
         &yaml(far, "kkp/registry-credentials.yaml"),
     );
-    // the machine's files, and the folders that this machine keeps private
+    // the files of the profile; the node gets its folders for certificates by private mounts
     let profile = yaml(far, "kkp/osp-example-landfall.yaml");
     for file in profile["spec"]["bootstrapConfig"]["files"]
         .as_sequence()
@@ -232,7 +232,7 @@ fn machine_of_tkg(place: &Place, template: &str) -> String {
         .filter_map(Value::as_str);
     for command in commands.filter(|command| command.contains("/etc/containerd/config.toml")) {
         let command = command.replace("/etc/containerd/config.toml", &config.display().to_string());
-        // cloud-init may run them again
+        // cloud-init may run the commands again
         run(place
             .clean("sh")
             .args(["-ec", &format!("{command}\n{command}")]));

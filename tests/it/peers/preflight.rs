@@ -477,7 +477,8 @@ fn names_resolve_and_certificates_cover_them() {
         "{found:?}"
     );
 
-    // a wildcard covers only one label; a missing wildcard record; a certificate name without DNS
+    // a wildcard covers only one label; a wildcard record is missing; a name of the certificate is
+    // not in DNS
     let report = look(
         4,
         r#"[{dns: [grafana.seed.kkp.test]}, {dns: ["*.seed.kkp.test"]}, {dns: [kkp.test], certificate: [kibana.kkp.test, kibana.test]}]"#,

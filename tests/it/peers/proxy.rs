@@ -33,7 +33,7 @@ impl Outside {
         let (place, www) = (Place::new(), Place::new());
         let authority = Authority::new(&place, "Registry CA");
         let (certificate, key) = authority.issue(&place, &["registry.test", "denied.test"]);
-        // filled on loopback, then started again on the far side
+        // the registry is filled on loopback, and then started again on the far side
         let images = Images::new(place.path("layout"));
         let image = images.image("linux/amd64", &[images.layer(&[("app", b"from afar")])]);
         {
@@ -207,7 +207,7 @@ fn everything_goes_through_squid() {
 }
 
 #[test]
-fn proxy_credentials_in_every_form() {
+fn proxy_credentials_are_read_in_every_form() {
     let Some(outside) = Outside::new(&["registry.test", "files.test"], true) else {
         return;
     };
@@ -279,7 +279,7 @@ fn a_wrong_password_is_sent_to_squid_once() {
         assert!(reason.contains(&expected), "{reason}");
         assert_eq!(lines(&outside.log()), count + 1, "{:#?}", outside.log());
     }
-    // without an account the message says where to put one
+    // without an account, the message explains where to configure one
     let report = outside.run(1, &[("https_proxy", PROXY)], &["lock", "-f", "image.yaml"]);
     let reason = &reasons(&report)[0];
     assert!(
@@ -322,7 +322,7 @@ fn requests_that_squid_refuses_or_cannot_forward_are_explained() {
         };
         assert!(reason.contains(&expected), "{reason}");
     }
-    // no proxy listens there
+    // no proxy listens at the address
     let report = outside.run(
         1,
         &[("HTTPS_PROXY", "http://10.99.0.1:9")],
@@ -392,7 +392,11 @@ fn a_proxy_that_intercepts_tls_is_named_and_can_be_trusted() {
         reason.contains("under proxy: `ca: FILE.pem` (together with http, https and noProxy"),
         "{reason}"
     );
-    assert_eq!(proxy.heads().len(), 1, "a certificate is not tried again");
+    assert_eq!(
+        proxy.heads().len(),
+        1,
+        "a request with a refused certificate is not retried"
+    );
 
     let site = format!(
         "apiVersion: landfall/v1\nkind: Site\nproxy: {{https: {url:?}, ca: {:?}}}\n",

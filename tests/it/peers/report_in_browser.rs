@@ -47,7 +47,7 @@ fn the_treemap_is_enlarged_by_mouse_and_keys_and_nothing_else_needs_scripts() {
     browser.click(at(0), at(1));
     assert_eq!(browser.value(BOX), own, "a click enlarges a group");
     browser.press("Escape", 27, "");
-    assert_eq!(browser.value(BOX), whole, "Escape goes back");
+    assert_eq!(browser.value(BOX), whole, "Escape shows the whole picture");
 
     // by keyboard only, from the top of the page
     browser.open_file(&page);
@@ -58,7 +58,7 @@ fn the_treemap_is_enlarged_by_mouse_and_keys_and_nothing_else_needs_scripts() {
         })
         .find(|found| *found == true)
         .unwrap_or_default();
-    assert_eq!(is_at_group, true, "Tab comes to the picture");
+    assert_eq!(is_at_group, true, "Tab reaches the picture");
     assert_eq!(
         browser.value("document.activeElement.matches(':focus-visible')"),
         true
@@ -71,18 +71,14 @@ fn the_treemap_is_enlarged_by_mouse_and_keys_and_nothing_else_needs_scripts() {
         browser.press(key, code, text);
         assert_eq!(browser.value(BOX), own, "{key:?} enlarges a group");
         browser.press(key, code, text);
-        assert_eq!(browser.value(BOX), whole, "{key:?} goes back");
+        assert_eq!(browser.value(BOX), whole, "{key:?} shows the whole picture");
     }
     let seen = browser.value(SEEN);
 
     // without scripts
     browser.set_scripts(false);
     browser.open_file(&page);
-    assert_eq!(
-        browser.value(help),
-        0,
-        "nothing is promised that does not work"
-    );
+    assert_eq!(browser.value(help), 0, "the help for enlarging is hidden");
     assert_eq!(browser.value(BOX), whole);
     assert_eq!(browser.value(SEEN), seen, "everything else is shown");
     assert!(seen.as_str().unwrap().contains("team/app:v1"), "{seen}");

@@ -9,13 +9,13 @@ use crate::support::{Place, need};
 use serde_json::Value;
 
 /// A proxy that answers every request with success, also CONNECT, and connects to nothing.
-fn yes_man() -> TestProxy {
+fn proxy_that_accepts_everything() -> TestProxy {
     TestProxy::new("127.0.0.1:1", |_| ProxyAction::status(200))
 }
 
 #[test]
 fn ports_of_a_role_are_probed_without_the_proxy() {
-    let (place, proxy) = (Place::new(), yes_man());
+    let (place, proxy) = (Place::new(), proxy_that_accepts_everything());
     place.set("HTTPS_PROXY", &format!("http://{}", proxy.address));
     let tunnel = [
         "doctor",
@@ -75,7 +75,7 @@ fn an_endpoint_behind_a_proxy_names_the_proxy() {
         &place,
         "endpoints:\n- {host: vcenter.invalid, port: 443, why: machines}\n",
     );
-    let proxy = yes_man();
+    let proxy = proxy_that_accepts_everything();
     place.set("HTTPS_PROXY", &format!("http://{}", proxy.address));
     let report = place.json(0, &["doctor", "--role", "seed-cluster-node"]);
     let [verdict, says, _] = step(&report, "port");

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 const TO: &str = "172.20.0.2:5000/pre";
 
-/// The command in docs/how-to/load-images.md that begins like this.
+/// The command in docs/how-to/load-images.md that begins with `beginning`.
 fn documented(beginning: &str) -> String {
     let page = include_str!("../../../docs/how-to/load-images.md");
     let command = page
@@ -64,7 +64,8 @@ fn shell(place: &Place, script: &str) -> Command {
     shell
 }
 
-/// The images are for amd64, and so must be the machine that unpacks them.
+/// Whether this machine can unpack the images, which are for amd64. If not, the test counts as
+/// skipped.
 fn is_amd64() -> bool {
     let yes = cfg!(target_arch = "x86_64");
     if !yes {
@@ -115,7 +116,7 @@ fn containerd_imports_every_name_of_both_formats() {
             "{check:?}"
         );
         for name in ["app", "plain"] {
-            // the path names the snapshot too
+            // containerd uses the path as the name of the snapshot
             let mount = format!(
                 "mkdir {name}-{space}; ctr -n {space} images mount {TO}/team/{name}:v1 {name}-{space} >&2; \
                  cat {name}-{space}/bin/app; umount {name}-{space}"
@@ -216,7 +217,7 @@ fn docker_loads_a_docker_archive() {
         .filter(|name| !name.contains('@'))
         .collect();
     let dir = short();
-    // a network of its own, which has nothing but a loopback that is down
+    // a separate network namespace, whose only interface is a loopback that is down
     let daemon = dockerd(&site.place, dir.path(), "");
     let mut unshare = Command::new("unshare");
     unshare.arg("--net");

@@ -1,5 +1,5 @@
-//! Trust: a docker-registry with a private certificate, trusted by each possible setting, and not
-//! without; client certificates; `skipVerify`.
+//! Trust: a docker-registry with a private certificate, which is trusted only with one of the
+//! possible settings; client certificates; `skipVerify`.
 
 use crate::support::peers::{Server, docker_registry, docker_registry_config};
 use crate::support::pki::Authority;
@@ -31,7 +31,7 @@ fn secured(clients: bool) -> Secured {
     started(place, authority, own, &wanted)
 }
 
-/// Like `new`, with this certificate and key, and more TLS settings of docker-registry.
+/// Like [`secured`], with this certificate and key, and more TLS settings of docker-registry.
 fn started(place: Place, authority: Authority, own: (PathBuf, PathBuf), wanted: &str) -> Secured {
     let (certificate, key) = own;
     let address = format!("127.0.0.1:{}", free_port());
@@ -134,7 +134,7 @@ fn an_unknown_authority_is_named_and_can_be_configured() {
     let ca = format!(", ca: {:?}", registry.authority.pem);
     let printed = registry.works(&ca);
     assert!(!printed.contains("warning"), "{printed}");
-    // another authority does not help, and an unreadable one is named
+    // another authority is not accepted, and the message names an unreadable one
     let other = Authority::new(&registry.place, "Other CA");
     assert!(
         registry
@@ -208,7 +208,8 @@ fn a_certificate_for_another_name_is_refused() {
     assert!(message.contains("is refused: it is for "), "{message}");
 }
 
-/// As most guides on private registries recommend: `openssl req -x509`, which is its own authority.
+/// Most guides on private registries recommend `openssl req -x509`, which makes the certificate its
+/// own authority.
 #[test]
 fn a_self_signed_certificate_is_accepted_if_configured() {
     if !need(&["docker-registry", "gzip", "openssl"]) {
@@ -257,7 +258,7 @@ fn a_self_signed_certificate_is_accepted_if_configured() {
     registry.works(&format!(", ca: {:?}", own.0));
     drop(registry);
 
-    // it is valid for its names only
+    // a self-signed certificate is valid only for its own names
     let place = Place::new();
     let authority = Authority::new(&place, "Throw-away CA");
     let elsewhere = self_signed(&place, "elsewhere", "DNS:registry.test,IP:127.0.0.9");
@@ -270,7 +271,7 @@ fn a_self_signed_certificate_is_accepted_if_configured() {
 }
 
 #[test]
-fn client_certificates_from_the_site_and_from_certs_d() {
+fn client_certificates_are_read_from_the_site_and_from_certs_d() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }

@@ -53,13 +53,13 @@ macro_rules! platforms {
     ($($test:ident: $platform:literal),* $(,)?) => {$(
         mod $test {
             #[test]
-            fn at_the_root() {
+            fn matches_the_golden_files_at_the_root() {
                 let place = super::place(super::ROOT, super::IMAGES);
                 super::golden(&place, concat!($platform, "-root"), &[$platform]);
             }
 
             #[test]
-            fn with_prefix_authority_and_accounts() {
+            fn matches_the_golden_files_with_prefix_authority_and_accounts() {
                 super::golden(&super::corp(), concat!($platform, "-corp"), &[$platform]);
             }
         }

@@ -208,7 +208,7 @@ fn merging_sets_keys_and_keeps_every_other_byte() {
         (&report["files"][0]["file"], &report["files"][0]["secret"]),
         (&"mine.yaml".into(), &false.into())
     );
-    // again, nothing is left to do
+    // a second merge changes nothing
     render();
     assert_eq!(place.read("mine.yaml"), merged);
     // documents of other kinds are not changed

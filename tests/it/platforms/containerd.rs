@@ -22,7 +22,7 @@ fn hosts_are_dropped_and_paths_become_prefixes() {
 }
 
 #[test]
-fn with_a_certificate_an_account_and_a_proxy() {
+fn a_certificate_an_account_and_a_proxy_are_configured() {
     let site = "registry:\n  address: registry.corp.test/mirror\n  keepHost: true\n  ca: ca.pem\n  clientCert: c.pem\n  \
                 clientKey: c.key\n  credentials: {usernameEnv: U, passwordEnv: P}\n\
                 proxy: {https: \"http://10.0.0.1:3128\"}\n";
@@ -43,7 +43,7 @@ fn with_a_certificate_an_account_and_a_proxy() {
             .output()
             .unwrap()
     };
-    // without the account nothing is written
+    // if a variable of the account is not set, nothing is written
     let lacking = place
         .command()
         .args(["render", "containerd", "--site", "site.yaml", "-o", "out"])
@@ -188,7 +188,7 @@ consumers: [containerd]
     place.write("account", "all:hush\n");
     place.write("team", "team:hush\n");
     let printed = place.ok(&["render", "containerd", "--site", "site.yaml", "-o", "out"]);
-    // far is a separate mirror with its own account
+    // `far` is a separate mirror with its own account
     assert_eq!(
         printed.matches("containerd has one account").count(),
         1,

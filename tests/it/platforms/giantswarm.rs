@@ -1,15 +1,15 @@
-//! The App of Giant Swarm: a complete one, or the fields for one of the user.
+//! The App of Giant Swarm: a complete one, or fields that are merged into one of the user.
 
 use super::seeds::{at, render, shipped, yaml};
 use serde_yaml::Value;
 
 #[test]
-fn an_app_refers_to_both_sources_as_a_whole_or_in_one_of_the_users() {
+fn an_app_refers_to_both_sources_if_complete_or_merged() {
     let place = shipped("giantswarm", &[]);
     place.write("proxy-account", "myProxyUser:mySuperSecretPassword\n");
     render(&place, &["giantswarm"]);
     let app = yaml(&place, "mycluster/app.yaml");
-    // a complete one, in which `[...]` is replaced by the fields that the kind requires
+    // a complete App, in which `[...]` is replaced by the fields that the kind requires
     render(
         &place,
         &[
@@ -36,7 +36,7 @@ fn an_app_refers_to_both_sources_as_a_whole_or_in_one_of_the_users() {
         assert_eq!(*at(&whole, path), Value::from(value), "{path}");
     }
     super::assert_published(&whole, "app.yaml");
-    // the same merged into an App of the user: every other byte is kept
+    // the fields are merged into an App of the user, and every other byte is kept
     let mine = "apiVersion: application.giantswarm.io/v1alpha1\nkind: App\nmetadata: {name: mine} # ours\nspec:\n  catalog: default-test\n";
     place.write("mine.yaml", mine);
     let into = [

@@ -137,7 +137,7 @@ fn a_profile_becomes_a_custom_profile_of_the_site() {
 }
 
 #[test]
-fn a_profile_whose_packages_are_mirrored_names_no_host_but_the_sites() {
+fn a_profile_whose_packages_are_mirrored_contains_only_hosts_of_the_site() {
     let place = site();
     let packages = "packages=download.docker.com,archive.ubuntu.com,security.ubuntu.com";
     let args = [
@@ -170,8 +170,8 @@ fn a_profile_whose_packages_are_mirrored_names_no_host_but_the_sites() {
         ),
         "{text}"
     );
-    // packages are not in the lock, so an audit reports them; it reports nothing else, and nothing
-    // has an old name
+    // packages are not in the lock, so an audit reports them, and nothing else; no old name is
+    // left
     let missing = |exit: i32| -> Vec<String> {
         let audit = place.json(
             exit,

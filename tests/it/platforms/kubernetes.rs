@@ -17,7 +17,7 @@ const NEEDED: [&str; 4] = [
 ];
 
 #[test]
-fn the_minimal_and_the_complete_configuration() {
+fn the_minimal_and_the_complete_configuration_are_rendered() {
     let place_of = || place(SITE, &[]);
     golden(
         &place_of(),
@@ -56,7 +56,7 @@ fn the_minimal_and_the_complete_configuration() {
             .for_each(|document| assert_published(document, file));
         documents
     };
-    // fields that must agree do
+    // fields that must agree have the same values
     let pull = &of_file("pull.yaml")[0]["spec"];
     let env = pull["template"]["spec"]["containers"][0]["env"]
         .as_sequence()

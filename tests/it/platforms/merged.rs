@@ -25,7 +25,7 @@ fn tkg() -> Place {
     place
 }
 
-fn into(place: &Place, platform: &str, more: &[&str]) -> String {
+fn merge(place: &Place, platform: &str, more: &[&str]) -> String {
     place.ok(&[
         &[
             "render",
@@ -41,7 +41,7 @@ fn into(place: &Place, platform: &str, more: &[&str]) -> String {
 }
 
 /// The message of `landfall render` for a merge into `mine.yaml` that it refuses (exit 2).
-fn not_into(place: &Place, platform: &str, more: &[&str]) -> String {
+fn refused_merge(place: &Place, platform: &str, more: &[&str]) -> String {
     let args = [
         &[
             "render",
@@ -103,7 +103,7 @@ fn a_secret_of_an_addon_keeps_the_account_of_vcenter() {
     let place = tkg();
     let old = cpi_secret(CPI);
     place.write("mine.yaml", &old);
-    let diff = into(&place, "tkg", &["--diff"]);
+    let diff = merge(&place, "tkg", &["--diff"]);
     assert_eq!(place.read("mine.yaml"), old, "--diff writes nothing");
     assert!(
         !diff.contains("hush") && !diff.contains("svc-cpi"),
@@ -114,7 +114,7 @@ fn a_secret_of_an_addon_keeps_the_account_of_vcenter() {
             && diff.contains("\n+      http_proxy: *** (changed)\n"),
         "{diff}"
     );
-    let message = into(&place, "tkg", &[]);
+    let message = merge(&place, "tkg", &[]);
     assert!(
         message.contains("mine.yaml: stringData.values.yaml: vsphereCPI.http_proxy"),
         "{message}"
@@ -134,11 +134,11 @@ fn a_secret_of_an_addon_keeps_the_account_of_vcenter() {
             .starts_with("vc.corp.example,.svc.cluster.local,"),
         "{values:?}"
     );
-    assert!(into(&place, "tkg", &[]).contains("is up to date"));
+    assert!(merge(&place, "tkg", &[]).contains("is up to date"));
     assert_eq!(place.read("mine.yaml"), new);
 }
 
-/// As printed by `kubectl get -o yaml`.
+/// The Secret is in the form that `kubectl get -o yaml` prints.
 #[test]
 fn a_secret_with_data_gets_no_second_copy_of_a_text() {
     let place = tkg();
@@ -147,7 +147,7 @@ fn a_secret_with_data_gets_no_second_copy_of_a_text() {
         STANDARD.encode(CPI)
     );
     place.write("mine.yaml", &old);
-    let diff = into(&place, "tkg", &["--diff"]);
+    let diff = merge(&place, "tkg", &["--diff"]);
     assert!(
         diff.contains("+++ b/mine.yaml (data.values.yaml, decoded)"),
         "{diff}"
@@ -156,7 +156,7 @@ fn a_secret_with_data_gets_no_second_copy_of_a_text() {
         diff.contains("\n+  http_proxy: *** (changed)\n") && !diff.contains("hush"),
         "{diff}"
     );
-    into(&place, "tkg", &[]);
+    merge(&place, "tkg", &[]);
     let new = place.read("mine.yaml");
     keeps(&old, &new, &["values.yaml:"]);
     let secret: Value = serde_yaml::from_str(&new).unwrap();
@@ -181,7 +181,7 @@ fn the_values_of_a_cluster_of_giant_swarm_keep_what_its_provider_needs() {
                values: |\n    global:\n      basicAuthSecret:\n        refreshToken: hush\n      vcdConfig:\n        org: ours\n    \
                cluster:\n      private: true\n";
     place.write("mine.yaml", old);
-    into(&place, "giantswarm", &[]);
+    merge(&place, "giantswarm", &[]);
     let new = place.read("mine.yaml");
     keeps(old, &new, &[]);
     let secret: Value = serde_yaml::from_str(&new).unwrap();
@@ -198,7 +198,7 @@ fn the_values_of_a_cluster_of_giant_swarm_keep_what_its_provider_needs() {
     // a Secret with another name is not this Secret
     let other = old.replace("blue-cluster-values", "green-cluster-values");
     place.write("mine.yaml", &other);
-    not_into(&place, "giantswarm", &[]);
+    refused_merge(&place, "giantswarm", &[]);
     assert_eq!(place.read("mine.yaml"), other);
 }
 
@@ -241,7 +241,7 @@ fn commands_are_inserted_where_they_have_an_effect() {
     let place = tkg();
     let old = WORKERS.replace("OTHER", &STANDARD.encode(OTHER));
     place.write("mine.yaml", &old);
-    into(&place, "tkg", &[]);
+    merge(&place, "tkg", &[]);
     let new = place.read("mine.yaml");
     let set = [
         "Environment=\"HTTP_PROXY",
@@ -316,7 +316,7 @@ fn commands_are_inserted_where_they_have_an_effect() {
         String::from_utf8(content).unwrap(),
         OTHER.to_owned() + CERTIFICATE
     );
-    assert!(into(&place, "tkg", &[]).contains("is up to date"));
+    assert!(merge(&place, "tkg", &[]).contains("is up to date"));
 }
 
 /// A list with `start` and `restart` but without `stop` once left containerd stopped.
@@ -326,7 +326,7 @@ fn existing_commands_in_another_order_are_refused() {
     let commands = "kind: KubeadmConfigTemplate\nmetadata: {name: blue-md-0, namespace: prod}\nspec:\n  template:\n    spec:\n      \
                     preKubeadmCommands:\n      - systemctl start containerd\n      - systemctl restart containerd\n";
     place.write("mine.yaml", commands);
-    into(&place, "tkg", &[]);
+    merge(&place, "tkg", &[]);
     let document: Value = serde_yaml::from_str(&place.read("mine.yaml")).unwrap();
     let list = document["spec"]["template"]["spec"]["preKubeadmCommands"]
         .as_sequence()
@@ -342,7 +342,7 @@ fn existing_commands_in_another_order_are_refused() {
          - export HTTP_PROXY=x\n      - hostname \"{{ ds.meta_data.hostname }}\"\n",
     );
     place.write("mine.yaml", &crossed);
-    let printed = not_into(&place, "tkg", &[]);
+    let printed = refused_merge(&place, "tkg", &[]);
     assert!(
         printed.contains("preKubeadmCommands has some of these items in another order"),
         "{printed}"
@@ -356,12 +356,12 @@ fn existing_commands_in_another_order_are_refused() {
 #[test]
 fn a_text_that_cannot_be_merged_is_refused_without_replace() {
     let place = tkg();
-    // a ytt template, as in a repository of templates: not YAML before ytt ran
+    // a ytt template, which is not YAML until ytt has rendered it
     let old = cpi_secret(
         "#@ load(\"@ytt:data\", \"data\")\n#@data/values\n---\nvsphereCPI:\n  {{ mine }}\n  x\n",
     );
     place.write("mine.yaml", &old);
-    let printed = not_into(&place, "tkg", &[]);
+    let printed = refused_merge(&place, "tkg", &[]);
     assert_eq!(place.read("mine.yaml"), old);
     for part in [
         "mine.yaml: content of it would be removed",
@@ -371,12 +371,12 @@ fn a_text_that_cannot_be_merged_is_refused_without_replace() {
     ] {
         assert!(printed.contains(part), "{printed}");
     }
-    let diff = into(&place, "tkg", &["--replace", "--diff"]);
+    let diff = merge(&place, "tkg", &["--replace", "--diff"]);
     assert!(
         diff.contains("\n-      {{ mine }}\n") || diff.contains("\n-      ***\n"),
         "{diff}"
     );
-    into(&place, "tkg", &["--replace"]);
+    merge(&place, "tkg", &["--replace"]);
     let secret: Value = serde_yaml::from_str(&place.read("mine.yaml")).unwrap();
     assert!(
         secret["stringData"]["values.yaml"]
@@ -384,7 +384,7 @@ fn a_text_that_cannot_be_merged_is_refused_without_replace() {
             .unwrap()
             .contains("http_proxy")
     );
-    // the flags are those of --into
+    // `--diff` and `--replace` need `--into`
     for flag in ["--diff", "--replace"] {
         let run = place
             .command()
@@ -408,12 +408,12 @@ fn accounts_and_authorities_of_other_hosts_are_kept() {
         indented(OTHER)
     );
     place.write("mine.yaml", &old);
-    let diff = into(&place, "kubermatic", &["--diff"]);
+    let diff = merge(&place, "kubermatic", &["--diff"]);
     assert!(
         !diff.contains("aHVzaA==") && !diff.contains("cHVsbGVyOnNlY3JldA=="),
         "{diff}"
     );
-    into(&place, "kubermatic", &[]);
+    merge(&place, "kubermatic", &[]);
     let new = place.read("mine.yaml");
     let documents: Vec<Value> = serde_yaml::Deserializer::from_str(&new)
         .map(|one| serde::Deserialize::deserialize(one).unwrap())
@@ -446,9 +446,9 @@ fn existing_datacenters_of_a_seed_are_configured_and_none_is_added() {
         let seed: Value = serde_yaml::from_str(&place.read("mine.yaml")).unwrap();
         seed["spec"]["datacenters"].clone()
     };
-    into(&place, "kubermatic", &["--set", "datacenter=dc-1"]);
+    merge(&place, "kubermatic", &["--set", "datacenter=dc-1"]);
     assert!(datacenters()["dc-2"]["node"].is_null());
-    into(&place, "kubermatic", &[]);
+    merge(&place, "kubermatic", &[]);
     let all = datacenters();
     let names: Vec<&str> = all
         .as_mapping()
@@ -472,7 +472,7 @@ fn existing_datacenters_of_a_seed_are_configured_and_none_is_added() {
         "{all:?}"
     );
     keeps(old, &place.read("mine.yaml"), &["node: {noProxy"]);
-    let printed = not_into(&place, "kubermatic", &["--set", "datacenter=dc-3"]);
+    let printed = refused_merge(&place, "kubermatic", &["--set", "datacenter=dc-3"]);
     assert!(
         printed.contains("no datacenter dc-3, but dc-1, dc-2"),
         "{printed}"

@@ -86,7 +86,7 @@ fn the_recipes_copy_every_file_with_its_mode() {
 }
 
 #[test]
-fn the_playbook_copies_what_is_rendered_and_keeps_modes() {
+fn the_playbook_copies_the_rendered_files_and_keeps_modes() {
     let page = include_str!("../../../docs/how-to/nodes.md");
     let playbook = page
         .split("```yaml\n")

@@ -161,7 +161,7 @@ fn profiles_of_kkp_use_the_package_set_of_their_operating_system() {
         assert!(!there.contains_key(&format!("/{other}")), "{there:?}");
         assert!(!printed.contains("installs packages"), "{printed}");
     }
-    // no set matches it, so its packages come from other sources
+    // no set matches Flatcar, so its packages come from other sources
     let printed = render("flatcar");
     assert!(
         printed.contains("osp-example installs packages"),
@@ -172,7 +172,7 @@ fn profiles_of_kkp_use_the_package_set_of_their_operating_system() {
             .read("out/osp-example-landfall.yaml")
             .contains("landfall.sources")
     );
-    // they are not mirrored
+    // without a file server in the site, machines cannot use the packages
     place.write(
         "site.yaml",
         place

@@ -74,7 +74,7 @@ fn has_published_fields(document: &Value, published: &Fields, file: &str) -> boo
     true
 }
 
-/// Like the function above, for a document whose kind must be known.
+/// Like [`has_published_fields`], for a document whose kind must be known.
 pub fn assert_published(document: &Value, file: &str) {
     assert!(
         has_published_fields(document, &published(), file),

@@ -12,12 +12,12 @@ const DATABASES: &[&str] = &[
 ];
 
 #[test]
-fn at_the_root() {
+fn matches_the_golden_files_at_the_root() {
     golden(&place(ROOT, DATABASES), "trivy-root", &["trivy"]);
 }
 
 #[test]
-fn with_prefix_authority_and_accounts() {
+fn matches_the_golden_files_with_prefix_authority_and_accounts() {
     golden(&corp_with(DATABASES), "trivy-corp", &["trivy"]);
 }
 

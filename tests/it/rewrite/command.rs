@@ -285,7 +285,7 @@ fn a_rewrite_without_locked_references_explains_why() {
 const KUBELET: &str = "https://dl.k8s.io/v1.33.4/bin/linux/amd64/kubelet";
 
 #[test]
-fn urls_of_mirrored_files_go_to_the_file_server() {
+fn urls_of_mirrored_files_are_rewritten_to_the_file_server() {
     let script = format!(
         "curl {KUBELET}\ncurl https://dl.k8s.io/$V/bin/linux/amd64/kubelet\ncurl https://x.example/y.tgz\n"
     );
@@ -416,7 +416,7 @@ fn a_kustomize_component_covers_what_kustomize_can_change() {
 }
 
 #[test]
-fn charts_as_archives() {
+fn charts_in_archives_are_rewritten() {
     let place = Place::new(&[
         ("c/Chart.yaml", "name: c\nversion: 1.0.0\n"),
         ("c/values.yaml", KKP),

@@ -54,7 +54,7 @@ fn checked(corpus: &Corpus, name: &str, kind: TextSyntax, text: &str) -> Rewrite
         assert_eq!(
             text[old..old + kept],
             first.text[new..new + kept],
-            "{name}: bytes outside of the edits"
+            "{name}: bytes outside of the edits changed"
         );
         assert_eq!(
             first.text[new + kept..new + kept + edit.bytes.len()],
@@ -66,7 +66,7 @@ fn checked(corpus: &Corpus, name: &str, kind: TextSyntax, text: &str) -> Rewrite
     assert_eq!(
         text[old..],
         first.text[new..],
-        "{name}: bytes outside of the edits"
+        "{name}: bytes outside of the edits changed"
     );
     assert_eq!(
         there(&first.text).text,
@@ -77,7 +77,7 @@ fn checked(corpus: &Corpus, name: &str, kind: TextSyntax, text: &str) -> Rewrite
     assert_eq!(
         there(&back).text,
         first.text,
-        "{name}: there and back and there"
+        "{name}: a rewrite after a reverse rewrite differs"
     );
     first
 }
@@ -109,10 +109,10 @@ fn every_reference_shape_gives_its_expected_result() {
             .collect();
         let notes = PathBuf::from(format!("{}.txt", beside("left").display()));
         let noted = std::fs::read_to_string(&notes).unwrap_or_default();
-        assert_eq!(left.concat(), noted, "{name}: what is left");
+        assert_eq!(left.concat(), noted, "{name}: the references that are left");
         let back = rewrite(&result.text, kind, &corpus.back, RewriteOptions::default()).text;
         if !NOT_CANONICAL.contains(&&*name) {
-            assert_eq!(back, text, "{name}: the way back");
+            assert_eq!(back, text, "{name}: the reverse rewrite");
         }
         shapes += 1;
     }

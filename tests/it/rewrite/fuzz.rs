@@ -204,17 +204,17 @@ impl Target {
 }
 
 #[test]
-fn documents() {
+fn mutated_documents_are_rewritten_consistently() {
     Target::new().run("documents", TextSyntax::Document, |_, text| text);
 }
 
 #[test]
-fn words() {
+fn mutated_words_are_rewritten_consistently() {
     Target::new().run("words", TextSyntax::Text, |_, text| text);
 }
 
 #[test]
-fn texts_within_texts() {
+fn mutated_texts_within_texts_are_rewritten_consistently() {
     Target::new().run(
         "texts within texts",
         TextSyntax::Document,

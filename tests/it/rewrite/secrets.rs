@@ -1,4 +1,4 @@
-//! The output about files with Secrets: references and nothing else.
+//! The output about files with Secrets contains references and no other text of the files.
 
 use super::{Place, err, out};
 use base64::Engine as _;

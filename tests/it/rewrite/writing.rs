@@ -82,9 +82,9 @@ fn rewriting_in_place_keeps_access_control_lists_and_attributes() {
     assert_eq!(
         mode("x.yaml"),
         0o660,
-        "the mask stands in place of the group"
+        "the group bits of the mode are those of the mask"
     );
-    // default ACLs of the folder are not those of the file
+    // the rewritten files do not get the default ACL of the folder
     setxattr(
         place.path("."),
         "system.posix_acl_default",
@@ -102,7 +102,7 @@ fn rewriting_in_place_keeps_access_control_lists_and_attributes() {
     );
     assert_eq!((mode("x.yaml"), mode("plain.yaml")), (0o660, 0o640));
     assert_eq!(attribute(&place, "plain.yaml", ACL), None);
-    // in a copy too, the mask is not a right of the group
+    // a copy keeps the ACL too, so the mask does not become a right of the group
     place.run(&["x.yaml", "-o", "out"], 0);
     assert_eq!(attribute(&place, "out/x.yaml", ACL), Some(acl()));
 }

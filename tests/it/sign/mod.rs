@@ -119,7 +119,7 @@ fn keys_of_every_kind_sign_and_openssh_agrees() {
         return;
     }
     let desk = Desk::new();
-    // RSA keys sign by the agent
+    // RSA keys sign through the agent
     let (_agent, socket) = agent(&desk);
     let kinds: [&[&str]; 5] = [
         &["ed25519"],
@@ -206,7 +206,7 @@ fn keys_of_every_kind_sign_and_openssh_agrees() {
         }
         run(desk.place.clean("zstd").arg("-qt").arg(&path));
         if which("python3").is_some() {
-            // a reader written from the documentation finds it too
+            // a reader written from the documentation finds the signature, too
             let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/read-bundle.py");
             for (what, name) in [("index", "landfall-contents.json"), ("signatures", "sig")] {
                 let read = run(desk.place.clean("python3").arg(script).arg(&path).arg(what));

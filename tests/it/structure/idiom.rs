@@ -99,7 +99,7 @@ impl<'ast> Visit<'ast> for Findings {
     }
 
     fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
-        // its methods are as public as it is, so they are not visited
+        // the methods are as public as the trait, so they are not visited
         self.types.push(item.ident.to_string());
     }
 

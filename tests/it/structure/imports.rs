@@ -27,7 +27,7 @@ struct Module {
 #[derive(Default)]
 struct Crate(BTreeMap<Names, Module>);
 
-/// The imports between the files below the folder `src`, tests and fuzz targets left out.
+/// The imports between the files below the folder `src`, without tests and fuzz targets.
 pub fn imports(src: &Path) -> Imports {
     let mut modules = Crate::default();
     modules.load(src, "lib.rs", src, Vec::new());

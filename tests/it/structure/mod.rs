@@ -188,7 +188,7 @@ fn imports_between_folders_follow_the_documented_order() {
     let back = imports_against_order(imports, &order);
     assert!(
         back.is_empty(),
-        "{} imports run back:\n{}",
+        "{} imports violate the order:\n{}",
         back.len(),
         back.join("\n")
     );

@@ -161,7 +161,7 @@ impl AptUpstream {
             let _ = fs::remove_file(root.join(old));
         }
         let mut list = Command::new("apt-ftparchive");
-        // it does not know the indexes of command-not-found
+        // apt-ftparchive does not list the indexes of command-not-found by default
         let patterns = ["-o", "APT::FTPArchive::Release::Patterns::=Commands-*"];
         let sums = String::from_utf8(run(list
             .current_dir(&root)
@@ -188,7 +188,7 @@ impl AptUpstream {
         fs::write(root.join("Release.gpg"), self.signer.detached(text)).unwrap();
     }
 
-    /// Writes a manifest of one entry of apt, whose fields are `fields`.
+    /// Writes a manifest with one apt entry, which has these fields.
     pub fn manifest(&self, fields: &str) {
         let head = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n";
         self.place
@@ -273,7 +273,7 @@ impl Apt {
             ("APT::Architecture", "amd64".into()),
             ("APT::Architectures", self.architectures.into()),
             ("APT::Sandbox::User", "root".into()),
-            // a simulation: the lists do not change, and no record of the plan is needed
+            // in a simulation, the lists do not change, and no record of the plan is needed
             ("Acquire::GzipIndexes", "false".into()),
             ("Dir::Cache::pkgcache", "pkgcache.bin".into()),
             ("Dir::Log::Planner", String::new()),

@@ -40,7 +40,7 @@ impl Browser {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // each waits for the shell to open the other end
+        // opening a pipe waits until the shell opens the other end
         let commands = File::options().write(true).open(&commands).unwrap();
         let answers = BufReader::new(File::open(&answers).unwrap());
         let (errors, hosts) = (Vec::new(), BTreeSet::new());

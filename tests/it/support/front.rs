@@ -6,7 +6,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-/// A server in front of a registry that answers some targets itself. It forwards only reads.
+/// A server in front of a registry that answers some targets itself. It forwards only
+/// read requests.
 pub struct Front {
     pub address: String,
     pub answers: Arc<Mutex<Vec<(String, Answer)>>>,

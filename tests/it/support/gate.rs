@@ -24,7 +24,7 @@ pub struct Gate {
 
 impl Gate {
     /// A gate in front of the registry at `behind`. If `account` (`user:password`) is given, only
-    /// it gets a token, otherwise everybody. A token is valid for `uses` requests.
+    /// this account gets tokens, otherwise every client. A token is valid for `uses` requests.
     pub fn new(behind: &str, account: Option<&str>, uses: usize) -> Gate {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -94,7 +94,7 @@ impl Rules {
         let answer = match target.split_once('?') {
             Some(("/token", query)) => self.token(query, header("authorization")),
             _ if self.passes(&target, header("authorization")) => {
-                self.hand_on(&method, &target, &headers, &body)
+                self.forward(&method, &target, &headers, &body)
             }
             _ => self.refuse(&target),
         };
@@ -187,7 +187,7 @@ impl Rules {
         .into_bytes()
     }
 
-    fn hand_on(
+    fn forward(
         &self,
         method: &str,
         target: &str,

@@ -30,7 +30,7 @@ impl GitServer {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let (root, log) = (root.clone(), log.clone());
-                // a client that goes away ends only its own thread
+                // a client that disconnects ends only its own thread
                 std::thread::spawn(move || stream.map(|stream| answer(stream, &root, &log)));
             }
         });
@@ -101,8 +101,8 @@ pub fn git(place: &Place, folder: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// A history of `count` commits on `branch` for `git fast-import`. Commit `n` is at `from + n`, so
-/// that two calls give one history.
+/// A history of `count` commits on `branch` for `git fast-import`. The first commit has the number
+/// `from`, so a second call can continue the history of the first.
 pub fn history(branch: &str, from: usize, count: usize) -> String {
     let mut stream = String::new();
     for n in from..from + count {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The program. If there is none and Go cannot build it, the test counts as skipped and should
+/// The path of helm. If it is missing and Go cannot build it, the test counts as skipped and should
 /// return.
 pub fn helm() -> Option<&'static Path> {
     static HELM: OnceLock<Result<PathBuf, String>> = OnceLock::new();

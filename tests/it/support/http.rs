@@ -45,7 +45,7 @@ pub fn request(
     body: &[u8],
 ) -> Response {
     attempt(method, address, target, headers, body)
-        .unwrap_or_else(|| panic!("{method} {target}: no answer of HTTP from {address}"))
+        .unwrap_or_else(|| panic!("{method} {target}: no HTTP response from {address}"))
 }
 
 /// Like `request`, if the server may abort the connection, which can lose a response sent before.
@@ -73,7 +73,7 @@ pub fn attempt(
         head += &format!("Content-Length: {}\r\n", body.len());
     }
     stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
-    // a server may answer and close before it has read everything; its response counts
+    // a server may answer and close before it has read the body; the response is read nevertheless
     let _ = stream.write_all(body);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);

@@ -42,7 +42,7 @@ pub fn noise(seed: u64, len: usize) -> Vec<u8> {
 }
 
 /// An OCI layout to which calls add content. They return descriptors: JSON objects with
-/// `mediaType`, `digest`, `size` and, where it applies, `platform` and `annotations`.
+/// `mediaType`, `digest`, `size` and, if applicable, `platform` and `annotations`.
 pub struct Images {
     dir: PathBuf,
     tags: Vec<Value>,

@@ -119,7 +119,7 @@ impl Place {
         std::fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// The built landfall, run in this folder with no variable of the caller but `PATH`.
+    /// The built landfall in this folder, with no environment variable of the caller but `PATH`.
     pub fn command(&self) -> Command {
         let landfall = env!("CARGO_BIN_EXE_landfall");
         match self.memory.load(std::sync::atomic::Ordering::Relaxed) {
@@ -233,7 +233,7 @@ pub fn skip(name: &str, why: &str) {
     }
 }
 
-/// The name of the running test: libtest names its threads so.
+/// The name of the running test, which libtest gives to its thread.
 pub fn test_name() -> String {
     std::thread::current().name().unwrap_or("?").to_owned()
 }
@@ -256,8 +256,8 @@ pub fn which(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The path of `program`. With a path, a process is spawned. With a name and its own `PATH`, this
-/// process is forked first, which takes longer the more memory it has.
+/// The path of `program`. A command with a path is spawned. One with a name and its own `PATH`
+/// forks this process first, which takes longer the more memory this process has.
 pub fn found(program: &OsStr) -> OsString {
     let is_path = Path::new(program).components().count() > 1;
     let path = program.to_str().filter(|_| !is_path).and_then(which);

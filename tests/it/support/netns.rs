@@ -34,9 +34,9 @@ impl Network {
             ("node", NODE),
             ("operator", OPERATOR),
         ] {
-            assert!(network.add(host), "cannot make the namespace of {host}");
+            assert!(network.add(host), "cannot create the namespace of {host}");
             let name = network.name(host);
-            // the pair is created inside: the machine's own namespace never has one of its ends
+            // the pair is created inside the namespaces, so the machine itself never has an end
             ip(&[
                 "-n", &name, "link", "add", "eth0", "type", "veth", "peer", "name", host, "netns",
                 &switch,
@@ -58,14 +58,15 @@ impl Network {
             assert_eq!(
                 routes.lines().count(),
                 1,
-                "only the network itself:\n{routes}"
+                "there are routes out of the network:\n{routes}"
             );
             assert!(routes.starts_with("172.20.0.0/24 "), "{routes}");
         }
         Some(network)
     }
 
-    /// Only the host `switch`, without a link. Skipped if namespaces cannot be created.
+    /// A network with only the host `switch`, without a link. `None`, and the test counts as
+    /// skipped, if namespaces cannot be created.
     fn empty() -> Option<Network> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -85,11 +86,11 @@ impl Network {
     }
 
     /// The hosts `client`, `proxy` and `server` in a row: packets from `client` reach `server` only
-    /// through a program on `proxy`. `None`, and skipped, as with [`Network::new`].
+    /// through a program on `proxy`. `None` as in [`Network::new`].
     pub fn behind_proxy() -> Option<Network> {
         let mut network = Network::empty()?;
         for host in ["client", "proxy", "server"] {
-            assert!(network.add(host), "cannot make the namespace of {host}");
+            assert!(network.add(host), "cannot create the namespace of {host}");
             ip(&["-n", &network.name(host), "link", "set", "lo", "up"]);
         }
         let ends = [
@@ -237,15 +238,15 @@ impl Network {
         self.start_containerd("node", place, Path::new("containerd"), config, "")
     }
 
-    /// Like this, with the files that `landfall render containerd` wrote to `folder`: those below
-    /// `etc` are at their path on the node, and the file for this release of containerd is the
-    /// configuration, to which only the test's folders are added.
+    /// Like [`Network::containerd`], with the files that `landfall render containerd` wrote to
+    /// `folder`: those below `etc` are at their path on the node, and the file for this release of
+    /// containerd is the configuration, to which only the test's folders are added.
     pub fn containerd_with(&self, place: &Place, folder: &Path) -> Containerd<'_> {
         self.containerd_on("node", place, folder, "")
     }
 
-    /// Like this, on another host, where a shell first runs `before`: only this containerd sees
-    /// what it mounts.
+    /// Like [`Network::containerd_with`], on another host, where a shell first runs `before`. Only
+    /// this containerd sees mounts of the shell.
     pub fn containerd_on(
         &self,
         host: &'static str,

@@ -39,7 +39,7 @@ pub enum Fault {
     Cut,
     /// The request is refused, because the clock of the client is wrong.
     Skewed,
-    /// Refused, because a part of an upload is not the named one.
+    /// Refused, because a part of the upload differs from the one in the request.
     InvalidPart,
     /// Waits until [`ObjectStore::release`], and then takes effect.
     Held,
@@ -50,7 +50,7 @@ pub enum Fault {
 enum Protocol {
     #[default]
     S3,
-    /// The XML API of Google where it differs: a token instead of a signature, and conditions by
+    /// The differences of Google's XML API: a token instead of a signature, and conditions by
     /// generation. There is no usable emulator for it.
     Google,
 }

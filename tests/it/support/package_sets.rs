@@ -39,7 +39,7 @@ impl PackageSets {
     }
 
     /// Locks the manifest `m.yaml`, some of whose sets may be refused.
-    pub fn lock_what_can_be(place: &Place) -> PackageSets {
+    pub fn lock_with_refusals(place: &Place) -> PackageSets {
         let mut lock = place.command();
         let output = lock
             .args(["lock", "-f", "m.yaml", "--output", "json"])
@@ -67,14 +67,14 @@ impl PackageSets {
         let mut items = self.report["items"].as_array().unwrap().iter();
         let item = items
             .find(|item| item["name"] == name)
-            .unwrap_or_else(|| panic!("{name} is in the report"));
+            .unwrap_or_else(|| panic!("{name} is not in the report"));
         if let Some(why) = item["reason"].as_str() {
             return Err(why.into());
         }
         let start = self
             .lock
             .find(&format!("\n- name: {name}\n"))
-            .expect("it is in the lock")
+            .expect("the set is in the lock")
             + 1;
         let set = &self.lock[start..];
         let set = set.find("\n- name: ").map_or(set, |end| &set[..end]);

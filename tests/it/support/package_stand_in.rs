@@ -16,8 +16,8 @@ pub enum PackageStandIn {
 }
 
 impl PackageStandIn {
-    /// For the manifests in `folder`; writes the keys that they name. `None` if they name no
-    /// packages, or if a program is missing.
+    /// Returns repositories for the manifests in `folder`, and writes the keys that they name.
+    /// `None` if the manifests name no packages, or if a program is missing.
     pub fn new(folder: &Path) -> Option<PackageStandIn> {
         let files = fs::read_dir(folder)
             .unwrap()
@@ -67,7 +67,7 @@ impl PackageStandIn {
         match self {
             PackageStandIn::Apt(apt) => {
                 let mut all = requested;
-                // the packages of a machine before
+                // apt is installed on every machine
                 all.insert(("apt", "1".into()));
                 let text: String = all
                     .iter()

@@ -39,7 +39,7 @@ impl Server {
     /// The file in which docker-registry keeps a blob.
     pub fn blob_file(&self, digest: &str) -> PathBuf {
         let (place, hex) = (
-            self.place.as_ref().expect("a folder of its own"),
+            self.place.as_ref().expect("docker-registry has a folder"),
             digest.trim_start_matches("sha256:"),
         );
         place.path(format!(
@@ -60,7 +60,7 @@ impl Server {
     pub fn forget(&self, repository: &str, digest: &str) {
         match &self.running {
             Running::Own(faults) => faults.content(|content| content.forget(repository, digest)),
-            Running::Process(_) => panic!("{} is a process of its own", self.address),
+            Running::Process(_) => panic!("{} is a separate process", self.address),
         }
     }
 
@@ -104,7 +104,7 @@ pub fn docker_registry() -> Server {
     docker_registry_with("")
 }
 
-/// Like this, with more configuration: top-level keys of its YAML file.
+/// Like [`docker_registry`], with more configuration: top-level keys of its YAML file.
 pub fn docker_registry_with(more: &str) -> Server {
     let place = Place::new();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
@@ -112,7 +112,7 @@ pub fn docker_registry_with(more: &str) -> Server {
     start_docker_registry(place, address, &config)
 }
 
-/// Like this, with a configuration that forbids deleting.
+/// Like [`docker_registry`], with a configuration that forbids deleting.
 pub fn docker_registry_without_deletion() -> Server {
     let place = Place::new();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
@@ -155,7 +155,8 @@ pub fn landfall_serve(place: &Place, args: &[&str]) -> Server {
     start_landfall(place.command(), args)
 }
 
-/// Like this, in a process with a limit of its memory, including stacks and reserved memory.
+/// Like [`landfall_serve`], in a process whose memory is limited, including stacks and reserved
+/// memory.
 pub fn landfall_serve_within(place: &Place, bytes: u64, args: &[&str]) -> Server {
     let mut command = place.clean("prlimit");
     command
@@ -199,7 +200,7 @@ pub fn nginx_with(directives: &str) -> Server {
     }
 }
 
-/// The command that starts such an nginx at `address`, with these directives for its one server.
+/// The command that starts an nginx at `address`, with these directives for its one server.
 pub fn nginx_command(place: &Place, directives: &str, address: &str) -> Command {
     let dir = place.dir().display();
     let user = if is_root() { "user root;" } else { "" };

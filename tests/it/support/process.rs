@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// A child process that is stopped when this is dropped: with SIGTERM, and SIGKILL if that does not
-/// help. Its output goes to a file.
+/// A child process that is stopped when the guard is dropped: with SIGTERM, and with SIGKILL if it
+/// keeps running. Its output is written to a file.
 pub struct Guard {
     child: Child,
     name: String,
@@ -47,8 +47,8 @@ impl Guard {
         self.child.id()
     }
 
-    /// The output so far. The tested program knows an item kind that only tests have, the note; a
-    /// count of zero notes is left out.
+    /// The output so far, without the count of notes if it is zero: the tested program has the item
+    /// kind `note`, which only tests use.
     pub fn log(&self) -> String {
         let log = std::fs::read(self.log.path()).unwrap_or_default();
         String::from_utf8_lossy(&log).replace(", 0 notes", "")
@@ -125,7 +125,7 @@ pub fn free_port() -> u16 {
     free_listener().local_addr().unwrap().port()
 }
 
-/// A listener at such a port, so that nothing else can take the port.
+/// A listener at a free port, so that no other process can take the port.
 pub fn free_listener() -> TcpListener {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let start = std::process::id().wrapping_mul(61);

@@ -23,7 +23,7 @@ pub fn go_install(module: &str) -> Option<PathBuf> {
 /// The program of a Go module, `PATH@VERSION`, built once into the user's cache folder.
 ///
 /// # Errors
-/// Why it cannot be built: no Go, no module.
+/// The reason why the program cannot be built, such as a missing Go or module.
 pub fn go_build(module: &str) -> Result<PathBuf, String> {
     let (path, version) = module.split_once('@').unwrap();
     // `…/kustomize/v5` is the program kustomize

@@ -85,7 +85,7 @@ pub fn listed(address: &str, repository: &str, subject: &Value) -> BTreeSet<Stri
 pub enum Upstream {
     /// The fault registry without the referrers API.
     Own,
-    /// docker-registry, also without it.
+    /// docker-registry, also without the referrers API.
     DockerRegistry,
     /// `landfall serve --writable`, with the referrers API.
     Serve,
@@ -202,7 +202,8 @@ impl Signed {
         self.place.json(0, &["pack", "--store", "store", "-o", "b"]);
     }
 
-    /// Asserts that `registry` has everything of `repository`, byte for byte, and lists it.
+    /// Asserts that `registry` has all content in `repository`, byte for byte, and lists the
+    /// referrers.
     pub fn check(&self, registry: &str, repository: &str) {
         for (tag, top) in [
             ("v1".to_owned(), &self.index),

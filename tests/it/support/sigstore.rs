@@ -83,7 +83,7 @@ fn pae(payload: &[u8]) -> Vec<u8> {
     [head.as_bytes(), payload].concat()
 }
 
-/// Who signs: a key, or a key with a certificate.
+/// A signer of images: a key, or a key with a certificate.
 pub struct ImageSigner {
     key: KeyPair,
     /// The certificate in DER.
@@ -108,7 +108,7 @@ impl ImageSigner {
         sha256(&self.key.subject_public_key_info())
     }
 
-    /// What a log records as the verifier.
+    /// The certificate or public key that the entry of a log contains.
     fn verifier(&self) -> String {
         match &self.certificate {
             Some(certificate) => pem("CERTIFICATE", certificate),
@@ -128,7 +128,7 @@ pub struct Sigstore {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Tampering {
     None,
-    /// Another time than the one that the log signed.
+    /// The entry has another time than the one that the log signed.
     Time,
     /// No entry at all.
     Missing,
@@ -219,7 +219,7 @@ impl Sigstore {
         raw_sha256(&self.log.subject_public_key_info())
     }
 
-    /// The promise of the log for an entry.
+    /// The inclusion promise of the log for an entry.
     fn promise(&self, body: &str) -> String {
         let id: String = self
             .log_id()
@@ -398,7 +398,7 @@ pub fn push_image(images: &Images, address: &str, repository: &str) -> Value {
     let layer = images.layer(&[("name", repository.as_bytes())]);
     let image = images.image("linux/amd64", &[layer]);
     images.push(address, repository, "v1", &image);
-    // a registry answers before the tests ask it for referrers
+    // the registry must serve the image before the tests request referrers
     assert_eq!(http::manifest(address, repository, "v1").status, 200);
     image
 }

@@ -5,9 +5,9 @@ use super::process::Guard;
 use super::{Place, which};
 use std::os::unix::fs::PermissionsExt;
 
-/// Where squid listens, as the client sees it.
+/// The address of squid for the client.
 pub const PROXY: &str = "10.99.0.1:3128";
-/// The server behind the proxy. All names that end in `.test` lead to it.
+/// The server behind the proxy. All names that end in `.test` resolve to it.
 pub const SERVER: &str = "203.0.113.2";
 /// The account, if squid requires one: user, password, and the percent-encoded password.
 pub const USER: &str = "carrier";
@@ -84,7 +84,7 @@ impl Squid {
     }
 
     /// One line per request: status, method, URL, and the account as it was sent, or `-`. The
-    /// request that checks whether squid runs is left out.
+    /// request that checks whether squid runs is omitted.
     pub fn log(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.dir.path().join("access.log")).unwrap_or_default();
         text.lines()

@@ -1,4 +1,4 @@
-//! A token server for docker-registry: signs the JSON web tokens that its `auth: token` asks for
+//! A token server for docker-registry: signs the JSON web tokens that its `auth: token` requires
 //! (distribution, `docs/spec/auth/jwt.md`).
 
 use super::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 /// A token server that runs until the process ends. It answers at `/token`.
 pub struct Tokens {
     pub address: String,
-    /// What docker-registry trusts: the certificate of the key that signs.
+    /// The certificate of the signing key, which docker-registry trusts.
     pub certificate: PathBuf,
     middle: TestProxy,
 }

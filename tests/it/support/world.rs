@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// One of the two upstream registries.
 #[derive(Clone, Copy)]
-pub enum At {
+pub enum UpstreamRegistry {
     Kubernetes,
     Others,
 }
@@ -18,7 +18,7 @@ pub enum At {
 pub struct Upstream {
     /// The registry's name in manifests.
     pub name: &'static str,
-    pub at: At,
+    pub at: UpstreamRegistry,
     /// Its repository at the upstream, including the path of the mirror.
     pub repository: &'static str,
     pub tag: &'static str,
@@ -115,7 +115,7 @@ impl World {
         let upstreams = vec![
             upstream(
                 "registry.k8s.io/pause:3.10.1",
-                At::Kubernetes,
+                UpstreamRegistry::Kubernetes,
                 "k8s/pause",
                 "3.10.1",
                 "pause",
@@ -123,7 +123,7 @@ impl World {
             ),
             upstream(
                 "k8s.gcr.io/pause:3.1",
-                At::Kubernetes,
+                UpstreamRegistry::Kubernetes,
                 "old/pause",
                 "3.1",
                 "kubernetes/pause",
@@ -131,7 +131,7 @@ impl World {
             ),
             upstream(
                 "gcr.io/google_containers/hyperkube-amd64:v1.15.3",
-                At::Kubernetes,
+                UpstreamRegistry::Kubernetes,
                 "gcr/google_containers/hyperkube-amd64",
                 "v1.15.3",
                 "kubernetes/hyperkube-amd64",
@@ -139,7 +139,7 @@ impl World {
             ),
             upstream(
                 "quay.io/prometheus/node-exporter:v1.9.0",
-                At::Others,
+                UpstreamRegistry::Others,
                 "quay/prometheus/node-exporter",
                 "v1.9.0",
                 "prometheus/node-exporter",
@@ -147,7 +147,7 @@ impl World {
             ),
             upstream(
                 "quay.io/kubermatic/util:2.0",
-                At::Others,
+                UpstreamRegistry::Others,
                 "quay/kubermatic/util",
                 "2.0",
                 "kubermatic/util",
@@ -155,7 +155,7 @@ impl World {
             ),
             upstream(
                 "quay.io/odd/nested:v1",
-                At::Others,
+                UpstreamRegistry::Others,
                 "quay/odd/nested",
                 "v1",
                 "odd/nested",
@@ -163,7 +163,7 @@ impl World {
             ),
             upstream(
                 "docker.io/calico/node:v3.8.2",
-                At::Others,
+                UpstreamRegistry::Others,
                 "calico/node",
                 "v3.8.2",
                 "calico/node",
@@ -184,8 +184,8 @@ impl World {
         let files = peers::nginx(&place.path("www"));
         for (count, upstream) in upstreams.iter().enumerate() {
             let address = match upstream.at {
-                At::Kubernetes => &kubernetes.address,
-                At::Others => &others.address,
+                UpstreamRegistry::Kubernetes => &kubernetes.address,
+                UpstreamRegistry::Others => &others.address,
             };
             // skopeo pushes the ordinary images; it does not support nested indexes and artifacts
             // in an index, and accepts Docker's types only from a registry
@@ -250,8 +250,8 @@ impl World {
             self.assert_image(registry, upstream);
             if skopeo {
                 let source = match upstream.at {
-                    At::Kubernetes => &self.kubernetes.address,
-                    At::Others => &self.others.address,
+                    UpstreamRegistry::Kubernetes => &self.kubernetes.address,
+                    UpstreamRegistry::Others => &self.others.address,
                 };
                 let raw = |address: &str, repository: &str| {
                     peers::skopeo_raw(
@@ -265,7 +265,7 @@ impl World {
                 );
                 assert!(
                     there == here,
-                    "{}: the far side has other bytes",
+                    "{}: the bytes at the far side differ",
                     upstream.name
                 );
             }

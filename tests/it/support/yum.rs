@@ -141,8 +141,8 @@ impl YumUpstream {
         );
     }
 
-    /// Writes a manifest of one entry of yum, whose fields are those of the one source and
-    /// `fields`.
+    /// Writes a manifest with one yum entry, which has this repository as its source, and these
+    /// fields.
     pub fn wants(&self, fields: &str) {
         let url = self.url();
         let head = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n";

@@ -57,7 +57,7 @@ fn a_version_waits_from_its_first_sight_on() {
     up.run(0, "update", &[]);
     assert!(!up.place.path(SIGHTS).exists(), "nothing waits");
     up.put("a", "1.0.1", 2);
-    // a check and a dry run write nothing, and what waits is not news
+    // a check and a dry run write nothing, and a waiting version does not make a check fail
     let report = up.run(0, "update", &["--check"]);
     assert_eq!(waiting(&report).len(), 1, "{report:#}");
     up.run(0, "update", &["--dry-run"]);
@@ -112,7 +112,7 @@ fn an_urgent_version_does_not_wait() {
     let report = up.run(0, "update", &[]);
     assert_eq!(report["notices"][0]["until"], noon(14).to_string());
     let name = up.here("REG/a");
-    // the policy and the name still count
+    // `--urgent` does not override the policy, and its name must match
     for other in ["REG/a=1.1.0", "REG/aa=1.0.1", "REG/a=1.0.10"].map(|text| up.here(text)) {
         let said = up.place.ok(&up.args("update", &["--urgent", &other]));
         assert!(
@@ -166,7 +166,7 @@ fn a_tag_that_moves_while_it_waits_starts_again() {
     assert_eq!(waiting(&report)[0].2, noon(9).to_string());
     let taken = &report["notices"].as_array().unwrap()[0];
     assert_eq!(taken["taken"], true, "{report:#}");
-    // moved again on the last day, which no run saw
+    // the tag moves again on the last day, when no run sees it
     up.put("a", "1.0.1", 7);
     up.day(9);
     let report = up.run(0, "update", &[]);
@@ -193,7 +193,7 @@ fn a_variable_waits_for_all_items_and_takes_the_newest_that_is_old_enough() {
     put("v1.0.1", 2);
     up.file("stable.txt", "v1.0.1\n");
     up.run(0, "update", &[]);
-    // the newest lacks its image for a day, so its content was first seen on day 2
+    // the newest version lacks its image for a day, so its content was first seen on day 2
     up.day(1);
     up.checked_file("v1.1.0/kubelet", 3);
     up.file("stable.txt", "v1.0.1\nv1.1.0\n");
@@ -224,22 +224,22 @@ fn a_look_up_that_fails_is_listed_and_the_version_is_remembered() {
         .set_faults([Fault::always(RequestKind::ManifestHead, FaultKind::Status(403)).at("1.0.1")]);
     up.place.json(3, &up.args("update", &[]));
     assert!(up.place.read(SIGHTS).contains(" 1.0.1 2026-11-01"));
-    // its content is not known, so it counts from the run that saw it
+    // the content of the version is unknown, so its age counts from the run that found it
     up.day(1);
     let report = up.run(0, "update", &[]);
     assert_eq!(waiting(&report)[0].2, noon(2).to_string());
-    // --only leaves what it does not select as it is
+    // --only keeps the records of items that it does not select
     let sights = up.place.read(SIGHTS);
     up.run(0, "update", &["--only", "nothing"]);
     assert_eq!(up.place.read(SIGHTS), sights);
-    // a file with a conflict is not taken for an empty one
+    // a file with a merge conflict is an error, and not treated as empty
     up.place.write(SIGHTS, format!("<<<<<<< ours\n{sights}"));
     let refused = up.run(2, "update", &[]);
     let message = refused["error"]["message"].as_str().unwrap();
     assert!(message.contains("landfall.lock.seen: line 1"), "{message}");
 }
 
-/// A source of versions, and what the far side may have of it.
+/// A source of versions, and the minimum age of its versions in days.
 struct Simulated {
     name: &'static str,
     age: i64,
@@ -251,10 +251,10 @@ impl Simulated {
     /// The version on a day: the newest that was seen at least `age` days ago.
     fn expected(&self, day: i64) -> usize {
         let taken = (0..=day).map(|on| {
-            // a clock that is behind delays what can be taken on this day
+            // a clock that is behind delays the updates on this day
             let now = on + wrong_by(on).min(0);
             let seen = |published: i64| match published {
-                // a first sight with a clock that is ahead counts from the next run on
+                // a version that is first seen with a fast clock counts from the next run on
                 _ if wrong_by(published) > 0 => published + 1,
                 _ => published,
             };
@@ -272,7 +272,7 @@ impl Simulated {
     }
 }
 
-/// What the machine's clock shows on some days, in days too late.
+/// The days on which the clock of the machine is wrong, and by how many days it is ahead.
 const WRONG_CLOCKS: [(i64, i64); 5] = [(4, 200), (9, -3000), (13, 6), (14, -2), (22, 1)];
 
 fn wrong_by(day: i64) -> i64 {
@@ -281,7 +281,7 @@ fn wrong_by(day: i64) -> i64 {
 }
 
 #[test]
-fn thirty_days_of_refreshes_with_wrong_clocks() {
+fn no_version_is_updated_too_early_in_thirty_days_with_wrong_clocks() {
     let sources = [
         Simulated {
             name: "slow",
@@ -359,7 +359,10 @@ fn thirty_days_of_refreshes_with_wrong_clocks() {
                 .exists()
                 .then(|| up.place.read(SIGHTS));
             let healed = report["notices"].to_string().contains("\"clock\"");
-            assert!(after == before || healed, "day {day}: nothing was new");
+            assert!(
+                after == before || healed,
+                "day {day}: the file changed without a new version"
+            );
         }
     }
 }

@@ -31,7 +31,7 @@ fn publish(up: &Upstream, versions: &[&str], more: &str) {
 }
 
 #[test]
-fn a_chart_moves_by_its_own_policy() {
+fn a_chart_is_updated_by_its_own_policy() {
     if !need(&["gzip"]) {
         return;
     }

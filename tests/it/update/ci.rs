@@ -135,7 +135,7 @@ impl Forge {
         );
     }
 
-    /// What a job must do in four nights: something new, nothing, a failing item, and a recovery.
+    /// Checks a job in four nights: with new content, without, with a failing item, and after that.
     /// `night` runs it with a fresh clone, and returns whether it succeeded and the path of the
     /// bundle.
     fn nights(&self, night: impl Fn(&Forge, &str) -> (bool, PathBuf)) {
@@ -149,7 +149,7 @@ impl Forge {
         assert!(self.at("refresh", "landfall.lock").contains("app:1.0.1"));
         assert!(
             self.at("main", "landfall.lock").contains("app:1.0.0"),
-            "only a review merges"
+            "the job must not merge its own changes"
         );
         self.up.place.ok(&[
             "verify",
@@ -165,7 +165,7 @@ impl Forge {
         let (green, bundle) = night(self, "two");
         assert!(
             green && !bundle.exists() && !self.has_branch("refresh"),
-            "a night without news"
+            "a night without new content"
         );
 
         self.up.put("team/app", "1.0.2", 4);
@@ -175,7 +175,7 @@ impl Forge {
         )
         .at("/team/other/")]);
         let (green, _) = night(self, "three");
-        assert!(!green, "no partial run passes unnoticed");
+        assert!(!green, "a partial run must fail");
         assert!(
             self.at("refresh", "manifests/apps.yaml")
                 .contains("app:1.0.2"),
@@ -487,7 +487,7 @@ fn workflow_and_pipeline_fit_their_published_schemas() {
             "{file}: {}",
             String::from_utf8_lossy(&good.stdout)
         );
-        // and the schema would reject it otherwise
+        // without an essential part, the schema rejects the document
         let bad = place.write(file, document(file).0.replacen(part, "something:", 1));
         assert!(
             !fits(schema, &bad).status.success(),

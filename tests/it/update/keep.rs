@@ -37,7 +37,7 @@ fn a_variable_keeps_the_newest_patch_of_the_newest_minor_versions() {
     up.place.ok(&up.args("lock", &[]));
     let report = up.run(0, "update", &[]);
     assert_eq!((moved(&report), &report["changes"]), (vec![], &json!([])));
-    // patches move in place
+    // patch versions are updated in place
     put(&up, "v1.31.5", 5);
     put(&up, "v1.33.1", 6);
     let report = up.run(0, "update", &[]);
@@ -47,7 +47,7 @@ fn a_variable_keeps_the_newest_patch_of_the_newest_minor_versions() {
         .replace("v1.31.2", "v1.31.5")
         .replace("v1.33.0", "v1.33.1");
     assert_eq!(up.place.read("m.yaml"), text);
-    // a new minor version that is not complete; then it is, and the oldest leaves
+    // a new minor version waits until all its items exist; then it replaces the oldest one
     up.put("k/api", "v1.34.0", 7);
     let report = up.run(0, "update", &[]);
     assert_eq!(moved(&report), [], "{report:#}");
@@ -72,7 +72,7 @@ fn a_variable_keeps_the_newest_patch_of_the_newest_minor_versions() {
 }
 
 #[test]
-fn a_list_grows_and_shrinks_to_the_number() {
+fn a_list_grows_and_shrinks_to_the_number_in_keep() {
     let up = Upstream::new();
     for tag in ["1.0.0", "1.1.0", "1.2.0", "1.2.1", "1.3.0", "2.0.0"] {
         up.put("a", tag, 1);
@@ -93,7 +93,7 @@ fn a_list_grows_and_shrinks_to_the_number() {
         up.run(0, "update", &["--lock", &format!("{keep}.lock")]);
         assert_eq!(up.place.read("m.yaml"), text.replacen(value, expected, 1));
     }
-    // not everywhere
+    // `keep` is refused without a list, and if it is 0
     for body in [
         "images: [{ref: 'REG/a:1.0.0', update: {policy: minor, keep: 2}}]\n",
         "vars: {a: {value: 1.0.0, update: {policy: minor, keep: 2}}}\nimages: ['REG/a:${a}']\n",
@@ -106,7 +106,7 @@ fn a_list_grows_and_shrinks_to_the_number() {
 }
 
 #[test]
-fn kept_versions_wait_each_for_itself() {
+fn each_kept_version_waits_separately() {
     let up = Upstream::new();
     for tag in ["1.0.0", "1.1.0"] {
         up.put("a", tag, 1);
@@ -126,7 +126,7 @@ fn kept_versions_wait_each_for_itself() {
     up.run(0, "update", &[]);
     let text = text.replace("[1.0.0, 1.1.0]", "[1.0.1, 1.1.0]");
     assert_eq!(up.place.read("m.yaml"), text);
-    // an urgent one need not
+    // an urgent version need not wait
     up.put("a", "1.1.1", 4);
     up.run(0, "update", &["--urgent", "a=1.1.1"]);
     let text = text.replace("[1.0.1, 1.1.0]", "[1.0.1, 1.1.1]");

@@ -29,7 +29,7 @@ fn moved(report: &Value) -> Vec<(String, String)> {
 }
 
 #[test]
-fn versions_move_within_their_policies_and_no_other_byte_changes() {
+fn versions_are_updated_within_their_policies_and_no_other_byte_changes() {
     let up = Upstream::new();
     for tag in [
         "v1.9.0",
@@ -313,7 +313,7 @@ fn versions_come_from_texts_json_charts_tags_and_lists() {
     assert_eq!(
         up.place.read("lists/images.txt"),
         up.here("# new\nREG/a:1.1.0\n"),
-        "the list moved with its variable"
+        "the list is updated with its variable"
     );
     assert!(up.place.read("landfall.lock").contains("/a:1.1.0"));
     // the list itself changes at its source
@@ -324,7 +324,7 @@ fn versions_come_from_texts_json_charts_tags_and_lists() {
         up.place.read("lists/images.txt"),
         up.here("REG/a:1.1.0\nREG/a:1.0.0\n")
     );
-    // an HTML page instead of a list counts as no list
+    // an HTML page is not accepted as a list
     up.file("v1.1.0/images.txt", "<html>sign in</html>");
     let report = up.run(3, "update", &[]);
     assert!(report.to_string().contains("images.txt"), "{report:#}");

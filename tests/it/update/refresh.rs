@@ -27,7 +27,7 @@ fn times(folder: &Path) -> BTreeMap<String, SystemTime> {
     let mut all = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
-        // a file that is locked is not content
+        // files that are only locked are not content
         let is_content =
             !path.ends_with("home") && !path.ends_with("lock") && !path.ends_with("in-use");
         match path.is_dir() {
@@ -104,15 +104,15 @@ fn new_content_becomes_a_delta() {
     let omitted = report["bundle"]["omitted"].as_array().unwrap().len();
     assert_eq!(
         omitted, 2,
-        "the base layer, and the unchanged one: {report:#}"
+        "the base layer and the unchanged layer: {report:#}"
     );
     up.place.ok(&["verify", "d2", "b1"]);
-    // killed after locking: another run writes the same bundle
+    // if a refresh is killed after locking, another run writes the same bundle
     let made = up.place.read_bytes("d2");
     std::fs::remove_file(up.place.path("d2")).unwrap();
     up.run(0, "refresh", &["-o", "d2", "--since", "sent.lock"]);
     assert!(up.place.read_bytes("d2") == made);
-    // and existing content is not written again
+    // the other run does not write existing content again
     let report = up.run(0, "refresh", &["-o", "d2", "--since", "sent.lock"]);
     assert!(report.get("bundle").is_none(), "{report:#}");
 }
@@ -127,7 +127,7 @@ fn failing_items_are_listed_with_their_first_day_and_the_others_are_packed() {
     assert!(report["items"].to_string().contains(&since), "{report:#}");
     assert!(
         !up.place.path("b1").exists(),
-        "a partial bundle is recognizable"
+        "the name of a partial bundle is different"
     );
     assert!(up.place.read("landfall.lock").contains("/a:1.0.0"));
     // the store remembers the first day
@@ -196,12 +196,12 @@ fn a_push_of_the_same_tag_is_seen_under_a_version_policy() {
     );
     assert_eq!(
         report["totals"]["requests"], 6,
-        "one more for each of the two images whose tags are listed: {report:#}"
+        "one more request for each of the two images whose tags are listed: {report:#}"
     );
     assert_eq!(
         up.place.read("landfall.lock"),
         lock,
-        "it is reported, and not updated"
+        "the moved tag is reported, but not updated"
     );
 }
 
@@ -221,7 +221,7 @@ fn refresh_splits_the_bundle_with_volume_size() {
 }
 
 #[test]
-fn the_html_report_of_a_refresh() {
+fn the_html_report_of_a_refresh_has_all_sections() {
     let up = upstream();
     up.run(0, "refresh", &["-o", "b1"]);
     up.put("a", "1.0.1", 9);

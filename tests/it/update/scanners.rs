@@ -1,4 +1,4 @@
-//! The catalogue's databases of scanners, moved by nightly refreshes.
+//! The catalogue's databases of scanners, updated by nightly refreshes.
 
 use super::moved;
 use super::upstream::Upstream;
@@ -58,7 +58,7 @@ impl Upstream {
 }
 
 #[test]
-fn databases_of_scanners_move_every_night() {
+fn databases_of_scanners_are_updated_every_night() {
     let up = Upstream::new();
     let far = Faults::new(Content::default());
     let trivy = include_str!("../../../manifests/scanners/trivy.yaml");

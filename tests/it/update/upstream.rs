@@ -24,7 +24,7 @@ impl Upstream {
         self.put_platforms(repository, tag, seed, &["linux/amd64"])
     }
 
-    /// Like `image`, for several platforms.
+    /// Like `put`, for several platforms.
     pub(super) fn put_platforms(
         &self,
         repository: &str,

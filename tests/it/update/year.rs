@@ -35,7 +35,7 @@ fn expected(up: &Upstream, cluster: &str, tools: &str) -> String {
     ))
 }
 
-/// The content of the private registry: the lock of what was pushed.
+/// The content of the private registry, as the lock of the last push.
 const SINCE: [&str; 2] = ["--since", "sent.lock"];
 
 /// The upstream on the connected side, and the registry on the disconnected side.
@@ -125,7 +125,7 @@ impl Year {
         }
         assert!(
             child.try_wait().unwrap().is_none(),
-            "round {}: it ended before it was killed",
+            "round {}: the refresh ended before it was killed",
             self.round
         );
         child.kill().unwrap();
@@ -163,7 +163,7 @@ impl Year {
             .seen()
             .into_iter()
             .filter(|seen| !matches!(seen.method.as_str(), "GET" | "HEAD"));
-        // every push names its lock there
+        // every push adds its lock to the list of delivered locks
         let written = written.filter(|seen| !seen.path.contains("/landfall/locks/"));
         let written: Vec<String> = written
             .map(|seen| format!("{} {}", seen.method, seen.target))
@@ -263,24 +263,24 @@ fn twelve_deltas_give_the_same_registry_as_a_full_bundle() {
     // 2: a version with all its items
     year.cluster("v1.0.1", 50);
     year.round("v1.0.1", "1.0.0", None, &[]);
-    // 3: nothing
+    // 3: nothing changes
     year.quiet(json!([]));
     // 4: a tag moves, as its policy allows
     year.up.put("base/os", "stable", 31);
     let report = year.round("v1.0.1", "1.0.0", None, &[]);
     assert_eq!(report["notices"][0]["taken"], true);
-    // 5: another version, with one platform more; killed
+    // 5: a new version with an additional platform; the first refresh is killed
     year.up
         .put_platforms("team/tools", "1.1.0", 60, &["linux/amd64", "linux/arm64"]);
     year.round("v1.0.1", "1.1.0", Some(4000), &[]);
-    // 6: a tag is pushed again under a pin
+    // 6: a pinned tag is pushed again
     year.up.put("plain/app", "v1", 41);
     year.quiet(json!(["moved"]));
-    // 7: a platform is added to a tag that may move; killed
+    // 7: a platform is added to a tag that may move; the first refresh is killed
     year.up
         .put_platforms("base/os", "stable", 31, &["linux/amd64", "linux/arm64"]);
     year.round("v1.0.1", "1.1.0", Some(3000), &[]);
-    // 8: the image under the pin is gone; the store has it
+    // 8: the pinned image is removed upstream, but is in the store
     year.up.remove("plain/app", "v1");
     year.quiet(json!(["gone"]));
     // 9: signatures are added
@@ -298,7 +298,7 @@ fn twelve_deltas_give_the_same_registry_as_a_full_bundle() {
     year.up.put("cluster/server", "v1.2.0", 70);
     year.up.file("cluster.txt", "v1.2.0\n");
     year.quiet(json!(["gone", "newer"]));
-    // 11: the item is added, and a new major version that no policy allows; killed
+    // 11: the item is added, and a major version that no policy allows; the first refresh is killed
     year.cluster("v1.2.0", 70);
     year.up.put("team/tools", "2.0.0", 80);
     let report = year.round("v1.2.0", "1.1.0", Some(9000), &[]);

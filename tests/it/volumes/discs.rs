@@ -32,7 +32,7 @@ fn three_discs() -> Site {
 
 const DISCS: [&str; 3] = ["1", "2", "3"];
 const VOLUMES: [&str; 3] = ["1/V.0001", "2/V.0002", "3/V.0003"];
-const MEND: &str = "copy V.0002 again; or rebuild it where the bundle was packed, from its store and the other volumes:";
+const REPAIR: &str = "copy V.0002 again; or rebuild it where the bundle was packed, from its store and the other volumes:";
 
 /// Changes a bit of the layer of image `app`.
 fn change_layer(bytes: &mut [u8], app: u64) {
@@ -45,7 +45,7 @@ fn change_layer(bytes: &mut [u8], app: u64) {
 }
 
 /// Runs the command at the end of the message.
-fn typed(site: &Site, message: &str) {
+fn run_suggested_command(site: &Site, message: &str) {
     let command = message.lines().last().unwrap().trim();
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_landfall"));
     let folder = program.parent().unwrap().display();
@@ -82,20 +82,20 @@ fn a_damaged_disc_is_reported_with_its_images_and_a_repair_command() {
                 V.0002: its SHA-256 is not the one in V.sha256sums\n\
                 affected:\n  image quay.io/example/app-2:v1\n  image quay.io/example/app-3:v1\n\
                 all other items are complete: push and serve accept them with --allow-partial\n";
-    let mend =
-        |likes: &str| format!("{printed}{MEND}\n  landfall pack{likes} --only-volume 2 -o 2/V");
-    let by_volume = mend(" --like 1/V.0001 --like 2/V.0002 --like 3/V.0003");
+    let repair =
+        |likes: &str| format!("{printed}{REPAIR}\n  landfall pack{likes} --only-volume 2 -o 2/V");
+    let by_volume = repair(" --like 1/V.0001 --like 2/V.0002 --like 3/V.0003");
     assert_eq!(site.refused(&with("verify", VOLUMES, &[])), by_volume);
     assert_eq!(
         site.refused(&with("verify", DISCS, &[])),
-        mend(" --like 1 --like 2 --like 3")
+        repair(" --like 1 --like 2 --like 3")
     );
     assert_eq!(site.refused(&with("ls", VOLUMES, &[])), by_volume);
     assert_eq!(
         site.refused(&with("serve", VOLUMES, &["--listen", "127.0.0.1:0"])),
         by_volume
     );
-    // either nothing is pushed, or everything that is undamaged
+    // a push delivers nothing, or with `--allow-partial` all undamaged items
     let registry = own_registry();
     let address = registry.address.clone();
     let push = |exit: i32, places: [&'static str; 3], more: &[&str]| {
@@ -123,8 +123,8 @@ fn a_damaged_disc_is_reported_with_its_images_and_a_repair_command() {
     assert_eq!(tags(&server.address), [0, 1, 4, 5]);
     drop(server);
 
-    // on the machine that packed it
-    typed(&site, &by_volume);
+    // the command in the message repairs the disc on the machine that packed the bundle
+    run_suggested_command(&site, &by_volume);
     assert_eq!(fs::read(place.path("2/V.0002")).unwrap(), good);
     place.json(0, &with("verify", VOLUMES, &[]));
     push(0, VOLUMES, &[]);
@@ -144,7 +144,7 @@ fn a_damaged_disc_is_reported_with_its_images_and_a_repair_command() {
         printed.contains("image quay.io/example/app-3:v1") && !printed.contains("app-4"),
         "{printed}"
     );
-    typed(&site, &printed);
+    run_suggested_command(&site, &printed);
     assert_eq!(fs::read(place.path("1/V.0002")).unwrap(), good);
     place.json(0, &["verify", "1", "3"]);
 }
@@ -165,7 +165,7 @@ fn a_changed_byte_is_reported_with_volume_and_images_before_the_push() {
         ["affected:", "  image quay.io/example/app-3:v1"],
         "{printed}"
     );
-    assert_eq!(lines[5], MEND);
+    assert_eq!(lines[5], REPAIR);
 
     let registry = own_registry();
     let to = ["--to", &*registry.address, "--jobs", "1"];
@@ -179,7 +179,7 @@ fn a_changed_byte_is_reported_with_volume_and_images_before_the_push() {
     assert_eq!(site.refused(&push), printed);
     assert_eq!(registry.requests("POST"), 0);
 
-    typed(&site, &printed);
+    run_suggested_command(&site, &printed);
     place.json(0, &[&["verify"], &VOLUMES[..]].concat());
     place.json(0, &push);
     // if the registry has everything, no volume is read
@@ -219,7 +219,7 @@ fn damage_found_during_a_push_stops_the_rest() {
     let sent = tags(&registry.address);
     assert!(
         sent.iter().all(|number| *number < 3),
-        "nothing after the damage: {sent:?}"
+        "items after the damage were pushed: {sent:?}"
     );
     site.place
         .json(3, &[&push[..], &["--allow-partial"]].concat());
@@ -265,7 +265,7 @@ fn files_that_only_look_like_volumes_are_kept() {
     assert_eq!(removed.last().unwrap(), &format!("V.{long:04}"));
     site.place.json(0, &["verify", "V"]);
     assert_eq!(site.place.read("V.0131"), "the log of day 131");
-    // packed as one file, the volumes are removed
+    // packing as one file removes the volumes
     site.pack("V", &[]);
     assert_eq!(site.volumes("V").len(), 0);
     assert_eq!(site.place.read("V.0131"), "the log of day 131");

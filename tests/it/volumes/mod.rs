@@ -33,7 +33,7 @@ fn volumes_are_the_bundle_split_at_frames() {
     assert_eq!(volumes.len(), 2);
     assert_eq!(split["bundle"]["files"], json!(["V.0001", "V.0002"]));
     assert_eq!(split["bundle"]["beside"], json!(["V.sha256sums"]));
-    // common tools
+    // common tools can check and join the volumes
     site.sh("cat V.0* | cmp - B.tar.zst");
     assert_eq!(
         site.sh("sha256sum -c V.sha256sums"),
@@ -112,7 +112,7 @@ fn all_missing_or_damaged_volumes_are_named() {
     let last = volumes.len();
     let called = |number: usize| format!("V.{number:04}");
 
-    // one in the middle, and the last one, which only the checksums list
+    // a volume at the beginning, one in the middle, and the last one, which only the checksums list
     for lost in [1, 3, last] {
         fs::remove_file(&volumes[lost - 1]).unwrap();
         fs::remove_file(&volumes[4]).unwrap();
@@ -145,7 +145,8 @@ fn all_missing_or_damaged_volumes_are_named() {
         restore();
     }
 
-    // truncated, with another length, flipped, from another bundle; some of them at once
+    // volumes that are truncated, have another length or a flipped bit, or are from another bundle;
+    // some of them at once
     let other = Site::of(5000, &[9_000, 7_000, 300]);
     let foreign = other.split("V", "20k");
     let damage: [(&str, &dyn Fn(usize)); 4] = [
@@ -190,7 +191,7 @@ fn all_missing_or_damaged_volumes_are_named() {
         "{printed}"
     );
     restore();
-    // without the checksums a flipped bit is still found where it is
+    // without the checksums, the volume with a flipped bit is still identified
     fs::remove_file(site.place.path("V.sha256sums")).unwrap();
     for number in [2, 7] {
         let mut bytes = good[number - 1].clone();
@@ -226,7 +227,7 @@ fn all_missing_or_damaged_volumes_are_named() {
 fn every_damaged_volume_of_one_large_blob_is_named() {
     let site = Site::new();
     let volumes = site.split("V", "1100000");
-    // in its second frame and in its first
+    // the blob is damaged in two of its frames, which are in two volumes
     for (path, at) in volumes.iter().zip([900_000, 10_000]) {
         let mut bytes = fs::read(path).unwrap();
         bytes[at] ^= 1;
@@ -240,14 +241,14 @@ fn every_damaged_volume_of_one_large_blob_is_named() {
 }
 
 #[test]
-fn three_hundred_volumes() {
+fn three_hundred_volumes_are_checked_with_few_open_files() {
     let site = Site::wide(rounds(310), 60_000);
     let whole = site.pack("B", &[]);
     let size = whole["bundle"]["bytes"].as_u64().unwrap() / 310;
     let volumes = site.split("V", &size.to_string());
     assert!(volumes.len() >= 300, "{}", volumes.len());
     assert!(joined(&volumes) == fs::read(site.place.path("B")).unwrap());
-    // with few files open at a time
+    // only a few files are open at a time
     let verified = site.sh(&format!(
         "ulimit -n 60; {} verify V --output json",
         env!("CARGO_BIN_EXE_landfall")
@@ -276,7 +277,7 @@ fn a_volume_size_that_is_too_small_is_refused_with_the_minimum() {
         let size = printed.rsplit("--volume-size ").next().unwrap();
         size.split(' ').next().unwrap().parse::<u64>().unwrap()
     };
-    // too small for the longest frame; then known from the beginning
+    // each size that is too small for the longest frame gets the same minimum
     let longest = smallest("600");
     assert_eq!((smallest("1"), smallest("5000")), (longest, longest));
     assert_eq!(smallest(&(longest - 1).to_string()), longest);
@@ -339,7 +340,7 @@ fn more_than_999_volumes_are_refused() {
 fn a_shorter_set_removes_volumes_of_a_longer_one() {
     let site = Site::small();
     let long = site.split("V", "18k").len();
-    // as after a kill
+    // files that a killed run left
     site.place.write("V.partial", "");
     site.place.write("V.partial.0001", "left over");
     site.place.write("V.partial.0700", "left over");
@@ -443,7 +444,7 @@ fn any_volume_is_rebuilt_from_the_others_and_the_store() {
     )
     .unwrap();
     let index: BTreeSet<usize> = {
-        // without the volumes that contain the index, it cannot be found
+        // the volumes with the index cannot be rebuilt, since the index is needed to rebuild any
         let bytes: Vec<Vec<u8>> = volumes.iter().map(|path| fs::read(path).unwrap()).collect();
         let name = b"landfall-contents.json";
         let begins = bytes
@@ -456,7 +457,7 @@ fn any_volume_is_rebuilt_from_the_others_and_the_store() {
     for set in &sets {
         for (path, number) in site.volumes(set).iter().zip(1..) {
             let good = fs::read(path).unwrap();
-            // lost, and damaged
+            // volumes are lost and damaged in turn
             if number % 2 == 0 {
                 fs::remove_file(path).unwrap();
             } else {
@@ -492,7 +493,7 @@ fn any_volume_is_rebuilt_from_the_others_and_the_store() {
     }
     assert!(
         needed.len() == sets.len(),
-        "one volume of each holds the lock: {needed:?}"
+        "one volume of each set contains the lock: {needed:?}"
     );
     assert!(
         rebuilt > last && refused >= 2,
@@ -506,7 +507,7 @@ fn a_volume_that_cannot_be_rebuilt_is_kept_and_the_reason_reported() {
     let volumes = site.split("V", "20k");
     let good = fs::read(&volumes[2]).unwrap();
     let like = |number: &'static str| ["pack", "--like", "V", "--only-volume", number];
-    // in another folder without the other volumes
+    // the volume is written to another folder, which lacks the other volumes
     fs::create_dir(site.place.path("out")).unwrap();
     site.place.ok(&[&like("3")[..], &["-o", "out/V"]].concat());
     assert!(fs::read(site.place.path("out/V.0003")).unwrap() == good);
@@ -540,7 +541,7 @@ fn a_volume_that_cannot_be_rebuilt_is_kept_and_the_reason_reported() {
         "{printed}"
     );
     fs::write(&volumes[1], whole).unwrap();
-    // the store lacks its content
+    // the store lacks the content of the volume
     let held: Vec<_> = site
         .files
         .iter()

@@ -16,17 +16,17 @@ pub(super) struct Site {
 }
 
 impl Site {
-    /// With a layer of more than one frame.
+    /// A site with a layer of more than one frame.
     pub(super) fn new() -> Site {
         Site::of(0, &[1_200_000, 7_000, 300])
     }
 
-    /// With short frames only, so that there can be many volumes.
+    /// A site with short frames only, so that there can be many volumes.
     pub(super) fn small() -> Site {
         Site::of(0, &[9_000, 7_000, 300])
     }
 
-    /// With this number of layers of this size.
+    /// A site with this number of layers of this size.
     pub(super) fn wide(layers: usize, size: usize) -> Site {
         Site::of(0, &vec![size; layers])
     }
@@ -82,8 +82,8 @@ impl Site {
         }
     }
 
-    /// With this number of images, `quay.io/example/app-0:v1` and so on, each with a layer of this
-    /// size.
+    /// A site with this number of images, `quay.io/example/app-0:v1` and so on, each with a layer
+    /// of this size.
     pub(super) fn images(count: usize, size: usize) -> Site {
         let site = Site::of(0, &[]);
         let images = Images::new(site.place.path("home/.cache/landfall/store"));

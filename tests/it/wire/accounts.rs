@@ -125,7 +125,7 @@ fn an_identity_token_is_exchanged_at_the_realm_and_its_refusal_is_final() {
     assert_eq!(
         request.len(),
         2 * names.len(),
-        "one a repository and process: {request:?}"
+        "one request for each repository and process: {request:?}"
     );
     for form in request {
         assert!(
@@ -137,7 +137,7 @@ fn an_identity_token_is_exchanged_at_the_realm_and_its_refusal_is_final() {
             "{form}"
         );
     }
-    // as returned by a helper
+    // the token is from a credential helper
     let helper = place.write(
         "bin/docker-credential-idtest",
         "#!/bin/sh\necho '{\"Username\":\"<token>\",\"Secret\":\"stale\"}'\n",
@@ -205,14 +205,14 @@ fn no_secret_follows_a_redirect_of_the_realm_to_another_host() {
                 thief.requests()
             );
             let other = why.contains("redirects to another host") && why.contains(&thief.address);
-            // the older three do not forward POST
+            // 301, 302 and 303 do not preserve the method POST, so they are not followed at all
             assert!(
                 other || why.contains(&format!("answered {status}")),
                 "{status}: {why}"
             );
         }
     }
-    // without a secret nothing can leak, and a realm may redirect within its host
+    // without a secret, every redirect is followed, and with one, redirects within the host
     let to = format!("http://{}/token", thief.address);
     let open = behind_realm(&registry, move |_| {
         ProxyAction::Answer(307, vec![("Location".into(), to.clone())], String::new())
@@ -293,7 +293,7 @@ fn a_stale_account_of_a_namespace_fails_only_that_namespace() {
             .count();
         assert_eq!(
             tried, 1,
-            "an account that was never good is tried once, so that it is not locked"
+            "an account that never worked is tried only once, so that the server does not lock it"
         );
     }
 }
@@ -320,7 +320,7 @@ fn a_401_after_successful_responses_is_retried() {
     images_of(&place, &front.address, &names);
     lock(&place, 0, &front.address);
     place.json(0, &["pull", "--store", "s", "--plain-http", &front.address]);
-    // and a token service that refuses an account once
+    // the same with a token service that refuses an account once
     let count = Arc::new(AtomicUsize::new(0));
     let front = behind_realm(&registry, move |_| {
         match count.fetch_add(1, Ordering::Relaxed) {
@@ -425,7 +425,7 @@ fn a_missing_credential_helper_is_reported_only_if_an_account_is_needed() {
             "{why}"
         );
     }
-    // "" is docker's word for the file itself, and null for nothing
+    // docker accepts an empty helper for the file itself, and null values
     let front = TestProxy::new(&registry.address, |request| {
         match request.header("authorization") {
             Some(header) if header == basic("u:p") => ProxyAction::Pass,

@@ -15,7 +15,7 @@ fn compressing(place: &Place) -> TestProxy {
     place.write("www/tool.bin", vec![b'a'; 5000]);
     let server = file_server(&place.path("www"));
     let front = server.address.clone();
-    // the server runs as long as this
+    // the proxy keeps the server running
     TestProxy::new(&front, move |request| {
         let _server = &server;
         let change = |response: &mut crate::support::http::Response| {
@@ -56,7 +56,7 @@ fn content_compressed_in_transit_is_not_locked_as_the_file() {
     let why = printed(&lock(1, &format!("{{url: \"http://{front}/tool.bin\"}}")));
     assert!(why.contains("checksum"), "{why}");
     assert!(!place.path("landfall.lock").exists());
-    // the checksum decides, not the header, in both directions
+    // the checksum decides what is accepted, and not the header
     let right = sha256(&vec![b'a'; 5000]);
     printed(&lock(
         1,
@@ -72,7 +72,7 @@ fn content_compressed_in_transit_is_not_locked_as_the_file() {
         ),
     );
     place.json(0, &["pull", "--store", "s"]);
-    // a compressed checksum file is not one
+    // a compressed checksum file is refused
     let sidecar =
         format!("{{url: \"http://{front}/tool.bin\", checksum: \"http://{front}/tool.bin\"}}");
     let why = printed(&lock(1, &sidecar));
@@ -216,7 +216,7 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
         "right",
         &(0..32).map(|n| child(n, CHILD)).collect::<Vec<_>>(),
     );
-    // and one that declares less than the size of its child
+    // an index that declares less than the size of its child
     let large = vec![b' '; CHILD];
     let digest = sha256(&large);
     content.manifests.insert(
@@ -225,7 +225,7 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
     );
     let wrong_size = json!({"mediaType": OCI_MANIFEST, "digest": digest, "size": 100});
     index(&mut content, "wrong", &[wrong_size]);
-    // referrers, from the list of the registry
+    // referrers that the list of the registry contains
     let app = content.image("app", "linux/amd64", &[(1, 10)]);
     content.tag("app", "v1", &app);
     let server = Faults::new(content);

@@ -72,7 +72,7 @@ fn expired_tokens_of_a_backend_are_fetched_again() {
             ProxyAction::Answer(307, vec![("Location".into(), to)], String::new())
         })
     };
-    // refused after three requests
+    // a token is refused after three requests
     let gate = Gate::new(&registry.address, None, 3);
     let by_uses = front(&gate.address, 0);
     images_of(&place, &by_uses.address, &names);
@@ -81,7 +81,7 @@ fn expired_tokens_of_a_backend_are_fetched_again() {
         0,
         &["pull", "--store", "s", "--plain-http", &by_uses.address],
     );
-    // or known to have expired after a second; each request takes a part of it
+    // the tokens expire after a second, as their response says; each request takes a part of it
     let backend = behind_realm(&registry, |_| {
         ProxyAction::Answer(200, Vec::new(), r#"{"token":"good","expires_in":1}"#.into())
     });
@@ -218,7 +218,7 @@ fn pull_and_push_fail_early_for_a_registry_that_died_since_the_lock() {
 #[test]
 fn a_silent_private_host_is_probed_once() {
     let place = Place::new();
-    // it accepts connections and sends nothing
+    // the host accepts connections and sends nothing
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let host = listener.local_addr().unwrap().to_string();
     let taken = Arc::new(AtomicUsize::new(0));

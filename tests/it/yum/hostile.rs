@@ -1,4 +1,4 @@
-//! Invalid yum repositories: what is refused, and the messages.
+//! Invalid yum repositories are refused, each with its message.
 
 use super::upstream;
 use crate::support::charts::{Signer, failure_reasons};
@@ -189,7 +189,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
             "which is refused",
         ),
         (
-            "an index cut in its middle",
+            "an index that is cut in the middle",
             Box::new(|| {
                 rpm_repository::write_primary(&root, &rpm_repository::primary(good)[..700])
             }),

@@ -33,7 +33,7 @@ fn a_metalink_identifies_the_right_repomd() {
     assert_eq!(
         up.server.requests("GET /mirror/"),
         0,
-        "its own URL comes first"
+        "the URL of the source precedes its mirrors"
     );
     place.write("up/metalink", metalink(&"0".repeat(64)));
     let why = failure_reasons(&up.lock(1, &["--refresh", "--lock", "other.lock"]));
@@ -41,7 +41,7 @@ fn a_metalink_identifies_the_right_repomd() {
         why.contains("none of its digests is that of repomd.xml"),
         "{why}"
     );
-    // its mirror has the content that the metalink describes
+    // the mirror has the content that the metalink describes
     rpm_repository::write(&place.path("up/mirror"), "a 2");
     let newer = rpm_repository::sha256(&place.read_bytes("up/mirror/repodata/repomd.xml"));
     place.write("up/metalink", metalink(&newer));
@@ -92,7 +92,7 @@ fn the_next_mirror_is_used_if_one_fails() {
     };
     assert!(
         requests_to("gone") == requests_to("empty") && requests_to("empty") == requests_to("r"),
-        "in their order"
+        "the mirrors are tried in their order"
     );
 
     // an index that a mirror changed is downloaded from the next one
@@ -116,7 +116,7 @@ fn the_next_mirror_is_used_if_one_fails() {
         "{why}"
     );
 
-    // variables that only dnf knows
+    // variables that only dnf can replace
     manifest(&format!("{base}/$releasever/os"));
     let output = place
         .landfall()

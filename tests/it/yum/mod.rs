@@ -88,7 +88,7 @@ fn dnf_installs_mirrored_packages_in_a_closed_network() {
     place.ok(&["pack", "-o", "b"]);
     place.ok(&["verify", "b", "--lock", "landfall.lock"]);
 
-    // the registry has them, and a server serves them from there
+    // a registry receives the packages, and a server serves them from that registry
     let there = own_registry();
     place.ok(&["push", "b", "--to", &there.address]);
     let host = up.server.address.clone();
@@ -124,14 +124,14 @@ fn dnf_installs_mirrored_packages_in_a_closed_network() {
         .unwrap();
     assert_eq!(planned(&plan.stdout).len(), ALL.len(), "{plan:?}");
 
-    // dnf itself, in a network where only the server can be reached, with all signatures checked
+    // dnf installs in a network with only the server, and checks all signatures
     let Some(network) = Network::new() else {
         return;
     };
     let mut serve = place.command();
     serve.args(["serve", "b", "--listen", REGISTRY]);
     let _server = network.serve("registry", &serve, REGISTRY);
-    // with the repository file that landfall writes
+    // dnf uses the repository file that landfall writes
     place.write(
         "site.yaml",
         format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: '{REGISTRY}', plainHTTP: true}}\nfiles: 'http://{REGISTRY}/yum'\n"),
@@ -246,7 +246,7 @@ fn the_selection_equals_that_of_dnf() {
         cases.len(),
         differences.join("\n")
     );
-    // the program gives the same result as its modules
+    // the program dnf gives the same result as its modules
     for number in [0, cases.len() / 2, cases.len() - 1] {
         assert_eq!(
             planned(&ask(number).output().unwrap().stdout),
@@ -260,7 +260,7 @@ fn the_selection_equals_that_of_dnf() {
 fn installed_packages_of_machines_decide_what_is_mirrored() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
-    // with the list of a real RPM database, in the documented format, which includes keys
+    // the list of a real RPM database in the documented format, which includes keys
     let page = include_str!("../../../docs/how-to/packages.md");
     let query = page
         .split("rpm -qa --qf '")
@@ -294,7 +294,7 @@ fn installed_packages_of_machines_decide_what_is_mirrored() {
         ["app 2-1", "data 1-1", "mta-b 1-1", "plugin 1-1"]
     );
 
-    a_node_is_tried_in_thought(&up, &String::from_utf8_lossy(&rpm(&["-qa"])));
+    assert_doctor_simulates_installations(&up, &String::from_utf8_lossy(&rpm(&["-qa"])));
 
     // a plain list, and two kinds of machines
     place.write(
@@ -332,7 +332,7 @@ fn installed_packages_of_machines_decide_what_is_mirrored() {
             || lock.contains("  expected:\n  - gone-file\n  - libc.so.6()(64bit)\n"),
         "{lock}"
     );
-    // and with a base they are refused, with the chain
+    // with a base, they are refused, and the message contains the chain of dependencies
     up.wants("install: [vendor], base: none");
     let why = failure_reasons(&up.lock(1, &["--lock", "none.lock"]));
     assert!(
@@ -343,7 +343,7 @@ fn installed_packages_of_machines_decide_what_is_mirrored() {
 
 /// `doctor packages` with the list `node.rpms` that `landfall.lock` is based on, and with other
 /// nodes.
-fn a_node_is_tried_in_thought(up: &YumUpstream, plain: &str) {
+fn assert_doctor_simulates_installations(up: &YumUpstream, plain: &str) {
     let place = &up.place;
     place.ok(&["pull"]);
     let doctor = |exit: i32, list: &str| place.json(exit, &["doctor", "packages", "--rpms", list]);
@@ -419,7 +419,6 @@ fn a_node_is_tried_in_thought(up: &YumUpstream, plain: &str) {
     }
 }
 
-/// A repository with one error: what is refused, and the message.
 #[test]
 fn module_streams_are_handled_as_by_dnf() {
     let Some(up) = YumUpstream::new() else { return };

@@ -6,8 +6,8 @@ use crate::support::{need, run};
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// The packages of a minimal root by debootstrap from `suite`, which `up` then offers; `None`
-/// without debootstrap.
+/// The packages of a minimal root that debootstrap installs from `suite`, which `up` then offers;
+/// `None` without debootstrap.
 pub fn minimal_root(up: &AptUpstream, suite: &Suite) -> Option<BTreeSet<String>> {
     if !need(&["debootstrap"]) {
         return None;
@@ -47,7 +47,7 @@ fn a_minimal_machine_has_what_debootstrap_installs() {
         "{debs:?}"
     );
 
-    // installed packages are not mirrored, and apt would also install others: perl, for one
+    // installed packages are not mirrored, while further ones that apt installs, such as perl, are
     let all = Offered::by(std::slice::from_ref(suite)).own;
     let beside = [
         "perl",

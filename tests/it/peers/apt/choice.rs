@@ -142,7 +142,7 @@ fn reachable<'t>(
 }
 
 #[test]
-fn the_selection_equals_apts_for_many_packages_and_machines() {
+fn the_selection_equals_that_of_apt_for_many_packages_and_machines() {
     let Some(suites) = suites() else { return };
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
@@ -230,7 +230,7 @@ fn the_selection_equals_apts_for_many_packages_and_machines() {
             .map(|name| (*name).to_owned())
             .collect::<Vec<_>>()
     };
-    // the oldest of several versions
+    // requests for the oldest of several versions
     let pinned = kinds.iter().filter_map(|name| {
         let versions = offered.own[name].iter().map(|one| field(one, "Version"));
         let all: BTreeSet<&str> = versions.collect();
@@ -238,7 +238,7 @@ fn the_selection_equals_apts_for_many_packages_and_machines() {
             .filter(|_| all.len() > 1)
             .map(|version| format!("{name}={version}"))
     });
-    // from the first suite, although others have newer ones
+    // requests for the version in the first suite, although others have newer ones
     let of_suite = |limit: usize| -> Vec<String> {
         let several = kinds.iter().filter(|name| {
             let versions: BTreeSet<&str> = offered.own[*name]

@@ -6,7 +6,7 @@ use crate::support::{Place, skip, test_name};
 use std::fs;
 use std::process::Command;
 
-/// Small packages, a dozen of which is installed: those that the machine lacks and its suites have.
+/// Small packages. A dozen of them is installed: those that the machine lacks and its suites have.
 const SMALL: [&str; 24] = [
     "tree",
     "pv",
@@ -76,7 +76,7 @@ fn a_machine_installs_from_the_bundle_with_the_stock_keyring() {
             sources.join(", ")
         ),
     );
-    // to the archive, with apt's own settings
+    // the archive is reached with the proxy that apt uses
     let proxied = |arguments: &[&str]| {
         let mut command = place.command();
         for name in [
@@ -101,7 +101,7 @@ fn a_machine_installs_from_the_bundle_with_the_stock_keyring() {
         || printed.contains("cannot connect")
         || printed.contains("is not known")
     {
-        return skip(&test_name(), "the machine's archive is not reached");
+        return skip(&test_name(), "the archive of the machine cannot be reached");
     }
     assert!(locked.status.success(), "{printed}");
     assert!(proxied(&["pull"]).status.success());
@@ -136,8 +136,8 @@ fn a_machine_installs_from_the_bundle_with_the_stock_keyring() {
     let mut serve = place.command();
     serve.args(["serve", "b", "--listen", REGISTRY]);
     let server = network.serve("registry", &serve, REGISTRY);
-    // a copy-on-write view of this machine in memory, gone with the shell. Manual pages are not
-    // indexed, no questions are asked, and no lists compressed
+    // a copy-on-write view of this machine in memory, which the shell discards when it ends. The
+    // settings skip the index of manual pages, questions, and the compression of lists
     let script = format!(
         "set -e\nmount -t tmpfs none {root}\nmkdir {root}/upper {root}/work {root}/all\n\
          mount -t overlay overlay -o lowerdir=/,upperdir={root}/upper,workdir={root}/work {root}/all\n\

@@ -41,7 +41,7 @@ pub fn cases(place: &Place) -> (Vec<Chart>, Vec<Case>) {
         ("empty lines", "\n\n\na\n\n"),
         ("other letters", "größe: ✓\n"),
         ("a long line", "LONG"),
-        ("line ends of Windows", "a\r\nb\r\n"),
+        ("CRLF line ends", "a\r\nb\r\n"),
         ("form feeds", "a \x0c\nb\x0b\n"),
         ("From at the start of a line", "From here\n"),
     ] {
@@ -59,31 +59,34 @@ pub fn cases(place: &Place) -> (Vec<Chart>, Vec<Case>) {
         ("changed", false, None, |text| {
             text.replace("name: x", "name: y")
         }),
-        ("a line more", false, None, |text| {
+        ("an added line", false, None, |text| {
             text.replace("name: x", "name: x\nmore: y")
         }),
-        ("blanks more at an end", true, None, |text| {
+        ("blanks added at the end of a line", true, None, |text| {
             text.replace("name: x", "name: x \t")
         }),
-        ("blanks more at a start", false, None, |text| {
+        ("blanks added at the start of a line", false, None, |text| {
             text.replace("name: x", " name: x")
         }),
-        ("all line ends of Windows", true, None, |text| {
+        ("all line ends changed to CRLF", true, None, |text| {
             text.replace('\n', "\r\n")
         }),
-        ("a dash escaped without need", true, None, |text| {
+        ("a dash that is escaped unnecessarily", true, None, |text| {
             text.replace("name: x", "- name: x")
         }),
-        ("a dash not escaped", true, None, |text| {
+        ("a dash that is not escaped", true, None, |text| {
             text.replace("- -dash", "-dash")
         }),
-        ("no header of the hash", false, None, |text| {
+        ("no Hash header", false, None, |text| {
             text.replacen("Hash: SHA256\n", "", 1)
         }),
-        ("a header of another hash", false, None, |text| {
-            text.replacen("SHA256", "SHA512", 1)
-        }),
-        ("a header of two hashes", true, None, |text| {
+        (
+            "a Hash header with another algorithm",
+            false,
+            None,
+            |text| text.replacen("SHA256", "SHA512", 1),
+        ),
+        ("a Hash header with two algorithms", true, None, |text| {
             text.replacen("SHA256", "SHA512,SHA256", 1)
         }),
         ("an unknown header", false, None, |text| {
@@ -95,25 +98,25 @@ pub fn cases(place: &Place) -> (Vec<Chart>, Vec<Case>) {
         (
             "text before",
             true,
-            Some("nothing stands beside the text"),
+            Some("no other text may surround the signed one"),
             |text| format!("hello\n{text}"),
         ),
         (
-            "text after it",
+            "text after the signature",
             true,
-            Some("nothing stands beside the text"),
+            Some("no other text may surround the signed one"),
             |text| format!("{text}hello\n"),
         ),
         (
             "blanks around",
             true,
-            Some("nothing stands beside the text"),
+            Some("no other text may surround the signed one"),
             |text| format!("\n \n{text}\n \n"),
         ),
         (
             "twice",
             true,
-            Some("nothing stands beside the text"),
+            Some("no other text may surround the signed one"),
             |text| format!("{text}{text}"),
         ),
         ("no signature", false, None, |text| {
@@ -125,7 +128,7 @@ pub fn cases(place: &Place) -> (Vec<Chart>, Vec<Case>) {
         ("cut short", false, None, |text| {
             text[..text.len() - 60].to_owned()
         }),
-        ("a comment at the signature", true, None, |text| {
+        ("a comment in the signature", true, None, |text| {
             text.replace(
                 "PGP SIGNATURE-----\n\n",
                 "PGP SIGNATURE-----\nComment: x\n\n",
@@ -167,7 +170,7 @@ pub fn cases(place: &Place) -> (Vec<Chart>, Vec<Case>) {
     }
     let ended = Key::new(place, "ended", "ed25519", "sign", "20d");
     add(
-        "by a key that has expired since",
+        "by a key that expired later",
         false,
         None,
         &|sums| ended.clear(90, sums.as_bytes(), &[]),
@@ -186,7 +189,7 @@ pub fn cases(place: &Place) -> (Vec<Chart>, Vec<Case>) {
     ended.subkey(90, "ed25519", "sign", "10d");
     let keys = ended.public();
     add(
-        "by a subkey that has expired since",
+        "by a subkey that expired later",
         false,
         None,
         &|sums| ended.clear(85, sums.as_bytes(), &[]),

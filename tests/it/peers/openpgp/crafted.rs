@@ -60,7 +60,7 @@ pub fn cases(place: &Place, plain: &Key) -> Vec<Case> {
     all
 }
 
-/// Parts and kinds of signatures.
+/// Signatures with unusual subpackets.
 fn of_parts(plain: &Key) -> Vec<Case> {
     let secret = secret(plain);
     let key: &dyn SigningKey = &secret.primary_key;
@@ -80,11 +80,11 @@ fn of_parts(plain: &Key) -> Vec<Case> {
     let unknown = || SubpacketData::Experimental(101, "unknown".into());
     vec![
         made("crafted", true, &|_| {}),
-        made("an unknown part", true, &|one| {
+        made("an unknown subpacket", true, &|one| {
             one.hashed_subpackets
                 .push(Subpacket::regular(unknown()).unwrap());
         }),
-        made("an unknown critical part", false, &|one| {
+        made("an unknown critical subpacket", false, &|one| {
             one.hashed_subpackets
                 .push(Subpacket::critical(unknown()).unwrap());
         }),
@@ -97,16 +97,16 @@ fn of_parts(plain: &Key) -> Vec<Case> {
             one.hashed_subpackets
                 .push(Subpacket::critical(name).unwrap());
         }),
-        made("without its maker", false, &|one| {
+        made("without the ID of the signing key", false, &|one| {
             one.unhashed_subpackets.clear()
         }),
-        made("without its time", false, &|one| {
+        made("without a creation time", false, &|one| {
             one.hashed_subpackets.clear()
         }),
     ]
 }
 
-/// Signatures of version 3, as the Open Build Service makes them (pkgs.k8s.io).
+/// Signatures of version 3, as the Open Build Service creates them (pkgs.k8s.io).
 fn of_version_3(place: &Place) -> Vec<Case> {
     let key = Key::new(place, "version-3", "rsa2048", "sign", "never");
     let maker = secret(&key).primary_key;
@@ -142,7 +142,7 @@ fn of_version_3(place: &Place) -> Vec<Case> {
     ]
 }
 
-/// Keys that are for something else.
+/// Keys that may not sign data.
 fn of_uses(place: &Place) -> Vec<Case> {
     let certify = Key::new(place, "certify", "ed25519", "cert", "never");
     let secret_certify = secret(&certify);
@@ -161,7 +161,7 @@ fn of_uses(place: &Place) -> Vec<Case> {
             &by_primary,
         ),
         Case::new(
-            "by a subkey that authenticates",
+            "by a subkey that may only authenticate",
             false,
             &other.public(),
             &by_subkey,
@@ -169,7 +169,7 @@ fn of_uses(place: &Place) -> Vec<Case> {
     ]
 }
 
-/// Subkeys that do not belong to their key.
+/// Subkeys with and without a valid binding to their primary key.
 fn of_bindings(place: &Place, plain: &Key) -> Vec<Case> {
     let key = Key::new(place, "bound", "ed25519", "cert", "never");
     key.subkey(90, "ed25519", "sign", "never");
@@ -186,9 +186,9 @@ fn of_bindings(place: &Place, plain: &Key) -> Vec<Case> {
     let mut grafted = public(plain);
     grafted.public_subkeys.extend(public(&key).public_subkeys);
     vec![
-        Case::new("by a subkey, again", true, &key.public(), &signed),
+        Case::new("by a subkey of the key", true, &key.public(), &signed),
         Case::new(
-            "by a subkey that does not confirm its key",
+            "by a subkey without a signature that confirms the primary key",
             false,
             &without.to_bytes().unwrap(),
             &signed,
@@ -202,7 +202,7 @@ fn of_bindings(place: &Place, plain: &Key) -> Vec<Case> {
     ]
 }
 
-/// Flags that an owner sets for a key.
+/// Signatures of a key over itself, which set its lifetime or revoke it.
 fn of_statements(place: &Place, plain: &Key) -> Vec<Case> {
     let signed = plain.sign(5, CONTENT, &[]);
     let secret = secret(plain);
@@ -239,7 +239,7 @@ fn of_statements(place: &Place, plain: &Key) -> Vec<Case> {
         let life = SubpacketData::SignatureExpirationTime(Duration::from_secs(3600));
         Subpacket::regular(life).unwrap()
     };
-    // another key's revocation, below this key
+    // the revocation of another key, added to this key
     let other = Key::new(place, "stranger", "ed25519", "sign", "never");
     other.revoke();
     let foreign = public(&other).details.revocation_signatures.remove(0);
@@ -248,25 +248,25 @@ fn of_statements(place: &Place, plain: &Key) -> Vec<Case> {
     let direct = SignatureType::Key;
     vec![
         Case::new(
-            "a key that says of itself when it ends",
+            "a key that limits its own lifetime, which has ended",
             false,
             &with(state(vec![life(10)], direct)),
             &signed,
         ),
         Case::new(
-            "the same, later",
+            "a key that limits its own lifetime, which has not ended",
             true,
             &with(state(vec![life(300)], direct)),
             &signed,
         ),
         Case::new(
-            "the same, of no effect",
+            "an ended lifetime in a statement with an unknown critical notation",
             true,
             &with(state(vec![life(10), critical()], direct)),
             &signed,
         ),
         Case::new(
-            "the same, expired itself",
+            "an ended lifetime in a statement that has expired itself",
             true,
             &with(state(vec![life(10), brief], direct)),
             &signed,

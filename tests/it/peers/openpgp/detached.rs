@@ -87,7 +87,7 @@ fn of_one_key(key: &Key) -> Vec<Case> {
     ]
 }
 
-/// The encoding of a signature, and what surrounds it.
+/// The encoding of a signature, and data before and after it.
 fn of_forms(key: &Key) -> Vec<Case> {
     let (public, binary) = (key.public(), key.sign(5, CONTENT, &[]));
     let text = String::from_utf8(key.sign(5, CONTENT, &["--armor"])).unwrap();
@@ -114,7 +114,7 @@ fn of_forms(key: &Key) -> Vec<Case> {
             with(1, "Comment: hello\nVersion: 1"),
         ),
         case(
-            "armored, line ends of Windows",
+            "armored, with CRLF line ends",
             true,
             text.replace('\n', "\r\n"),
         ),
@@ -129,20 +129,16 @@ fn of_forms(key: &Key) -> Vec<Case> {
             wrong_crc.join("\n") + "\n",
         ),
         case("armored, text before", true, format!("hello\n\n{text}"))
-            .stricter("a signature begins with its armor"),
-        case(
-            "armored, with text after it",
-            true,
-            format!("{text}\nhello\n"),
-        ),
+            .stricter("a signature must begin with its armor"),
+        case("armored, text after", true, format!("{text}\nhello\n")),
         case(
             "armored, as a message",
             true,
             text.replace("PGP SIGNATURE", "PGP MESSAGE"),
         )
-        .stricter("a signature has the armor of one"),
+        .stricter("the armor must be that of a signature"),
         Case::new("cut short", false, &public, &cut),
-        Case::new("garbage after it", true, &public, &garbage)
+        Case::new("garbage after", true, &public, &garbage)
             .stricter("no data may follow a signature"),
         Case::new("nothing", false, &public, b""),
         Case::new(
@@ -160,10 +156,10 @@ fn of_ends(place: &Place) -> Vec<Case> {
         Case::new(name, good, &key.public(), &key.sign(ago, CONTENT, &[]))
     };
     let ended = Key::new(place, "ended", "ed25519", "sign", "20d");
-    let mut all = vec![case("by a key that has expired since", false, &ended, 90)];
+    let mut all = vec![case("by a key that expired later", false, &ended, 90)];
     let extended = Key::new(place, "extended", "ed25519", "sign", "20d");
     let before = Case::new(
-        "as above, before it was extended",
+        "by a key that expired later, before it was extended",
         false,
         &extended.public(),
         &extended.sign(90, CONTENT, &[]),
@@ -177,13 +173,13 @@ fn of_ends(place: &Place) -> Vec<Case> {
     let late = shortened.sign(5, CONTENT, &[]);
     shortened.gpg(90, &["--quick-set-expire", &shortened.fingerprint, "10d"]);
     all.push(Case::new(
-        "by a key after its end",
+        "by a key that had expired",
         false,
         &shortened.public(),
         &late,
     ));
     let future = Key::made(place, "future", "ed25519", "sign", "never", -5);
-    all.push(case("by a key of next week", false, &future, -6));
+    all.push(case("by a key from the future", false, &future, -6));
     all
 }
 
@@ -198,7 +194,7 @@ fn of_subkeys(place: &Place) -> Vec<Case> {
     let late = key.sign(5, CONTENT, &["-u", &format!("{first}!")]);
     key.gpg(70, &["--quick-set-expire", &key.fingerprint, "10d", &first]);
     all.push(Case::new(
-        "by a subkey after its end",
+        "by a subkey that had expired",
         false,
         &key.public(),
         &late,
@@ -207,7 +203,7 @@ fn of_subkeys(place: &Place) -> Vec<Case> {
     let sub = ended.subkey(90, "ed25519", "sign", "10d");
     let early = ended.sign(85, CONTENT, &[]);
     all.push(Case::new(
-        "by a subkey that has expired since",
+        "by a subkey that expired later",
         false,
         &ended.public(),
         &early,
@@ -263,7 +259,7 @@ fn of_revocations(place: &Place) -> Vec<Case> {
         &by_sub,
     ));
     all.push(Case::new(
-        "beside a subkey that was revoked",
+        "by a primary key with a revoked subkey",
         true,
         &key.public(),
         &by_primary,
@@ -283,7 +279,7 @@ fn of_revocations(place: &Place) -> Vec<Case> {
         ],
     );
     all.push(Case::new(
-        "with a user name that was revoked",
+        "by a key with a revoked user name",
         true,
         &user.public(),
         &signed,
@@ -309,18 +305,10 @@ fn of_several(place: &Place, key: &Key) -> Vec<Case> {
     let foreign_bad = other.sign(5, b"something else", &[]);
     let case = |name, verdict, parts: &[&[u8]]| Case::new(name, verdict, &public, &parts.concat());
     vec![
-        Case::new("by a key that is not named", false, &public, &foreign),
+        Case::new("by an unknown key", false, &public, &foreign),
         Case::new("by the second key", true, &both, &foreign),
-        case(
-            "good, and by a key that is not named",
-            true,
-            &[&good, &foreign],
-        ),
-        case(
-            "by a key that is not named, and good",
-            true,
-            &[&foreign, &good],
-        ),
+        case("good, and one by an unknown key", true, &[&good, &foreign]),
+        case("one by an unknown key, and good", true, &[&foreign, &good]),
         case(
             "good, and a wrong one by another key",
             true,

@@ -1,6 +1,6 @@
 //! Compares OpenPGP verification with gpgv: for a table of keys and signatures made by gpg,
-//! landfall's verdict is that of gpgv as apt uses it. A case with a reason is refused by landfall
-//! although gpgv accepts it. landfall accepts no case that gpgv refuses.
+//! landfall must give the verdict that gpgv gives as apt uses it. landfall refuses a case with a
+//! reason although gpgv accepts it. It accepts no case that gpgv refuses.
 
 mod clear;
 mod crafted;
@@ -39,7 +39,7 @@ impl Case {
         }
     }
 
-    /// Like this, but landfall refuses it because of `why`.
+    /// The same case, but landfall refuses it because of `why`.
     pub fn stricter(self, why: &'static str) -> Case {
         Case {
             stricter: Some(why),

@@ -10,7 +10,7 @@ use pgp::ser::Serialize;
 use pgp::types::{Duration, KeyDetails, Password, RevocationKey, RevocationKeyClass, Tag};
 
 /// The reason why landfall refuses these cases although gpgv accepts them.
-const UNCHECKED: &str = "a revocation in the name of a revoker counts unchecked";
+const UNCHECKED: &str = "a revocation that names a revoker counts without being verified";
 
 pub fn cases(place: &Place) -> Vec<Case> {
     let revoker = Key::new(place, "revoker", "ed25519", "sign", "never");
@@ -40,7 +40,7 @@ fn by_gpg(place: &Place, revoker: &Key, stranger: &Key) -> Vec<Case> {
             &[&revoked, &revoker.public()],
         ),
         case(
-            "revoked by its revoker, who comes first",
+            "revoked by its revoker, whose key precedes it",
             false,
             &[&revoker.public(), &revoked],
         ),
@@ -51,7 +51,7 @@ fn by_gpg(place: &Place, revoker: &Key, stranger: &Key) -> Vec<Case> {
         )
         .stricter(UNCHECKED),
         case(
-            "the same, beside another key",
+            "revoked by its revoker, whose key is absent, with another key",
             true,
             &[&revoked, &stranger.public()],
         )
@@ -81,7 +81,7 @@ fn crafted(place: &Place, revoker: &Key, stranger: &Key) -> Vec<Case> {
             .sign_key(&owner, &Password::empty(), owner.public_key())
             .unwrap()
     };
-    // with only the maker's key ID, as older releases of gpg wrote signatures
+    // signatures with only the ID of the signing key, as older releases of gpg wrote them
     let revocation = |maker: &Key, of: &Key| {
         let maker = secret(maker).primary_key;
         let config = config(SignatureType::KeyRevocation, &maker);
@@ -105,7 +105,7 @@ fn crafted(place: &Place, revoker: &Key, stranger: &Key) -> Vec<Case> {
     let unknown =
         || Subpacket::critical(SubpacketData::Experimental(101, "unknown".into())).unwrap();
     let by_revoker = || revocation(revoker, &key);
-    // in the statement of a user name
+    // the revoker is named in the self-signature of a user name
     let mut in_name = public(&key);
     let user = in_name.details.users.remove(0);
     let statement = state(SignatureType::CertPositive, vec![named(revoker)])
@@ -122,7 +122,7 @@ fn crafted(place: &Place, revoker: &Key, stranger: &Key) -> Vec<Case> {
     let in_name = [in_name.to_bytes().unwrap(), revoker.public()].concat();
     vec![
         case(
-            "revoked by the ID of its revoker",
+            "revoked by a revoker in a direct signature",
             false,
             &[direct(vec![named(revoker)])],
             by_revoker(),
@@ -136,7 +136,7 @@ fn crafted(place: &Place, revoker: &Key, stranger: &Key) -> Vec<Case> {
             revoker,
         ),
         case(
-            "revoked by the revoker of its older statement",
+            "revoked by the revoker of an older direct signature",
             false,
             &[direct(vec![named(revoker)]), direct(vec![named(stranger)])],
             by_revoker(),
@@ -150,21 +150,21 @@ fn crafted(place: &Place, revoker: &Key, stranger: &Key) -> Vec<Case> {
             revoker,
         ),
         case(
-            "revoked by the revoker of a statement that has expired",
+            "revoked by the revoker of an expired direct signature",
             false,
             &[direct(vec![named(revoker), brief()])],
             by_revoker(),
             revoker,
         ),
         case(
-            "revoked by the revoker of a statement of no effect",
+            "revoked by the revoker of a direct signature with an unknown critical subpacket",
             true,
             &[direct(vec![named(revoker), unknown()])],
             by_revoker(),
             revoker,
         ),
         Case::new(
-            "revoked by the revoker that a user name's statement names",
+            "revoked by the revoker that the self-signature of a user name names",
             true,
             &in_name,
             &signed,
@@ -184,7 +184,7 @@ fn crafted(place: &Place, revoker: &Key, stranger: &Key) -> Vec<Case> {
             stranger,
         ),
         case(
-            "with its revoker's revocation of another key",
+            "with the revocation of another key by its revoker",
             true,
             &[direct(vec![named(revoker)])],
             revocation(revoker, stranger),

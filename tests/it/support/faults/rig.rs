@@ -53,7 +53,7 @@ pub struct Rig {
     /// The notes that runs reported as progress.
     pub notes: Arc<Notes>,
     runtime: tokio::runtime::Runtime,
-    /// The expected result, as without faults.
+    /// The result of a run without faults.
     pub lock: Lock,
     pub bundle: Digest,
 }
@@ -79,7 +79,7 @@ impl Progress for Notes {
         };
         *done += count;
         if *done > *total {
-            // a worker may not panic: its panic is a failed item
+            // a worker must not panic here, since its panic would count as a failed item
             self.note(&format!("{EXCEEDED}: {done} of {total} bytes"));
         }
     }
@@ -97,7 +97,7 @@ impl Progress for Notes {
     }
 }
 
-const EXCEEDED: &str = "more was done than there was to do";
+const EXCEEDED: &str = "the progress exceeds its total";
 
 impl Notes {
     /// Asserts that progress never exceeds its total.
@@ -151,7 +151,7 @@ impl Rig {
         Rig::of(1)
     }
 
-    /// Like `new`, with larger content by this factor.
+    /// Like `new`, with content that is larger by this factor.
     pub fn of(scale: usize) -> Rig {
         let manifest = "images: [HOST/team/app:v1, HOST/team/tool:v1]\nfiles:\n\
                         - {url: \"http://HOST/files/tool.bin\", checksum: \"${url}.sha256\"}\n";
@@ -175,8 +175,8 @@ impl Rig {
         Rig::holding(content, &manifest)
     }
 
-    /// With this upstream, and a manifest with these sections, in which `HOST` is replaced by the
-    /// address of the upstream.
+    /// A rig with this content at the upstream, and a manifest with these sections, in which `HOST`
+    /// is replaced by the address of the upstream.
     fn holding(content: Content, sections: &str) -> Rig {
         let (up, down) = (Faults::new(content), Faults::new(Content::default()));
         let place = Place::new();
@@ -363,7 +363,7 @@ impl Rig {
                     manifests.map(|((_, digest), (_, bytes))| (digest.clone(), bytes.to_vec()));
                 blobs.chain(manifests).collect()
             };
-            // there may be an additional list of referrers
+            // the private registry may have a list of referrers in addition
             let lacking: Vec<_> = mine(&here)
                 .difference(&mine(&there))
                 .map(|(digest, _)| digest.clone())

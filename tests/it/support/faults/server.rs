@@ -66,7 +66,7 @@ pub struct Faults {
     moved: Arc<AtomicUsize>,
     /// The number of open connections.
     connections: Arc<AtomicUsize>,
-    /// Stops the server when dropped; handles in its own threads have none.
+    /// Stops the server when dropped; `None` for handles in the threads of the server.
     end: Option<End>,
 }
 
@@ -233,7 +233,7 @@ impl Faults {
         self.state().met.values().sum()
     }
 
-    /// Waits until requests that ended clients left in their connections are handled and recorded.
+    /// Waits until the requests of clients that have ended are handled and recorded.
     pub fn wait_for_closed_connections(&self) {
         let began = Instant::now();
         while self.connections.load(Ordering::SeqCst) > 0 {

@@ -91,7 +91,7 @@ pub enum FaultKind {
     NoSubject,
     /// Splits lists into pages of this many entries, with `Link`.
     Pages(usize),
-    /// `"tags": null`.
+    /// Answers with `"tags": null`.
     NullTags,
     /// Moves the tag to the other image before each response.
     Moving,
@@ -142,7 +142,7 @@ pub struct Fault {
     pub times: usize,
 }
 
-/// Applies to more requests than any test sends.
+/// More requests than any test sends.
 pub const ALWAYS: usize = usize::MAX;
 
 impl Fault {

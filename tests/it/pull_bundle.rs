@@ -135,8 +135,8 @@ fn pull_into_a_bundle_gives_the_bytes_of_pull_and_pack() {
     for (path, sent) in up.sent() {
         assert_eq!(sent, up.size(&path), "{path} was not fetched once");
     }
-    assert!(!up.path("none").exists(), "a store was made");
-    // again: it exists, and no request is sent
+    assert!(!up.path("none").exists(), "a store was created");
+    // a second pull finds the bundle, and sends no request
     up.rig.set_faults([]);
     let again = up.pull(0, "out.tar.zst", &[]);
     assert_eq!(
@@ -146,7 +146,7 @@ fn pull_into_a_bundle_gives_the_bytes_of_pull_and_pack() {
     );
     assert_eq!(again["bundle"], report["bundle"]);
     up.assert_made("out.tar.zst", "again");
-    // with another level it is another bundle, which reuses the content of this one
+    // with another compression level the bundle differs, and reuses the content of this one
     up.rig.place.ok(&[
         "pack",
         "--store",
@@ -242,7 +242,8 @@ fn content_of_the_store_is_not_downloaded() {
     );
     up.assert_made("out.tar.zst", "from the store");
     assert_eq!(report["totals"]["requests"], 0, "{}", up.rig.up.shown());
-    // half of it is missing, and some of the rest is damaged without changing the journal
+    // half of the store is missing, and some of the other blobs are damaged without changing the
+    // journal
     let blobs = up.path("stores/first/blobs/sha256");
     let mut files: Vec<_> = fs::read_dir(&blobs)
         .unwrap()
@@ -289,7 +290,7 @@ fn a_copied_store_is_hashed_with_progress_before_it_is_used() {
         &["pack", "-o", "out.tar.zst"],
         &["pull", "--bundle", "out.tar.zst"],
     ] {
-        // like a copy, whose files have other inodes
+        // the files of a copied store have other inodes
         fs::remove_file(&verified).unwrap();
         let mut command = up.rig.place.command();
         let output = command
@@ -316,7 +317,7 @@ fn a_copied_store_is_hashed_with_progress_before_it_is_used() {
 #[test]
 fn damaged_content_of_the_store_is_not_used() {
     let up = Upstream::new();
-    // only hashing can detect it
+    // only hashing can detect this damage
     let largest = noise(1, 40_000 * SCALE);
     let file = up
         .path("stores/first/blobs/sha256")
@@ -460,7 +461,7 @@ fn a_blob_uses_several_connections_over_a_bad_network() {
             rig.up.shown()
         );
     }
-    assert!(wide > 0, "no blob came over several connections");
+    assert!(wide > 0, "no blob was downloaded over several connections");
 }
 
 /// Runs the command, and kills it after the upstream has sent this many bytes. Returns whether it
@@ -675,5 +676,5 @@ fn no_stored_blob_is_written_twice() {
     up.rig
         .place
         .ok(&["pack", "--store", "stores/first", "-o", "out.tar.zst"]);
-    up.assert_made("out.tar.zst", "packed over it");
+    up.assert_made("out.tar.zst", "packed to the same name");
 }
