@@ -22,6 +22,15 @@ PROGRAMS = [
     ("coredns", "github.com/coredns/coredns", "", ["v1.14.3", "v1.14.4"]),
     ("etcd", "go.etcd.io/etcd/server/v3", "", ["v3.7.2", "v3.7.3"]),
 ]
+# the same of components in three minor versions each, for one bundle of all
+MINORS = [
+    ("crane", "github.com/google/go-containerregistry", "/cmd/crane", ["v0.20.8", "v0.21.9", "v0.22.1"]),
+    ("helm", "helm.sh/helm/v3", "/cmd/helm", ["v3.20.2", "v3.21.4", "v3.22.0"]),
+    ("kustomize", "sigs.k8s.io/kustomize/kustomize/v5", "", ["v5.6.0", "v5.7.1", "v5.8.3"]),
+    ("etcd", "go.etcd.io/etcd/server/v3", "", ["v3.5.35", "v3.6.16", "v3.7.3"]),
+    ("etcdctl", "go.etcd.io/etcd/etcdctl/v3", "", ["v3.5.35", "v3.6.16", "v3.7.3"]),
+    ("cluster-api", "sigs.k8s.io/cluster-api", "", ["v1.8.4", "v1.13.6", "v1.14.2"]),
+]
 PYTHON = [
     "Django==5.1.6 SQLAlchemy==2.0.37 cryptography==44.0.0 numpy==2.2.2 pydantic==2.10.5 requests==2.32.3",
     "Django==5.1.7 SQLAlchemy==2.0.38 cryptography==44.0.1 numpy==2.2.3 pydantic==2.10.6 requests==2.32.3",
@@ -82,7 +91,7 @@ def program(work, name, version):
     """The path of a program, which is built if it does not exist."""
     path = os.path.join(work, "bin", name, version, name)
     if not os.path.exists(path):
-        module, package = next(entry[1:3] for entry in PROGRAMS if entry[0] == name)
+        module, package = next(entry[1:3] for entry in PROGRAMS + MINORS if entry[0] == name)
         build_program(module, package, version, path)
     return path
 
