@@ -9,7 +9,7 @@ use crate::role::ReferenceRole;
 use crate::scan::scan;
 use crate::syntax::TextSyntax;
 use crate::yaml;
-use landfall_model::document::LineIndex;
+use landfall_model::document::{LineIndex, NotYaml};
 use landfall_model::{ImageRef, Limits};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,9 +28,13 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
     } else if syntax == TextSyntax::Text {
         template::candidates(text)
     } else {
-        match yaml::documents(text).collect::<Result<Vec<_>, _>>() {
-            Ok(documents) => positions::candidates(&documents, text, inventory, depth),
-            Err(_) => template::candidates(text),
+        // one document at a time: the trees of all documents take ten times the size of the text
+        let of_documents: Result<Vec<_>, _> = yaml::documents(text)
+            .map(|document| Ok(positions::candidates(&document?, text, inventory, depth)))
+            .collect();
+        match of_documents {
+            Ok(candidates) => candidates.into_iter().flatten().collect(),
+            Err(NotYaml) => template::candidates(text),
         }
     };
     let mut found: Vec<AuditFinding> = candidates

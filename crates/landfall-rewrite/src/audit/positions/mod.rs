@@ -39,14 +39,14 @@ const POSITIONS: &[&dyn ImagePosition] = &[
     &full_names::FullNamePosition,
 ];
 
-/// Finds every value of `documents`, whose text is `source`, that names an image, certainly or
+/// Finds every value of `document`, whose text is `source`, that names an image, certainly or
 /// possibly, in the order of the text. `depth` is the number of further levels of texts within
 /// texts to read.
 pub(super) fn candidates(
-    documents: &[YamlDocument<'_>],
+    document: &YamlDocument<'_>,
     source: &str,
     inventory: &Inventory<'_>,
     depth: usize,
 ) -> Vec<ImageCandidate> {
-    walker::candidates(POSITIONS, documents, source, inventory, depth)
+    walker::candidates(POSITIONS, document, source, inventory, depth)
 }

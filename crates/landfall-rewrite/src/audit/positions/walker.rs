@@ -22,39 +22,37 @@ struct PositionWalker<'d, 'f> {
     reader: CandidateCollector<'d, 'f>,
 }
 
-/// Finds every value of `documents`, whose text is `source`, that names an image, certainly or
+/// Finds every value of `document`, which is a part of `source`, that names an image, certainly or
 /// possibly, in the order of the text.
 pub(super) fn candidates(
     positions: &'static PositionTable,
-    documents: &[YamlDocument<'_>],
+    document: &YamlDocument<'_>,
     source: &str,
     inventory: &Inventory<'_>,
     depth: usize,
 ) -> Vec<ImageCandidate> {
     let mut found = Vec::new();
-    for document in documents {
-        let Some(root) = document
-            .root
-            .as_ref()
-            // landfall's own documents have upstream names on purpose
-            .filter(|root| !is_our_own(root) && !is_schema(root))
-        else {
-            continue;
-        };
-        let reader = CandidateCollector {
-            document,
-            source,
-            inventory,
-            path: Vec::new(),
-            found: &mut found,
-        };
-        PositionWalker {
-            positions,
-            depth,
-            reader,
-        }
-        .node(root, NodePosition::default());
+    let root = document
+        .root
+        .as_ref()
+        // landfall's own documents have upstream names on purpose
+        .filter(|root| !is_our_own(root) && !is_schema(root));
+    let Some(root) = root else {
+        return found;
+    };
+    let reader = CandidateCollector {
+        document,
+        source,
+        inventory,
+        path: Vec::new(),
+        found: &mut found,
+    };
+    PositionWalker {
+        positions,
+        depth,
+        reader,
     }
+    .node(root, NodePosition::default());
     found
 }
 
@@ -162,16 +160,21 @@ impl<'d> PositionWalker<'d, '_> {
         let value = &*scalar.value;
         let is_document =
             |one: &YamlDocument<'_>| !matches!(one.root, None | Some(YamlNode::Scalar(_)));
-        let documents = yaml::documents(value).collect::<Result<Vec<_>, _>>();
-        let inner = match documents {
-            Ok(documents) if documents.iter().all(is_document) => candidates(
-                self.positions,
-                &documents,
-                value,
-                self.reader.inventory,
-                self.depth - 1,
-            ),
-            _ => match self
+        let of_documents: Option<Vec<_>> = yaml::documents(value)
+            .map(|document| {
+                let document = document.ok().filter(is_document)?;
+                Some(candidates(
+                    self.positions,
+                    &document,
+                    value,
+                    self.reader.inventory,
+                    self.depth - 1,
+                ))
+            })
+            .collect();
+        let inner = match of_documents {
+            Some(candidates) => candidates.into_iter().flatten().collect(),
+            None => match self
                 .claim(value, &around)
                 .and_then(|claim| ImageCandidate::of_list(claim.written))
             {
