@@ -44,7 +44,7 @@ impl Client {
         locked
     }
 
-    /// Finds newer versions that the policies in manifests allow, and changes upstream of all other
+    /// Finds newer versions that the policies in manifests allow, and upstream changes of all other
     /// items. Writes nothing except downloaded manifests to `store`.
     pub(crate) async fn update(
         &self,
@@ -84,8 +84,8 @@ impl Client {
             .lock(&updated.manifest, kept.as_ref(), pins, store)
             .await;
         let Some(old) = old else { return locked };
-        // If that fails, `lock` has no old pin to keep, so it is restored here: an update must not
-        // lose an item.
+        // If such an item cannot be resolved, `lock` has no old pin to keep, so the pin is restored
+        // here: an update must not lose an item.
         let unresolved: BTreeSet<_> = locked
             .lock
             .unresolved
@@ -156,7 +156,7 @@ impl Client {
         let reading = tokio::task::spawn_blocking(move || {
             let mut images = ArchiveImages::default();
             for archive in archives.iter() {
-                // an archive that cannot be read costs requests, not the lock
+                // not an error: the images of an unreadable archive are requested from registries
                 if let Err(error) = read_image_names(archive, &mut images, &store, &limits) {
                     images.skipped.push(format!("not stored for pull: {error}"));
                 }

@@ -1,5 +1,5 @@
-//! The time by which the ages of versions count: two clocks, so that a wrong one does not end a
-//! wait.
+//! The current time for the minimum ages of versions. It is taken from two clocks, so that a wrong
+//! clock does not end a wait too early.
 
 use jiff::{SignedDuration, SignedDurationRound, Timestamp, Unit};
 
@@ -45,7 +45,8 @@ impl AgeClock {
         time.duration_since(self.later()) > TOLERANCE
     }
 
-    /// Whether a server confirms that the machine's clock is not behind.
+    /// Whether a server sent a date, so that [`AgeClock::later`] is not in the past even if the
+    /// machine's clock is behind.
     pub(super) fn is_confirmed(&self) -> bool {
         self.servers.is_some()
     }

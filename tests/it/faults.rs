@@ -111,7 +111,7 @@ fn pulls_succeed_if_bodies_are_cut_stalled_or_slow() {
             .map(|((_, digest), bytes)| (digest.clone(), bytes.len()));
         all.collect::<std::collections::BTreeMap<_, _>>()
     });
-    // the empty config of an artifact is never requested: it is computed for the file
+    // the empty config `{}` is never requested: landfall computes it for the artifact of a file
     let size: usize = blobs.values().filter(|size| **size > 2).sum();
     assert_eq!(sent, size, "{}", rig.up.shown());
 }
@@ -385,7 +385,7 @@ fn an_exhausted_pull_quota_stops_only_the_requests_that_it_counts() {
         ..Settings::default()
     });
     let items = rig.pull("quota");
-    // each digest of a manifest is one pull: the two images have four
+    // each manifest counts as one pull, and the two images alone have four
     let failed: Vec<_> = items
         .iter()
         .filter(|item| item.status == ItemStatus::Failed)
@@ -478,7 +478,7 @@ fn tokens_of_every_kind_are_accepted_and_renewed() {
             }),
             ..Settings::default()
         });
-        // in sequence, so that it is known which request had a token for two requests
+        // one request at a time: otherwise it depends on timing which requests use up a token
         rig.limits.per_host = if uses > 2 { 12 } else { 1 };
         rig.set_faults([]);
         let items = rig.pull(name);

@@ -113,11 +113,11 @@ fn each_mistake_has_its_exit_code_and_a_fix() {
             2,
             &["a similar argument exists: '--dry-run'"],
         ),
-        ("audit first.bundle", 2, &["nothing to audit is named"]),
+        ("audit first.bundle", 2, &["no files to audit are named"]),
         (
             "rewrite first.bundle --to DOWN",
             2,
-            &["nothing to rewrite is named"],
+            &["no files to rewrite are named"],
         ),
         (
             "rewrite app.yaml first.bundle first.bundle --to DOWN",

@@ -78,7 +78,7 @@ fn every_report_matches_the_schema() {
         let written: Value = serde_json::from_str(&rig.place.read("report.json")).unwrap();
         assert_eq!(written, report, "{line}");
         for name in report.as_object().unwrap().keys() {
-            // the description of a member that only some commands have lists these commands
+            // if only some commands have a member, its description lists them
             let meaning = properties[name]["description"].as_str().unwrap();
             let commands = meaning
                 .rsplit_once("(of ")
@@ -124,7 +124,7 @@ fn every_report_matches_the_schema() {
     reported(0, "init app.yaml -o begun");
     reported(0, "init --list");
     reported(0, "init --from k3s -o shipped");
-    // the list cannot express its files
+    // images.txt cannot contain the files of the lock
     reported(3, "export images-txt --lock l -o images.txt");
     reported(0, "import images-txt images.txt -o imported");
     reported(0, "update -f m.yaml --lock l --dry-run --plain-http UP");

@@ -10,7 +10,7 @@ use landfall_model::Limits;
 use landfall_model::report::TransferSide;
 use std::time::Duration;
 
-/// An attempt to transfer a part that failed.
+/// A failed attempt to transfer a part.
 #[derive(Debug)]
 pub struct FailedAttempt {
     /// The error to report if no further attempt is made.
@@ -32,7 +32,7 @@ pub enum FailureCause {
     /// second time the source itself has wrong bytes.
     Wrong,
     /// The bytes have another digest, and the next attempt will read them differently, for example
-    /// without ranges. It does not count as the first of two.
+    /// without ranges. This failure is not counted.
     WrongOnce,
 }
 
@@ -109,7 +109,8 @@ impl PartAttempts {
     pub(super) fn broke_off(&mut self, received: u64) -> Option<Duration> {
         if received >= self.progress {
             self.source.reset();
-            // a source that delivers, such as a CDN that cuts long responses, costs only a request
+            // a source that makes progress, such as a CDN that cuts long responses, costs only one
+            // more request
             return Some(Duration::ZERO);
         }
         self.source.fail()
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_may_break_as_often_as_there_is_progress() {
+    fn a_source_that_makes_progress_may_break_off_any_number_of_times() {
         let mut tried = attempts();
         assert!((1..100).all(|_| tried.broke_off(100) == Some(Duration::ZERO)));
         assert!(

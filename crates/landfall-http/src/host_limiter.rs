@@ -17,8 +17,8 @@ use tokio::time::Instant;
 pub enum SlotClass {
     /// All requests that do not belong to another class.
     Ordinary,
-    /// Requests whose response is read at the pace of an upload, which may hold an ordinary slot of
-    /// the same host, or of a reader that sends other requests meanwhile.
+    /// Requests whose response is read slowly: by an upload, which may hold an ordinary slot of the
+    /// same host, or by a reader that sends other requests meanwhile.
     UploadSource,
     /// Requests that many others wait for: token requests, and the first request with an account.
     SignIn,
@@ -274,7 +274,7 @@ impl ClassSlots {
             let lost = had - has;
             limit.surplus += lost - self.free.forget_permits(lost);
         } else {
-            // keep the slots in use that were to be dropped before adding new ones
+            // before new slots are added, slots in use that were to be dropped are kept
             let kept = limit.surplus.min(has - had);
             limit.surplus -= kept;
             self.free.add_permits(has - had - kept);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_limit_is_halved_once_a_burst_and_grows_again() {
+    async fn the_limit_is_halved_once_per_burst_and_grows_again() {
         let limiter = Arc::new(HostLimiter::new(8));
         let sent = Instant::now();
         let mut in_flight = Vec::new();

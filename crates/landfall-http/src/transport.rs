@@ -60,7 +60,7 @@ pub(super) struct TransportState {
     pub(super) activity: Activity,
     /// Hosts whose rate limit was shown to people.
     pub(super) rate_limits: Mutex<HashSet<String>>,
-    /// Hosts that files of public hosts named, each with the host that named it.
+    /// Hosts that were named in files of public hosts, each with the public host of that file.
     pub(super) named_hosts: Mutex<HashMap<String, String>>,
     /// Hosts that answered, and whether they are on the public internet.
     pub(super) public_hosts: Mutex<HashMap<String, bool>>,
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_shard_gets_its_share_of_an_upstream_limit_and_all_of_an_own_host() {
+    async fn a_shard_gets_its_share_of_an_upstream_limit_but_the_whole_limit_of_an_own_host() {
         let rule = |limit| HostRule {
             max_concurrent: Some(limit),
             ..HostRule::default()

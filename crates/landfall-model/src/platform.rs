@@ -49,12 +49,13 @@ impl Platform {
     }
 
     fn distinct_variant(&self) -> Option<&str> {
-        // v8 is the only variant of arm64, so builders write it or leave it out
+        // v8 is the default variant of arm64: some builders write it, and others leave it out
         let is_implied = |variant: &&str| self.architecture == "arm64" && *variant == "v8";
         self.variant.as_deref().filter(|v| !is_implied(v))
     }
 
-    /// Whether this is `unknown/unknown`, the platform of attestation manifests.
+    /// Whether the operating system or the architecture is `unknown`, as in `unknown/unknown`, the
+    /// platform of attestation manifests.
     pub fn is_unknown(&self) -> bool {
         self.os == "unknown" || self.architecture == "unknown"
     }

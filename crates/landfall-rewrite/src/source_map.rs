@@ -136,7 +136,7 @@ impl SourceMap {
                 } else {
                     "\n".repeat(breaks - 1)
                 };
-                // an escaped line break also removes the line breaks that follow it
+                // after an escaped line break, line breaks are not folded, so this fails
                 at += if value[at..].starts_with(&folded) {
                     folded.len()
                 } else {
@@ -192,8 +192,8 @@ impl SourceMap {
         )
     }
 
-    /// The bytes that the part `range` of the value was read from. An error is the reason why it has no
-    /// bytes of its own.
+    /// The bytes that the part `range` of the value was read from. An error is the reason why it
+    /// has no bytes of its own.
     fn bytes(&self, range: &Range<usize>) -> Result<Range<usize>, &'static str> {
         const CUT: &str = "a part of an escape";
         if range.is_empty() {

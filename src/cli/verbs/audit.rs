@@ -55,7 +55,7 @@ impl AuditCommand {
     pub(crate) fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
         let (lock, paths) = self.locked.load_with_paths(context, &self.paths)?;
         if paths.is_empty() && self.registry.is_none() {
-            return Err(CliError::usage("nothing to audit is named")
+            return Err(CliError::usage("no files to audit are named")
                 .with_help("name files or folders in addition to the bundle"));
         }
         self.paths = paths;

@@ -263,7 +263,7 @@ fn items(lock: &Lock, tags: &[RegistryTag]) -> Vec<ReportItem> {
             let own = of_item
                 .get(&(Some(entry.kind), Some(&*entry.name)))
                 .map_or(&[][..], Vec::as_slice);
-            // A tag that could not be looked up decides: its state may be any other.
+            // A tag that could not be looked up takes precedence: it may have any state.
             let worst = own.iter().find(|one| one.state == TagStatus::Unknown);
             let worst = worst.or_else(|| own.iter().find(|one| one.state != TagStatus::There));
             let status = match worst.map(|one| one.state) {

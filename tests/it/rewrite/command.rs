@@ -34,7 +34,7 @@ fn kkp_values_are_rewritten_in_both_split_forms() {
 }
 
 #[test]
-fn the_rewritten_names_are_those_of_the_whitelisting_page() {
+fn the_rewritten_names_match_the_kubermatic_whitelisting_page() {
     let node = "pause_image: \"k8s.gcr.io/pause:3.1\"\nhyperkube_image: \"gcr.io/google_containers/hyperkube-amd64\"\n";
     let place = Place::new(&[("datacenters.yaml", node)]);
     assert_eq!(

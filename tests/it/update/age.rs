@@ -224,7 +224,7 @@ fn a_look_up_that_fails_is_listed_and_the_version_is_remembered() {
         .set_faults([Fault::always(RequestKind::ManifestHead, FaultKind::Status(403)).at("1.0.1")]);
     up.place.json(3, &up.args("update", &[]));
     assert!(up.place.read(SIGHTS).contains(" 1.0.1 2026-11-01"));
-    // the content of the version is unknown, so its age counts from the run that found it
+    // no content was seen on day 0, so the age of the version counts from day 1
     up.day(1);
     let report = up.run(0, "update", &[]);
     assert_eq!(waiting(&report)[0].2, noon(2).to_string());

@@ -152,13 +152,13 @@ fn hostile_repositories_are_refused_and_not_locked() {
             "a package outside",
             Box::new(|| primary("Packages/b-1", "../../b-1")),
             true,
-            "which is refused",
+            "its index has an invalid entry",
         ),
         (
             "an absolute package",
             Box::new(|| primary("Packages/b-1", "/etc/b-1")),
             true,
-            "which is refused",
+            "its index has an invalid entry",
         ),
         (
             "a package elsewhere",
@@ -169,7 +169,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
                 );
             }),
             true,
-            "which is refused",
+            "its index has an invalid entry",
         ),
         (
             "a package by SHA-1",
@@ -186,7 +186,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
             "a package without bytes",
             Box::new(|| primary("<size package=\"100\"", "<size package=\"0\"")),
             true,
-            "which is refused",
+            "its index has an invalid entry",
         ),
         (
             "an index that is cut in the middle",

@@ -87,7 +87,8 @@ pub(super) fn decode(frame: &[u8], size: usize) -> Option<Vec<u8>> {
     for (offset, run) in runs(0, size) {
         let block = blocks.get(end..offset as usize + run.len())?;
         let (header, bytes) = block.split_first_chunk::<BLOCK_HEAD>()?;
-        // one exact form: a frame with other block sizes would decode to the same content
+        // content has only one valid form: other block sizes, which would decode to the same
+        // content, are rejected
         if *header != block_header(size, run.start) {
             return None;
         }

@@ -42,7 +42,7 @@ impl RegistrySession {
         document.is_some_and(|document| document.get("auth_mode").is_some())
     }
 
-    /// Whether Harbor has this project, or `None` if this account may not know.
+    /// Whether Harbor has this project, or `None` if this account lacks the permission to see it.
     ///
     /// # Errors
     /// If the request fails.
@@ -80,7 +80,7 @@ impl RegistrySession {
             response,
             &scope,
             || format!("project {project} of {}", self.host()),
-            // 409: the project exists, perhaps since another client created it a moment ago
+            // 409: the project exists; another client may have created it a moment ago
             |status| matches!(status, StatusCode::CREATED | StatusCode::CONFLICT),
         )
         .await?

@@ -27,7 +27,7 @@ pub(super) fn check_chosen(package: LockedPackage) -> Result<LockedPackage, Reso
         return Ok(package);
     }
     Err(format!(
-        "its index names {} {} ({}) as '{}' of {size} bytes, which is refused",
+        "its index has an invalid entry: {} {} ({}) at '{}' with {size} bytes",
         name.escape_default(),
         version.escape_default(),
         arch.escape_default(),

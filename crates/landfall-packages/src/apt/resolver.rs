@@ -306,8 +306,8 @@ impl<'u, 't> Marking<'u, 't> {
     }
 
     /// Keeps the installed version of a package. Returns whether the package is unbroken
-    /// afterwards. If the relation has further alternatives, the package stays marked for
-    /// installation meanwhile.
+    /// afterwards. In that case, if the relation has further alternatives, the package is marked
+    /// for installation again while they are tried.
     fn keep_if_unbroken(
         &mut self,
         package: AptPackageId,

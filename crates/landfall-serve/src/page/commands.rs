@@ -187,7 +187,7 @@ mod tests {
     fn a_hostile_name_is_quoted_as_one_shell_word() {
         let hostile = item(EntryKind::File, "https://h/$(reboot)';x?y=1", "f:1");
         for command in of(&hostile, false) {
-            // a quote within quotes ends them, and begins them again
+            // `'\''` ends the quoted part, adds a literal quote and begins a quoted part again
             let bare: String = command
                 .replace(r"'\''", "")
                 .split('\'')

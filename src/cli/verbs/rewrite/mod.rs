@@ -99,7 +99,7 @@ impl RewriteCommand {
     pub(crate) fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
         let (lock, paths) = self.locked.load_with_paths(context, &self.paths)?;
         if paths.is_empty() {
-            return Err(CliError::usage("nothing to rewrite is named")
+            return Err(CliError::usage("no files to rewrite are named")
                 .with_help("name files or folders in addition to the bundle"));
         }
         let flags = self.locked.as_arguments(&self.paths);

@@ -15,8 +15,8 @@ impl RenderPlatform for KubernetesPlatform {
     fn spec(&self) -> &'static PlatformSpec {
         &PlatformSpec {
             name: "kubernetes",
-            about: "landfall itself in a cluster: many runners, refresh, and servers with an \
-                    object store",
+            about: "landfall itself in a cluster: sharded pulls, a scheduled refresh, and servers, \
+                    all on an object store",
             details: "An Indexed Job pulls a lock by shards, one Job packs it, and one publishes \
                       it; a CronJob refreshes; a Deployment serves, with a Service, a \
                       PodDisruptionBudget and a HorizontalPodAutoscaler. The pods share only the \
