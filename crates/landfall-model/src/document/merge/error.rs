@@ -7,7 +7,7 @@ pub enum MergeError {
     #[error("it is not YAML that values can be merged into: {0}")]
     NotYaml(String),
     /// The existing and the new value are of different kinds.
-    #[error("{path} is {there} in it, and would become {wanted}; change it by hand first")]
+    #[error("{path} is {there}, and would become {wanted}; change it by hand first")]
     Kind {
         /// The dotted path of the value.
         path: String,

@@ -102,7 +102,9 @@ pub fn merge(
     // edits
     if !documents(&text).is_ok_and(|found| found == expected) {
         let path = merger.merged.paths.first().cloned();
-        return Err(MergeError::Form(path.unwrap_or_else(|| "its top".into())));
+        return Err(MergeError::Form(
+            path.unwrap_or_else(|| "the top level".into()),
+        ));
     }
     Ok(MergedText {
         text,
@@ -387,7 +389,7 @@ impl ValueMerger<'_> {
             kind_of(old)
         };
         let path = if self.path.is_empty() {
-            "its top".to_owned()
+            "the top level".to_owned()
         } else {
             self.dotted_path()
         };

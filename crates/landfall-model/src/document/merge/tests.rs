@@ -100,7 +100,7 @@ last: 1
 }
 
 #[test]
-fn the_other_documents_line_ends_and_a_missing_last_newline_are_kept() {
+fn other_documents_and_line_ends_are_kept_and_a_missing_last_newline_is_added() {
     assert_eq!(
         text("a: 1\r\nb: 2", "{c: {d: 3}}"),
         "a: 1\r\nb: 2\r\nc:\r\n  d: 3\r\n"
@@ -184,19 +184,23 @@ fn a_conflict_is_refused_with_its_position() {
         (
             "a: [1]\n",
             "{a: {b: 1}}",
-            "a is a list in it, and would become a mapping",
+            "a is a list, and would become a mapping",
         ),
         (
             "a: 1\n",
             "{a: [1]}",
-            "a is a single value in it, and would become a list",
+            "a is a single value, and would become a list",
         ),
         (
             "x: &x {b: 1}\na: *x\n",
             "{a: {c: 1}}",
-            "a is an alias in it",
+            "a is an alias, and would become",
         ),
-        ("- 1\n", "{a: 1}", "its top is a list"),
+        (
+            "- 1\n",
+            "{a: 1}",
+            "the top level is a list, and would become",
+        ),
         ("? a\n: 1\n", "{b: 1}", "the notation of b cannot be edited"),
         ("a: [\n", "{a: 1}", "it is not YAML"),
         ("a: 1\na: 2\n", "{b: 1}", "it is not YAML"),
@@ -206,7 +210,7 @@ fn a_conflict_is_refused_with_its_position() {
     }
 }
 
-/// A Secret whose texts people wrote: vCenter's account in YAML, ytt's comments, and a text in
+/// A hand-written Secret whose value is YAML itself, with comments of ytt: plain, quoted, and in
 /// base64.
 #[test]
 fn yaml_in_a_scalar_is_merged_like_yaml_outside() {
@@ -265,7 +269,7 @@ fn yaml_in_a_scalar_is_merged_like_yaml_outside() {
         merge(&merged.text, 0, &plain, rules).unwrap().text,
         merged.text
     );
-    // a text whose tag says that it is base64
+    // a file whose key `encoding` says that its content is base64
     let file = |content: &str| {
         format!(
             "files:\n- path: /a\n  encoding: base64\n  content: {}\n",
