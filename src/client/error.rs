@@ -67,8 +67,8 @@ impl ClientError {
     pub fn help(&self) -> Option<String> {
         match self {
             ClientError::UnnamedSeries => Some(
-                "add --series NAME, or give the manifest a metadata.name and lock it again (of \
-                 several manifests, all with the same name)"
+                "add --series NAME, or give the manifest a metadata.name and lock it again \
+                 (several manifests need the same name)"
                     .to_owned(),
             ),
             _ => None,

@@ -117,14 +117,14 @@ fn kill(
 fn eight_shards_pull_everything_once_and_a_killed_one_runs_again() {
     let rig = Rig::of(4);
     let whole = rig.up.moved();
-    // a shard that is killed during a transfer has partial content
+    // transfers are slow, so that shards are killed during one and leave partial content
     rig.up.set(Settings {
         pace: Some((8000, Duration::from_millis(8))),
         ..Settings::default()
     });
     rig.set_faults([]);
     let before = rig.up.moved();
-    // upstream never answers one of them, so it has nothing when it is killed
+    // shard 7 never gets an answer from upstream, so it has transferred nothing when it is killed
     let mute = free_listener();
     let (up, address) = (&rig.up.address, mute.local_addr().unwrap());
     let site = format!(
@@ -204,9 +204,9 @@ fn eight_shards_pull_everything_once_and_a_killed_one_runs_again() {
     let owners = owners(&rig);
     let counts = requests_by_digest(&rig);
     for (digest, owner) in &owners {
+        // content that is computed from the lock is never requested
         let times = counts.get(digest).copied().unwrap_or_default();
         let limit = if killed.contains(owner) { 2 } else { 1 };
-        // computed content is not requested
         assert!(
             times <= limit,
             "{digest} of shard {owner} was requested {times} times\n{}",
@@ -275,8 +275,8 @@ fn eight_shards_upload_everything_once_although_some_are_killed() {
         for (number, _) in kills {
             report(pull(&rig, &store, number).spawn().unwrap());
         }
-        // an object that is written at once, the parts of a large one, and the request that
-        // completes it
+        // the number of requests for each digest, by kind: for a whole object, for each part of a
+        // large one, or to complete its parts
         let mut sent: BTreeMap<(Digest, String), usize> = BTreeMap::new();
         for request in objects.requests() {
             let Some(digest) = request.key.strip_prefix("fleet/blobs/") else {

@@ -60,7 +60,7 @@ pub(super) struct TransportState {
     pub(super) activity: Activity,
     /// Hosts whose rate limit was shown to people.
     pub(super) rate_limits: Mutex<HashSet<String>>,
-    /// Hosts that were named in files of public hosts, each with the public host of that file.
+    /// Hosts of URLs that responses of public hosts contained, each with the public host.
     pub(super) named_hosts: Mutex<HashMap<String, String>>,
     /// Hosts that answered, and whether they are on the public internet.
     pub(super) public_hosts: Mutex<HashMap<String, bool>>,
@@ -132,7 +132,7 @@ impl Transport {
             .host_rule(url)
             .map(|rule| rule.tls.clone())
             .unwrap_or_default();
-        // A proxy that opens TLS signs the certificates of all hosts behind it.
+        // A proxy that intercepts TLS signs the certificates of all hosts behind it.
         if route.is_some() {
             tls.ca.extend(self.0.config.proxy_ca.clone());
         }

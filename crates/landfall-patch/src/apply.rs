@@ -16,8 +16,8 @@ type SectionReader<R> = BufReader<zstd::Decoder<'static, BufReader<R>>>;
 
 /// Reads the new stream from a patch and its bases.
 ///
-/// A damaged patch, or bases other than those that it was created with, yield other bytes or an
-/// error, never more than the declared size: the caller compares the digest.
+/// If the patch is damaged, or was created with other bases, reading fails or returns wrong bytes,
+/// but never more than the declared size. So the caller must compare the digest.
 pub struct PatchReader<R: Read> {
     sections: PatchSections<SectionReader<R>>,
     bases: Vec<Arc<dyn PlainSource>>,
@@ -25,14 +25,15 @@ pub struct PatchReader<R: Read> {
     expected: Vec<u64>,
     /// The number of bytes of the new stream that are not produced yet.
     left: u64,
-    /// The remaining bytes of the current part.
+    /// The number of new bytes that are still to be produced before the bytes of a base.
     insert: u64,
+    /// The base of the current part, with the offset and length of the bytes that remain in it.
     base: usize,
     offset: u64,
     length: u64,
     /// The number of equal bytes before the next word that differs; `None` after the last word.
     gap: Option<u64>,
-    /// Bytes that were produced, from `taken` on.
+    /// Bytes that were produced. Those before `taken` were already returned.
     chunk: Vec<u8>,
     taken: usize,
 }

@@ -13,12 +13,12 @@ use std::path::Path;
 
 /// One side of a comparison.
 pub(crate) enum ComparedSide {
-    /// A lock, or the part of its lock that a bundle contains.
+    /// A lock file, or the lock of a bundle without the items that the bundle lacks.
     Lock {
         lock: Box<Lock>,
         /// The fingerprint of the complete lock.
         fingerprint: Digest,
-        /// The bundle that contains the lock, if it is not a lock file.
+        /// The bundle that contains the lock; `None` for a lock file.
         bundle: Option<Bundle>,
     },
     /// The content of a registry after a push.

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use world::{Command, DAY, FOR_GOOD, HOUR, assert_there, quick, run, small, world};
+use world::{Command, DAY, HOUR, NO_LIMIT, assert_there, quick, run, small, world};
 
 mod gate;
 mod world;
@@ -54,8 +54,8 @@ fn a_pull_and_a_gc_lose_no_content_if_either_is_halted_at_any_point() {
         (world.condemned(), [&[gc], &[gc, pull]]),
     ];
     for (from, commands) in cases {
-        let alone = vec![(0, FOR_GOOD)];
-        let (ended, passed) = world.together(&from.copy(), commands, &alone, [FOR_GOOD; 2]);
+        let alone = vec![(0, NO_LIMIT)];
+        let (ended, passed) = world.together(&from.copy(), commands, &alone, [NO_LIMIT; 2]);
         assert!(
             ended.concat().iter().all(Result::is_ok) && passed.iter().all(|count| *count > 10),
             "{passed:?}"
@@ -66,8 +66,8 @@ fn a_pull_and_a_gc_lose_no_content_if_either_is_halted_at_any_point() {
                 world.check(
                     &from,
                     commands,
-                    &vec![(actor, at), (1 - actor, FOR_GOOD)],
-                    [FOR_GOOD; 2],
+                    &vec![(actor, at), (1 - actor, NO_LIMIT)],
+                    [NO_LIMIT; 2],
                 );
             }
         }
@@ -81,7 +81,7 @@ fn lists_read_during_a_gc_name_only_blobs_that_are_kept() {
     for at in 0..20 {
         let (store, gate) = (
             from.copy(),
-            Gate::new(&vec![(0, at), (1, FOR_GOOD)], [FOR_GOOD; 2]),
+            Gate::new(&vec![(0, at), (1, NO_LIMIT)], [NO_LIMIT; 2]),
         );
         let buckets = [0, 1].map(|actor| store.bucket(actor, gate.hook()));
         let [reader, cleaner] = buckets;
@@ -129,9 +129,9 @@ fn three_requests_of_two_commands_in_all_orders_lose_nothing() {
     for commands in &pairs {
         let commands = [&commands[..1], &commands[1..]];
         let [first, second] = [0, 1].map(|actor| {
-            let alone = [(actor, FOR_GOOD)].to_vec();
+            let alone = [(actor, NO_LIMIT)].to_vec();
             world
-                .together(&from.copy(), commands, &alone, [FOR_GOOD; 2])
+                .together(&from.copy(), commands, &alone, [NO_LIMIT; 2])
                 .1[actor]
         });
         // one actor is halted at each of its requests, and then the requests follow in each order
@@ -144,7 +144,7 @@ fn three_requests_of_two_commands_in_all_orders_lose_nothing() {
                 if all || dice.usize(..30) == 0 {
                     let begin = [(actor, at)].into_iter();
                     let schedule = begin.chain(order.iter().copied()).collect();
-                    world.check(&from, commands, &schedule, [FOR_GOOD; 2]);
+                    world.check(&from, commands, &schedule, [NO_LIMIT; 2]);
                 }
             }
         }
@@ -164,7 +164,7 @@ fn random_commands_with_and_without_kills_lose_no_content() {
     };
     let killed = |dice: &mut fastrand::Rng| match dice.usize(..4) {
         0 => dice.usize(..50),
-        _ => FOR_GOOD,
+        _ => NO_LIMIT,
     };
     for _ in 0..rounds(100) {
         let store = Emulator::default();
@@ -192,7 +192,7 @@ fn an_upload_whose_parts_were_sent_again_by_another_run_starts_again() {
         let is_whole = world.alone(&store, Command::Pull(0), killed_at).is_ok();
         resumed += store.rename_parts();
         assert_eq!(
-            world.alone(&store, Command::Pull(0), FOR_GOOD),
+            world.alone(&store, Command::Pull(0), NO_LIMIT),
             Ok(()),
             "killed at {killed_at}"
         );
@@ -296,21 +296,21 @@ fn two_pulls_whose_parts_have_random_etags_both_end_well() {
             .map(|_| (dice.usize(..2), dice.usize(1..9)))
             .collect();
         let killed_at = if round % 3 == 0 {
-            [dice.usize(2..40), FOR_GOOD]
+            [dice.usize(2..40), NO_LIMIT]
         } else {
-            [FOR_GOOD; 2]
+            [NO_LIMIT; 2]
         };
         let commands: [&[Command]; 2] = [&[Command::Pull(0)], &[Command::Pull(1)]];
         let (ended, _) = world.together(&store, commands, &schedule, killed_at);
         let when = format!("{schedule:?}, killed at {killed_at:?}: {ended:?}");
         assert!(
-            ended[1][0].is_ok() && (ended[0][0].is_ok() || killed_at[0] != FOR_GOOD),
+            ended[1][0].is_ok() && (ended[0][0].is_ok() || killed_at[0] != NO_LIMIT),
             "{when}"
         );
         assert_there(&store, &world.locks[0], &when);
         let records = store.keys("uploads");
         assert!(
-            records.is_empty() || killed_at[0] != FOR_GOOD,
+            records.is_empty() || killed_at[0] != NO_LIMIT,
             "{records:?} {when}"
         );
     }

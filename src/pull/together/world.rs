@@ -21,7 +21,8 @@ use tokio::runtime::Runtime;
 pub(super) const HOUR: Duration = Duration::from_hours(1);
 pub(super) const DAY: Duration = Duration::from_hours(24);
 const GRACE: Duration = Duration::from_hours(7 * 24);
-pub(super) const FOR_GOOD: usize = usize::MAX;
+/// A number of passes of the gate that no command reaches, so that it runs to its end.
+pub(super) const NO_LIMIT: usize = usize::MAX;
 
 /// The data of the commands: two locks that share some files.
 pub(super) struct World {
@@ -234,7 +235,7 @@ impl World {
         let store = from.copy();
         let (ended, _) = self.together(&store, commands, schedule, killed_at);
         let when = format!("{commands:?} by {schedule:?}, killed at {killed_at:?}: {ended:?}");
-        let is_killed = killed_at.iter().any(|at| *at != FOR_GOOD);
+        let is_killed = killed_at.iter().any(|at| *at != NO_LIMIT);
         let (commands, ended) = (commands.concat(), ended.concat());
         for (command, ended) in commands.iter().zip(&ended) {
             match (command, ended) {
@@ -249,9 +250,9 @@ impl World {
             }
         }
         let pointer = block_on({
-            let shelf =
+            let served_store =
                 ServedStore::Bucket(store.bucket(0, Arc::new(|_| Box::pin(async { true }))));
-            async move { Ok(shelf.served().await.unwrap()) }
+            async move { Ok(served_store.served().await.unwrap()) }
         });
         for text in pointer
             .unwrap()
@@ -268,29 +269,29 @@ impl World {
         // content that the store reported to a pull as present is present for other commands too
         for (command, ended) in commands.iter().zip(&ended) {
             if let (Command::Pull(lock), Ok(()), false) = (command, ended, is_killed) {
-                let published = self.alone(&store.copy(), Command::Publish(*lock), FOR_GOOD);
+                let published = self.alone(&store.copy(), Command::Publish(*lock), NO_LIMIT);
                 assert!(published.is_ok(), "{published:?}: {when}");
             }
         }
-        // it stays for the grace period, and can be packed
+        // the content stays for the grace period, and can be packed
         if is_killed {
             store.age(HOUR);
         }
-        self.alone(&store, Command::Gc(None), FOR_GOOD).unwrap();
+        self.alone(&store, Command::Gc(None), NO_LIMIT).unwrap();
         for (command, ended) in commands.iter().zip(&ended) {
             let (Command::Pull(lock), Ok(())) = (command, ended) else {
                 continue;
             };
             assert_there(&store, &self.locks[*lock], &format!("a gc later, {when}"));
-            let packed = self.alone(&store, Command::Pack(*lock), FOR_GOOD);
+            let packed = self.alone(&store, Command::Pack(*lock), NO_LIMIT);
             assert!(packed.is_ok(), "{packed:?}: {when}");
         }
         // later commands succeed, so no marker or record is left that blocks them
         for lock in [0, 1] {
-            let pulled = self.alone(&store, Command::Pull(lock), FOR_GOOD);
+            let pulled = self.alone(&store, Command::Pull(lock), NO_LIMIT);
             assert!(pulled.is_ok(), "{pulled:?}: {when}");
             assert_there(&store, &self.locks[lock], &format!("pulled again, {when}"));
-            let packed = self.alone(&store, Command::Pack(lock), FOR_GOOD);
+            let packed = self.alone(&store, Command::Pack(lock), NO_LIMIT);
             assert!(packed.is_ok(), "{packed:?}: {when}");
         }
     }
@@ -300,17 +301,17 @@ impl World {
     pub(super) fn unused(&self) -> Emulator {
         let store = Emulator::default();
         for lock in [0, 1] {
-            self.alone(&store, Command::Pull(lock), FOR_GOOD).unwrap();
+            self.alone(&store, Command::Pull(lock), NO_LIMIT).unwrap();
         }
         store.age(10 * DAY);
         store
     }
 
-    /// A store in which the content of only the first lock was condemned long ago, and no claim
-    /// is left.
+    /// A store in which the content that only the first lock names was condemned long ago, and no
+    /// claim is left.
     pub(super) fn condemned(&self) -> Emulator {
         let store = self.unused();
-        self.alone(&store, Command::Gc(Some(1)), FOR_GOOD).unwrap();
+        self.alone(&store, Command::Gc(Some(1)), NO_LIMIT).unwrap();
         store.age(10 * DAY);
         store
     }
@@ -345,7 +346,7 @@ impl World {
     /// Like [`World::condemned`], with the expired claim of a pull that was killed at once.
     pub(super) fn condemned_with_claim(&self) -> Emulator {
         let store = self.unused();
-        self.alone(&store, Command::Gc(Some(1)), FOR_GOOD).unwrap();
+        self.alone(&store, Command::Gc(Some(1)), NO_LIMIT).unwrap();
         for killed_at in 0.. {
             drop(self.alone(&store, Command::Pull(0), killed_at));
             if !store.keys("claims").is_empty() {

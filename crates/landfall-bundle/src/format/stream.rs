@@ -8,7 +8,8 @@ use super::stored::{
 use sha2::{Digest as _, Sha256};
 use xxhash_rust::xxh64::Xxh64;
 
-/// Computes hashes and surrounding bytes of stored frames from content in pieces of any length.
+/// Computes the hash of each stored frame, and the bytes around its content. The content arrives in
+/// pieces of any length.
 pub(crate) struct FrameStream {
     size: u64,
     at: u64,

@@ -14,9 +14,9 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-const NO_INDEX: &str = "it, or a damaged volume, contains the contents index, without which the \
-                        content of the volume is unknown; pack the bundle again with the same \
-                        lock, --level and --volume-size, which gives the same bytes";
+const NO_INDEX: &str = "the contents index is in this volume or in a damaged one, and without it \
+                        no volume can be rebuilt; pack the bundle again with the same lock, \
+                        --level and --volume-size, which gives the same bytes";
 
 /// Opens the split bundle at `locations` without volume `number`, whose content cannot be read.
 /// Also returns the byte range of the missing volume; `cannot` turns the reason into an error if
@@ -68,7 +68,8 @@ pub(crate) fn open_without(
         return Err(cannot(&format!("{why}{}", missing.join(", "))));
     }
     let footer = footer.ok_or_else(|| cannot(NO_INDEX))?;
-    // the footer states the length of the whole bundle, so the rest is that of the lost volume
+    // the footer states the length of the whole bundle; what the other volumes do not cover is the
+    // length of the lost one
     let gap = length.checked_sub(others.length()).filter(|gap| *gap > 0);
     let gap = gap.ok_or_else(|| {
         cannot("the other volumes are a complete bundle, or belong to different bundles")

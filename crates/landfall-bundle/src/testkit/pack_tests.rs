@@ -81,7 +81,7 @@ fn a_bundle_that_exceeds_the_limits_of_readers_is_not_begun() {
         index.check_size(path, &limits),
         Err(BundleError::TooLarge { limit: 500, .. })
     ));
-    // the limit is that of the reader
+    // an index of one byte more than a reader accepts is refused
     let written = Bundle::open(&packed().path)
         .unwrap()
         .contents()

@@ -25,7 +25,7 @@ pub struct FetchedManifest {
 impl RegistrySession {
     /// Fetches the manifest of a tag or digest, of at most
     /// [`landfall_model::Limits::manifest_bytes`]. If it is requested by digest, its digest is
-    /// verified. A body that breaks off or has other bytes is requested again.
+    /// verified. The request is repeated if the body is incomplete or has the wrong digest.
     ///
     /// # Errors
     /// Of kind `NotFound` if there is no such manifest, `Invalid` if its digest is wrong.
@@ -106,8 +106,8 @@ impl RegistrySession {
         found: &str,
     ) -> HttpError {
         let words = format!(
-            "the response names the digest {named}, but its bytes have {found}, which the \
-             registry lacks"
+            "the response names the digest {named}, but its bytes have the digest {found}, and the \
+             registry has no manifest with that digest"
         );
         HttpError::new(ErrorKind::Invalid, words).about(self.manifest_name(repository, reference))
     }
@@ -139,7 +139,7 @@ impl RegistrySession {
         let named = response
             .header("docker-content-digest")
             .and_then(|text| text.parse::<Digest>().ok());
-        // only the SHA-256 of the bytes is computed, so another digest cannot be compared
+        // only the SHA-256 of the bytes is computed, so a SHA-512 digest cannot be compared
         let named = named.filter(|named| named.algorithm() == Algorithm::Sha256);
         let url = response.url.clone();
         let compressed = response.compression_error(&name);

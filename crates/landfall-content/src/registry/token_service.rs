@@ -78,9 +78,9 @@ impl Auth {
         Ok(authorization)
     }
 
-    /// Fetches a token for an account. One that was accepted before gets another attempt. If it is
-    /// denied again, a request without a scope tells whether the account or only the scope is
-    /// denied.
+    /// Fetches a token for an account. If the account was accepted before and is denied now, the
+    /// request is repeated. If it is denied again, a request without a scope tells whether the
+    /// account or only the scope is denied.
     async fn token_for(
         &self,
         account: &Credential,
@@ -139,8 +139,8 @@ impl Auth {
         }
     }
 
-    /// Whether secrets may be sent to this realm: over https only if its certificate is checked,
-    /// over http only if it is the registry itself.
+    /// Whether secrets may be sent to this realm: its origin is that of the registry, or it uses
+    /// https and its certificate is checked.
     fn may_have_secret(&self, realm: &Url) -> bool {
         realm.origin() == self.base.origin()
             || (realm.scheme() == "https" && self.transport.checks_certificate(realm))
@@ -304,7 +304,7 @@ fn is_invalid_grant(status: StatusCode, body: &[u8]) -> bool {
 
 /// Why a token service issued no token.
 enum TokenFailure {
-    /// The service denies the account (401), or this scope to it (403).
+    /// The service denies the account or the scope. A rejected refresh token counts as 401.
     Refused(StatusCode),
     /// The request failed, or the response is invalid.
     Error(HttpError),

@@ -1,8 +1,9 @@
-//! The lock that a store publishes to its servers. Its pointer `current` names a lock and the
-//! previous one. Servers read the pointer before they look up a name, so all of them switch to a
-//! new lock at once.
+//! The lock that a store publishes to its servers. The pointer `current` in the store names this
+//! lock and the previous one. Servers read the pointer before they look up a name, so all of them
+//! switch to a new lock at once.
 
 use super::disk_store::DiskStore;
+use super::error::io;
 use crate::WriteError;
 use crate::bucket::{Bucket, BucketObject, ConditionalGet, PutCondition, PutOutcome};
 use landfall_http::HttpError;
@@ -14,7 +15,7 @@ use std::io;
 const POINTER: &str = "current";
 /// The folder of published locks.
 const LOCKS: &str = "locks";
-/// Landfall's own folder in a store on disk, which has both.
+/// Landfall's own folder in a store on disk, with the pointer and the folder of locks.
 const OWN: &str = ".landfall";
 /// How often publishing is tried while others publish at the same time.
 const ATTEMPTS: usize = 8;
@@ -71,12 +72,12 @@ pub enum ServedStoreError {
     /// A file of the store cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The pointer or a lock is damaged.
-    #[error("{place} is damaged: {why}; run `landfall publish` again")]
+    /// The pointer or a lock is damaged, or has a newer format.
+    #[error("cannot use {place}: {why}")]
     Damaged {
         /// The path or URL of the file or object.
         place: String,
-        /// What is wrong with it.
+        /// What is wrong with it, and how to fix it.
         why: String,
     },
     /// Others published at the same time in every attempt.
@@ -162,10 +163,12 @@ impl ServedStore {
                 .await?
                 .map(|(bytes, _)| bytes),
         };
-        let bytes: bytes::Bytes = bytes.ok_or_else(|| self.damaged(&key, "it is missing"))?;
+        let bytes: bytes::Bytes = bytes
+            .ok_or_else(|| self.damaged(&key, "it is missing; run `landfall publish` again"))?;
         // the name is the fingerprint, so other bytes mean a damaged or incomplete write
         if !fingerprint.matches(&bytes) {
-            return Err(self.damaged(&key, "its fingerprint differs from its name"));
+            let why = "its fingerprint differs from its name; run `landfall publish` again";
+            return Err(self.damaged(&key, why));
         }
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
@@ -204,12 +207,7 @@ impl ServedStore {
         match self {
             ServedStore::Disk(disk) => {
                 let folder = disk.dir().join(OWN).join(LOCKS);
-                if let Err(source) = std::fs::create_dir_all(&folder) {
-                    return Err(ServedStoreError::Read {
-                        path: folder.display().to_string(),
-                        source,
-                    });
-                }
+                std::fs::create_dir_all(&folder).map_err(io("create", &folder))?;
                 // the lock before the pointer, so that servers never find a pointer without its
                 // lock
                 disk.write(&format!("{OWN}/{key}"), text.as_bytes())?;
@@ -248,12 +246,17 @@ impl ServedStore {
     }
 
     fn parse(&self, bytes: &[u8]) -> Result<LockPointer, ServedStoreError> {
-        let pointer: LockPointer = serde_json::from_slice(bytes)
-            .map_err(|error| self.damaged(POINTER, error.to_string()))?;
+        // `publish` reads the pointer too, so it fails until a damaged one is deleted
+        let pointer: LockPointer = serde_json::from_slice(bytes).map_err(|error| {
+            let why = format!("{error}; delete it, and run `landfall publish` again");
+            self.damaged(POINTER, why)
+        })?;
         match pointer.version {
             1 => Ok(pointer),
             version => {
-                let why = format!("it has version {version}, this landfall reads version 1");
+                let why = format!(
+                    "it has version {version}, this landfall reads version 1; update landfall"
+                );
                 Err(self.damaged(POINTER, why))
             }
         }
@@ -266,8 +269,12 @@ impl ServedStore {
     }
 
     fn damaged(&self, key: &str, why: impl Into<String>) -> ServedStoreError {
+        let place = match self {
+            ServedStore::Disk(disk) => disk.dir().join(OWN).join(key).display().to_string(),
+            ServedStore::Bucket(bucket) => bucket.url(key),
+        };
         ServedStoreError::Damaged {
-            place: format!("{}/{key}", self.place()),
+            place,
             why: why.into(),
         }
     }
@@ -315,27 +322,27 @@ mod tests {
     #[tokio::test]
     async fn the_pointer_names_the_last_two_locks_in_a_folder_and_in_a_bucket() {
         let dir = tempfile::tempdir().unwrap();
-        for shelf in [
+        for store in [
             ServedStore::Disk(DiskStore::open(dir.path()).unwrap()),
             ServedStore::Bucket(Bucket::in_memory()),
         ] {
-            assert!(shelf.current().await.unwrap().is_none());
+            assert!(store.current().await.unwrap().is_none());
             let [one, two] = ["one", "two"].map(|text| Digest::sha256(text.as_bytes()));
-            assert_eq!(shelf.publish("one".into()).await.unwrap(), None);
-            let first = shelf.current().await.unwrap().unwrap();
+            assert_eq!(store.publish("one".into()).await.unwrap(), None);
+            let first = store.current().await.unwrap().unwrap();
             assert_eq!(
                 (&first.pointer.lock, &first.pointer.previous),
                 (&one, &None)
             );
-            assert!(!shelf.has_changed(&first).await.unwrap());
+            assert!(!store.has_changed(&first).await.unwrap());
             assert_eq!(
-                shelf.publish("two".into()).await.unwrap(),
+                store.publish("two".into()).await.unwrap(),
                 Some(first.pointer.clone())
             );
-            assert!(shelf.has_changed(&first).await.unwrap());
+            assert!(store.has_changed(&first).await.unwrap());
             // publishing again changes nothing
-            shelf.publish("two".into()).await.unwrap();
-            let (second, lock, before) = shelf.served().await.unwrap().unwrap();
+            store.publish("two".into()).await.unwrap();
+            let (second, lock, before) = store.served().await.unwrap().unwrap();
             assert_eq!(
                 second.pointer,
                 LockPointer {
@@ -345,7 +352,7 @@ mod tests {
                 }
             );
             assert_eq!((&*lock, before.as_deref()), ("two", Some("one")));
-            let unknown = shelf
+            let unknown = store
                 .lock(&Digest::sha256(b"other"))
                 .await
                 .unwrap_err()
@@ -355,5 +362,21 @@ mod tests {
                 "{unknown}"
             );
         }
+    }
+
+    #[tokio::test]
+    async fn a_damaged_pointer_is_reported_with_its_path_and_the_fix() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = ServedStore::Disk(DiskStore::open(dir.path()).unwrap());
+        store.publish("one".into()).await.unwrap();
+        let path = dir.path().join(OWN).join(POINTER);
+        std::fs::write(&path, "{").unwrap();
+        let message = store.publish("two".into()).await.unwrap_err().to_string();
+        assert!(
+            message.contains(".landfall/current: ") && message.contains("delete it"),
+            "{message}"
+        );
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(store.publish("two".into()).await.unwrap(), None);
     }
 }

@@ -71,8 +71,9 @@ struct ChartScope<'a> {
 impl DefaultFiller<'_> {
     fn chart(&mut self, chart: &HelmChart, values: &mut Mapping, above: InheritedRegistries) {
         let global = self.registry(values, &["global", "imageRegistry"]);
-        // the default registry (ingress-nginx), or the registry of all images; then images with a
-        // registry of their own have the same one
+        // in ingress-nginx, this is the default registry; in other charts, it is the registry of
+        // all images, and can be treated as a default too, because images with a registry of their
+        // own have the same one
         let shared = self.registry(values, &["global", "image", "registry"]);
         let has_image = ["repository", "image", "name"]
             .iter()
@@ -304,7 +305,8 @@ impl DefaultFiller<'_> {
     }
 }
 
-/// Adds the key `image` to the `keys` of a reference in the same mapping.
+/// Adds the key `image` of the same mapping to the `keys` of a reference, as its repository. The
+/// key `repository` becomes the registry if its value is the prefix of the name in `image`.
 fn add_image(values: &Mapping, stem: &str, keys: &mut BTreeMap<PartKind, String>) {
     let text = |key: &str| values.get(key).and_then(plain);
     let Some(image) = values.get("image").and_then(Value::as_str) else {

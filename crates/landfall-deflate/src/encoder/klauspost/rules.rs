@@ -178,8 +178,8 @@ pub(crate) struct KlauspostRules {
     /// Whether the symbols that are added to the codes of literals are left out of this estimate at
     /// first.
     pub(crate) guesses_filled_literals: bool,
-    /// Levels 1 to 6: the estimate of a new block is raised by itself divided by 2 to the power of
-    /// this.
+    /// Levels 1 to 6: the estimated size of a new block is increased by itself shifted right by
+    /// this many bits.
     pub(crate) penalty_shift: u32,
     /// Level −2: like `penalty_shift`.
     pub(crate) literal_penalty_shift: u32,

@@ -1,7 +1,8 @@
 //! Decides which kind of block is written, and whether it reuses the codes of the previous block.
 //!
-//! A block with dynamic codes is left open. The next tokens are appended to it if its codes have all
-//! symbols that they need, and if this is not larger than the estimate of a new block.
+//! A block with dynamic codes is left open. The next tokens are appended to it if its codes have
+//! all symbols that they need, and if they take at most as many bits as a new block is estimated to
+//! take.
 
 mod filled;
 
@@ -21,14 +22,14 @@ use crate::encoder::symbols::{
 const MAX_FIXED_TOKENS: usize = 250;
 /// The size in bits that a header is expected to have.
 const EXPECTED_HEADER: u64 = 70 * 8;
-/// Blocks of literals of more bytes are stored if all bytes occur about equally often.
+/// Blocks of literals that are longer are stored if all byte values occur about equally often.
 const MIN_NOISE: usize = 1024;
 
 /// Writes the blocks of a stream.
 #[derive(Debug)]
 pub(super) struct KlauspostBlockWriter {
     rules: KlauspostRules,
-    /// The estimate of a new block is raised by itself divided by 2 to the power of this.
+    /// The estimated size of a new block is increased by itself shifted right by this many bits.
     penalty_shift: u32,
     fixed: BlockCodes,
     codes: BlockCodes,
@@ -88,8 +89,8 @@ impl KlauspostBlockWriter {
         self.fixed.write_end(out);
     }
 
-    /// Writes tokens. `plain` are their bytes, if they are still known; else they are not stored.
-    /// `is_flush` closes the block, because a flush follows.
+    /// Writes tokens. `plain` has their bytes; without them, no stored block is written. `is_flush`
+    /// closes the block, because a flush follows.
     pub(super) fn write_tokens(
         &mut self,
         tokens: &[Token],
@@ -141,7 +142,7 @@ impl KlauspostBlockWriter {
             {
                 return self.write_stored(plain, out);
             }
-            // with the end of the open block
+            // 10 bits: the header of the fixed block, and the end of the open block
             if can_be_fixed && self.fixed.size(&counts) + extra_bits + 10 < size {
                 return self.write_fixed(tokens, out);
             }
@@ -249,7 +250,8 @@ impl KlauspostBlockWriter {
 
 /// Whether the variance of the counts is as small as that of random bytes.
 fn is_noise(counts: &SymbolCounts, length: usize) -> bool {
-    // the sum of squared differences from the mean, length / 256, times 256²
+    // the mean is length / 256; to avoid fractions, the differences are multiplied by 256, and so
+    // the sum of their squares by 256²
     let length = length as u64;
     let squares = counts.literals[..END_OF_BLOCK].iter().map(|count| {
         let difference = (u64::from(*count) * 256).abs_diff(length);
