@@ -147,7 +147,7 @@ impl Client {
                 .map(|blob| (blob.digest.clone(), blob))
                 .collect();
             progress.begin(
-                "take",
+                "copy",
                 wanted.len() as u64,
                 wanted.values().map(|blob| blob.size).sum(),
             );
@@ -269,7 +269,7 @@ impl Client {
     }
 }
 
-/// Runs work on a bundle where it does not block the async runtime.
+/// Runs blocking work on a bundle, on a thread that may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, bundle::BundleError> + Send + 'static,
 ) -> Result<T, ClientError> {

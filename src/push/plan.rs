@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shards_share_repositories_and_each_delivery_is_made_once() {
+    fn a_repository_belongs_to_one_shard_and_each_delivery_is_made_once() {
         let image = |name: &str, tag: &str, size: u64| {
             let (own, layer) = (
                 Digest::sha256(format!("{name}{tag}").as_bytes()),
@@ -208,7 +208,7 @@ mod tests {
             assert_eq!(
                 shards.values().collect::<HashSet<_>>().len(),
                 count.min(names.len()),
-                "every shard has some"
+                "no shard is empty, unless there are fewer repositories than shards"
             );
         }
     }

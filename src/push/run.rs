@@ -120,9 +120,9 @@ pub(crate) async fn push(
         .map(|&at| source_host(&lock.entry(deliveries[at].entry), &uploader))
         .collect();
     let finished = Mutex::new(Vec::new());
-    // Few deliveries at a time, so that many images are complete if the run ends early; more of
-    // them than uploads, since some wait for a blob that another delivery uploads. Deliveries whose
-    // content comes from one host do not delay those from another host.
+    // Few deliveries run at once, so that many images are complete if the run ends early. The
+    // limit is higher than that of uploads, because some deliveries wait for a blob that another
+    // one uploads. Deliveries whose content comes from one host do not delay those from another.
     let all_delivered = run_concurrently_by_host(
         order.len(),
         2 * limits.jobs,

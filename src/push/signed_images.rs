@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
 use std::sync::Arc;
 
-/// A lock whose images have more signatures, and its content.
+/// A lock with the new signatures of its images, and its content.
 pub(crate) struct SignedImages {
     pub(crate) lock: Lock,
     pub(crate) blobs: Arc<dyn BlobRead>,

@@ -41,8 +41,8 @@ impl UpdateRun<'_> {
                 aged.ready.push(candidate);
                 continue;
             };
-            // A newer version that was not first seen later is used before this one. So this one is
-            // not reported, and its items are not looked up.
+            // A newer version that is ready, or that was first seen no later than this one, is used
+            // before it. So this one is not reported, and its items are not looked up.
             if !aged.ready.is_empty() || first_seen.is_before(wait) {
                 continue;
             }
@@ -80,7 +80,7 @@ impl UpdateRun<'_> {
         candidate: &VersionCandidate,
         min_age: &MinimumAge,
     ) -> bool {
-        // the content of a package is that of its signed repository
+        // the content of a package needs no age of its own: its repository is signed
         if matches!(slot.versions, Ok(VersionSource::Packages(_))) {
             return true;
         }

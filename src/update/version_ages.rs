@@ -88,11 +88,11 @@ impl<'a> VersionAges<'a> {
                 self.note(&key.to_string(), message);
                 clock.later()
             }
-            // It may as well be this run's clock that is behind, so the wait must not begin earlier.
+            // This run's clock may be behind and the recorded time right, so that time stays.
             Some(seen) => {
                 let message = format!(
                     "its first sight was recorded for {seen}, which is in the future; check the clock \
-                     of this machine, or correct the line"
+                     of this machine, or correct the time in the .seen file next to the lock"
                 );
                 self.note(&key.to_string(), message);
                 return seen;
@@ -186,8 +186,8 @@ mod tests {
         Timestamp::from_second(1_800_000_000 + day * DAY).unwrap()
     }
 
-    /// Runs with a fresh process at each `(machine, server)` day; returns when the version was
-    /// used.
+    /// Simulates one run for each `(machine, server)` pair, the days that the two clocks show.
+    /// Returns the indexes of the runs in which the version could be used, and all notices.
     fn taken(runs: &[(i64, Option<i64>)], age: i64) -> (Vec<usize>, Vec<Notice>) {
         let mut sights = FirstSights::default();
         let (mut taken, mut notices) = (Vec::new(), Vec::new());
@@ -237,7 +237,7 @@ mod tests {
                 &[(0, Some(0)), (-3000, Some(1)), (6, Some(6)), (7, Some(7))],
                 3,
             ),
-            // behind without another clock: the wait stays, and is only reported
+            // behind without another clock: the wait stays the same, and only a notice is added
             (&[(0, None), (-3000, None), (6, None), (7, None)], 3),
         ] {
             let (taken, notices) = taken(runs, 7);

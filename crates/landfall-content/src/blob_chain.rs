@@ -57,9 +57,9 @@ impl BlobRead for BlobChain {
 
 /// Reads one of several copies of a blob and continues with the next if it is damaged.
 ///
-/// A read that starts at byte 0 is hashed as it passes: its beginning and end may come from
-/// different copies, each of which may be undamaged. The last piece is held back if the digest is
-/// wrong.
+/// A read that starts at byte 0 is hashed here, because its beginning and end may come from
+/// different copies, none of which can verify the whole. If the digest is wrong, the read fails
+/// instead of returning the last piece.
 struct ChainReader {
     digest: Digest,
     /// The copies that were not opened yet.

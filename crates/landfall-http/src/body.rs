@@ -105,8 +105,8 @@ impl IncomingBody {
         if self.unproven.is_none() {
             return Some((Err(error), None));
         }
-        // The reader may send another request, which fails with the same error if the host is given
-        // up.
+        // Not counted as the last attempt, because the reader may request the rest. If the host is
+        // given up now, that request would fail with the same error.
         let host = host_port(&self.url);
         let given_up = self
             .transport

@@ -31,7 +31,7 @@ impl LendableSlot for UnlimitedSlot {
     fn reclaim(&self) {}
 }
 
-/// Reclaims a slot that is lent when this is dropped, also if the work is cancelled.
+/// Reclaims a lent slot on drop, and so also if the work is cancelled.
 struct ReclaimOnDrop<'a>(&'a dyn LendableSlot);
 
 impl Drop for ReclaimOnDrop<'_> {

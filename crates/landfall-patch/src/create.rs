@@ -35,8 +35,8 @@ pub struct PatchStatistics {
     pub words: u64,
 }
 
-/// Writes the patch that describes `new` by parts of `bases` to `sinks`. `listing` is the listing of
-/// `new`. With no bases the patch is the compressed stream.
+/// Writes a patch to `sinks` that describes `new` by parts of `bases`. `listing` is the listing of
+/// `new`. Without bases, the patch contains the whole stream, compressed.
 ///
 /// # Errors
 /// If a stream cannot be read, or a section cannot be written.

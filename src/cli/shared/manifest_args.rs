@@ -11,7 +11,7 @@ pub(crate) struct ManifestArgs {
     /// A manifest, a folder of manifests, or a plain list of images (may be repeated)
     #[arg(value_name = "MANIFEST|DIR|LIST")]
     arguments: Vec<PathBuf>,
-    /// Like the arguments (may be repeated)
+    /// A manifest, folder or list, instead of an argument (may be repeated)
     #[arg(short = 'f', long = "file", value_name = "MANIFEST|DIR|LIST", num_args = 1..)]
     manifests: Vec<PathBuf>,
 }

@@ -87,8 +87,8 @@ fn signing_that_was_killed_is_completed_by_the_next_run() {
     let plain = fs::read(desk.pack("B", &[])).unwrap();
     desk.place.ok(&["sign", "B", "--key", "board"]);
     let signed = fs::read(desk.place.path("B")).unwrap();
-    // killed during the write: the new end is in a file next to the bundle, and a part of the old
-    // end is left
+    // killed during the write: the new end is in a file next to the bundle, which has only the
+    // beginning of it
     let at = plain.len() - 354;
     let redo = [&(at as u64).to_le_bytes()[..], &signed[at..]].concat();
     desk.place.write("B.signing", &redo);
@@ -110,7 +110,7 @@ fn signing_that_was_killed_is_completed_by_the_next_run() {
 }
 
 #[test]
-fn volumes_are_signed_in_their_last_one_and_their_checksums_follow() {
+fn signing_volumes_changes_only_the_last_one_and_updates_the_checksums() {
     if !need(&["ssh-keygen", "sha256sum"]) {
         return;
     }

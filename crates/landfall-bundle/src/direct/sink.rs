@@ -60,12 +60,12 @@ impl BlobStore for DirectBundle {
             return Ok(false);
         };
         let planned = &state.plan.entries[entry_index];
-        // it follows from the plan and is never downloaded
+        // content that follows from the plan is never downloaded
         if !matches!(planned.content, ContentSource::Store) {
             return Ok(true);
         }
-        // a stored blob counts as present only once its bytes in the file are hashed again; a copy
-        // in a store is hashed now
+        // a blob that is stored uncompressed always counts as absent here: `begin` hashes the bytes
+        // that the file has of it. Its copies in stores are verified now
         if entry_index < state.compressed {
             state
                 .disks()
@@ -106,7 +106,7 @@ impl BlobStore for DirectBundle {
     }
 
     fn put(&self, _: &Descriptor, _: &[u8]) -> Result<(), WriteError> {
-        // content that is not downloaded follows from the plan
+        // the plan already determines all content that is computed rather than downloaded
         Ok(())
     }
 

@@ -105,7 +105,7 @@ pub fn write_packaged(
             _ => Ok((digest, out)),
         }
     };
-    // volumes of a run that was killed; the lock on the file shows that it has ended
+    // a killed run may have left volumes; nobody writes them, because this run holds the lock
     let result = remove_volumes(&partial).map_err(failed).and_then(|()| {
         // after the removal of old volumes, whose space counts as free
         room(plan.needed_bytes(), out)?;
@@ -141,8 +141,8 @@ pub fn write_packaged(
     result
 }
 
-/// Writes the bundle in one pass to `out`, a pipe, or a file from its current position on. `signer`
-/// signs it.
+/// Writes the bundle in one pass to `out`, which is a pipe or a file. A file is written from its
+/// current position on. `signer` signs the bundle.
 ///
 /// # Errors
 /// If content is missing or damaged, or the bundle cannot be written or signed.
@@ -246,8 +246,8 @@ pub(super) fn write_all(
     Ok(digest)
 }
 
-/// Runs `work` with a thread that syncs the files that it sends to disk. So progress is realistic
-/// on a slow disk, and little remains to be synced at the end.
+/// Runs `work` next to a thread that syncs each file that `work` sends through the channel. So
+/// progress is realistic on a slow disk, and little remains to be synced at the end.
 fn flushing<T>(
     work: impl FnOnce(SyncSender<Arc<File>>) -> Result<T, BundleError>,
 ) -> Result<(T, io::Result<()>), BundleError> {

@@ -89,7 +89,7 @@ pub(crate) fn write_referrers(
     write_blobs(out, "referrerBlobs", blobs)
 }
 
-/// Writes one signature on the line of its key, and several as a list.
+/// Writes a single signature on the line `verified:`, and several as a list below it.
 pub(crate) fn write_verified(out: &mut dyn Write, verified: &[VerifiedSignature]) -> fmt::Result {
     let text = |signature: &VerifiedSignature| {
         let fields = signature.fields().into_iter();

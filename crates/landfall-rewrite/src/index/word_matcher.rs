@@ -33,7 +33,8 @@ const HIDING: [&str; 17] = [
 pub(super) struct WordMatcher(Option<AhoCorasick>);
 
 impl WordMatcher {
-    /// The words of the repositories `names`, even of split references to them, and `urls`.
+    /// A matcher for texts with one of `urls`, or with a reference to one of the repositories
+    /// `names`, even if it is split into several values.
     pub(super) fn new<'n>(
         names: impl Iterator<Item = &'n String>,
         urls: impl Iterator<Item = &'n str>,

@@ -313,7 +313,7 @@ mod tests {
         table.make_room();
         assert!(
             first.must_close() && !second.must_close(),
-            "a handshake or a head, byte by byte"
+            "the bytes of a handshake or of a head are not progress"
         );
         let busy = second.begin_request();
         assert!(second.without_progress() < Duration::from_secs(8));

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 /// Writes a file to all its paths: the content once, and hard links to it. Files that exist with
-/// the same content and mode are left unchanged. Returns the number of bytes written.
+/// the same content and mode are left unchanged. Returns the status and the bytes written.
 pub(super) fn write_file(
     item: &ExportFile,
     blobs: &dyn BlobRead,

@@ -19,7 +19,7 @@ const MAX_NAME: usize = 300;
 struct ItemRow<'a> {
     item: &'a ItemListing,
     source: &'a str,
-    /// `host/repository:tag`, or the file's artifact.
+    /// `host/repository:tag` of the image, or of the artifact that contains the file.
     image_name: String,
     about: String,
     size: String,

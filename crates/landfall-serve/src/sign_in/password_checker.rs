@@ -26,8 +26,8 @@ pub(super) struct PasswordChecker {
 
 #[derive(Default)]
 struct PasswordOutcomes {
-    /// The password of each user who has signed in. Wrong passwords have a set of their own, so
-    /// that guessing cannot evict these.
+    /// The HMAC of the password of each user who has signed in. Wrong passwords have a set of their
+    /// own, so that guessing cannot evict these.
     right: HashMap<String, PasswordKey>,
     wrong: HashSet<PasswordKey>,
     /// The keys in `wrong`, oldest first.

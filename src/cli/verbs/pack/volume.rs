@@ -15,8 +15,8 @@ use std::sync::Arc;
 /// The flags that name a volume to pack again.
 #[derive(Args)]
 pub(crate) struct RepackFlags {
-    /// A split bundle with a lost or damaged volume (may be repeated: one volume of each folder, or
-    /// each folder)
+    /// A split bundle with a lost or damaged volume. If its volumes are in several folders, repeat
+    /// the flag with each folder, or with one volume of each
     #[arg(long, value_name = "BUNDLE", requires = "only_volume",
           conflicts_with_all = ["volume_size", "include_self", "level", "allow_partial",
             "dry_run"])]
