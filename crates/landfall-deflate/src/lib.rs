@@ -33,7 +33,7 @@ mod symbols;
 #[cfg(test)]
 mod tests;
 
-pub use analyze::{analyze, estimate_recipe_size};
+pub use analyze::{analyze, assume, estimate_recipe_size};
 pub use error::{AnalysisLimits, DeflateError};
 pub use framing::StreamFormat;
 pub use plain::PlainReader;

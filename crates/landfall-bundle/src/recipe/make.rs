@@ -7,7 +7,7 @@ use crate::format::blob_recipe::{
     BlobCoding, MAX_PLAIN, MAX_STREAM_SECTION, RecipeHeader, SECTIONS,
 };
 use landfall_content::{BlobRead, ContentError};
-use landfall_deflate::{AnalysisLimits, DeflateError, analyze, estimate_recipe_size};
+use landfall_deflate::{AnalysisLimits, DeflateError, analyze, assume, estimate_recipe_size};
 use landfall_model::{Descriptor, Digest};
 use landfall_patch::{Listing, PatchBase, PatchError, PatchSections, create};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -64,88 +64,161 @@ pub(super) enum NoRecipe {
     NotSmaller,
 }
 
-/// How the size of the stream section is determined.
+/// How the stream section is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DraftMode {
-    /// The whole stream is analyzed.
-    Exact,
-    /// The beginning of the stream is analyzed, so the draft cannot be written.
-    Estimate,
+enum StreamAnalysis {
+    /// The encoder that wrote the beginning of the stream is assumed to have written all of it.
+    Assumed,
+    /// The output of the encoder is compared with the whole stream.
+    Compared,
+}
+
+/// A blob, and what a recipe can describe it by.
+pub(super) struct RecipeInput<'a> {
+    pub(super) blob: &'a Descriptor,
+    /// The plain bytes of the blob.
+    pub(super) new: &'a PlainBlob,
+    pub(super) bases: &'a [Arc<PlainBlob>],
+    /// Has the blob.
+    pub(super) content: &'a dyn BlobRead,
 }
 
 /// A recipe that is not written yet.
-pub(super) struct RecipeDraft {
+struct RecipeDraft {
     header: RecipeHeader,
-    /// The stream section; empty in an estimate.
     stream: Vec<u8>,
     patch: [SpooledTempFile; SECTIONS - 1],
 }
 
-/// Describes `blob`, whose plain bytes are `new`, by parts of `bases`.
-pub(super) fn draft_recipe(
-    blob: &Descriptor,
-    new: &PlainBlob,
-    bases: &[Arc<PlainBlob>],
-    content: &dyn BlobRead,
-    mode: DraftMode,
-) -> Result<Result<RecipeDraft, NoRecipe>, ContentError> {
-    let failed = |source: io::Error| ContentError::read(&blob.digest, source);
-    let (mut stream, mut stream_bytes) = (Vec::new(), 0);
-    if new.coding == BlobCoding::Deflate {
-        let open = || content.open(&blob.digest, 0).map_err(io::Error::other);
-        let described = match mode {
-            DraftMode::Exact => analyze(open, &STREAM_LIMITS).map(|recipe| {
-                stream = recipe.as_bytes().to_vec();
-                stream.len() as u64
-            }),
-            DraftMode::Estimate => estimate_recipe_size(open, blob.size, &STREAM_LIMITS),
-        };
-        stream_bytes = match described {
-            Ok(size) => size,
-            Err(DeflateError::Io(error)) => return Err(failed(error)),
-            // too large, or not a valid stream
-            Err(_) => return Ok(Err(NoRecipe::Compression)),
-        };
+/// Makes the recipe of a blob in a file in `folder`, and proves it by rebuilding the blob.
+pub(super) fn make_recipe(
+    input: &RecipeInput<'_>,
+    folder: &Path,
+) -> Result<Result<RecipeFile, NoRecipe>, ContentError> {
+    // the proof compresses the whole stream anyway
+    match draft_recipe(input, StreamAnalysis::Assumed)? {
+        Err(no_recipe) => return Ok(Err(no_recipe)),
+        Ok(draft) => {
+            if let Ok(recipe) = draft.write(input, folder) {
+                return Ok(Ok(recipe));
+            }
+        }
     }
-    let sections = make_patch(new, bases).map_err(|error| failed(patch_error(error)))?;
+    // another encoder wrote the end of the stream, or a file cannot be read or written
+    match draft_recipe(input, StreamAnalysis::Compared)? {
+        Err(no_recipe) => Ok(Err(no_recipe)),
+        Ok(draft) => match draft.write(input, folder) {
+            Ok(recipe) => Ok(Ok(recipe)),
+            Err(error) => Err(ContentError::read(&input.blob.digest, error)),
+        },
+    }
+}
+
+/// Estimates the size of the recipe that [`make_recipe`] makes, in less time: only the beginning of
+/// the stream is analyzed, and nothing is rebuilt.
+pub(super) fn estimate_recipe(
+    input: &RecipeInput<'_>,
+) -> Result<Result<u64, NoRecipe>, ContentError> {
+    let open = || open_blob(input);
+    let stream_size = match input.new.coding {
+        BlobCoding::Plain => Ok(0),
+        BlobCoding::Deflate => estimate_recipe_size(open, input.blob.size, &STREAM_LIMITS),
+    };
+    let stream_size = match stream_size {
+        Ok(size) => size,
+        Err(error) => return no_stream_section(input, error).map(Err),
+    };
+    let (header, _) = draft_patch(input, stream_size)?;
+    Ok(header.if_worth(input.blob))
+}
+
+fn open_blob(input: &RecipeInput<'_>) -> io::Result<Box<dyn Read + Send>> {
+    let content = input.content.open(&input.blob.digest, 0);
+    content.map_err(io::Error::other)
+}
+
+/// Describes the blob by parts of the bases.
+fn draft_recipe(
+    input: &RecipeInput<'_>,
+    analysis: StreamAnalysis,
+) -> Result<Result<RecipeDraft, NoRecipe>, ContentError> {
+    let open = || open_blob(input);
+    let described = match (input.new.coding, analysis) {
+        (BlobCoding::Plain, _) => Ok(None),
+        (BlobCoding::Deflate, StreamAnalysis::Assumed) => match assume(open, &STREAM_LIMITS) {
+            Ok(None) => analyze(open, &STREAM_LIMITS).map(Some),
+            assumed => assumed,
+        },
+        (BlobCoding::Deflate, StreamAnalysis::Compared) => analyze(open, &STREAM_LIMITS).map(Some),
+    };
+    let stream = match described {
+        Ok(recipe) => recipe.map_or_else(Vec::new, |recipe| recipe.as_bytes().to_vec()),
+        Err(error) => return no_stream_section(input, error).map(Err),
+    };
+    let (header, patch) = draft_patch(input, stream.len() as u64)?;
+    Ok(header.if_worth(input.blob).map(|_| RecipeDraft {
+        header,
+        stream,
+        patch,
+    }))
+}
+
+/// The reason why a stream has no recipe; an error if it cannot be read.
+fn no_stream_section(
+    input: &RecipeInput<'_>,
+    error: DeflateError,
+) -> Result<NoRecipe, ContentError> {
+    match error {
+        DeflateError::Io(error) => Err(ContentError::read(&input.blob.digest, error)),
+        // too large, or not a valid stream
+        _ => Ok(NoRecipe::Compression),
+    }
+}
+
+/// Makes the sections of the patch, and the header of a recipe with these.
+fn draft_patch(
+    input: &RecipeInput<'_>,
+    stream_size: u64,
+) -> Result<(RecipeHeader, [SpooledTempFile; SECTIONS - 1]), ContentError> {
+    let failed = |source: io::Error| ContentError::read(&input.blob.digest, source);
+    let sections =
+        make_patch(input.new, input.bases).map_err(|error| failed(patch_error(error)))?;
     let mut patch = sections.into_array();
-    let mut lengths = [stream_bytes, 0, 0, 0, 0];
+    let mut lengths = [stream_size, 0, 0, 0, 0];
     for (section, length) in patch.iter_mut().zip(&mut lengths[1..]) {
         *length = section.seek(SeekFrom::End(0)).map_err(failed)?;
         section.rewind().map_err(failed)?;
     }
     let header = RecipeHeader {
-        coding: new.coding,
-        bases: bases.iter().map(|base| base.coding).collect(),
-        plain: new.plain.size(),
+        coding: input.new.coding,
+        bases: input.bases.iter().map(|base| base.coding).collect(),
+        plain: input.new.plain.size(),
         sections: lengths,
     };
-    let draft = RecipeDraft {
-        header,
-        stream,
-        patch,
-    };
-    if draft.size().saturating_mul(100) > blob.size.saturating_mul(MAX_PERCENT) {
-        return Ok(Err(NoRecipe::NotSmaller));
+    Ok((header, patch))
+}
+
+impl RecipeHeader {
+    /// The size of the recipe in bytes.
+    fn recipe_size(&self) -> u64 {
+        self.length() + self.sections.iter().sum::<u64>()
     }
-    Ok(Ok(draft))
+
+    /// The size of the recipe if it is worth the time to rebuild `blob`.
+    fn if_worth(&self, blob: &Descriptor) -> Result<u64, NoRecipe> {
+        let size = self.recipe_size();
+        if size.saturating_mul(100) > blob.size.saturating_mul(MAX_PERCENT) {
+            return Err(NoRecipe::NotSmaller);
+        }
+        Ok(size)
+    }
 }
 
 impl RecipeDraft {
-    /// The size of the recipe in bytes.
-    pub(super) fn size(&self) -> u64 {
-        self.header.length() + self.header.sections.iter().sum::<u64>()
-    }
-
-    /// Writes the recipe of `blob` to a file in `folder`, and proves it by rebuilding the blob.
-    pub(super) fn write(
-        self,
-        blob: &Descriptor,
-        bases: &[Arc<PlainBlob>],
-        folder: &Path,
-    ) -> io::Result<RecipeFile> {
+    /// Writes the recipe to a file in `folder`, and proves it by rebuilding the blob.
+    fn write(self, input: &RecipeInput<'_>, folder: &Path) -> io::Result<RecipeFile> {
         let file = TemporaryFile::writer(folder)?;
-        let mut writer = HashedWriter::sha256(file, self.size());
+        let mut writer = HashedWriter::sha256(file, self.header.recipe_size());
         writer.write_all(&self.header.to_bytes())?;
         writer.write_all(&self.stream)?;
         for mut section in self.patch {
@@ -157,8 +230,8 @@ impl RecipeDraft {
             digest,
         };
         let open = |offset| Ok(Box::new(recipe.file.reader(offset)) as Box<dyn Read + Send>);
-        let bases = bases.iter().map(|base| Arc::clone(&base.plain)).collect();
-        rebuild(blob, &self.header, &open, bases, io::sink())?;
+        let bases = input.bases.iter().map(|base| Arc::clone(&base.plain));
+        rebuild(input.blob, &self.header, &open, bases.collect(), io::sink())?;
         Ok(recipe)
     }
 }

@@ -1,6 +1,5 @@
 //! Replaces blobs of a plan by recipes, or estimates the savings.
 
-use super::make::DraftMode;
 use super::planner::{BasedRecipe, OldContent, PatchableBlob, RecipePlanner};
 use super::summary::RecipeSummary;
 use crate::error::BundleError;
@@ -10,7 +9,7 @@ use crate::format::names::RECIPE_TYPE;
 use crate::plan::delta_base;
 use crate::plan::pack_plan::PackPlan;
 use crate::plan::planned_entry::ContentSource;
-use landfall_content::{BlobRead, ContentError};
+use landfall_content::BlobRead;
 use landfall_item::lockfile::Lock;
 use landfall_model::Descriptor;
 use landfall_model::report::Progress;
@@ -33,18 +32,14 @@ pub fn plan_recipes(
     let mut planner = RecipePlanner::new(lock, blobs, old, folder)?;
     let patchable = planner.patchable_blobs(plan, lock)?;
     one_by_one(&patchable, progress, |one| {
-        let Some(BasedRecipe { draft, bases }) = planner.draft(one, DraftMode::Exact)? else {
+        let Some(BasedRecipe { recipe, from }) = planner.make(one)? else {
             return Ok(());
         };
-        let blob = &one.new.blob;
-        let recipe = draft.write(blob, &bases, folder).map_err(|error| {
-            BundleError::content(&one.item)(ContentError::read(&blob.digest, error))
-        })?;
         let entry = &mut plan.entries[one.entry_index];
         plan.recipes.push(BlobRecipe {
             blob: entry.descriptor.clone(),
             entry: entry_name(&recipe.digest),
-            from: bases.iter().map(|base| base.digest.clone()).collect(),
+            from,
         });
         entry.name = entry_name(&recipe.digest);
         entry.descriptor = Descriptor {
@@ -86,9 +81,7 @@ pub fn estimate_recipes(
 ) -> Result<RecipeSummary, BundleError> {
     let mut planner = RecipePlanner::new(lock, blobs, old, folder)?;
     let patchable = planner.patchable_blobs(plan, lock)?;
-    one_by_one(&patchable, progress, |one| {
-        planner.draft(one, DraftMode::Estimate).map(|_| ())
-    })?;
+    one_by_one(&patchable, progress, |one| planner.estimate(one))?;
     Ok(planner.summary)
 }
 

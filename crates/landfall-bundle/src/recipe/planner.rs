@@ -1,6 +1,6 @@
 //! Chooses the bases of each blob, and drafts its recipe.
 
-use super::make::{DraftMode, NoRecipe, PlainBlob, RecipeDraft, draft_recipe};
+use super::make::{NoRecipe, PlainBlob, RecipeFile, RecipeInput, estimate_recipe, make_recipe};
 use super::plain_file::{sniff, write_plain};
 use super::predecessors::{FamilyBlob, candidates, family_blobs};
 use super::summary::{PatchedBlob, RecipeSummary, UnpatchedBlob, UnpatchedReason};
@@ -67,10 +67,18 @@ pub(super) struct RecipePlanner<'a> {
     pub(super) summary: RecipeSummary,
 }
 
-/// The draft of a recipe, and the older versions that it uses.
+/// A blob that is being described, and the older versions that resemble it.
+struct BlobComparison {
+    new: Arc<PlainBlob>,
+    bases: Vec<Arc<PlainBlob>>,
+    /// The blobs that were compared with the new one. The bases are some of them.
+    compared: Vec<FamilyBlob>,
+}
+
+/// The recipe of a blob, and the digests of its bases.
 pub(super) struct BasedRecipe {
-    pub(super) draft: RecipeDraft,
-    pub(super) bases: Vec<Arc<PlainBlob>>,
+    pub(super) recipe: RecipeFile,
+    pub(super) from: Vec<Digest>,
 }
 
 impl<'a> RecipePlanner<'a> {
@@ -145,71 +153,108 @@ impl<'a> RecipePlanner<'a> {
         Ok(patchable.collect())
     }
 
-    /// Drafts the recipe of a blob; `None` if it is not patched, with the reason in the summary.
-    pub(super) fn draft(
-        &mut self,
-        one: &PatchableBlob,
-        mode: DraftMode,
-    ) -> Result<Option<BasedRecipe>, BundleError> {
+    /// Makes the recipe of a blob; `None` if it is not patched, with the reason in the summary.
+    pub(super) fn make(&mut self, one: &PatchableBlob) -> Result<Option<BasedRecipe>, BundleError> {
         let failed = BundleError::content(&one.item);
-        let new = &one.new;
+        let found = self.compare(one)?;
+        let made = make_recipe(&found.input(one, self.blobs), self.folder).map_err(failed)?;
+        let recipe = match made {
+            Ok(recipe) => recipe,
+            Err(no_recipe) => {
+                self.record_unpatched(one, &found, no_recipe);
+                return Ok(None);
+            }
+        };
+        let from = self.record_patched(one, &found, recipe.size());
+        Ok(Some(BasedRecipe { recipe, from }))
+    }
+
+    /// Estimates what [`make`](Self::make) adds to the summary, in less time.
+    pub(super) fn estimate(&mut self, one: &PatchableBlob) -> Result<(), BundleError> {
+        let failed = BundleError::content(&one.item);
+        let found = self.compare(one)?;
+        match estimate_recipe(&found.input(one, self.blobs)).map_err(failed)? {
+            Ok(size) => _ = self.record_patched(one, &found, size),
+            Err(no_recipe) => self.record_unpatched(one, &found, no_recipe),
+        }
+        Ok(())
+    }
+
+    /// Finds the bases of a blob. From then on, it may be a base itself.
+    fn compare(&mut self, one: &PatchableBlob) -> Result<BlobComparison, BundleError> {
+        let failed = BundleError::content(&one.item);
         let gone = |old: &FamilyBlob| !self.named.contains(&old.blob.digest);
-        let found: Vec<FamilyBlob> = candidates(new, &self.pool, gone, MAX_CANDIDATES)
+        let compared: Vec<FamilyBlob> = candidates(&one.new, &self.pool, gone, MAX_CANDIDATES)
             .into_iter()
             .cloned()
             .collect();
-        let plain = self.plain_blob(&new.blob).map_err(failed)?;
+        let new = self.plain_blob(&one.new.blob).map_err(failed)?;
         let mut shares = Vec::new();
-        for candidate in &found {
+        for candidate in &compared {
             let base = self.plain_blob(&candidate.blob).map_err(failed)?;
-            let share = plain.listing.similarity(&base.listing);
+            let share = new.listing.similarity(&base.listing);
             if share >= MIN_SHARE {
                 shares.push((share, base));
             }
         }
         shares.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let bases: Vec<Arc<PlainBlob>> = shares
-            .into_iter()
-            .take(BASES)
-            .map(|(_, base)| base)
-            .collect();
-        let drafted = draft_recipe(&new.blob, &plain, &bases, self.blobs, mode);
         // plain bytes of other families are not needed again
         self.plain.retain(|digest, _| {
-            *digest == new.blob.digest || found.iter().any(|old| old.blob.digest == *digest)
+            *digest == new.digest || compared.iter().any(|old| old.blob.digest == *digest)
         });
-        self.pool.push(new.clone());
-        match drafted.map_err(failed)? {
-            Ok(draft) => {
-                let from: Vec<Digest> = bases.iter().map(|base| base.digest.clone()).collect();
-                for old in found.iter().filter(|old| from.contains(&old.blob.digest)) {
-                    self.refer(old);
-                }
-                self.summary.patched.push(PatchedBlob {
-                    blob: new.blob.clone(),
-                    recipe_bytes: draft.size(),
-                    from,
-                });
-                Ok(Some(BasedRecipe { draft, bases }))
-            }
-            Err(no_recipe) => {
-                let reason = match no_recipe {
-                    NoRecipe::Compression => UnpatchedReason::Compression,
-                    NoRecipe::NotSmaller if !bases.is_empty() => UnpatchedReason::NotSmaller,
-                    NoRecipe::NotSmaller
-                        if candidates(new, &self.elsewhere, |_| false, 1).is_empty() =>
-                    {
-                        UnpatchedReason::NoOlderVersion
-                    }
-                    NoRecipe::NotSmaller => UnpatchedReason::OlderVersionElsewhere,
-                };
-                self.summary.unpatched.push(UnpatchedBlob {
-                    blob: new.blob.clone(),
-                    reason,
-                });
-                Ok(None)
+        self.pool.push(one.new.clone());
+        Ok(BlobComparison {
+            new,
+            bases: shares
+                .into_iter()
+                .take(BASES)
+                .map(|(_, base)| base)
+                .collect(),
+            compared,
+        })
+    }
+
+    /// Adds a blob with a recipe to the summary. Returns the digests of its bases.
+    fn record_patched(
+        &mut self,
+        one: &PatchableBlob,
+        found: &BlobComparison,
+        recipe_bytes: u64,
+    ) -> Vec<Digest> {
+        let from: Vec<Digest> = found.bases.iter().map(|base| base.digest.clone()).collect();
+        for old in &found.compared {
+            if from.contains(&old.blob.digest) {
+                self.refer(old);
             }
         }
+        self.summary.patched.push(PatchedBlob {
+            blob: one.new.blob.clone(),
+            recipe_bytes,
+            from: from.clone(),
+        });
+        from
+    }
+
+    fn record_unpatched(
+        &mut self,
+        one: &PatchableBlob,
+        found: &BlobComparison,
+        no_recipe: NoRecipe,
+    ) {
+        let reason = match no_recipe {
+            NoRecipe::Compression => UnpatchedReason::Compression,
+            NoRecipe::NotSmaller if !found.bases.is_empty() => UnpatchedReason::NotSmaller,
+            NoRecipe::NotSmaller
+                if candidates(&one.new, &self.elsewhere, |_| false, 1).is_empty() =>
+            {
+                UnpatchedReason::NoOlderVersion
+            }
+            NoRecipe::NotSmaller => UnpatchedReason::OlderVersionElsewhere,
+        };
+        self.summary.unpatched.push(UnpatchedBlob {
+            blob: one.new.blob.clone(),
+            reason,
+        });
     }
 
     /// Notes a base that the bundle does not contain.
@@ -248,5 +293,16 @@ impl<'a> RecipePlanner<'a> {
         });
         self.plain.insert(blob.digest.clone(), Arc::clone(&plain));
         Ok(plain)
+    }
+}
+
+impl BlobComparison {
+    fn input<'a>(&'a self, one: &'a PatchableBlob, content: &'a dyn BlobRead) -> RecipeInput<'a> {
+        RecipeInput {
+            blob: &one.new.blob,
+            new: &self.new,
+            bases: &self.bases,
+            content,
+        }
     }
 }

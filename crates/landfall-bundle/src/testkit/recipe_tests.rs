@@ -207,6 +207,56 @@ fn the_estimate_of_recipes_equals_the_result_of_packing() {
     );
 }
 
+/// A gzip member of stored blocks. Go's fastest level writes blocks of 65,535 bytes for content that does
+/// not compress; from `odd` on, the blocks are shorter.
+fn stored_member(plain: &[u8], odd: usize) -> Vec<u8> {
+    let mut member = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
+    let (regular, irregular) = plain.split_at(odd);
+    for block in regular.chunks(65_535).chain(irregular.chunks(50_000)) {
+        let length = block.len() as u16;
+        member.push(0);
+        member.extend(length.to_le_bytes());
+        member.extend((!length).to_le_bytes());
+        member.extend(block);
+    }
+    member.extend([1, 0, 0, 0xff, 0xff]);
+    let mut crc = flate2::Crc::new();
+    crc.update(plain);
+    member.extend(crc.sum().to_le_bytes());
+    member.extend(crc.amount().to_le_bytes());
+    member
+}
+
+#[test]
+fn a_stream_whose_encoder_changes_late_is_patched_too() {
+    let old = noise(4_000_000);
+    let mut new = old.clone();
+    new[3_000_000..3_000_100].fill(0);
+    let (mut memory, _) = sample();
+    let mut image = |tag: &str, bytes: &[u8]| {
+        let layer = memory.put(bytes, "application/vnd.oci.image.layer.v1.tar+gzip");
+        let manifest = serde_json::json!({"schemaVersion": 2, "config": layer, "layers": [layer]});
+        let top = memory.put(manifest.to_string().as_bytes(), media_type::OCI_MANIFEST);
+        let name = format!("h.example/app:{tag}");
+        let image = LockedImage {
+            blobs: vec![layer.clone()],
+            ..LockedImage::new(name.parse().unwrap(), top)
+        };
+        (lock(vec![image]), layer)
+    };
+    let (old_lock, old_layer) = image("1", &stored_member(&old, 40 * 65_535));
+    let changed = stored_member(&new, 40 * 65_535);
+    let (new_lock, layer) = image("2", &changed);
+    let (packed, summary) = pack(&memory, &new_lock, &[&old_lock]);
+    assert_eq!(summary.patched.len(), 1, "{summary:?}");
+    assert_eq!(summary.patched[0].from, [old_layer.digest]);
+    let blobs = rebuilt(
+        vec![Arc::new(memory)],
+        &[Bundle::open(&packed.path).unwrap()],
+    );
+    assert!(read(&blobs, &layer).is_ok_and(|bytes| bytes == changed));
+}
+
 #[test]
 fn packing_again_gives_the_same_bytes() {
     let Versions {

@@ -3,6 +3,7 @@
 use super::prefix::{EncoderCandidates, StreamPrefix};
 use super::replay::{EncoderReplay, ExpectedBytes, PlainPiece};
 use crate::bits::BitReader;
+use crate::encoder::EncoderSpec;
 use crate::error::{AnalysisLimits, DeflateError};
 use crate::framing::{FramingReader, PlainChecksum, read_trailing};
 use crate::inflate::{InflatedPiece, Inflater};
@@ -13,6 +14,8 @@ use std::io::{self, Read};
 
 /// The number of plain bytes after which only the most likely encoder continues.
 const AMBIGUOUS_BYTES: u64 = 4 << 20;
+/// Like [`AMBIGUOUS_BYTES`], if that encoder is assumed to have written the rest.
+const ASSUMED_BYTES: u64 = 1 << 20;
 /// Like [`AMBIGUOUS_BYTES`], for the next pass after this encoder's output differed.
 const MORE_AMBIGUOUS_BYTES: u64 = 16 << 20;
 /// The number of encoders that continue after [`MORE_AMBIGUOUS_BYTES`].
@@ -60,6 +63,28 @@ pub(crate) fn predict(stream: &[u8], limits: &AnalysisLimits) -> Result<Recipe, 
     pass.finish()
 }
 
+/// Like [`analyze`], but assumes that the encoder that wrote the beginning of a deflate stream wrote
+/// all of it, which saves encoding the rest. Returns `None` if no encoder can be assumed.
+///
+/// The recipe must be proven by rebuilding the stream. If the result differs, [`analyze`] still
+/// describes the stream.
+///
+/// # Errors
+/// As [`analyze`].
+pub fn assume<R: Read>(
+    open: impl FnOnce() -> io::Result<R>,
+    limits: &AnalysisLimits,
+) -> Result<Option<Recipe>, DeflateError> {
+    let mut plans = MemberPlans::new();
+    let mut pass = AnalysisPass::new(open()?, *limits, &mut plans)?;
+    pass.assumes_encoders = true;
+    pass.read_members()?;
+    if pass.is_repeated {
+        return Ok(None);
+    }
+    pass.finish().map(Some)
+}
+
 /// The result of earlier passes for a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MemberPlan {
@@ -79,11 +104,29 @@ enum MemberStage {
     Prefix(Box<StreamPrefix>),
     /// The output of these encoders has equalled the stream so far.
     Replay(Vec<EncoderReplay>, ExpectedBytes),
+    /// The encoder that wrote the beginning is assumed to have written the rest.
+    Assumed(MemberEncoder),
     /// The tokens of the stream are predicted.
     Predict(PredictionSpec),
     /// The last encoder was dropped too late to predict the tokens from the beginning. The next
     /// pass predicts them.
     Lost,
+}
+
+/// The encoder of a stream whose beginning it wrote exactly.
+#[derive(Clone, Copy)]
+struct MemberEncoder {
+    spec: EncoderSpec,
+    writes_empty_blocks: bool,
+}
+
+impl MemberEncoder {
+    fn of(replay: &EncoderReplay) -> MemberEncoder {
+        MemberEncoder {
+            spec: replay.spec,
+            writes_empty_blocks: replay.writes_empty_blocks(),
+        }
+    }
 }
 
 /// One pass over the file.
@@ -94,6 +137,8 @@ pub(super) struct AnalysisPass<'a, R> {
     plans: &'a mut MemberPlans,
     /// Whether the file will not be read again. Then the last encoder must not be dropped late.
     is_last_pass: bool,
+    /// Whether the encoder of the beginning of a stream is assumed to have written the rest.
+    assumes_encoders: bool,
     /// Whether all encoders were tried for the current member.
     were_all_tried: bool,
     inflater: Inflater,
@@ -119,6 +164,7 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
             limits,
             plans,
             is_last_pass: false,
+            assumes_encoders: false,
             were_all_tried: false,
             inflater: Inflater::new(),
             candidates: EncoderCandidates::default(),
@@ -193,29 +239,29 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
         let read = self.framing.read_trailer(&mut self.input)?;
         let length = format.trailer_bytes();
         let is_wrong = read[..length] != checksum.trailer()[..length];
+        let encoder = match &stage {
+            MemberStage::Replay(replays, _) => Some(MemberEncoder::of(&replays[0])),
+            MemberStage::Assumed(encoder) => Some(*encoder),
+            MemberStage::Predict(_) | MemberStage::Prefix(_) | MemberStage::Lost => None,
+        };
+        let method = match (encoder, stage) {
+            (Some(encoder), _) => RebuildMethod::Replay(encoder.spec),
+            (None, MemberStage::Predict(spec)) => RebuildMethod::Predict(spec),
+            (None, _) => return Ok(None),
+        };
+        self.candidates.note(encoder.map(|encoder| encoder.spec));
         let mut member = StreamMember {
             header,
-            method: match &stage {
-                MemberStage::Replay(replays, _) => RebuildMethod::Replay(replays[0].spec),
-                MemberStage::Predict(spec) => RebuildMethod::Predict(*spec),
-                MemberStage::Prefix(_) | MemberStage::Lost => return Ok(None),
-            },
+            method,
             plain_size: self.plain_size - plain_before,
             flushes: Vec::new(),
             trailer: is_wrong.then_some(read),
             padding: 0,
         };
-        match stage {
-            MemberStage::Replay(replays, _) => {
-                self.candidates.note(Some(replays[0].spec));
-                if !replays[0].writes_empty_blocks() {
-                    member.flushes = flushes.runs;
-                }
-            }
-            _ => {
-                self.candidates.note(None);
-                member.padding = self.inflater.padding();
-            }
+        match encoder {
+            Some(encoder) if !encoder.writes_empty_blocks => member.flushes = flushes.runs,
+            Some(_) => {}
+            None => member.padding = self.inflater.padding(),
         }
         Ok(Some(member))
     }
@@ -249,6 +295,7 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
                 };
                 replays.retain_mut(|replay| replay.matches(&plain, expected));
                 let (bytes, most) = match plan {
+                    _ if self.assumes_encoders => (ASSUMED_BYTES, 1),
                     Some(MemberPlan::TryAll) => (MORE_AMBIGUOUS_BYTES, MAX_REPLAYS),
                     _ => (AMBIGUOUS_BYTES, 1),
                 };
@@ -258,12 +305,16 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
                     self.were_all_tried = plan == Some(MemberPlan::TryAll);
                 }
                 expected.forget(replays);
-                if replays.is_empty() {
-                    *stage = MemberStage::Lost;
+                match replays.as_slice() {
+                    [] => *stage = MemberStage::Lost,
+                    [only] if self.assumes_encoders && !piece.is_last => {
+                        *stage = MemberStage::Assumed(MemberEncoder::of(only));
+                    }
+                    _ => {}
                 }
             }
             MemberStage::Predict(_) => self.tokens.write(&piece)?,
-            MemberStage::Lost => {}
+            MemberStage::Assumed(_) | MemberStage::Lost => {}
         }
         Ok(())
     }

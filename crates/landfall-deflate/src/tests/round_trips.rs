@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::encoder::zlib::{ZlibDeflate, ZlibStrategy};
-use crate::{StreamFormat, estimate_recipe_size};
+use crate::{StreamFormat, assume, estimate_recipe_size};
 
 /// The names of the encoders that a recipe has.
 fn names(recipe: &Recipe) -> Vec<String> {
@@ -102,6 +102,28 @@ fn tokens_are_predicted_if_the_encoder_differs_late() {
         names(&recipe),
         ["unknown encoder", "runs in blocks of 2,000 bytes"]
     );
+}
+
+#[test]
+fn the_recipe_of_an_assumed_encoder_equals_that_of_analysis() {
+    let plain = noise(3_000_000, 4);
+    for flushes in [&[][..], &[700_000, 2_000_000]] {
+        let stream = member(&runs(&plain, 50, flushes), &plain);
+        let assumed = assume(|| Ok(&stream[..]), &GENEROUS).unwrap();
+        assert_eq!(assumed, Some(round_trip(&stream)));
+    }
+}
+
+#[test]
+fn a_wrongly_assumed_encoder_does_not_rebuild_the_stream() {
+    let plain = noise(3_000_000, 4);
+    let first = runs(&plain[..2_000_000], 50, &[2_000_000]);
+    let half = &first[..first.len() - 2];
+    let stream = member(&[half, &runs(&plain[2_000_000..], 1, &[])].concat(), &plain);
+    let assumed = assume(|| Ok(&stream[..]), &GENEROUS).unwrap().unwrap();
+    assert_eq!(names(&assumed), ["runs in blocks of 50,000 bytes"]);
+    assert!(rebuilt(&assumed, &plain, 1 << 20).is_ok_and(|wrong| wrong != stream));
+    assert_eq!(names(&round_trip(&stream)), ["unknown encoder"]);
 }
 
 #[test]

@@ -106,7 +106,9 @@ fn next_match(
                 }
             }
         }
-        *at += 1;
+        // a better alignment that begins within the equal bytes is found after them, and extended
+        // backward over them
+        *at += equal.max(1);
     }
     None
 }
