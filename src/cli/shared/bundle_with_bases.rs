@@ -15,10 +15,10 @@ use std::sync::Arc;
 /// The maximum number of bytes of rebuilt blobs that are kept for further reads.
 pub(crate) const KEPT_BYTES: u64 = 8 << 30;
 
-/// A bundle, its bases, and all content of them.
+/// A bundle, its bases, and the content of all of them.
 pub(crate) struct BundleWithBases {
     pub(crate) bundle: Bundle,
-    /// The other bundles that were named.
+    /// The bundles that were named as bases.
     pub(crate) bases: Vec<Bundle>,
     receipts: Vec<Receipt>,
     /// The content of the bundle, of the bases, and of the store if it is used, including the blobs
@@ -76,8 +76,8 @@ impl BundleWithBases {
         Ok(chain)
     }
 
-    /// Rebuilds every blob of the bundle that it has a recipe for. Does nothing if the bundle uses
-    /// blobs of its bases, but no base was named.
+    /// Rebuilds every blob for which the bundle has a recipe. Does nothing if the recipes use blobs
+    /// of the bases, but no base was named.
     pub(crate) fn prove_recipes(&self, progress: &dyn Progress) -> Result<(), CliError> {
         let recipes = &self.bundle.contents().recipes;
         let is_alone = self.bases.is_empty() && !self.bundle.references().is_empty();

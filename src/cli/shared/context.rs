@@ -88,8 +88,8 @@ impl Context {
         })
     }
 
-    /// Starts to record the verb in the log of `--log` or the site; `None` if there is none, or the
-    /// verb is not recorded.
+    /// Starts to record the verb in the log of `--log` or the site; `None` if no log is configured,
+    /// or the verb is not recorded.
     pub(crate) fn begin_log(
         &self,
         invocation: &Invocation,

@@ -1,4 +1,4 @@
-//! The disk space that a dry run needs and has.
+//! The disk space that a command needs, and the free space, for dry runs.
 
 use crate::cli::shared::{CliError, Exit};
 use landfall_content::DiskSpace;

@@ -14,7 +14,7 @@ pub(crate) struct Interrupts(Arc<InterruptState>);
 
 #[derive(Debug, Default)]
 struct InterruptState {
-    /// The time that a verb that handles Ctrl-C itself may take to end.
+    /// How long the verb may take to end after Ctrl-C, if it handles Ctrl-C itself.
     grace: Mutex<Option<Duration>>,
     is_ending: AtomicBool,
 }
