@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 #[command(next_help_heading = "Prune the registry")]
 pub(crate) struct PruneFlags {
-    /// After the push, list the manifests of the registry that are needed neither by the push nor by
-    /// --keep or --keep-last
+    /// After the push, list the manifests of the registry that are needed neither by the push nor
+    /// by --keep or --keep-last
     #[arg(long, conflicts_with = "shard")]
     prune: bool,
     /// Delete what --prune lists

@@ -14,8 +14,8 @@ const SHOWN: [&str; 4] = ["apiVersion", "kind", "metadata", "type"];
 /// larger texts, everything from the first to the last difference is one change.
 const MAX_PAIRS: usize = 16_000_000;
 
-/// Returns the diff between `old` and `merged`, and of texts that the file contains in base64. If
-/// credentials were merged, all values are masked.
+/// Returns the diff between `old` and `merged`, and the diffs of the texts that the file contains
+/// in base64. If credentials were merged, all values are masked.
 pub(crate) fn merge_diff(path: &str, old: &str, merged: &MergedFile, reader: DiffReader) -> String {
     let path = path.trim_start_matches("./").trim_start_matches('/');
     let mut diff = diff_texts(
@@ -87,7 +87,7 @@ fn is_masked(masks: &[bool], at: usize) -> bool {
     masks.get(at).copied().unwrap_or_default()
 }
 
-/// Returns for each line of `text` whether its value is masked: in Secrets, or everywhere.
+/// Returns for each line of `text` whether its value is masked: in Secrets, or everywhere if `all`.
 fn masks(text: &str, all: bool) -> Vec<bool> {
     let secrets = secret_values(text);
     let mut at = 0;
