@@ -25,8 +25,8 @@ struct FailingFile {
     items: Vec<FailingItem>,
 }
 
-/// Adds to the reason of each failed or missing item since which day it fails, and records that day
-/// in the store. Items that succeed again are removed from the record.
+/// Extends the reason of each failed or missing item by the day since which it fails, and records
+/// that day in the store. Items that succeed again are removed from the record.
 pub(super) fn mark_failing(
     disk: &DiskStore,
     items: &mut [ReportItem],

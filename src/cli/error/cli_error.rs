@@ -10,7 +10,7 @@ pub(crate) struct CliError {
     pub exit: Exit,
     /// The side that failed, if the verb has sides.
     pub side: Option<TransferSide>,
-    /// The item that failed, if it is a single one.
+    /// The item that failed, if exactly one item did.
     pub item: Option<String>,
     /// The message without its help: what failed, and why.
     pub message: String,

@@ -11,7 +11,7 @@ use std::io;
 const FILES: [(&str, &str); 4] = [
     (
         "manifest.yaml, site.yaml",
-        "What to carry, and the registry, proxies and limits of a site.",
+        "What to mirror, and the registry, proxies and limits of a site.",
     ),
     (
         "landfall.lock",

@@ -37,7 +37,8 @@ pub(crate) fn signer(key: Option<&str>) -> Result<Option<Arc<Signer>>, CliError>
 /// in ascending order.
 #[derive(Args)]
 pub(crate) struct SerialFlags {
-    /// The number of the bundle in its series; a site that received a later one refuses it
+    /// The number of the bundle in its series; a site refuses a number that is lower than the last
+    /// one that it received
     #[arg(long, value_name = "N")]
     serial: Option<u64>,
     /// The name of the series [default: metadata.name of the manifest]

@@ -111,8 +111,8 @@ impl BundleWithBases {
         Err(missing_content(&self.bundle, &lacking, &self.bases))
     }
 
-    /// The blobs of a delta that the registry must have, each with the repositories that may have
-    /// it.
+    /// The blobs that a delta omits or that its recipes use, which the registry must already have.
+    /// Each has the repositories that may contain it.
     pub(crate) fn omitted(&self, entries: &[LockEntry]) -> Result<Omitted, CliError> {
         if !needs_bases(&self.bundle) {
             return Ok(Omitted::default());
@@ -166,8 +166,8 @@ impl BundleWithBases {
     }
 }
 
-/// Whether the bundle needs bases: it omits content, or its recipes use content, that only its
-/// bases have.
+/// Whether the bundle needs its bases: only they have content that it omits or that its recipes
+/// use.
 pub(crate) fn needs_bases(bundle: &Bundle) -> bool {
     !bundle.bases().is_empty()
 }

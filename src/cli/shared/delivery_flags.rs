@@ -165,7 +165,7 @@ impl DeliveryFlags {
         Ok(outcome)
     }
 
-    /// Adds the members that only pushes have.
+    /// Adds the members of the report that only `push` and `mirror` have.
     fn add_members(mut report: RunReport, pushed: &Pushed, mapping: &DestinationMap) -> RunReport {
         report
             .extra

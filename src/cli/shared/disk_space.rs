@@ -7,7 +7,7 @@ use landfall_model::report::{RunReport, TransferSide};
 use serde_json::json;
 use std::path::Path;
 
-/// The free space in `folder`, or in the folder where it would be created.
+/// The `needed` bytes, and the free space in `folder` or in the folder where it would be created.
 pub(crate) fn disk_space_for(folder: &Path, needed: u64) -> Result<DiskSpace, CliError> {
     DiskSpace::measure(folder, needed).map_err(|error| {
         let message = format!(

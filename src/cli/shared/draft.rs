@@ -36,7 +36,7 @@ pub(crate) struct DraftResult {
     pub lines: Vec<String>,
     /// One item for each image.
     pub report: RunReport,
-    /// 3 if a file could not be read.
+    /// 3 if a file could not be read, otherwise 0.
     pub exit: Exit,
 }
 

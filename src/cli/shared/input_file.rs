@@ -13,8 +13,8 @@ use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Extensions of input files. An argument with one of them is a file and not a host name, even if
-/// no such file exists.
+/// Extensions of input files. An argument with one of them and without a port is a file and not a
+/// host name, even if no such file exists.
 const FILE_ENDINGS: [&str; 10] = [
     "bundle", "zst", "tar", "tgz", "gz", "lock", "json", "yaml", "yml", "txt",
 ];
@@ -133,9 +133,9 @@ fn wrong_kind(wanted: FileKind, path: &Path, error: impl Into<CliError>) -> CliE
     }
 }
 
-/// The format of the list of images at `path`; `None` if the kind of the file is unknown, so that
-/// `landfall discover` may read it. A manifest or another file of landfall is an error, because it
-/// needs no `init`.
+/// The format of the list of images at `path`. Returns `None` if the kind of the file is unknown,
+/// as for all files that `landfall discover` reads. A manifest or another file of landfall is an
+/// error, because it needs no `init`.
 pub(crate) fn list_format(path: &Path) -> Result<Option<&'static str>, CliError> {
     match FileKind::recognize(path) {
         None => Ok(None),

@@ -41,8 +41,8 @@ pub(crate) fn endpoint_line(change: &EndpointChange) -> String {
     )
 }
 
-/// The number of successful items of each kind, with the number of all if some failed: `6 of 10
-/// images, 1 file`.
+/// The number of successful items of each kind. If it is not the number of all items of the kind,
+/// both are given, as in `6 of 10 images, 1 file`.
 pub(crate) fn success_counts(items: &[ReportItem]) -> String {
     let is_good =
         |item: &&ReportItem| matches!(item.status, ItemStatus::Done | ItemStatus::Present);

@@ -200,7 +200,7 @@ fn print_ports(query: &PortQuery, name: &str) -> VerbOutcome {
     }
 }
 
-/// Sorts the arguments into files, which are checked at once, and hosts.
+/// Sorts the arguments into files and hosts, and checks the files.
 fn split_targets(targets: &[String]) -> Result<(Vec<Diagnosis>, Vec<CheckTarget>), CliError> {
     let mut files = Vec::new();
     let mut hosts = Vec::new();

@@ -79,8 +79,8 @@ pub(crate) struct PackCommand {
     dry_run: bool,
 }
 
-/// Adds those of the entries whose parts the store all has to its index. If several shards pulled
-/// an entry, none of them could add it, because each had only some of its parts.
+/// Adds each entry to the index of the store if the store has all its parts. If several shards
+/// pulled an entry, none of them could add it, because each had only some of its parts.
 fn record_complete(
     store: &dyn BlobStore,
     held: impl Iterator<Item = LockEntry>,

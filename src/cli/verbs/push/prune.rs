@@ -1,4 +1,5 @@
-//! `push --prune`: deletes manifests from the registry that nothing needs any more.
+//! `push --prune`: lists the manifests of a registry that nothing needs any more. With `--delete`,
+//! it deletes them.
 
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};

@@ -6,8 +6,8 @@ use landfall_render::MergedFile;
 use landfall_rewrite::secret_values;
 use std::ops::Range;
 
-/// The top-level keys of a Secret whose values are shown. Annotations are masked too:
-/// kubectl keeps a copy of the whole Secret in one.
+/// The top-level keys of a Secret whose values are shown. Lines with `{` are masked even there:
+/// kubectl keeps a copy of the whole Secret as JSON in an annotation.
 const SHOWN: [&str; 4] = ["apiVersion", "kind", "metadata", "type"];
 
 /// The maximum number of pairs of lines that are compared, with four bytes of memory for each. In
