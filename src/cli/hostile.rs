@@ -1,5 +1,5 @@
-//! A bundle with the approved lock and other frames: every verb that reads content refuses it, and
-//! outputs none of it.
+//! A bundle with the approved lock and other frames: `verify`, `push` and `export` fail, and
+//! deliver none of its content.
 
 use super::testing::run;
 use crate::cli::shared::Exit;
@@ -10,7 +10,7 @@ use landfall_serve::testing::{get, start};
 use std::fs;
 
 #[test]
-fn a_bundle_with_the_approved_lock_but_other_frames_is_refused_by_every_verb_that_reads() {
+fn verify_push_and_export_refuse_other_frames_under_the_approved_lock() {
     let locked: Vec<u8> = (0..3_146_505_u32).map(|at| (at * 31 / 7) as u8).collect();
     let carried: Vec<u8> = locked.iter().map(|byte| !byte).collect();
     let (packed, lock) = forged_bundle(&locked, &carried);

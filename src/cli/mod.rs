@@ -138,7 +138,7 @@ fn without_passwords(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// The verb and the flags that the user gave, for the evidence log.
+/// The verb and the flags on the command line, for the evidence log.
 fn invocation(command: &Command, matches: &ArgMatches) -> Invocation {
     let Some((name, given)) = matches.subcommand() else {
         return Invocation::default();
@@ -179,7 +179,7 @@ pub fn main() -> ExitCode {
     if let Err(error) = start_logging(cli.global.verbose, &context.progress) {
         return printer.finish(Err(error));
     }
-    // A verb may run for hours: a report that cannot be written must not be noticed afterwards.
+    // A verb may run for hours, so an unwritable report must be found before the verb starts.
     if let Some(report) = &cli.global.report
         && let Err(error) = check_output("the report", report)
     {

@@ -1,5 +1,5 @@
-//! Runs every verb on a kind of item that exists only in tests, which proves that all code for a
-//! kind of item is in its own file.
+//! Runs the verbs that handle items on a kind of item that exists only in tests. This proves that
+//! all code for a kind of item is in its own file.
 
 use crate::cli::shared::VerbOutcome;
 use landfall_content::VerifiedRead;
@@ -68,7 +68,7 @@ fn get(url: &str) -> (u16, String) {
 }
 
 #[test]
-fn a_note_passes_through_every_verb() {
+fn a_note_passes_through_all_stages() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path();
     manifest(dir, "hello, world");
@@ -184,7 +184,7 @@ fn a_note_passes_through_every_verb() {
         [ItemStatus::Present]
     );
 
-    // rewrite and audit: the lock has its reference and its URL
+    // audit and rewrite: the lock matches the note by its reference and by its URL
     let (reference, url) = (
         "notes.example/team/hello:v1",
         "https://notes.example/team/hello/v1.txt",

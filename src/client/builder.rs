@@ -168,8 +168,8 @@ impl ClientBuilder {
         Some(site.resolve(site.proxy.as_ref()?.ca.as_ref()?))
     }
 
-    /// Reads all certificates and keys of the site, and names the key of the site whose file cannot
-    /// be used.
+    /// Reads all certificates and private keys that the site names. An error names the setting of
+    /// the site whose file cannot be used.
     fn check_trust(&self, keychain: &Keychain) -> Result<(), ClientError> {
         let rules = host_rules(self.site.as_ref(), &[], keychain, BTreeMap::new());
         let proxy = TlsProfile {

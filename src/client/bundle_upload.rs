@@ -24,8 +24,8 @@ impl BundleUpload {
             .iter()
             .map(|blob| blob.size)
             .sum();
-        // An upload has a limited number of parts, so their size depends on the expected total. The
-        // 64th part is for the lock, the index and the tar headers.
+        // An upload has a limited number of parts, so their size depends on the expected total.
+        // 1/64 is added for the lock, the index and the tar headers.
         let (writer, guard) = ObjectWriter::begin(bucket, name, content + content / 64)?;
         Ok((BundleUpload(writer), guard))
     }

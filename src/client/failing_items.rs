@@ -1,4 +1,4 @@
-//! Records in the store since when each item fails, so that a scheduled job can say it.
+//! Records in the store since when each item fails, so that a scheduled job can report it.
 
 use landfall_content::WriteError;
 use landfall_content::store::DiskStore;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// result must give the same lock.
 const FILE: &str = ".landfall/failing";
 
-/// An item that failed in the last run.
+/// An item that failed or was missing in the last run.
 #[derive(Serialize, Deserialize)]
 struct FailingItem {
     kind: EntryKind,
@@ -25,8 +25,8 @@ struct FailingFile {
     items: Vec<FailingItem>,
 }
 
-/// Adds the day since when it fails to the reason of each failed item, and records it in the store.
-/// Items that succeed again are removed from the record.
+/// Extends the reason of each failed or missing item by the day since which it fails, and records
+/// that day in the store. Items that succeed again are removed from the record.
 pub(super) fn mark_failing(
     disk: &DiskStore,
     items: &mut [ReportItem],

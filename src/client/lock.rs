@@ -45,7 +45,7 @@ impl Client {
     }
 
     /// Finds newer versions that the policies in manifests allow, and upstream changes of all other
-    /// items. Writes nothing except downloaded manifests to `store`.
+    /// items. Writes only to `store`: downloaded manifests, and facts about repositories.
     pub(crate) async fn update(
         &self,
         request: &UpdateRequest<'_>,
@@ -112,8 +112,8 @@ impl Client {
             .retain(|item| !names.contains(&(item.kind, item.name.clone())));
         locked.lock.append(restored);
         locked.lock.sort();
-        // `lock` compared with the reduced old lock, so the comparison is made again; only the
-        // changes `gone` do not follow from the two locks
+        // `lock` compared with the reduced old lock, so the comparison is made again; the changes
+        // `gone` are kept, because they cannot be computed from the two locks
         let gone = locked
             .changes
             .iter()

@@ -22,7 +22,7 @@ pub(crate) struct DeliveredBundles {
 
 impl DeliveredBundles {
     /// Replaces blobs of `plan` by recipes that use blobs of the bundle itself and of `bases`. The
-    /// bytes of the latter are read from the bundles and from `store`.
+    /// blobs of the bases are read from the delivered bundles and from `store`.
     pub(crate) fn patch(
         &self,
         plan: &mut PackPlan,

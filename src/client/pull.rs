@@ -34,8 +34,7 @@ pub struct BundleOptions {
 
 /// The outcome of [`Client::pull_bundle`].
 pub struct PulledBundle {
-    /// One report item for each entry of the lock, and for each item that the lock could not
-    /// resolve.
+    /// One report item for each entry of the lock, and for each item that could not be locked.
     pub items: Vec<ReportItem>,
     /// The bundle; `None` if something is missing. Another run resumes the downloads.
     pub packed: Option<PackedBundle>,

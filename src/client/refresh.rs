@@ -63,18 +63,20 @@ pub(crate) struct Refreshed {
     pub(crate) items: Vec<ReportItem>,
     /// The manifests and the lock, as far as they were written.
     pub(crate) files: Vec<PathBuf>,
-    /// `None` if the receiver has everything already.
+    /// `None` if nothing had to be packed: the lock is empty, the receiver has everything already,
+    /// or an earlier run packed this bundle.
     pub(crate) bundle: Option<RefreshedBundle>,
 }
 
 /// The bundle of a refresh.
 pub(crate) struct RefreshedBundle {
     pub(crate) plan: PackPlan,
-    /// `None` if an item is missing and a partial bundle is not allowed.
+    /// `None` if no item is available, or if an item is missing and a partial bundle is not
+    /// allowed.
     pub(crate) packed: Option<PackedBundle>,
     /// The savings by patches, if they were requested.
     pub(crate) patched: Option<RecipeSummary>,
-    /// The keys that signed it.
+    /// The keys that signed the bundle.
     pub(crate) keys: Vec<PublicKey>,
 }
 

@@ -11,8 +11,8 @@ use landfall_model::report::RunReport;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The maximum number of times that the file of first sights is read because another run changed
-/// it.
+/// The maximum number of attempts to write the file of first sights. An attempt fails if another
+/// run changes the file in between.
 const WRITE_ATTEMPTS: usize = 5;
 
 /// The lock file as it was before anything was resolved.

@@ -427,7 +427,7 @@ impl HostChecker<'_> {
         }
     }
 
-    /// The number of requests to each host of a redirect.
+    /// The number of requests to each host that a redirect led to.
     fn redirects(&self) -> BTreeMap<String, u64> {
         let hosts = self.transport().ledger().hosts();
         let redirected = hosts

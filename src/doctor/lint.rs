@@ -13,7 +13,8 @@ pub(crate) struct LintMessage {
     pub source: String,
     /// The severity of the message.
     pub verdict: CheckStatus,
-    /// The programs that differ from landfall, or ignore the intention of the entry.
+    /// The programs that the message is about: they interpret the entry differently from landfall,
+    /// or it has no effect in them.
     pub clients: Vec<&'static str>,
     /// The way in which these programs interpret the entry.
     pub says: String,

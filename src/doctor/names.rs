@@ -1,5 +1,5 @@
-//! Checks the names of a site: each must resolve, wildcards with an invented label, and be covered
-//! by the certificate that is presented there.
+//! Checks the names of a site: each must resolve and be covered by the certificate that its server
+//! presents. Wildcards are looked up with an invented label.
 
 use super::CheckStatus;
 use super::steps::{Diagnosis, DiagnosisSteps};
@@ -12,7 +12,8 @@ use url::Url;
 const LABEL: &str = "landfall-doctor";
 
 /// Resolves names of the site and checks certificates. Each entry has the names that must resolve,
-/// and the names that the certificate there must cover, which default to the former.
+/// and the names that the certificate there must cover. If the latter are omitted, the certificate
+/// must cover all names that must resolve.
 pub(crate) async fn check_names(
     transport: &Transport,
     names: &[(&[String], &[String])],
@@ -147,8 +148,8 @@ async fn check_certificate(
         );
         return steps.fix("renew it");
     }
-    // The connection above did not verify the certificate; this one does. An untrusted one is only
-    // a note, because the clients of this name may trust it.
+    // The connection above did not verify the certificate; this one does. An untrusted certificate
+    // is only a note, because the clients of this name may trust it.
     match transport.inspect_path(&url, RequestPurpose::File).await.tls {
         Some(Err(error)) => {
             steps.add(

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_differ_by_the_measured_table() {
+    fn entries_name_the_programs_that_were_measured_to_differ() {
         for (list, clients) in [
             ("172.20.0.2", ""),
             ("localhost", ""),

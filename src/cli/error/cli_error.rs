@@ -10,13 +10,13 @@ pub(crate) struct CliError {
     pub exit: Exit,
     /// The side that failed, if the verb has sides.
     pub side: Option<TransferSide>,
-    /// The item that failed, if it is a single one.
+    /// The item that failed, if exactly one item did.
     pub item: Option<String>,
     /// The message without its help: what failed, and why.
     pub message: String,
     /// The fix.
     pub help: Option<String>,
-    /// Reports the status `refused` with any exit code.
+    /// Whether the report has the status `refused`, whatever the exit code is.
     pub refuses: bool,
     /// The report as far as it was known when the verb stopped.
     pub report: Box<RunReport>,
@@ -35,8 +35,8 @@ impl CliError {
         }
     }
 
-    /// An error with a message of several lines. No line break of foreign text is kept, since it
-    /// could imitate a line of this program.
+    /// An error with a message of several lines. Line breaks within one of `lines` are removed:
+    /// text that landfall did not write could otherwise imitate a line of its output.
     pub(crate) fn of_lines<'l>(
         exit: Exit,
         lines: impl IntoIterator<Item = &'l String>,

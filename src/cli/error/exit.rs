@@ -11,11 +11,11 @@ pub(crate) enum Exit {
     Failed = 1,
     /// Wrong use, or an input file that is missing or wrong.
     Usage = 2,
-    /// Something succeeded, something failed or is missing.
+    /// Something succeeded, and something failed or is missing.
     Partial = 3,
     /// A check failed: drift, or a bundle that is damaged, unsigned or not approved.
     Refused = 4,
-    /// SIGINT: 128 and the number of the signal, as shells report it.
+    /// SIGINT: 128 plus the number of the signal, as shells report it.
     Interrupted = 130,
 }
 

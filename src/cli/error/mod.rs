@@ -28,8 +28,8 @@
 //!    | something succeeded, something failed | [`Exit::Partial`] |
 //!    | anything else | [`Exit::Failed`] |
 //!
-//!    A `match` in [`conversions`] names all variants if they have different exit codes, so that a
-//!    new variant does not compile before it has one.
+//!    If the variants of an enum have different exit codes, its `match` in [`conversions`] should
+//!    name all of them: a new variant then does not compile before it has an exit code.
 
 mod cli_error;
 mod conversions;

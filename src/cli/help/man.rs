@@ -11,7 +11,7 @@ use std::io;
 const FILES: [(&str, &str); 4] = [
     (
         "manifest.yaml, site.yaml",
-        "What to carry, and the registry, proxies and limits of a site.",
+        "What to mirror, and the registry, proxies and limits of a site.",
     ),
     (
         "landfall.lock",
@@ -27,7 +27,7 @@ const FILES: [(&str, &str); 4] = [
     ),
 ];
 
-/// Verbs that are used together with a verb.
+/// For each verb, the verbs that are used together with it.
 const RELATED: [(&str, &[&str]); 12] = [
     ("init", &["lock", "discover", "import"]),
     ("lock", &["pull", "update", "diff"]),
@@ -43,7 +43,7 @@ const RELATED: [(&str, &[&str]); 12] = [
     ("publish", &["serve", "pull", "gc"]),
 ];
 
-/// Every manual page, by its file name: those of `command` and of all its subcommands.
+/// The manual pages of `command` and of its visible subcommands, each with its file name.
 pub(crate) fn all_pages(command: &Command) -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut pages = Vec::new();
     let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
@@ -54,7 +54,7 @@ pub(crate) fn all_pages(command: &Command) -> io::Result<Vec<(String, Vec<u8>)>>
     Ok(pages)
 }
 
-/// The manual page of `command`. It needs [`Command::build`] first, which sets the display names.
+/// The manual page of `command`. Call [`Command::build`] before: it sets the display names.
 pub(crate) fn page(command: &Command) -> io::Result<Vec<u8>> {
     let man = Man::new(command.clone());
     let mut page = Vec::new();
@@ -66,7 +66,7 @@ pub(crate) fn page(command: &Command) -> io::Result<Vec<u8>> {
     if command.has_subcommands() {
         man.render_subcommands_section(&mut page)?;
     }
-    // As in `landfall-export-images`.
+    // For example `landfall-export-images`.
     let display_name = command.get_display_name().unwrap_or("landfall");
     let mut verb = display_name.split('-').skip(1);
     page.extend(closing_sections(verb.next().unwrap_or_default()).into_bytes());
@@ -113,7 +113,8 @@ fn closing_sections(verb: &str) -> String {
     text
 }
 
-/// `text` for roff, in which a backslash, a hyphen and a dot at the start of a line have a meaning.
+/// Escapes `text` for roff: a backslash and a hyphen have a meaning there, and so do a dot and an
+/// apostrophe at the start of a line.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     if text.starts_with(['.', '\'']) {

@@ -10,7 +10,8 @@ pub(crate) fn show(text: &str) -> VerbOutcome {
     VerbOutcome::text(if is_shown { "" } else { text }).document()
 }
 
-/// Shows `text` in `MANPAGER` or `PAGER`, or else in less or more. Returns whether one of them ran.
+/// Shows `text` in `MANPAGER` or `PAGER`, or else in less or more. Returns whether a pager
+/// succeeded.
 fn show_in_pager(text: &str) -> bool {
     let configured = ["MANPAGER", "PAGER"]
         .into_iter()

@@ -90,8 +90,8 @@ pub(crate) fn page(word: &str) -> Option<String> {
     archived_file(&Path::new("docs").join(path))
 }
 
-/// The text of a file of the archive, whose path begins with `docs/`. It is part of the program, so
-/// it can always be read.
+/// The text of the file at `path` in the archive, or `None` if the archive does not contain it.
+/// `path` begins with `docs/`.
 pub(crate) fn archived_file(path: &Path) -> Option<String> {
     let mut archive = tar::Archive::new(GzDecoder::new(ARCHIVE));
     let mut page = archive
@@ -143,7 +143,7 @@ mod tests {
         let included: BTreeSet<String> = PAGES.iter().filter_map(|(word, _)| page(word)).collect();
         assert!(
             included == files,
-            "pages! lists {} of {} pages",
+            "PAGES lists {} of {} pages",
             included.len(),
             files.len()
         );

@@ -1,4 +1,4 @@
-//! The text and the report about a bundle that is written, or would be.
+//! The text and the report about a bundle that was written or, in a dry run, would be written.
 
 use crate::cli::shared::disk_space::{disk_space_for, report_disk_space};
 use crate::cli::shared::failed_items::shortened;
@@ -33,10 +33,12 @@ pub(crate) fn signer(key: Option<&str>) -> Result<Option<Arc<Signer>>, CliError>
         .map(Arc::new))
 }
 
-/// The flags for the number of a bundle in its series. A site accepts them only in this order.
+/// The flags for the number of a bundle in its series. A site accepts the bundles of a series only
+/// in ascending order.
 #[derive(Args)]
 pub(crate) struct SerialFlags {
-    /// The number of the bundle in its series; a site that received a later one refuses it
+    /// The number of the bundle in its series; a site refuses a number that is lower than the last
+    /// one that it received
     #[arg(long, value_name = "N")]
     serial: Option<u64>,
     /// The name of the series [default: metadata.name of the manifest]
@@ -53,7 +55,7 @@ impl SerialFlags {
         self.series.clone()
     }
 
-    /// The number of the bundle, and the name of its series.
+    /// The number of the bundle, and the name of its series; `None` without `--serial`.
     pub(crate) fn serial_of(&self, lock: &Lock) -> Result<Option<Serial>, CliError> {
         let Some(number) = self.serial else {
             return Ok(None);
@@ -92,7 +94,7 @@ pub(crate) fn dry_run(
     Ok(outcome(plan, report, &text))
 }
 
-/// The member `bundle` of the report. `keys` are those that signed it.
+/// The member `bundle` of the report. `keys` are the keys that signed the bundle.
 pub(crate) fn bundle_member(
     plan: &PackPlan,
     out: &Path,
@@ -119,8 +121,8 @@ fn signer_json(key: &PublicKey) -> serde_json::Value {
     json!({"key": key.fingerprint(), "type": key.kind()})
 }
 
-/// The size relative to the content: `, 0.412 times the content (1.2 GB)`. For very small content,
-/// the ratio would only show the overhead of the format.
+/// The size relative to the content: `, 0.412 times the content (1.2 GB)`. The ratio is omitted if
+/// the content is very small, because it would only show the overhead of the format.
 fn size_ratio(bytes: u64, content: u64) -> String {
     let size = human_size(content);
     if bytes > content.saturating_mul(10) {

@@ -15,10 +15,10 @@ use std::sync::Arc;
 /// The maximum number of bytes of rebuilt blobs that are kept for further reads.
 pub(crate) const KEPT_BYTES: u64 = 8 << 30;
 
-/// A bundle, its bases, and all content of them.
+/// A bundle, its bases, and the content of all of them.
 pub(crate) struct BundleWithBases {
     pub(crate) bundle: Bundle,
-    /// The other bundles that were named.
+    /// The bundles that were named as bases.
     pub(crate) bases: Vec<Bundle>,
     receipts: Vec<Receipt>,
     /// The content of the bundle, of the bases, and of the store if it is used, including the blobs
@@ -76,8 +76,8 @@ impl BundleWithBases {
         Ok(chain)
     }
 
-    /// Rebuilds every blob of the bundle that it has a recipe for. Does nothing if the bundle uses
-    /// blobs of its bases, but no base was named.
+    /// Rebuilds every blob for which the bundle has a recipe. Does nothing if the recipes use blobs
+    /// of the bases, but no base was named.
     pub(crate) fn prove_recipes(&self, progress: &dyn Progress) -> Result<(), CliError> {
         let recipes = &self.bundle.contents().recipes;
         let is_alone = self.bases.is_empty() && !self.bundle.references().is_empty();
@@ -111,8 +111,8 @@ impl BundleWithBases {
         Err(missing_content(&self.bundle, &lacking, &self.bases))
     }
 
-    /// The blobs of a delta that the registry must have, each with the repositories that may have
-    /// it.
+    /// The blobs that a delta omits or that its recipes use, which the registry must already have.
+    /// Each has the repositories that may contain it.
     pub(crate) fn omitted(&self, entries: &[LockEntry]) -> Result<Omitted, CliError> {
         if !needs_bases(&self.bundle) {
             return Ok(Omitted::default());
@@ -166,8 +166,8 @@ impl BundleWithBases {
     }
 }
 
-/// Whether the bundle needs bases: it omits content, or its recipes use content, that only its
-/// bases have.
+/// Whether the bundle needs its bases: only they have content that it omits or that its recipes
+/// use.
 pub(crate) fn needs_bases(bundle: &Bundle) -> bool {
     !bundle.bases().is_empty()
 }

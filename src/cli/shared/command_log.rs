@@ -1,4 +1,5 @@
-//! Records the command that runs in the evidence log, from its report and the files that it read.
+//! Writes a record of the running command to the evidence log. The record is made from the report
+//! of the command and the files that it read.
 
 use crate::cli::shared::recorded_inputs::{
     RecordedInputs, message_without_secrets, without_secrets,
@@ -63,7 +64,7 @@ impl CommandLog {
     }
 
     /// Starts to record the command in the log at `path`; `None` if it is not a recorded verb.
-    /// Checks that the log can be written, before work starts that could not be recorded.
+    /// Checks that the log can be written, so that no work is done that could not be recorded.
     pub(crate) fn begin(
         path: PathBuf,
         invocation: &Invocation,
@@ -139,7 +140,7 @@ impl CommandLog {
                     status: item.status,
                 })
                 .collect(),
-            // a dry run reports what it would remove
+            // a dry run lists content that it did not remove
             removed: removed(&report.extra)
                 .filter(|_| !self.invocation.flags.iter().any(|flag| flag == DRY_RUN)),
             error: result.error.map(|error| ErrorInfo {
@@ -227,7 +228,7 @@ fn texts(list: Option<&Vec<Value>>, text: impl Fn(&Value) -> Option<String>) -> 
         .collect()
 }
 
-/// The text, cut at a number of characters.
+/// The text, cut after `most` characters.
 fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),

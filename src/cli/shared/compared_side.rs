@@ -76,7 +76,7 @@ impl ComparedSide {
     pub(super) fn side(&self) -> DiffSide<'_> {
         match self {
             ComparedSide::Lock { lock, .. } => DiffSide::lock(lock),
-            // A trimmed index has another digest at the registry; it is compared by the locked one.
+            // A trimmed index has another digest at the registry, so the locked digest is compared.
             ComparedSide::Receipt(receipt) => DiffSide::named(receipt.items.iter().map(|item| {
                 (
                     &*item.name,

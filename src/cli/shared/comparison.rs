@@ -22,7 +22,8 @@ use std::collections::{BTreeMap, HashSet};
 
 /// The differences between two sides.
 pub(crate) struct LockComparison {
-    /// Each change, and how many bytes it adds; `None` if unknown.
+    /// Each change, and how many bytes it adds; `None` for a removal, or if the new side is a
+    /// receipt.
     pub(crate) changes: Vec<(LockChange, Option<u64>)>,
     pub(crate) endpoints: Vec<EndpointChange>,
     /// Hosts that only one side needs, as far as they are known.
@@ -263,7 +264,7 @@ impl LockComparison {
     pub(crate) fn members(&self) -> Map<String, Value> {
         let changes = self.changes.iter().map(|(change, bytes)| {
             let mut change = json!(change);
-            // A removal adds nothing.
+            // A removal adds nothing; a receipt has no sizes, so its changes have 0 too.
             change["newBytes"] = json!(bytes.unwrap_or_default());
             change
         });
@@ -292,7 +293,7 @@ impl LockComparison {
             .collect()
     }
 
-    /// `12 changes: 3 up, 1 moved; 12 blobs with 45 MB are new, of 1.2 GB in all`
+    /// `4 changes: 1 moved, 3 up; 12 blobs with 45 MB are new, of 1.2 GB in all`
     pub(crate) fn summary(&self) -> String {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for (change, _) in self.shown() {

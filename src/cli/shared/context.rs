@@ -88,8 +88,8 @@ impl Context {
         })
     }
 
-    /// Starts to record the verb in the log of `--log` or the site; `None` if there is none, or the
-    /// verb is not recorded.
+    /// Starts to record the verb in the log of `--log` or the site; `None` if no log is configured,
+    /// or the verb is not recorded.
     pub(crate) fn begin_log(
         &self,
         invocation: &Invocation,
@@ -214,9 +214,9 @@ impl Context {
         self.build_client(|builder| builder.limits(limits))
     }
 
-    /// A client in addition to the one of the verb, for object stores that are opened before it or
-    /// without it. [`Context::add_hosts`] adds the hosts that it contacts to the report of the
-    /// verb.
+    /// An additional client, for object stores that a verb opens before its own client, or without
+    /// one. [`Context::add_hosts`] adds the hosts that the additional client contacts to the report
+    /// of the verb.
     pub(crate) fn additional_client(&self, limits: Limits) -> Result<Client, CliError> {
         let client = self.client_with_limits(limits)?;
         self.additional_sessions

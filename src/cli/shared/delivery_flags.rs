@@ -76,8 +76,8 @@ impl DeliveryFlags {
 
     /// The receipts that this push writes.
     pub(crate) fn receipts(&self, context: &Context) -> BTreeSet<PathBuf> {
-        // A receipt describes a whole push, so no shard writes one: the push that follows the
-        // shards, without --shard, does.
+        // A receipt describes a whole push, so a push of one shard writes none. After all shards,
+        // a push without --shard writes the receipt.
         let is_written = !self.dry_run && !self.shard.is_given();
         let receipts = self
             .receipt
@@ -96,7 +96,7 @@ impl DeliveryFlags {
         PushOptions {
             move_tags: self.move_tags,
             all_or_nothing: self.all_or_nothing,
-            // A receipt states what the registry has, so every blob of it must be looked up.
+            // A receipt states what the registry has, so every blob that it lists is looked up.
             recheck: self.recheck || self.receipt.is_some(),
             dry_run: self.dry_run,
             create_projects: self.create_projects,
@@ -165,7 +165,7 @@ impl DeliveryFlags {
         Ok(outcome)
     }
 
-    /// Adds the members that only pushes have.
+    /// Adds the members of the report that only `push` and `mirror` have.
     fn add_members(mut report: RunReport, pushed: &Pushed, mapping: &DestinationMap) -> RunReport {
         report
             .extra
@@ -280,9 +280,9 @@ pub(crate) fn planned(item: &ReportItem) -> bool {
     item.status == ItemStatus::Skipped && item.digest.is_some()
 }
 
-/// The error that lists all problems. Items that are already there make the exit code 3 instead of
-/// 1, as for every verb. If the only problem is `index: exact` of the site, or a delta whose bases
-/// are missing, it is 4.
+/// The error that lists all problems. The exit code is 4 if the only problem is `index: exact` of
+/// the site, or a delta whose bases are missing. Otherwise it is 3 if the registry already has some
+/// of the items, or else 1, as for every verb.
 fn refused(report: RunReport, pushed: &Pushed, mapping: &DestinationMap) -> CliError {
     let exit = match &pushed.problems[..] {
         [problem] if matches!(problem.kind, ProblemKind::Index | ProblemKind::Content) => {

@@ -1,4 +1,4 @@
-//! The disk space that a dry run needs and has.
+//! The disk space that a command needs, and the free space, for dry runs.
 
 use crate::cli::shared::{CliError, Exit};
 use landfall_content::DiskSpace;
@@ -7,7 +7,7 @@ use landfall_model::report::{RunReport, TransferSide};
 use serde_json::json;
 use std::path::Path;
 
-/// The free space in `folder`, or in the folder where it would be created.
+/// The `needed` bytes, and the free space in `folder` or in the folder where it would be created.
 pub(crate) fn disk_space_for(folder: &Path, needed: u64) -> Result<DiskSpace, CliError> {
     DiskSpace::measure(folder, needed).map_err(|error| {
         let message = format!(

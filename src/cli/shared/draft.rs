@@ -36,7 +36,7 @@ pub(crate) struct DraftResult {
     pub lines: Vec<String>,
     /// One item for each image.
     pub report: RunReport,
-    /// 3 if a file could not be read.
+    /// 3 if a file could not be read, otherwise 0.
     pub exit: Exit,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn is_name_part(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_.".contains(c)
 }
 
-/// Parses a name that needs no quotes in YAML.
+/// Parses the name of a manifest. The allowed characters need no quotes in YAML.
 pub(crate) fn parse_manifest_name(text: &str) -> Result<String, String> {
     if text.chars().all(is_name_part) && text.starts_with(|c: char| c.is_ascii_alphabetic()) {
         Ok(text.to_owned())

@@ -6,7 +6,7 @@ use landfall_rewrite::audit::{FileFinding, LockCoverage, MachineInstall, Machine
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The entries for all findings that the lock does not have or that cannot be decided.
+/// The entries for all findings that the lock does not cover or that cannot be decided.
 pub(crate) fn draft_entries<'p>(found: impl Iterator<Item = &'p FileFinding>) -> Vec<DraftEntry> {
     found.filter_map(draft_entry).collect()
 }
@@ -67,7 +67,8 @@ fn install_entry(install: &MachineInstall, at: &str) -> Option<DraftEntry> {
     })
 }
 
-/// Comments about packages that machines install: their repositories are not known.
+/// The comment that lists the packages that machines install. They are not entries, because their
+/// repositories are unknown.
 pub(crate) fn packages_comment(installs: &MachineInstalls) -> String {
     let mut found: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for (install, at) in &installs.0 {

@@ -113,7 +113,7 @@ pub(crate) fn item_lines<'a>(items: impl IntoIterator<Item = &'a ReportItem>) ->
     lines
 }
 
-/// The lines about those of `items` that failed or are missing.
+/// The lines about those of `items` that failed, are missing or were skipped.
 pub(crate) fn loss_lines(items: &[ReportItem]) -> String {
     item_lines(
         items

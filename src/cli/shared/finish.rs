@@ -1,4 +1,4 @@
-//! Prints the result of a verb: text, JSON or Markdown on stdout, the error on stderr, the report
+//! Outputs the result of a verb: text, JSON or Markdown on stdout, the error on stderr, the report
 //! file, and the record in the evidence log.
 
 use crate::cli::error::{CliError, Exit};
@@ -141,7 +141,8 @@ impl ResultPrinter {
     pub(crate) fn finish(&self, result: Result<VerbOutcome, CliError>) -> ExitCode {
         let mut run = FinishedRun::new(&self.command, result);
         let mut code = run.exit as u8;
-        // Recorded first, so that no success is printed without a record.
+        // Recorded before anything is printed, so that a killed process cannot print a success that
+        // has no record.
         if let Some(log) = &self.log {
             match log.append(&run.for_log()) {
                 Ok(head) => {

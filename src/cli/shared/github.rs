@@ -15,7 +15,8 @@ pub(super) fn annotations(command: &str, report: &RunReport, error: Option<&Erro
         .items
         .iter()
         .filter(|item| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing));
-    // GitHub shows only the first ten errors of a step, so items with one cause share one.
+    // GitHub shows only the first ten errors of a step, so items with one cause share an
+    // annotation.
     let lost = FailureGroup::group(lost).into_iter().map(|group| {
         let cause = group.cause.as_deref().unwrap_or("it failed").to_owned();
         let (title, message) = match group.items[..] {

@@ -1,4 +1,5 @@
-//! Signatures of images and charts: verified by the rules of the site, and shown as locks record them.
+//! Signatures of images and charts: verified against the rules of the site, or as a lock records
+//! them.
 
 use crate::cli::shared::{CliError, Exit};
 use landfall_content::BlobRead;
@@ -13,9 +14,10 @@ use std::collections::BTreeMap;
 /// The verified signatures of the images and charts of a lock.
 pub(crate) struct ImageSignatures {
     verified: Vec<(String, Vec<VerifiedSignature>)>,
-    /// The number of images and charts of registries.
+    /// The number of images, and of charts from registries.
     artifacts: usize,
-    /// Whether this run verified them. Otherwise they were verified when they were locked.
+    /// Whether this run verified the signatures. Otherwise they were verified when the items were
+    /// locked.
     is_proven: bool,
 }
 
@@ -40,9 +42,9 @@ impl ImageSignatures {
         }
     }
 
-    /// Verifies the signatures of the images and charts of `lock`, which are read from `blobs`, by
-    /// the rules of the site. Refuses the lock if one does not meet them. Without rules, returns
-    /// the signatures that the lock records.
+    /// Verifies the signatures of the images and charts of `lock` against the rules of the site.
+    /// Reads the signatures from `blobs`. Refuses the lock if an item does not meet the rules.
+    /// Without rules, returns the signatures that the lock records.
     pub(crate) fn verify(
         site: Option<&Site>,
         lock: &Lock,

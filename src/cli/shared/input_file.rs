@@ -13,7 +13,8 @@ use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Extensions of input files. A host name with one of them is a file that does not exist.
+/// Extensions of input files. An argument with one of them and without a port is a file and not a
+/// host name, even if no such file exists.
 const FILE_ENDINGS: [&str; 10] = [
     "bundle", "zst", "tar", "tgz", "gz", "lock", "json", "yaml", "yml", "txt",
 ];
@@ -118,8 +119,8 @@ impl FileKind {
     }
 }
 
-/// The error for a file that cannot be read as `wanted`: if it is of another kind, that is the
-/// message; otherwise `error`.
+/// The error for a file that cannot be read as `wanted`. If the file is of another kind, the
+/// message says so; otherwise it is `error`.
 fn wrong_kind(wanted: FileKind, path: &Path, error: impl Into<CliError>) -> CliError {
     // A list of images is accepted as a manifest.
     let fits = |found| {
@@ -132,8 +133,9 @@ fn wrong_kind(wanted: FileKind, path: &Path, error: impl Into<CliError>) -> CliE
     }
 }
 
-/// The format of the list of images at `path`; `None` for anything that `landfall discover` reads.
-/// A manifest, or a file that landfall makes from one, is an error, because it needs no `init`.
+/// The format of the list of images at `path`. Returns `None` if the kind of the file is unknown,
+/// as for all files that `landfall discover` reads. A manifest or another file of landfall is an
+/// error, because it needs no `init`.
 pub(crate) fn list_format(path: &Path) -> Result<Option<&'static str>, CliError> {
     match FileKind::recognize(path) {
         None => Ok(None),
@@ -155,8 +157,8 @@ pub(crate) fn is_lock(path: &Path) -> bool {
     FileKind::recognize(path) == Some(FileKind::Lock)
 }
 
-/// The registry that an argument names: it has the form `HOST:PORT[/PREFIX]` or
-/// `HOST.DOMAIN[/PREFIX]`, and there is no such file.
+/// The registry that an argument names: the argument has the form `HOST:PORT[/PREFIX]` or
+/// `HOST.DOMAIN[/PREFIX]`, and no file has this name.
 pub(crate) fn registry(place: &Path) -> Option<TargetRegistry> {
     // `has_host` expects a reference, so a path is appended.
     let text = place

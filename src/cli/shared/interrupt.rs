@@ -8,13 +8,13 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Decides who ends the process on Ctrl-C.
+/// Decides which thread ends the process on Ctrl-C.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Interrupts(Arc<InterruptState>);
 
 #[derive(Debug, Default)]
 struct InterruptState {
-    /// The time that a verb that handles Ctrl-C itself may take to end.
+    /// How long the verb may take to end after Ctrl-C, if it handles Ctrl-C itself.
     grace: Mutex<Option<Duration>>,
     is_ending: AtomicBool,
 }
@@ -53,7 +53,7 @@ impl Interrupts {
                 end();
             }
         };
-        // In its own thread, since a verb may block the others.
+        // On a thread of its own, since a verb may block all other threads.
         thread::Builder::new()
             .name("interrupts".into())
             .spawn(move || runtime.block_on(watch))?;

@@ -9,7 +9,7 @@ use landfall_model::{Digest, human_size, sum_sizes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
-/// `3 images and 1 file`.
+/// The number of items of each kind, as in `3 images and 1 file`.
 pub(crate) fn count(items: &[ReportItem]) -> String {
     let counts = item_kinds()
         .map(|kind| EntryCount::from_items(kind, items))
@@ -23,7 +23,7 @@ pub(crate) fn count(items: &[ReportItem]) -> String {
     format!("{} and {last}", others.join(", "))
 }
 
-/// The size of all blobs of the entries in bytes, each counted once.
+/// The total size in bytes of the blobs of the entries. Each blob is counted once.
 pub(crate) fn unique_bytes(entries: &[LockEntry]) -> u64 {
     let parts = entries.iter().flat_map(|entry| &entry.parts);
     let unique: BTreeMap<_, _> = parts
@@ -37,7 +37,8 @@ pub(crate) fn table(items: &[ReportItem]) -> String {
     items.iter().map(|item| line(item, "")).collect()
 }
 
-/// The line of an item, with its platforms or the number of its packages at the end.
+/// The line of an item. `about` is its end: the platforms of the item, or the number of its
+/// packages.
 pub(crate) fn line(item: &ReportItem, about: &str) -> String {
     let digest = item
         .digest
@@ -69,7 +70,7 @@ pub(crate) fn lines(values: &[impl Display]) -> String {
         .collect()
 }
 
-/// The platforms of items that have some, by name.
+/// The platforms of the items that have platforms, by the name of the item.
 pub(crate) fn platforms(lock: &Lock) -> BTreeMap<String, BTreeSet<String>> {
     lock.items()
         .filter_map(|item| Some((item.name().into_owned(), item.platforms()?)))
@@ -97,8 +98,8 @@ pub(crate) fn describe_kinds(
     words.join(", ")
 }
 
-/// The number of manifests that refer to `entry`, by their kinds, such as signature or SBOM. The
-/// kind of a manifest that is linked only by a tag is in its content, which `blobs` has.
+/// The number of manifests that refer to `entry`, by their kinds, such as signature or SBOM. If a
+/// manifest is linked only by a tag, its kind is read from its content in `blobs`.
 pub(crate) fn referrer_counts(
     entry: &LockEntry,
     blobs: Option<&dyn BlobRead>,

@@ -12,7 +12,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Whether `path` is a bundle. Its first bytes differ from those of charts and texts.
+/// Whether `path` is a bundle. The first bytes of a bundle differ from those of charts and texts.
+/// An object in an object store is assumed to be a bundle.
 fn is_bundle(path: &Path) -> bool {
     if is_remote(path) {
         return true;
@@ -76,7 +77,7 @@ impl LockFlags {
         }
     }
 
-    /// Whether a lock is named, or landfall.lock exists.
+    /// Whether a lock or bundle is named, or landfall.lock exists.
     pub(crate) fn is_named(&self) -> bool {
         self.lock.is_some() || self.bundle.is_some() || Path::new(FILE_NAME).exists()
     }
@@ -114,7 +115,7 @@ impl LockFlags {
         }
     }
 
-    /// Reads the lock. It is an error if none is named and there is no landfall.lock.
+    /// Reads the lock. It is an error if no lock or bundle is named and there is no landfall.lock.
     pub(crate) fn load(&self, context: &Context) -> Result<Lock, CliError> {
         let default = Path::new(FILE_NAME);
         if let Some(path) = &self.lock {

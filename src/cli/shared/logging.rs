@@ -55,8 +55,8 @@ pub(crate) fn start_logging(verbose: u8, progress: &Arc<dyn Progress>) -> Result
 
 /// The crates and modules to log, each with its level; `None` if nothing is to be logged.
 ///
-/// A level without a target applies to all of landfall. `-v` stands for `info` and `-vv` for
-/// `debug`; of these and a level in `directives` the more verbose one counts.
+/// A level without a target applies to all of landfall. `-v` means `info`, and `-vv` means `debug`.
+/// If `directives` also contain such a level, the more verbose one applies.
 fn log_targets(verbose: u8, directives: &str) -> Result<Option<Targets>, LogDirectiveError> {
     let mut general = match verbose {
         0 => LevelFilter::OFF,

@@ -26,7 +26,7 @@ pub(crate) fn refuse_present(files: &[impl AsRef<Path>]) -> Result<(), CliError>
     }
 }
 
-/// Writes the files to `folder` and runs `check`. If that fails, they are removed again.
+/// Writes the files to `folder` and runs `check`. If either fails, the files are removed again.
 pub(crate) fn write_new(
     folder: &Path,
     files: &NewFiles<'_>,

@@ -235,8 +235,8 @@ fn signer_member(signer: &BundleSigner) -> Value {
     json!({"principals": principals, "key": key.fingerprint(), "type": key.kind()})
 }
 
-/// The member `bundle` of the report. It has `signer` and `signers` only if signatures were
-/// checked; `signer` is the first of them.
+/// The member `bundle` of the report. Its `signer` and `signers` are null unless signatures were
+/// checked; `signer` is the first of `signers`.
 pub(crate) fn report_member(
     path: &Path,
     bundle: &Bundle,

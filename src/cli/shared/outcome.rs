@@ -42,7 +42,8 @@ impl VerbOutcome {
         }
     }
 
-    /// An outcome whose exit code follows from the items: 0, 3, or 1 if nothing succeeded.
+    /// An outcome whose exit code follows from the items: 0 if none is lost, 1 if none succeeded,
+    /// and 3 otherwise.
     pub(crate) fn of(report: RunReport, text: impl Into<String>) -> VerbOutcome {
         let exit = if !report.has_losses() {
             Exit::Done

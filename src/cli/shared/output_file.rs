@@ -35,7 +35,7 @@ pub(crate) fn write_result(
     })
 }
 
-/// Stdout as a file, for `-o -` and a result that is not text, called `what`.
+/// Stdout as a file, for `-o -` and a result that is not text. Messages call the result `what`.
 pub(crate) fn result_stdout(context: &Context, what: &str) -> Result<File, CliError> {
     let wrong = |why: &str| CliError::usage(format!("-o - writes {what} to stdout: {why}"));
     if context.global.output != OutputMode::Text {

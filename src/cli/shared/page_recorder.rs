@@ -44,7 +44,7 @@ impl PageRecorder {
         }
     }
 
-    /// For a page about a bundle, independent of the run of a verb.
+    /// A recorder for a page about a bundle instead of the run of a verb.
     pub(crate) fn of_bundle() -> PageRecorder {
         PageRecorder {
             is_wanted: true,
@@ -77,7 +77,8 @@ impl PageRecorder {
         .collect()
     }
 
-    /// Records the content that `lock` names. `blobs` has details of images, if it is given.
+    /// Records the content that `lock` names. If `blobs` is given, details of images are read from
+    /// it.
     pub(crate) fn set_content(&self, lock: &Lock, blobs: Option<&dyn BlobRead>) {
         if self.is_wanted {
             *self.content.lock().unwrap_or_else(PoisonError::into_inner) = content_of(lock, blobs);
@@ -289,7 +290,7 @@ fn signatures(bundle: Option<&serde_json::Value>) -> Option<String> {
     })
 }
 
-/// Records when phases begin and end, and passes everything on.
+/// Records when phases begin and end, and passes all calls to `inner`.
 struct PhaseRecorder {
     inner: Arc<dyn Progress>,
     page: Arc<PageRecorder>,

@@ -17,7 +17,7 @@ pub(crate) struct PatchReport {
     #[serde(flatten)]
     sums: CarriedBytes,
     items: Vec<ItemPatches>,
-    /// For the blobs without a patch that were tried, their number and size by reason.
+    /// The number and size of the blobs for which making a patch was tried in vain, by reason.
     #[serde(skip)]
     reasons: BTreeMap<UnpatchedReason, (usize, u64)>,
     /// The number of patched blobs.
@@ -37,7 +37,7 @@ struct CarriedBytes {
     /// Blobs that the bundle has patches for.
     #[serde(rename = "patched_bytes")]
     patched: u64,
-    /// These patches.
+    /// The patches for these blobs.
     #[serde(rename = "patch_bytes")]
     patches: u64,
 }
@@ -213,7 +213,8 @@ impl PatchReport {
         text
     }
 
-    /// `about 20 kB instead of 240 kB`: the content of the bundle, and without patches.
+    /// `about 20 kB instead of 240 kB`: the size of the bundle's content, and its size without
+    /// patches.
     pub(crate) fn summary(&self) -> String {
         let without = self.sums.whole.saturating_add(self.sums.patched);
         format!(

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) struct RecordedInputs(Mutex<BTreeSet<RecordedInput>>);
 
 impl RecordedInputs {
-    /// Adds a file: its role, as in `lock`, where it is, and its digest.
+    /// Adds a file: its role, such as `lock`, its path or URL, and its digest.
     pub(crate) fn add(&self, role: &str, path: &Path, digest: &Digest) {
         let input = RecordedInput {
             role: role.to_owned(),

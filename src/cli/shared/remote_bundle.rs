@@ -14,7 +14,7 @@ pub(crate) fn is_remote(path: &Path) -> bool {
     path.to_str().is_some_and(BucketLocation::has_scheme)
 }
 
-/// Opens the bundle at `path`, which reads only its end; `None` if `path` is a file.
+/// Opens the bundle at `path` by reading only its end; `None` if `path` is a file.
 pub(crate) fn remote(context: &Context, path: &Path) -> Result<Option<Bundle>, CliError> {
     let Some((bucket, name)) = object(context, path)? else {
         return Ok(None);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// The last bundle of each series.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SeriesHistory {
-    /// The number, and the receipt that has it.
+    /// For each series, the number of its last bundle and the receipt that records it.
     last: BTreeMap<String, (u64, PathBuf)>,
     allow_older: bool,
 }
@@ -64,7 +64,7 @@ impl SeriesHistory {
         }
     }
 
-    /// The numbers for the receipt of a push of this bundle.
+    /// The last number of each series, for the receipt of a push of the bundle `pushed`.
     pub(crate) fn after(&self, pushed: Option<&Serial>) -> BTreeMap<String, u64> {
         let mut all: BTreeMap<String, u64> = self
             .last

@@ -93,8 +93,8 @@ fn shard_from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<S
         })?;
         found.insert(index, shard);
     }
-    // Variables that disagree are an error: two runners could process the same part, and no runner
-    // another one.
+    // Variables that disagree are an error: otherwise two runners could process the same part, and
+    // another part would be left out.
     let mut all = found.iter();
     match (
         all.next(),

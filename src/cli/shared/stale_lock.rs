@@ -10,12 +10,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The maximum number of files of the folder that are read.
+/// The maximum number of YAML files of the folder that are read.
 const MAX_FILES: usize = 100;
 
-/// Prints a note for each manifest in the folder of the lock that names items which the lock lacks.
-/// A manifest belongs to the lock if both have the same `metadata.name`, or if neither has one and
-/// the manifest was written after the lock.
+/// Prints a note for each manifest that belongs to the lock and names items that the lock lacks. A
+/// manifest in the folder of the lock belongs to it if both have the same `metadata.name`, or if
+/// neither has one and the manifest was written after the lock.
 pub(crate) fn note_stale(path: &Path, lock: &Lock, progress: &dyn Progress) {
     for manifest in manifests_beside(path) {
         // This is only a note: `lock` reports the errors of a manifest.

@@ -41,7 +41,8 @@ pub(crate) fn endpoint_line(change: &EndpointChange) -> String {
     )
 }
 
-/// The number of successful items of each kind, of all: `6 of 10 images, 1 file`.
+/// The number of successful items of each kind. If it is not the number of all items of the kind,
+/// both are given, as in `6 of 10 images, 1 file`.
 pub(crate) fn success_counts(items: &[ReportItem]) -> String {
     let is_good =
         |item: &&ReportItem| matches!(item.status, ItemStatus::Done | ItemStatus::Present);
@@ -55,7 +56,7 @@ pub(crate) fn success_counts(items: &[ReportItem]) -> String {
     })
 }
 
-/// `, 2 failed, 1 missing`; empty if nothing failed.
+/// `, 2 failed, 1 missing`; empty if nothing failed or is missing.
 pub(crate) fn failure_counts(totals: &RunTotals) -> String {
     let counts = [(totals.failed, "failed"), (totals.missing, "missing")];
     let nonzero = counts.into_iter().filter(|(count, _)| *count > 0);

@@ -35,7 +35,8 @@ pub(crate) struct UpdateFlags {
 }
 
 impl UpdateFlags {
-    /// Reads the names of the manifests and the previous lock, and checks that all can be read.
+    /// Reads the file of first sights and the previous lock. Checks that the manifests can be read,
+    /// and records them as inputs.
     pub(crate) fn open(&self, context: &Context) -> Result<UpdateInputs<'_>, CliError> {
         let paths = self.manifests.paths()?;
         context.read_manifests(&paths, &self.platforms)?;

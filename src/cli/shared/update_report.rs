@@ -191,7 +191,8 @@ pub(crate) fn add_to_report(report: &mut RunReport, updated: &UpdateOutcome) {
     }
 }
 
-/// The notices of the report: tags that changed or are gone upstream, and held back versions.
+/// The notices of the report: tags that changed or are gone upstream, versions that are held back
+/// or wait, and notices about the ages of versions.
 fn notices(updated: &UpdateOutcome) -> Vec<Notice> {
     let noticed = updated.noticed.iter().map(|one| {
         let mut notice = one.notice.clone();

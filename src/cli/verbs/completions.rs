@@ -69,7 +69,7 @@ impl ManCommand {
         if shown.is_ok_and(|status| status.success()) {
             return Ok(VerbOutcome::text(""));
         }
-        // There is no man on this machine, or it does not find the pager.
+        // `man` is not installed, or it failed.
         Ok(show(&command.render_long_help().to_string()))
     }
 }

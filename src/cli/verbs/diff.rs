@@ -33,8 +33,8 @@ pub(crate) struct DiffCommand {
     /// The newer lock, bundle or receipt
     #[arg(value_name = "NEW")]
     new: PathBuf,
-    /// Also estimate how much `pack --since OLD --patches` would carry. Reads the changed layers and
-    /// files of both versions, from the bundles or the store
+    /// Also estimate how much `pack --since OLD --patches` would carry. Reads the changed layers
+    /// and files of both versions, from the bundles or the store
     #[arg(long)]
     patches: bool,
 }

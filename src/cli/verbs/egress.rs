@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 
 /// List the hosts that the firewall must allow
 ///
-/// A host is `observed` if an earlier lock, pull or mirror with this store contacted it,
-/// `predicted` if only the lock or the documentation of a registry names it, and `declared` if it
-/// is an endpoint of the manifests. Exits with 4 if a host refuses a request of --probe.
+/// A host is `observed` if an earlier command with this store contacted it, `predicted` if only the
+/// lock or the documentation of a registry names it, and `declared` if it is an endpoint of the
+/// manifests. Exits with 4 if a host refuses a request of --probe.
 #[derive(Args)]
 pub(crate) struct EgressCommand {
     /// The lock, or a bundle with a lock [default: landfall.lock]

@@ -177,8 +177,8 @@ impl GcCommand {
         text
     }
 
-    /// The locks that are named, or landfall.lock. That one must exist if no bundle is named
-    /// either: otherwise a gc in the wrong folder would remove everything.
+    /// The locks that are named, or landfall.lock. If no bundle is named either, landfall.lock must
+    /// exist: otherwise a gc in the wrong folder would remove everything.
     fn locks(&self) -> Vec<&Path> {
         let default = Path::new(FILE_NAME);
         let is_meant = self.locks.is_empty() && (self.bundles.is_empty() || default.exists());

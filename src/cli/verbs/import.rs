@@ -101,8 +101,7 @@ impl ImportCommand {
         }
         let file = self.out.join("manifest.yaml");
         refuse_present(&[&file])?;
-        // Reads the manifest as `lock` will read it: a file that `lock` would refuse is not left
-        // here.
+        // Reads the manifest as `lock` would. If that fails, the new file is removed again.
         write_new(&self.out, &[(file.clone(), manifest.as_str())], || {
             input_file::manifests(std::slice::from_ref(&file), &[]).map(drop)
         })?;

@@ -23,7 +23,7 @@ enum EvidenceSubcommand {
 /// Check that no record was changed, moved, removed or inserted
 ///
 /// Exits with 4 if the log is damaged. Records that were removed from its end are noticed only with
-/// --head: store the hash that this command prints in another place.
+/// --head: note the hash that this command prints, and store it in another place.
 #[derive(Args)]
 struct EvidenceVerify {
     /// The log [default: --log, or log of the site]

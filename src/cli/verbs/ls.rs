@@ -130,7 +130,8 @@ impl LsCommand {
             };
         }
         text += &format!("lock fingerprint  {fingerprint}\n");
-        // A partial bundle records missing items in its lock, as unresolved items.
+        // The available lock of a partial bundle lists the items that the bundle lacks as
+        // unresolved.
         let held = bundle
             .as_ref()
             .map(Bundle::available_lock)
@@ -183,8 +184,8 @@ fn unchecked_signatures(bundle: &Bundle) -> String {
     }
 }
 
-/// The lines about content that is elsewhere: each blob that the bundle omits or has a patch for, the
-/// items that need it, and the bases.
+/// The lines about content that is elsewhere: each blob that the bundle omits or has a patch for,
+/// the items that need it, and the bases.
 fn lines_about_bases(bundle: &Bundle, entries: &[LockEntry]) -> Result<String, CliError> {
     let omitted: HashSet<&Digest> = bundle.omitted().iter().map(|blob| &blob.digest).collect();
     let recipes = &bundle.contents().recipes;

@@ -1,4 +1,4 @@
-//! One file a verb, or one folder if parts of it have files of their own.
+//! One file per verb, or one folder if the verb needs several files.
 
 pub(super) mod audit;
 pub(super) mod completions;

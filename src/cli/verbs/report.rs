@@ -96,8 +96,8 @@ impl ReportCommand {
     }
 }
 
-/// Adds the records of the log of `--log` or the site that name the bundle or its lock. Checks the
-/// whole log.
+/// Adds the last records that name the bundle or its lock, from the log of `--log` or the site.
+/// Checks the whole log.
 fn add_log(context: &Context, bundle: &Bundle, report: &mut RunReport) -> Result<(), CliError> {
     let Some(path) = context.log_path() else {
         return Ok(());

@@ -19,8 +19,9 @@ use std::path::PathBuf;
 
 /// Compare a registry with a lock
 ///
-/// Exits with 4 if an image is missing or different. Sends one request per image, and one for each
-/// of its signatures. `push` uploads missing images, and with --move-tags also different ones.
+/// Exits with 4 if an image is missing, incomplete or different. Sends one request per image, and
+/// one for each of its signatures. `push` uploads missing images, and with --move-tags also
+/// different ones.
 #[derive(Args)]
 pub(crate) struct StatusCommand {
     /// The bundle or the lock, instead of --bundle or --lock

@@ -64,7 +64,7 @@ impl VerifyCommand {
         let accepted = open_bundle::open(context, &locations, &requirements)?;
         let chain = self.with_bases(context, accepted.bundle.clone())?;
         let progress = Arc::clone(&context.progress);
-        // If this cannot be read, the check below reports all damage.
+        // If the lock cannot be read, the check below reports the damage.
         if context.page.is_wanted()
             && let Ok(held) = accepted.bundle.available_lock()
         {
@@ -87,7 +87,7 @@ impl VerifyCommand {
         })
     }
 
-    /// The bundle with its bases, which must have the content that it omits.
+    /// The bundle with its bases. Named bases must have the content that the bundle omits.
     fn with_bases(&self, context: &Context, bundle: Bundle) -> Result<BundleWithBases, CliError> {
         let chain = BundleWithBases::new(context, bundle, &self.bases, None, false)?;
         if !self.bases.is_empty() {

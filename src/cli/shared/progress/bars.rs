@@ -72,8 +72,8 @@ impl Progress for BarProgress {
             .with_style(style.with_key("figures", figures))
             .with_prefix(what.to_owned())
             .with_message(format!("0/{items}"));
-        // Without a tick, a stalled transfer would stop the display of how long nothing was
-        // received.
+        // Without a tick, the bar would not be redrawn during a stall, and so could not show how
+        // long nothing was received.
         drawn.enable_steady_tick(Duration::from_millis(200));
         *locked(&self.0) = Some(DrawnBar { drawn, meter });
     }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 const WINDOW: Duration = Duration::from_secs(30);
 /// The duration of a phase before its rate is shown.
 const WARM_UP: Duration = Duration::from_secs(3);
-/// The cost of a request in bytes, as many as a connection transfers in one round trip. So the
-/// remaining time also counts thousands of small manifests.
+/// The cost of a request, as a number of bytes: about what a connection transfers in one round
+/// trip. With it, the remaining time takes thousands of small manifests into account.
 const REQUEST_COST: u64 = 64 << 10;
 /// The pause after which "nothing for …" is shown instead of a rate.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -18,15 +18,15 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// The figures of one phase.
 pub(super) struct PhaseMeter {
     pub(super) what: String,
-    /// The number of finished items, and of all.
+    /// The number of finished items, and of all items.
     pub(super) items: (u64, u64),
-    /// Transferred bytes, and all; 0 if unknown.
+    /// The number of transferred bytes, and of all bytes (0 if unknown).
     bytes: (u64, u64),
-    /// The number of finished parts, such as blobs and manifests, and of all.
+    /// The number of finished parts, such as blobs and manifests, and of all parts.
     pub(super) parts: (u64, u64),
     began: Instant,
     last: Instant,
-    /// The state at points of the last [`WINDOW`], one second apart.
+    /// The state at points of the last [`WINDOW`], at least one second apart.
     samples: VecDeque<MeterSample>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct PhaseMeter {
 struct MeterSample {
     at: Instant,
     bytes: u64,
-    /// Bytes, and [`REQUEST_COST`] for each part.
+    /// Bytes, plus [`REQUEST_COST`] for each part.
     work: u64,
 }
 
@@ -89,7 +89,7 @@ impl PhaseMeter {
         }
     }
 
-    /// Work done, and all: bytes and the cost of requests.
+    /// The work done, and all work: bytes plus the cost of requests.
     fn work(&self) -> (u64, u64) {
         (
             self.bytes.0 + self.parts.0 * REQUEST_COST,
@@ -120,8 +120,7 @@ impl PhaseMeter {
         [vec![done], self.pace(now)].concat().join(and)
     }
 
-    /// The longest form of the bar that fits `columns`: the full form has at most 57, the shortest
-    /// 11.
+    /// The longest form of the bar that fits `columns`, or the shortest form if none fits.
     pub(super) fn bar(&self, columns: usize, now: Instant) -> String {
         let (what, (done, all), pace) = (&self.what, self.bytes, self.pace(now));
         let of = |width: f64| (done.min(all) as f64 / all.max(1) as f64 * width) as usize;
@@ -180,7 +179,7 @@ impl PhaseMeter {
     }
 }
 
-/// A duration in at most five characters: `42s`, `12m`, `2h05m`, `3d`.
+/// A duration in at most six characters, as in `42s`, `12m`, `2h05m`, `47h59m` or `3d`.
 fn short(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..60 => format!("{seconds}s"),

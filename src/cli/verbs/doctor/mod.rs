@@ -200,7 +200,7 @@ fn print_ports(query: &PortQuery, name: &str) -> VerbOutcome {
     }
 }
 
-/// Sorts the arguments into files, which are checked at once, and hosts.
+/// Sorts the arguments into files and hosts, and checks the files.
 fn split_targets(targets: &[String]) -> Result<(Vec<Diagnosis>, Vec<CheckTarget>), CliError> {
     let mut files = Vec::new();
     let mut hosts = Vec::new();
@@ -230,8 +230,8 @@ fn check_seed_file(target: &str, path: &Path) -> Result<Diagnosis, CliError> {
     found.ok_or_else(|| CliError::usage(format!("{target}: the file contains no KKP Seed")))
 }
 
-/// Checks the NO_PROXY entries for landfall's own traffic: those of the site's proxy, which
-/// replaces the environment as a whole, or else those of the environment.
+/// Checks the NO_PROXY entries of the site if it has a proxy, because the site's proxy replaces the
+/// proxy variables of the environment as a whole. Otherwise checks those of the environment.
 fn lint(context: &Context) -> Result<Vec<LintMessage>, CliError> {
     let Some(proxy) = context.site.as_ref().and_then(|site| site.proxy.as_ref()) else {
         return Ok(lint_environment(|name| std::env::var(name).ok()));

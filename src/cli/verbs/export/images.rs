@@ -107,7 +107,7 @@ impl ExportImages {
                     .finish()
                     .map_err(|error| unwritten(&path, &error))?;
             }
-            // Stdout is the archive.
+            // Stdout contains the archive, so the text goes to stderr.
             if is_stdout {
                 notes.note(std::mem::take(&mut outcome.text).trim_end());
             }

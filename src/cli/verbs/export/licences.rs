@@ -13,8 +13,9 @@ use std::collections::BTreeMap;
 /// The annotation of a chart that Artifact Hub reads.
 const OF_CHARTS: &str = "artifacthub.io/license";
 
-/// Returns the licence of each item that declares one, by the item's name: an image in annotations
-/// or labels, a chart in the annotations of its Chart.yaml. Content that `blobs` lacks is skipped.
+/// Returns the licences of the items that declare one, by the name of the item. Images declare it
+/// in annotations or labels, charts in the annotations of Chart.yaml. Content that `blobs` lacks is
+/// skipped.
 pub(crate) fn licences(lock: &Lock, blobs: &dyn BlobRead) -> BTreeMap<String, String> {
     let licence = |item: &dyn LockedItem| match item.as_chart().and_then(LockedChart::archive) {
         Some(chart) => of_chart(&chart, blobs),

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// Write the SBOMs, attestations and signatures of the images
 ///
-/// Each becomes a file HOST/REPOSITORY/TAG/KIND-DIGEST.json.
+/// Each becomes a file HOST/REPOSITORY/TAG/KIND-DIGEST.json, or .bin if it is not JSON.
 #[derive(Args)]
 pub(crate) struct ExportReferrers {
     #[command(flatten)]

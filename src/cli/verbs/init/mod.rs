@@ -104,8 +104,7 @@ impl InitCommand {
             (manifest_file.clone(), manifest.as_str()),
             (site_file.clone(), site.as_str()),
         ];
-        // Reads the manifest as `lock` will read it: a file that `lock` would refuse is not left
-        // here.
+        // Reads the manifest as `lock` would. If that fails, the new files are removed again.
         write_new(&self.out, &new, || {
             input_file::manifests(std::slice::from_ref(manifest_file), &[]).map(drop)
         })?;

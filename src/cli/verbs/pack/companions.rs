@@ -13,7 +13,7 @@ use landfall_model::report::shell_word;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The files for the bundle `out`, each with the suffix that its name adds to that of the bundle.
+/// The files next to the bundle `out`. The name of each is that of the bundle with this suffix.
 pub(crate) fn documents(
     plan: &PackPlan,
     out: &Path,
@@ -125,7 +125,7 @@ fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
 fn manual_pages(mut command: Command) -> std::io::Result<Vec<u8>> {
     command.build();
     let mut pages = all_pages(&command)?;
-    // The same release writes the same bytes.
+    // Sorted, so that the same release writes the same bytes.
     pages.sort();
     let mut tar = Vec::new();
     for (name, page) in pages {

@@ -79,8 +79,8 @@ pub(crate) struct PackCommand {
     dry_run: bool,
 }
 
-/// Adds the entries that the store has completely to its index. If several shards pulled an entry,
-/// none of them could add it, because each had only a part of it.
+/// Adds each entry to the index of the store if the store has all its parts. If several shards
+/// pulled an entry, none of them could add it, because each had only some of its parts.
 fn record_complete(
     store: &dyn BlobStore,
     held: impl Iterator<Item = LockEntry>,
@@ -217,7 +217,7 @@ impl PackCommand {
                     &about,
                 );
                 if to_stdout {
-                    // Stdout is the bundle.
+                    // Stdout contains the bundle, so the text goes to stderr.
                     progress.note(std::mem::take(&mut outcome.text).trim_end());
                 }
                 Ok(outcome)
@@ -226,7 +226,8 @@ impl PackCommand {
         })
     }
 
-    /// The lock that is named. A file that does not exist was probably meant as the bundle.
+    /// The lock that is named. If the file does not exist and `--out` is not given, it was probably
+    /// meant as the name of the bundle.
     fn lock(&self) -> Result<&LockArgs, CliError> {
         let absent = self
             .lock

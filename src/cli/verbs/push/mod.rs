@@ -73,14 +73,15 @@ struct PushSource {
     blobs: Arc<dyn BlobRead>,
     /// The blobs that a delta omits, which the registry must have.
     omitted: Omitted,
-    /// The complete lock, if the bundle is partial: items that it lacks must not be pruned.
+    /// The complete lock, if the bundle is partial: items that the bundle lacks must not be pruned.
     whole: Option<Lock>,
     /// The fingerprint of the complete lock, which is the one that was approved.
     fingerprint: Digest,
     /// The bundle, for the report.
     bundle: Option<Value>,
     serial: Option<Serial>,
-    /// A split bundle, all of whose volumes are verified before anything is uploaded.
+    /// The bundle, if it is split and complete: all its volumes are verified before anything is
+    /// uploaded.
     volumes: Option<Bundle>,
 }
 

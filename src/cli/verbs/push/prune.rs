@@ -1,4 +1,5 @@
-//! `push --prune`: deletes manifests from the registry that nothing needs any more.
+//! `push --prune`: lists the manifests of a registry that nothing needs any more. With `--delete`,
+//! it deletes them.
 
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
@@ -19,8 +20,8 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 #[command(next_help_heading = "Prune the registry")]
 pub(crate) struct PruneFlags {
-    /// After the push, list the manifests of the registry that are needed neither by the push nor by
-    /// --keep or --keep-last
+    /// After the push, list the manifests of the registry that are needed neither by the push nor
+    /// by --keep or --keep-last
     #[arg(long, conflicts_with = "shard")]
     prune: bool,
     /// Delete what --prune lists

@@ -6,16 +6,16 @@ use landfall_render::MergedFile;
 use landfall_rewrite::secret_values;
 use std::ops::Range;
 
-/// The top-level keys of a Secret whose values are shown. Annotations are masked too:
-/// kubectl keeps a copy of the whole Secret in one.
+/// The top-level keys of a Secret whose values are shown. Lines with `{` are masked even there:
+/// kubectl keeps a copy of the whole Secret as JSON in an annotation.
 const SHOWN: [&str; 4] = ["apiVersion", "kind", "metadata", "type"];
 
 /// The maximum number of pairs of lines that are compared, with four bytes of memory for each. In
 /// larger texts, everything from the first to the last difference is one change.
 const MAX_PAIRS: usize = 16_000_000;
 
-/// Returns the diff between `old` and `merged`, and of texts that the file contains in base64. If
-/// credentials were merged, all values are masked.
+/// Returns the diff between `old` and `merged`, and the diffs of the texts that the file contains
+/// in base64. If credentials were merged, all values are masked.
 pub(crate) fn merge_diff(path: &str, old: &str, merged: &MergedFile, reader: DiffReader) -> String {
     let path = path.trim_start_matches("./").trim_start_matches('/');
     let mut diff = diff_texts(
@@ -87,7 +87,7 @@ fn is_masked(masks: &[bool], at: usize) -> bool {
     masks.get(at).copied().unwrap_or_default()
 }
 
-/// Returns for each line of `text` whether its value is masked: in Secrets, or everywhere.
+/// Returns for each line of `text` whether its value is masked: in Secrets, or everywhere if `all`.
 fn masks(text: &str, all: bool) -> Vec<bool> {
     let secrets = secret_values(text);
     let mut at = 0;

@@ -159,7 +159,7 @@ impl PlatformRun {
                 )?
             }
         };
-        // The lines are escaped above, and a diff by its reader.
+        // The lines were escaped above, and a diff is already in the form for its reader.
         Ok(VerbOutcome::of(report, text).document())
     }
 

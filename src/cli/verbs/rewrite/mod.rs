@@ -263,8 +263,8 @@ impl RewriteCommand {
         Ok(inputs)
     }
 
-    /// Rewrites one file; `None` if it is not a format that can be rewritten. Adds the output for
-    /// stdout to `text`.
+    /// Rewrites one file; `None` if its format cannot be rewritten. Adds the output for stdout to
+    /// `text`.
     fn rewrite_input(
         &self,
         input: &InputFile,

@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitFlags {
-    /// Maximum number of connections; a further one replaces the one that is idle longest
+    /// Maximum number of connections; a further connection replaces the one that is idle longest
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections,
         value_parser = count)]
     max_connections: usize,

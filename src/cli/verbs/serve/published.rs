@@ -1,5 +1,5 @@
-//! The content that servers of a store serve: that of the published lock, and by digest that of the
-//! previous lock, which clients may still be pulling.
+//! What the servers of a store serve: the content of the published lock, and, only by digest, the
+//! content of the previous lock, which clients may still be pulling.
 
 use crate::cli::shared::CliError;
 use crate::cli::shared::open_bundle::BundleRequirements;

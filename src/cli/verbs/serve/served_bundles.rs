@@ -8,7 +8,7 @@ use landfall_content::{BlobChain, BlobRead, VerifiedRead, missing_blobs};
 use landfall_serve::{BundleChanges, ServedBundle};
 use std::sync::Arc;
 
-/// A bundle as it is served. A delta gets the content that it omits from all bundles.
+/// A bundle as it is served. If it is a delta, the content that it omits is read from `content`.
 pub(super) fn served(
     bundle: &Bundle,
     given: &[Bundle],
@@ -44,8 +44,8 @@ pub(super) fn served(
     })
 }
 
-/// Adds to each bundle the changes since its base, or since the previous bundle with the same
-/// manifests.
+/// Adds to each bundle the changes since its base, or else since the last bundle before it whose
+/// lock has the same name.
 pub(super) fn add_changes(all: &mut [ServedBundle], bundles: &[Bundle], given: &[Bundle]) {
     let base_of = |one: &ServedBundle| {
         let bundle = bundles
