@@ -1,5 +1,5 @@
-//! The hosts that a lock needs: those that it names, those that their responses named in earlier
-//! runs, and its endpoints.
+//! The hosts that a lock needs: hosts that the lock names, further hosts that these named in
+//! earlier runs or that their operators document, and the endpoints of the lock.
 
 use super::EgressError;
 use super::host::{EgressHost, HostEvidence};
@@ -56,7 +56,8 @@ impl SourceKind {
     }
 }
 
-/// The hosts that `lock` names, by the address that is contacted, which may be that of a mirror.
+/// The hosts that `lock` names. Each key begins with the address that is contacted, which may be
+/// that of a mirror.
 pub(super) fn sources(
     lock: &Lock,
     sessions: &RegistrySessions,

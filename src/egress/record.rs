@@ -40,7 +40,7 @@ struct ContactFile {
 }
 
 impl ContactRecord {
-    /// Reads the record of the store in `dir`, which is empty if there is no file.
+    /// Reads the record of the store in `dir`. If there is no file, the record is empty.
     pub(crate) fn load(dir: &Path) -> Result<ContactRecord, EgressError> {
         let path = dir.join(FILE);
         let bad = |why: String| EgressError::Record {

@@ -40,7 +40,7 @@ impl NamedDigest {
 /// A file that a command read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct RecordedInput {
-    /// `site`, `manifest`, `lock`, `bundle` or `receipt`.
+    /// `site`, `manifest`, `lock`, `bundle`, `receipt` or `signers`.
     pub role: String,
     #[serde(flatten)]
     pub content: NamedDigest,
@@ -136,7 +136,7 @@ pub(crate) struct LoggedCommand {
 }
 
 impl LoggedCommand {
-    /// Reads the listed fields of a record, some of which a record of a later release may lack.
+    /// Reads the listed fields of a record. A record of a later release may lack some of them.
     pub(crate) fn new(record: &EvidenceRecord) -> LoggedCommand {
         let predicate = &record.payload["predicate"];
         let text = |key: &str| predicate[key].as_str().unwrap_or_default().to_owned();

@@ -170,7 +170,7 @@ fn plan_push(
         if old == Some(one.id) {
             continue;
         }
-        // a branch may move on, a tag may not
+        // a branch may be fast-forwarded, but a tag may not change
         let is_forward = match old {
             None => true,
             Some(old) => {

@@ -9,12 +9,12 @@ use std::ops::RangeInclusive;
 /// A row of the table: a port, or a range of ports, that a machine must reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct RequiredPort {
-    /// The role of the machine that connects; of an endpoint that every machine may need, `any`.
+    /// The role of the machine that connects. For an endpoint, the requested role, or `all`.
     pub role: String,
     /// The port, or the range of ports.
     pub port: PortRange,
     pub protocol: &'static str,
-    /// The component that opens the connection.
+    /// The component that opens the connection. For an endpoint, its roles, or `any machine`.
     pub from: String,
     /// The name of the destination, or the host of an endpoint.
     pub to: String,

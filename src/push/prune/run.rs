@@ -101,7 +101,7 @@ pub(crate) async fn prune(
                             blobs.extend(found.blobs.remove(&gone.digest).into_iter().flatten());
                             pruned.gone.push(gone);
                         }
-                        // the first refusal shows it: every other deletion would be refused too
+                        // if deletion is disabled, the registry would refuse every other one too
                         Err(error) if pruned.gone.is_empty() && is_deletion_disabled(&error) => {
                             return Err(PruneError::DeletesNothing {
                                 host: registry.to_owned(),
