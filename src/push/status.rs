@@ -64,7 +64,7 @@ pub(crate) struct StatusScope {
 }
 
 /// Compares each destination of `lock` with the registry of `mapping`. Fails if the registry cannot
-/// be reached, or does not answer any look-up.
+/// be reached, or if every look-up fails.
 pub(crate) async fn status(
     lock: &Lock,
     mapping: &DestinationMap,

@@ -109,7 +109,7 @@ pub(crate) struct UpdateOutcome {
     pub(crate) before: BTreeMap<PathBuf, Digest>,
     /// The new texts of the files that change.
     pub(crate) edited: FileOverrides,
-    /// The manifests with these texts.
+    /// The manifests, loaded with these texts.
     pub(crate) manifest: MergedManifest,
     /// The items that must be locked again although their names are the same: their tag moved and
     /// their policy is `digest`.
@@ -121,7 +121,8 @@ pub(crate) struct UpdateOutcome {
 }
 
 impl UpdateOutcome {
-    /// Whether something is newer, moved or gone. What waits for its minimum age is not news.
+    /// Whether something is newer, moved or gone. Changes that wait for their minimum age do not
+    /// count.
     pub(crate) fn has_news(&self) -> bool {
         self.noticed.iter().any(|noticed| noticed.wait.is_none())
             || self

@@ -126,7 +126,8 @@ impl DirectState {
         if batch.is_empty() {
             return Ok(());
         }
-        // in this order: bytes, journal, then the copy, so that a crash loses none of them
+        // in this order: sync the bytes, write the journal, remove the copy; so a crash loses no
+        // content
         self.file.sync_data()?;
         for (digest, range) in batch.drain(..) {
             self.journal.record_packed(digest, range)?;

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journal_is_read_as_it_was_written_and_a_torn_line_is_skipped() {
+    fn a_journal_is_read_as_it_was_written_and_opening_it_skips_a_torn_line() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal");
         assert_eq!(read(&path).unwrap(), None);
