@@ -87,7 +87,7 @@ pub(crate) struct CommandPredicate {
     /// The fingerprints of the keys whose signatures were made or checked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub signers: Vec<String>,
-    /// The series of the bundle, and its number there.
+    /// The series of the bundle, and the number of the bundle in its series.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,7 +120,7 @@ pub(crate) fn statement(subject: &[NamedDigest], predicate: &CommandPredicate) -
     })
 }
 
-/// A record as it is listed.
+/// A record, reduced to the fields that are listed.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct LoggedCommand {
     /// The number of the record.

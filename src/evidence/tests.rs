@@ -260,7 +260,7 @@ fn other_files_are_not_appended_to() {
 }
 
 #[test]
-fn a_line_without_an_end_takes_no_memory() {
+fn lines_that_are_too_long_are_refused() {
     let long = vec![b'{'; Limits::DEFAULT.log_record_bytes + 5];
     assert_eq!(read(&long, None), Err(EvidenceFault::Form { line: 1 }));
     let torn = b"{\"seq\":\n".repeat(Limits::DEFAULT.log_record_bytes / 8 + 1);

@@ -98,7 +98,8 @@ impl UpstreamNotice {
 /// The outcome of an update.
 #[derive(Debug, Default)]
 pub(crate) struct UpdateOutcome {
-    /// Versions that moved or are held back, in the order of the manifests.
+    /// Versions that moved or are held back: first lists, then variables with `keep`, then other
+    /// versions, and at the end versions that only wait. Each group has the order of the manifests.
     pub(crate) moves: Vec<VersionMove>,
     /// Changes upstream to items whose versions did not move.
     pub(crate) noticed: Vec<UpstreamNotice>,

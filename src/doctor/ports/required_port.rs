@@ -58,9 +58,10 @@ impl Serialize for PortRange {
     }
 }
 
-/// Expands a row of KKP's table to one row per port. `address` is the destination's address and, if
-/// the site chose another port than the table's, that port; `node_ports` is the range of node
-/// ports. `is_conditional` says that the strategy is not known.
+/// Expands a row of KKP's table to one row per port or range. `address` is the destination's
+/// address and, if the site chose another port than the table's, that port. `node_ports` is the
+/// range of node ports. `is_conditional` says that the row needs a certain strategy, and that the
+/// strategy is not known.
 pub(super) fn rows_of_table(
     row: &PortRow,
     address: Option<&(String, Option<u16>)>,

@@ -280,7 +280,8 @@ fn an_upload_whose_owner_is_alive_is_not_taken_over() {
 
 #[test]
 fn two_pulls_whose_parts_have_random_etags_both_end_well() {
-    // three parts each, the last a short one
+    // each blob has three parts, of which the last is short; in every third round, the first pull
+    // is killed, and only the second must end well
     let big = |seed: u8| {
         Bytes::from(
             (0..17 << 20)

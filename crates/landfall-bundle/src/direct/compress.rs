@@ -120,8 +120,8 @@ impl BlobRead for Arriving<'_> {
 }
 
 impl DirectState {
-    /// Syncs the written entries to disk, records them, and removes the spool's copies, except
-    /// indexes that a trimmed index is still computed from.
+    /// Syncs the written entries to disk, records them, and removes the spool's copies. Copies of
+    /// indexes stay if trimmed indexes are computed from them.
     fn unspool(&self, batch: &mut Vec<(&Digest, ByteRange)>) -> io::Result<()> {
         if batch.is_empty() {
             return Ok(());
