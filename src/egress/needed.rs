@@ -42,7 +42,7 @@ pub(super) struct SourceHost {
 enum SourceKind {
     Registry,
     Files,
-    /// The index of a chart repository, which only `lock` requests.
+    /// The index of a chart repository, which `lock` and `update` request, but a pull does not.
     ChartIndex,
 }
 
@@ -183,9 +183,10 @@ pub(crate) fn needed(
         }
         let unknown_because = match known {
             None => "no run with this store has contacted it",
-            // only `lock` requests an index, so there is nothing to learn from a pull
+            // a pull does not request an index, so there is nothing to learn from it
             Some(_) if kind == SourceKind::ChartIndex => continue,
-            // `lock` reads manifests; redirects of blobs show only when a blob is requested
+            // `lock` reads only manifests, and the redirects of blobs become known only when a blob
+            // is requested
             Some(known) if known.by.iter().all(|command| command == "lock") => {
                 "only `lock` has contacted it"
             }

@@ -1,5 +1,5 @@
-//! The record of the hosts that `lock`, `pull`, `mirror` and probes contacted. It is a file in the
-//! store, into which each run merges its hosts.
+//! The record of the hosts that `lock`, `update`, `refresh`, `pull`, `mirror` and probes contacted.
+//! It is a file in the store, into which each run merges its hosts.
 
 use super::EgressError;
 use super::pattern::EgressPattern;

@@ -152,8 +152,9 @@ pub(super) async fn look_up_tags(
     lookups.await
 }
 
-/// Whether the repository has all manifests and blobs of the entry. If the registry refuses to
-/// answer, the entry counts as incomplete and is delivered again.
+/// Whether the repository has all manifests and blobs of the entry. If the registry answers a
+/// look-up with a 4xx status that has no kind of its own, such as 405, the entry counts as
+/// incomplete and is delivered again.
 async fn has_all_parts(
     presence: &Presence<'_>,
     entry: &LockEntry,

@@ -55,8 +55,8 @@ pub(super) fn simulate_install(
         }
         return Ok(match outcome {
             Err(refusal) => {
-                let help = "; the list has only names and versions, not what packages provide: \
-                            `landfall help packages` has the format that includes it";
+                let help = "; the list has only names and versions, not what the packages provide; \
+                            `landfall help packages` shows the format that includes this";
                 let help = if is_plain_list(rpms) { help } else { "" };
                 SimulatedInstall::refused(set, format!("{}{help}", offered.explain(&refusal)))
             }
