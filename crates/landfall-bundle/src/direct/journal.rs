@@ -13,8 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// one blob:
 ///
 /// - `DIGEST has FROM TO`: these bytes of a stored blob are in the file;
-/// - `DIGEST lost`: none of its bytes are in the file any more; earlier lines about it no longer
-///   apply;
+/// - `DIGEST lost`: its bytes in the file do not count; earlier `has` and `whole` lines about it no
+///   longer apply;
 /// - `DIGEST whole OFFSET SIZE`: all of its bytes are in the file, in frames that begin at this
 ///   offset;
 /// - `DIGEST packed FROM TO`: its compressed entry, with header and padding, has this range of the
