@@ -233,8 +233,8 @@ async fn check_body_sizes(
     steps: &mut DiagnosisSteps,
 ) {
     let [large, small] = session.chunk_sizes();
-    let limit = "raise the limit of the proxy in front of it, as client_max_body_size of nginx \
-                 (0: no limit)";
+    let limit = "raise the limit of the proxy in front of it, such as client_max_body_size of \
+                 nginx (0: no limit)";
     let mut passed = None;
     // The small size first, since a host that refuses it refuses the large one too.
     for size in [small, large] {

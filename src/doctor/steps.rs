@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 pub(crate) struct Diagnosis {
     /// The target as the user named it.
     pub target: String,
-    /// The steps, up to the first that fails.
+    /// The steps that were run, in order. Steps that depend on a failed one are omitted.
     pub checks: Vec<DiagnosisStep>,
 }
 

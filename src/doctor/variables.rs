@@ -58,7 +58,8 @@ pub(crate) fn lint_environment(get: impl Fn(&str) -> Option<String>) -> Vec<Lint
         }
     }
     for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"] {
-        // Cut out of the raw text, because a value that no URL parser accepts is a finding too.
+        // The account is cut out of the raw text, because a message is also needed for a value that
+        // no URL parser accepts.
         let value = get(name).unwrap_or_default();
         let account = value
             .rsplit_once('@')

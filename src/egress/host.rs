@@ -15,7 +15,7 @@ pub(crate) struct EgressHost {
     pub port: u16,
     /// `https`, `http`, or `tcp` if only the port is known.
     pub scheme: String,
-    /// The reason why the host is in the list.
+    /// The evidence for the host.
     pub known: HostEvidence,
     /// The purposes of the host, sorted.
     pub why: Vec<String>,
@@ -57,7 +57,7 @@ pub(crate) enum Reachability {
     Reached,
     /// It answered, but not with the requested content.
     Fails,
-    /// It was not reached, or access was refused on the way.
+    /// It was not reached, or access was refused: by a proxy or firewall, or with 403.
     Refused,
 }
 

@@ -7,7 +7,7 @@ use url::Url;
 /// A registry or download site whose further hosts are documented.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct KnownService {
-    /// The host that is contacted first; `*.` at the beginning matches any names.
+    /// The host that is contacted first. `*.` at the beginning stands for every name below.
     host: &'static str,
     /// A part of the path that URLs of files must have.
     path: &'static str,
@@ -166,7 +166,8 @@ const fn service(
     }
 }
 
-/// The services at the URL of a registry or file. An exact name wins over names below another.
+/// The services at the URL of a registry or file. Wildcards are ignored if a service has exactly
+/// this host.
 pub(super) fn services_at(url: &Url) -> impl Iterator<Item = &'static KnownService> {
     let host = url.host_str().unwrap_or_default();
     let is_exact = SERVICES.iter().any(|service| service.host == host);

@@ -1,5 +1,5 @@
-//! The hosts that a lock needs: those that it names, those that their responses named in earlier
-//! runs, and its endpoints.
+//! The hosts that a lock needs: hosts that the lock names, further hosts that these named in
+//! earlier runs or that their operators document, and the endpoints of the lock.
 
 use super::EgressError;
 use super::host::{EgressHost, HostEvidence};
@@ -42,7 +42,7 @@ pub(super) struct SourceHost {
 enum SourceKind {
     Registry,
     Files,
-    /// The index of a chart repository, which only `lock` requests.
+    /// The index of a chart repository, which `lock` and `update` request, but a pull does not.
     ChartIndex,
 }
 
@@ -56,7 +56,8 @@ impl SourceKind {
     }
 }
 
-/// The hosts that `lock` names, by the address that is contacted, which may be that of a mirror.
+/// The hosts that `lock` names. Each key begins with the address that is contacted, which may be
+/// that of a mirror.
 pub(super) fn sources(
     lock: &Lock,
     sessions: &RegistrySessions,
@@ -182,9 +183,10 @@ pub(crate) fn needed(
         }
         let unknown_because = match known {
             None => "no run with this store has contacted it",
-            // only `lock` requests an index, so there is nothing to learn from a pull
+            // a pull does not request an index, so there is nothing to learn from it
             Some(_) if kind == SourceKind::ChartIndex => continue,
-            // `lock` reads manifests; redirects of blobs show only when a blob is requested
+            // `lock` reads only manifests, and the redirects of blobs become known only when a blob
+            // is requested
             Some(known) if known.by.iter().all(|command| command == "lock") => {
                 "only `lock` has contacted it"
             }

@@ -1,5 +1,5 @@
-//! The record of the hosts that `lock`, `pull`, `mirror` and probes contacted. It is a file in the
-//! store, into which each run merges its hosts.
+//! The record of the hosts that `lock`, `update`, `refresh`, `pull`, `mirror` and probes contacted.
+//! It is a file in the store, into which each run merges its hosts.
 
 use super::EgressError;
 use super::pattern::EgressPattern;
@@ -40,7 +40,7 @@ struct ContactFile {
 }
 
 impl ContactRecord {
-    /// Reads the record of the store in `dir`, which is empty if there is no file.
+    /// Reads the record of the store in `dir`. If there is no file, the record is empty.
     pub(crate) fn load(dir: &Path) -> Result<ContactRecord, EgressError> {
         let path = dir.join(FILE);
         let bad = |why: String| EgressError::Record {

@@ -12,7 +12,8 @@ pub(crate) struct EvidenceSummary {
     pub records: u64,
     /// The hash of the last record.
     pub head: Option<Digest>,
-    /// The line after the last record, if its writer was killed or it was cut off.
+    /// The number of the first line after the last record, if that line is incomplete: its writer
+    /// was killed, or the log was cut off.
     pub incomplete_line: Option<u64>,
     /// The number of the record that has the expected hash.
     pub anchor: Option<u64>,

@@ -153,7 +153,7 @@ impl EvidenceLog {
     }
 }
 
-/// Takes a lock that other processes hold only while they write.
+/// Takes a lock that other processes hold only while they read or write the log.
 fn wait_for_lock(
     path: &Path,
     try_lock: impl Fn() -> Result<(), TryLockError>,

@@ -51,7 +51,7 @@ pub(crate) fn schema() -> Value {
                             "signatures": described(texts.clone(), "the keys whose signatures the bundle has"),
                             "signers": described(texts, "the fingerprints of the keys whose signatures were made or checked"),
                             "series": {"type": "string", "description": "the series of the bundle"},
-                            "serial": {"type": "integer", "description": "its number there"},
+                            "serial": {"type": "integer", "description": "the number of the bundle in its series"},
                             "status": {"enum": ["done", "partial", "failed", "refused"]},
                             "exit": {"type": "integer", "description": "the exit code"},
                             "totals": {"type": "object", "description": "as in reports"},

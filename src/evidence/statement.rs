@@ -40,7 +40,7 @@ impl NamedDigest {
 /// A file that a command read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct RecordedInput {
-    /// `site`, `manifest`, `lock`, `bundle` or `receipt`.
+    /// `site`, `manifest`, `lock`, `bundle`, `receipt` or `signers`.
     pub role: String,
     #[serde(flatten)]
     pub content: NamedDigest,
@@ -87,7 +87,7 @@ pub(crate) struct CommandPredicate {
     /// The fingerprints of the keys whose signatures were made or checked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub signers: Vec<String>,
-    /// The series of the bundle, and its number there.
+    /// The series of the bundle, and the number of the bundle in its series.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,7 +120,7 @@ pub(crate) fn statement(subject: &[NamedDigest], predicate: &CommandPredicate) -
     })
 }
 
-/// A record as it is listed.
+/// A record, reduced to the fields that are listed.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct LoggedCommand {
     /// The number of the record.
@@ -136,7 +136,7 @@ pub(crate) struct LoggedCommand {
 }
 
 impl LoggedCommand {
-    /// Reads the listed fields of a record, some of which a record of a later release may lack.
+    /// Reads the listed fields of a record. A record of a later release may lack some of them.
     pub(crate) fn new(record: &EvidenceRecord) -> LoggedCommand {
         let predicate = &record.payload["predicate"];
         let text = |key: &str| predicate[key].as_str().unwrap_or_default().to_owned();

@@ -207,7 +207,7 @@ fn a_kill_after_any_byte_loses_at_most_the_record_that_was_written() {
 }
 
 #[test]
-fn an_incomplete_line_cannot_be_added_or_removed_afterwards() {
+fn an_incomplete_line_cannot_be_removed_or_changed_afterwards() {
     let (_folder, path) = folder();
     append(&path, 0);
     let whole = std::fs::read(&path).unwrap();
@@ -260,7 +260,7 @@ fn other_files_are_not_appended_to() {
 }
 
 #[test]
-fn a_line_without_an_end_takes_no_memory() {
+fn lines_that_are_too_long_are_refused() {
     let long = vec![b'{'; Limits::DEFAULT.log_record_bytes + 5];
     assert_eq!(read(&long, None), Err(EvidenceFault::Form { line: 1 }));
     let torn = b"{\"seq\":\n".repeat(Limits::DEFAULT.log_record_bytes / 8 + 1);
@@ -302,7 +302,8 @@ proptest! {
         prop_assert_eq!(summary.records, hashes.len() as u64);
     }
 
-    /// If any byte is changed, or any number is cut off, a check against the known head fails.
+    /// If a byte is changed, or bytes are cut off at the end, a check against the known head fails.
+    /// Only the last line feed may be missing.
     #[test]
     fn any_changed_byte_is_found(at in any::<prop::sample::Index>(), to in any::<u8>()) {
         let (bytes, hashes) = log_of(4);
@@ -324,7 +325,7 @@ proptest! {
         prop_assert_eq!(cut.is_ok(), is_last_feed);
     }
 
-    /// Any bytes are read without a panic, and a log of bytes is one that this program wrote.
+    /// Any bytes are read without a panic, and random bytes contain no valid record.
     #[test]
     fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let summary = read(&bytes, None);

@@ -134,7 +134,7 @@ pub(super) fn yum(bytes: &[u8]) {
     yum::fuzz(bytes);
 }
 
-/// Keys, signed text and a signature over `content`, all by keys that [`openpgp`] does not trust.
+/// Keys, and a signed text and a signature over `content` by a key that [`openpgp`] does not trust.
 pub(super) fn openpgp_seeds() -> Vec<Vec<u8>> {
     let signer = OpenPgpSigner::parse(&file("site-key.asc"), None).unwrap();
     let text = signer
@@ -149,8 +149,8 @@ pub(super) fn openpgp_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Reads the bytes as keys, as a signature and as signed text. A key that signed none of it must
-/// not verify it, for any bytes.
+/// Reads the bytes as keys, as a signature and as signed text. No bytes may verify with the key
+/// `other.asc`, because it signed nothing.
 pub(super) fn openpgp(bytes: &[u8]) {
     let _ = OpenPgpKeys::parse(bytes);
     let keys = OpenPgpKeys::parse(&file("other.asc")).unwrap();

@@ -69,7 +69,7 @@ pub(crate) fn diff_sides(
             (Some(_), Some(_)) if is_changed => "changed",
             _ => continue,
         };
-        // A receipt lists no referrers. Compared with one, all referrers of a lock would be new.
+        // A receipt lists no referrers, so every referrer of the other side would look new or gone.
         let has_referrers = before.is_none_or(|held| held.item.is_some())
             && after.is_none_or(|held| held.item.is_some());
         let (old_referrers, new_referrers) = if has_referrers {

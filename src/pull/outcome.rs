@@ -30,7 +30,7 @@ pub(super) struct PullOutcome {
 pub(super) struct BlobFetch {
     /// The parts that need the blob, by entry and position.
     pub(super) wanted: Vec<(usize, usize)>,
-    /// The result; `None` if the task panicked or was aborted.
+    /// The result; `None` before the task ends, or if it was cancelled, was aborted or panicked.
     result: Option<Result<TransferOutcome, TransferError>>,
 }
 
@@ -43,7 +43,7 @@ impl PullOutcome {
         }
     }
 
-    /// Returns one part for each repository that has the blob.
+    /// Returns a part for each repository that has the blob, at most [`ORIGINS`] of them.
     pub(super) fn origins(&self, digest: &Digest) -> Vec<EntryPart> {
         let wanted = self
             .parts

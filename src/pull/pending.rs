@@ -59,8 +59,8 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// The blobs that are not in `present`, sorted by rank. Content that is computed from the lock
-    /// is written at once.
+    /// The blobs that are not in `present`, in the order in which they are fetched. Content that is
+    /// computed from the lock is written at once.
     pub(super) fn new(
         share: &ShardShare<'_>,
         into: &dyn BlobStore,

@@ -1,4 +1,4 @@
-//! Runs a pull: each digest is fetched once, the biggest blobs first.
+//! Runs a pull: each digest is fetched once, in the order of `pending.rs`.
 
 use super::pending::{Pending, PullTask};
 use super::share::ShardShare;
@@ -21,6 +21,7 @@ pub enum PullError {
 
 /// The number of manifests that are fetched at once, in addition to the blobs.
 const MANIFEST_SLOTS: usize = 4;
+
 /// Fetches this shard's share of a lock into `into`. Blobs that are present are not requested; with
 /// `rehash`, they are hashed even if the journal says that they were verified. Fails only if `into`
 /// cannot be used: a failure of the source is an item of the report.

@@ -15,8 +15,8 @@ pub(crate) struct ShardShare<'a> {
 }
 
 impl<'a> ShardShare<'a> {
-    /// Computes the share of this shard. It depends only on the lock and the number of shards, so
-    /// the runners need not talk to each other.
+    /// Computes the share of this shard. It depends only on the lock and the shard, so pulls of
+    /// different shards need not communicate.
     pub(crate) fn new(lock: &'a Lock, shard: Shard) -> ShardShare<'a> {
         let mut costs = BTreeMap::new();
         if !shard.is_only() {

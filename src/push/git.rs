@@ -31,7 +31,7 @@ pub struct GitTarget {
 }
 
 impl GitTarget {
-    /// The URL of a repository at the server: the path of its URL without the host.
+    /// The URL of a repository at the server: the URL of the server, and the upstream path.
     fn url_of(&self, repository: &LockedGitRepository) -> String {
         let path = repository.url().splitn(4, '/').nth(3).unwrap_or_default();
         format!("{}/{path}", self.url.as_str().trim_end_matches('/'))
@@ -170,7 +170,7 @@ fn plan_push(
         if old == Some(one.id) {
             continue;
         }
-        // a branch may move on, a tag may not
+        // a branch may be fast-forwarded, but a tag may not change
         let is_forward = match old {
             None => true,
             Some(old) => {

@@ -2,7 +2,7 @@
 
 use landfall_model::{Destination, canonical_host, is_repository_component};
 
-/// The maximum length of `host/repository` in characters: many clients accept no longer names
+/// The maximum length of `host/repository` in characters. Many clients refuse longer names
 /// (distribution-spec, "Pulling manifests").
 const MAX_NAME_CHARS: usize = 255;
 

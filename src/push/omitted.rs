@@ -23,9 +23,9 @@ pub struct Omitted {
     /// The omitted blobs, each with repositories that may have it, in addition to the destinations
     /// of the images that need it.
     pub blobs: BTreeMap<Digest, BTreeSet<String>>,
-    /// The references from which blobs are rebuilt that neither the source nor the registry has.
+    /// The references for rebuilding blobs that neither the source nor the registry has.
     pub(crate) references: References,
-    /// The help text of the message if the registry lacks one of them.
+    /// The help text of the message if the registry lacks one of the blobs.
     pub advice: String,
 }
 
@@ -97,8 +97,8 @@ pub(super) async fn locate_omitted(
     problem
 }
 
-/// The omitted blobs that pending deliveries need. All deliveries are searched, since the
-/// destination of one that is complete may have the blob.
+/// The omitted blobs that pending deliveries need. The other deliveries are searched too, since
+/// their destinations may have the blobs.
 fn omitted_blobs<'a>(
     omitted: &'a Omitted,
     lock: &Lock,

@@ -11,8 +11,8 @@ pub struct PushOptions {
     /// is skipped.
     pub all_or_nothing: bool,
     /// Look up every manifest and blob of images whose tag is right, and upload missing ones.
-    /// Otherwise a tag at the right digest counts as complete, and the receipt omits blobs that
-    /// were not looked up.
+    /// Otherwise an image with the right tag and all referrers counts as complete, and the receipt
+    /// omits blobs that were not looked up.
     pub recheck: bool,
     /// Look up the content of the registry, and upload nothing.
     pub dry_run: bool,

@@ -1,5 +1,5 @@
-//! The deliveries of a push, and the look-up of their tags: one HEAD for each destination tag and
-//! each of cosign's tags.
+//! The deliveries of a push, and the look-up of their tags: one HEAD for each destination tag. If
+//! the tag is right, the referrers of the image are looked up too.
 
 use super::names;
 use super::presence::Presence;
@@ -152,8 +152,9 @@ pub(super) async fn look_up_tags(
     lookups.await
 }
 
-/// Whether the repository has all manifests and blobs of the entry. If the registry refuses to
-/// answer, the entry counts as incomplete and is delivered again.
+/// Whether the repository has all manifests and blobs of the entry. If the registry answers a
+/// look-up with a 4xx status that has no kind of its own, such as 405, the entry counts as
+/// incomplete and is delivered again.
 async fn has_all_parts(
     presence: &Presence<'_>,
     entry: &LockEntry,

@@ -45,7 +45,8 @@ impl Preflight<'_> {
         if !self.options.create_projects {
             problems.extend(missing.iter().map(|project| self.missing_project(project)));
         }
-        // The last two leave something at the registry, so they run only if the push would start.
+        // The last two steps leave content at the registry, so they run only if the push would
+        // start.
         let stops_all = |problem: &Problem| problem.stops_all(self.options.all_or_nothing);
         if !problems.iter().any(stops_all)
             && self.options.index == IndexPolicy::Exact
@@ -292,7 +293,7 @@ impl Preflight<'_> {
         problems
     }
 
-    /// The problem of a repository for which the registry refused an upload.
+    /// The problem of a repository for which the registry refused an upload or a look-up.
     fn push_refusal(&self, repository: &str, error: &HttpError, stops: Vec<usize>) -> Problem {
         let host = self.uploader.session.host();
         let is_unknown_name = error.has_code("NAME_UNKNOWN");
@@ -319,8 +320,8 @@ impl Preflight<'_> {
         Problem::new(kind, format!("{host}/{repository}"), message, stops)
     }
 
-    /// With `index: exact`, whether the registry refuses an index with missing children. One index
-    /// is pushed to find out, without a tag, so nothing points to it.
+    /// Returns a problem if the registry refuses an index with missing children. To find out, one
+    /// index is pushed without a tag, so that nothing points to it.
     async fn sparse_index_problems(&self) -> Vec<Problem> {
         let at = self
             .todo

@@ -24,7 +24,8 @@ impl<'a> Presence<'a> {
         }
     }
 
-    /// The parts of `entry` that `repository` lacks. The trimmed index replaces the full one.
+    /// The parts of `entry` that `repository` lacks. If it has the trimmed index, the full one does
+    /// not count as missing.
     pub(super) async fn missing<'e>(
         &self,
         entry: &'e LockEntry,

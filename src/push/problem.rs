@@ -35,7 +35,7 @@ pub enum ProblemKind {
     Repository,
     /// This account may not push here.
     Rights,
-    /// The quota of a project is used up.
+    /// The quota of a project is too small for the deliveries.
     Quota,
     /// A tag points to another digest.
     Tag,

@@ -150,6 +150,6 @@ async fn download(
     writer.finish().map_err(|error| error.to_string())
 }
 
-/// The number of responses without a new byte after which a download is given up. `landfall-http`
-/// repeats each request by itself before.
+/// The number of successive responses without a new byte after which a download is given up.
+/// Retries of a single request by `landfall-http` do not count.
 const MAX_FAILURES: u32 = 3;

@@ -45,7 +45,7 @@ impl Uploader {
             unlisted.extend(self.put_referrer(entry, referrer, repository).await?);
         }
         // all referrers of a subject are added to its list at once, because each update writes the
-        // list
+        // whole list
         let mut lists: BTreeMap<Digest, Vec<Value>> = BTreeMap::new();
         for UnlistedReferrer { subject, entry } in unlisted {
             lists.entry(subject).or_default().push(entry);

@@ -89,7 +89,7 @@ fn add_to_tag(
         .position(|one| one.tag.as_ref() == Some(&tag));
     if let Some(at) = known {
         let bytes = blobs.read(&referrers.remove(at).descriptor())?;
-        // anything else than a manifest with layers is replaced, since no client can read it
+        // anything other than a manifest with layers is replaced, since no client can read it
         if let Ok(upstream) = serde_json::from_slice::<Value>(&bytes)
             && upstream["layers"].is_array()
         {

@@ -1,5 +1,5 @@
-//! Compares a registry with a lock: one HEAD for each destination tag, and further look-ups if they
-//! are requested.
+//! Compares a registry with a lock: one HEAD for each destination tag, the look-ups of referrers,
+//! and further look-ups if they are requested.
 
 use super::error::PushError;
 use super::plan::{Delivery, LookupScope, TagState, deliveries, look_up_tags};
@@ -26,7 +26,7 @@ pub(crate) enum TagStatus {
     Incomplete,
     /// The tag is not in the lock, but its repository is.
     Foreign,
-    /// The registry did not answer the look-up.
+    /// The look-up failed, or the registry does not list the tags of the repository.
     Unknown,
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum TagStatus {
 pub(crate) struct RegistryTag {
     /// The result of the comparison.
     pub(crate) state: TagStatus,
-    /// `repository:tag`.
+    /// `repository:tag`, or `repository` if its tags cannot be listed.
     pub(crate) at: String,
     /// The kind of the locked item.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,7 +64,7 @@ pub(crate) struct StatusScope {
 }
 
 /// Compares each destination of `lock` with the registry of `mapping`. Fails if the registry cannot
-/// be reached, or does not answer any look-up.
+/// be reached, or if every look-up fails.
 pub(crate) async fn status(
     lock: &Lock,
     mapping: &DestinationMap,

@@ -53,7 +53,7 @@ enum Priority {
 /// upload waits for its source.
 pub(super) struct UploadSlot {
     queue: Arc<UploadQueue>,
-    /// `None` while it is lent, and afterwards if no other was free.
+    /// `None` while the slot is lent, and after that if no other slot was free to replace it.
     held: Mutex<Option<Priority>>,
     host: Arc<str>,
 }

@@ -149,7 +149,7 @@ impl Uploader {
             .push(BlobLocation::sure(repository));
     }
 
-    /// A repository that surely has each blob, for the receipt. Forgets all locations.
+    /// For each blob, a repository that surely has it, for the receipt. Forgets all locations.
     pub(super) fn take_blob_locations(&self) -> BTreeMap<Digest, String> {
         let mut sure = BTreeMap::new();
         for (digest, locations) in locked(&self.locations).drain() {

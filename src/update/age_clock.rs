@@ -3,7 +3,7 @@
 
 use jiff::{SignedDuration, SignedDurationRound, Timestamp, Unit};
 
-/// A smaller difference of two clocks is normal.
+/// The largest difference of two clocks that is ignored.
 const TOLERANCE: SignedDuration = SignedDuration::from_mins(10);
 
 /// The machine's clock, and that of the servers that answered.

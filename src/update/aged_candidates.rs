@@ -64,7 +64,8 @@ impl UpdateRun<'_> {
     ) -> Option<AgeWait> {
         let key = sight_of_version(slot, version)?;
         let clock = self.clock();
-        // Recorded also if it is urgent: the next run may not name it any more.
+        // The first sight is recorded even if the version is urgent, because the next run may not
+        // name it as urgent any more.
         let wait = self.ages.wait(key, min_age, clock);
         if self.ages.is_urgent(&slot.name, version) {
             return None;
@@ -95,7 +96,7 @@ impl UpdateRun<'_> {
         self.see_edit(edited, min_age).await
     }
 
-    /// Reports versions that wait, unless a newer one is used.
+    /// Adds versions that wait to the report of `slot`, before those that its move has found.
     pub(super) fn add_waiting(&mut self, slot: &UpdatableVersion, waiting: Vec<WaitingVersion>) {
         if waiting.is_empty() {
             return;

@@ -1,6 +1,6 @@
 //! The file that remembers when this project first saw each version and each digest. It is kept in
-//! git next to the lock: sorted, one line for each, so that merges are lines that two branches
-//! added.
+//! git next to the lock. It is sorted and has one line for each first sight, so that the lines of
+//! two branches can be merged.
 
 use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,8 @@ impl std::fmt::Display for SightKey {
     }
 }
 
-/// `text` with its spaces and control characters escaped as in a URL: a space ends a field of a line.
+/// `text` with its spaces, control characters and `%` escaped as in a URL. A space ends a field of
+/// a line.
 fn without_spaces(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -139,7 +140,7 @@ impl FirstSights {
         *known = time.min(*known);
     }
 
-    /// Removes the sights that are not `used` and were long ago at `now`.
+    /// Removes the sights that are not `used` and are older than [`KEPT_UNUSED`] at `now`.
     pub(crate) fn prune(&mut self, used: &BTreeSet<SightKey>, now: Timestamp) {
         self.0
             .retain(|key, time| used.contains(key) || now.duration_since(*time) <= KEPT_UNUSED);

@@ -15,7 +15,7 @@ enum JsonPathStep<'a> {
     Key(&'a str),
     /// All elements of a list.
     Each,
-    /// One element of a list, from 0.
+    /// One element of a list, by its index from 0.
     At(usize),
     /// The keys of an object.
     Keys,

@@ -80,7 +80,7 @@ impl UpdateRun<'_> {
         }
     }
 
-    /// Checks that upstream has all of `version`, and has had it for the minimum age.
+    /// Checks that upstream has all items of `version`, and has had them for the minimum age.
     async fn try_kept(
         &mut self,
         slot: &UpdatableVersion,
@@ -154,8 +154,8 @@ fn waiting_age(slot: &UpdatableVersion) -> Option<&MinimumAge> {
     slot.min_age.as_ref().filter(|age| !age.is_zero())
 }
 
-/// `chosen`, the newest first, in the order of `values`: descending if they are, else ascending.
-/// `newest_first` contains all of them.
+/// Returns `chosen` in the order of `values`: descending if `values` is descending, else ascending.
+/// `chosen` has the newest first, and `newest_first` contains the values and the candidates.
 fn in_order_of(values: &[String], mut chosen: Vec<String>, newest_first: &[String]) -> Vec<String> {
     let rank = |value: &String| newest_first.iter().position(|one| one == value);
     let ranks: Vec<_> = values.iter().filter_map(rank).collect();

@@ -101,8 +101,8 @@ impl UpdateRun<'_> {
         fetched
     }
 
-    /// Replaces the lists whose URLs contain a version that `edited` moved. Returns their URLs and
-    /// the digests of their new contents.
+    /// Replaces the lists whose source has other content, such as lists whose URLs contain a
+    /// version that `edited` moved. Returns their URLs and the digests of their new contents.
     pub(super) async fn follow_lists(
         &mut self,
         edited: &mut FileOverrides,

@@ -10,9 +10,10 @@
 //! again with that text. So the rules for the uses of a version, for contradictions and for
 //! parsing the edit exist only once, in the manifest loader. Items that are requested only after
 //! the edit must exist upstream, and it must be possible to lock each changed set of packages. A
-//! version that waits for its minimum age (`version_ages`) is not a candidate; the first sights of
-//! versions and of their contents are written to a file next to the lock before anything else.
-//! Nothing is written before all versions are settled. Then the manifests, the lock, and for a
+//! version that waits for its minimum age (`version_ages`) is not a candidate.
+//!
+//! Nothing is written before all versions are settled. The first sights of versions and of their
+//! contents are written first, to a file next to the lock. Then the manifests, the lock, and for a
 //! `refresh` the store and the bundle are written, each atomically, so an interruption between two
 //! of them leaves every file whole.
 //!

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::str::FromStr;
 
-/// A name in which `*` matches any text, also none.
+/// A name in which `*` matches any text, even an empty one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NamePattern(String);
 

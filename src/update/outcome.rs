@@ -98,7 +98,8 @@ impl UpstreamNotice {
 /// The outcome of an update.
 #[derive(Debug, Default)]
 pub(crate) struct UpdateOutcome {
-    /// Versions that moved or are held back, in the order of the manifests.
+    /// Versions that moved or are held back: first lists, then variables with `keep`, then other
+    /// versions, and at the end versions that only wait. Each group has the order of the manifests.
     pub(crate) moves: Vec<VersionMove>,
     /// Changes upstream to items whose versions did not move.
     pub(crate) noticed: Vec<UpstreamNotice>,
@@ -109,7 +110,7 @@ pub(crate) struct UpdateOutcome {
     pub(crate) before: BTreeMap<PathBuf, Digest>,
     /// The new texts of the files that change.
     pub(crate) edited: FileOverrides,
-    /// The manifests with these texts.
+    /// The manifests, loaded with these texts.
     pub(crate) manifest: MergedManifest,
     /// The items that must be locked again although their names are the same: their tag moved and
     /// their policy is `digest`.
@@ -121,7 +122,8 @@ pub(crate) struct UpdateOutcome {
 }
 
 impl UpdateOutcome {
-    /// Whether something is newer, moved or gone. What waits for its minimum age is not news.
+    /// Whether something is newer, moved or gone. Changes that wait for their minimum age do not
+    /// count.
     pub(crate) fn has_news(&self) -> bool {
         self.noticed.iter().any(|noticed| noticed.wait.is_none())
             || self

@@ -55,7 +55,7 @@ fn as_package_slot<'s>(
     }
 }
 
-/// The whole package version. The slot may be a part of it, as the variable in
+/// The whole package version. The slot may be only a part of it, such as the variable in
 /// `kubelet=${kubernetes}-1.1`.
 fn current(slot: &UpdatableVersion, versions: &PackageVersions) -> String {
     [&*versions.before, &*slot.current, &*versions.after].concat()

@@ -1,5 +1,5 @@
-//! Lists the versions of a source: the tags of a repository, a text, a JSON document, or the index
-//! of a chart repository.
+//! Lists the versions of a source: the tags of an image or git repository, a text, a JSON document,
+//! or the index of a chart repository.
 
 use super::json_path::texts_at;
 use landfall_content::upstream::list_refs;

@@ -18,7 +18,7 @@ pub(super) struct VersionTrial {
     manifest: MergedManifest,
     /// The items that are requested only with these versions. Their look-ups are done.
     added: Vec<RequestedItem>,
-    /// The lists whose URLs contain the versions, with the digests of their contents.
+    /// The URLs of the lists that the trial replaces, with the digests of their new contents.
     lists: Vec<(String, Digest)>,
 }
 

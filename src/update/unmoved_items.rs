@@ -55,7 +55,8 @@ impl UpdateRun<'_> {
             let locked = locked.get(&(item.kind, item.name.clone()));
             self.add_notice(&item, &status, locked);
         }
-        // `add_notice` may have replaced a digest in a manifest, and the lock is made from these
+        // `add_notice` may have replaced a digest in a manifest, and the lock is made from
+        // `outcome.manifest`
         if self
             .outcome
             .noticed
@@ -167,7 +168,7 @@ impl UpdateRun<'_> {
     }
 }
 
-/// The digest of each locked item, and the size of a file.
+/// The digest of each locked item, and its size if it is a file.
 fn locked_content(lock: &Lock) -> BTreeMap<(EntryKind, String), (Digest, Option<u64>)> {
     lock.items()
         .map(|item| {

@@ -2,12 +2,12 @@
 
 use std::str::FromStr;
 
-/// A version of a variable, image, chart or package that need not wait.
+/// A version of a variable, image, chart, package or list that need not wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UrgentVersion {
     /// The name, as the report of an update has it.
     name: String,
-    /// The version, or the digest of a tag that moved.
+    /// The version, or the digest of a list or of a tag that moved.
     version: String,
 }
 

@@ -31,7 +31,7 @@ pub(super) struct RunEnd {
 pub(super) struct VersionAges<'a> {
     sights: FirstSights,
     before: &'a FirstSights,
-    /// The sights that this run asked for.
+    /// The sights that this run looked up.
     used: BTreeSet<SightKey>,
     urgent: &'a [UrgentVersion],
     used_urgent: BTreeSet<usize>,
@@ -98,7 +98,7 @@ impl<'a> VersionAges<'a> {
                 return seen;
             }
             None if clock.is_confirmed() => clock.later(),
-            // Without a second clock, time is at least that of the last sight.
+            // Without a second clock, the time of a new sight is at least that of the last sight.
             None => self.before.latest().map_or(clock.later(), |latest| {
                 if clock.is_future(latest) {
                     let message = format!(
@@ -268,8 +268,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the clocks show, with one of the two right in every run, a version is never
-        /// used before its minimum age.
+        /// If at least one of the two clocks is right in every run, a version is never used before
+        /// its minimum age.
         #[test]
         fn a_version_is_never_taken_too_early(
             runs in proptest::collection::vec((0..4_i64, -400..400_i64, any::<bool>()), 1..20),

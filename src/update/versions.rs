@@ -183,8 +183,7 @@ impl UpdateRun<'_> {
         for (tried, candidate) in candidates.iter().enumerate() {
             if tried == limit {
                 let left = candidates.len() - tried;
-                let why =
-                    format!("not tried, as the {limit} newest cannot be used ({left} remain)");
+                let why = format!("not tried: the {limit} newest cannot be used ({left} remain)");
                 moved.held.push(HeldVersion {
                     version: candidate.version.clone(),
                     why,

@@ -59,7 +59,7 @@ pub enum BundleError {
         path: PathBuf,
         /// Each bad volume, with what is wrong with it.
         bad: Vec<String>,
-        /// The consequences of the damage.
+        /// The consequences; `None` if they were not determined.
         loss: Option<Loss>,
     },
     /// The bundle has no volume with the requested number.

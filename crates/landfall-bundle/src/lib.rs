@@ -16,7 +16,7 @@
 //! [`error`] and [`pipeline`] (work in order on several threads) serve all of them; `testkit` is
 //! for tests and fuzz targets.
 //!
-//! It imports `landfall-model`, `landfall-content` and `landfall-item`. Begin with
+//! This crate imports `landfall-model`, `landfall-content` and `landfall-item`. Begin with
 //! `format/contents.rs` and `read/mod.rs`.
 
 pub mod image_archive;

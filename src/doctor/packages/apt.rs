@@ -64,7 +64,7 @@ pub(super) fn simulate_install(
         .collect();
     let settings = AptSettings {
         recommends: set.recommends,
-        // The status file lists the installed packages, so no package is assumed to be installed.
+        // The status file lists all installed packages, so no others are assumed to be installed.
         expects_rest: false,
     };
     let choice = match choose(&universe, &suites, &set.install, settings) {

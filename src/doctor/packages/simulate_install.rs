@@ -7,8 +7,9 @@ use landfall_content::BlobRead;
 use landfall_item::LockedPackageSet;
 use landfall_model::Limits;
 
-/// Simulates the installation of `set` on a node with the packages of `list`, which must be
-/// [for](NodeList::is_for) such a set. Fails if an index of the set is missing or cannot be read.
+/// Simulates the installation of `set` on a node that has the packages of `list`.
+/// [`NodeList::is_for`] must be true for `set`. Fails if an index of the set is missing, or if an
+/// index or `list` cannot be read.
 pub(crate) fn simulate_install(
     set: &LockedPackageSet,
     blobs: &dyn BlobRead,

@@ -20,7 +20,7 @@ pub(crate) struct SimulatedInstall {
 /// A package that the node would install.
 pub(super) struct WantedPackage {
     pub(super) name: String,
-    /// Whether the bundle has it.
+    /// Whether the locked set contains it.
     pub(super) is_carried: bool,
 }
 

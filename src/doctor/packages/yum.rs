@@ -36,7 +36,7 @@ pub(super) fn simulate_install(
             architectures: &architectures,
             install: &set.install,
             weak: set.recommends,
-            // The list contains the installed packages, so no package is assumed to be installed.
+            // The list contains all installed packages, so no others are assumed to be installed.
             assume: false,
             steps: Limits::DEFAULT.solver_steps,
         };
@@ -55,8 +55,8 @@ pub(super) fn simulate_install(
         }
         return Ok(match outcome {
             Err(refusal) => {
-                let help = "; the list has only names and versions, not what packages provide: \
-                            `landfall help packages` has the format that includes it";
+                let help = "; the list has only names and versions, not what the packages provide; \
+                            `landfall help packages` shows the format that includes this";
                 let help = if is_plain_list(rpms) { help } else { "" };
                 SimulatedInstall::refused(set, format!("{}{help}", offered.explain(&refusal)))
             }
@@ -138,7 +138,7 @@ impl<'a> YumMetadata<'a> {
         })
     }
 
-    /// Also reads the list of all files, of which the primary index has only some.
+    /// Also reads the list of all files. The primary index has only some of them.
     fn read_files(&mut self, carried: &CarriedIndexes<'_>) -> Result<(), SimulationError> {
         self.metadata.files = packed(&self.repomd, self.locked, carried, "filelists")?;
         Ok(())

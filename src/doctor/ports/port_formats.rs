@@ -59,7 +59,7 @@ fn cells(row: &RequiredPort) -> [String; 7] {
 pub(crate) fn port_table(rows: &[RequiredPort]) -> String {
     let mut lines = vec![COLUMNS.map(str::to_owned)];
     lines.extend(rows.iter().map(cells));
-    // An endpoint that is an address would be listed in two columns.
+    // If an endpoint is an address, `to` and `address` are equal, and `to` is enough.
     for line in &mut lines {
         if line[4] == line[5] {
             line[5].clear();

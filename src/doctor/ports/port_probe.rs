@@ -90,7 +90,7 @@ fn address(host: &str, port: impl std::fmt::Display) -> String {
     }
 }
 
-/// Adds the step of one port at the address `at`, which is needed for `what`.
+/// Adds the step of one port. `at` is its address; `what` is its destination and purpose.
 fn add_port_step(
     steps: &mut DiagnosisSteps,
     at: &str,
@@ -121,8 +121,9 @@ fn add_port_step(
             )
         }
         Ok(ConnectOutcome::NoTunnel { via, error }) => {
-            // By the status of the proxy: 407 needs an account, a 5xx failed behind the proxy, and
-            // any other was refused by its rules.
+            // With status 407 the proxy requires an account; with 500 and 502 to 504 it did not
+            // reach the service; with any other status its rules refuse the tunnel. An error
+            // without a status is about the proxy itself.
             let fix = match error.kind {
                 ErrorKind::Proxy(407) => usual_fix("sign-in").to_owned(),
                 ErrorKind::Proxy(500 | 502..=504) => {

@@ -376,7 +376,8 @@ mod tests {
         Ok(lines.collect())
     }
 
-    /// The rows of the table by role and strategy, without the last line, which is the same in all.
+    /// Compares the lines of each role and strategy, without the endpoint that every role needs and
+    /// the notes at the end.
     #[test]
     fn connections_by_role_and_strategy() {
         let proxy = [

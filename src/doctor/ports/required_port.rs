@@ -9,12 +9,12 @@ use std::ops::RangeInclusive;
 /// A row of the table: a port, or a range of ports, that a machine must reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct RequiredPort {
-    /// The role of the machine that connects; of an endpoint that every machine may need, `any`.
+    /// The role of the machine that connects. For an endpoint, the requested role, or `all`.
     pub role: String,
     /// The port, or the range of ports.
     pub port: PortRange,
     pub protocol: &'static str,
-    /// The component that opens the connection.
+    /// The component that opens the connection. For an endpoint, its roles, or `any machine`.
     pub from: String,
     /// The name of the destination, or the host of an endpoint.
     pub to: String,
@@ -58,9 +58,10 @@ impl Serialize for PortRange {
     }
 }
 
-/// Expands a row of KKP's table to one row per port. `address` is the destination's address and, if
-/// the site chose another port than the table's, that port; `node_ports` is the range of node
-/// ports. `is_conditional` says that the strategy is not known.
+/// Expands a row of KKP's table to one row per port or range. `address` is the destination's
+/// address and, if the site chose another port than the table's, that port. `node_ports` is the
+/// range of node ports. `is_conditional` says that the row needs a certain strategy, and that the
+/// strategy is not known.
 pub(super) fn rows_of_table(
     row: &PortRow,
     address: Option<&(String, Option<u16>)>,

@@ -35,7 +35,8 @@ pub(super) fn by_port(
     groups
 }
 
-/// The first lines of a policy: its author, each host with its reasons, and the notes.
+/// The first lines of a policy: the command that wrote it, each host with its reasons, and the
+/// notes.
 pub(super) fn comment(egress: &Egress) -> String {
     let mut text = "# written by `landfall egress`\n".to_owned();
     for row in &egress.hosts {

@@ -21,7 +21,7 @@ pub(crate) struct EgressFormat {
     pub(crate) name: &'static str,
     /// One line for the help.
     pub(crate) about: &'static str,
-    /// Whether it enforces a list, so that it cannot express the result of a comparison or a probe.
+    /// Whether the format is a policy, which cannot express the result of a comparison or a probe.
     pub(crate) is_policy: bool,
     /// Writes the list in this format.
     pub(crate) write: fn(&Egress) -> String,

@@ -118,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn only_an_endpoint_is_a_wildcard_and_only_before_a_name(text in host_text()) {
+    fn a_declared_wildcard_allows_only_the_names_below_a_valid_name(text in host_text()) {
         if let Ok(EgressPattern::Below(name)) = EgressPattern::declared(&text) {
             prop_assert_eq!(EgressPattern::exact(&name), Ok(EgressPattern::Name(name.clone())));
             let egress = Egress {

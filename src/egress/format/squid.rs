@@ -21,8 +21,8 @@ pub(super) fn write(egress: &Egress) -> String {
     text
 }
 
-/// Adds the rules of one port. With `-n`, squid does not look up the name of an address to compare
-/// it.
+/// Adds the rules of one port. With `-n`, squid compares the requested host as it is written,
+/// without DNS lookups.
 fn rules(text: &mut String, port: u16, group: &HostGroup<'_>, word: &str, method: &str) {
     let base = format!("landfall_{word}_{port}");
     let _ = writeln!(text, "acl {base} port {port}");

@@ -134,7 +134,8 @@ fn three_requests_of_two_commands_in_all_orders_lose_nothing() {
                 .together(&from.copy(), commands, &alone, [NO_LIMIT; 2])
                 .1[actor]
         });
-        // one actor is halted at each of its requests, and then the requests follow in each order
+        // One actor is halted at each of its requests, and then the requests follow in each order.
+        // Without LANDFALL_TEST_ROUNDS, only about one in 30 of these cases is run.
         let starts = (0..first)
             .step_by(2)
             .map(|at| (0, at))
@@ -279,7 +280,8 @@ fn an_upload_whose_owner_is_alive_is_not_taken_over() {
 
 #[test]
 fn two_pulls_whose_parts_have_random_etags_both_end_well() {
-    // three parts each, the last a short one
+    // each blob has three parts, of which the last is short; in every third round, the first pull
+    // is killed, and only the second must end well
     let big = |seed: u8| {
         Bytes::from(
             (0..17 << 20)

@@ -296,7 +296,7 @@ impl World {
         }
     }
 
-    /// A store in which the first lock's content has been unused for longer than the grace period
+    /// A store in which the content of both locks has been unused for longer than the grace period
     /// and is not condemned. All claims have expired.
     pub(super) fn unused(&self) -> Emulator {
         let store = Emulator::default();

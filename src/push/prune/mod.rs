@@ -2,7 +2,7 @@
 //! if requested.
 //!
 //! - `needed.rs`: the content to keep, by locks, receipts and the images of pods.
-//! - `survey.rs`: the content of one repository, and which of it may be deleted.
+//! - `survey.rs`: the content of one repository, and the manifests in it that may be deleted.
 //! - `run.rs`: all repositories, and the deletion.
 
 mod needed;

@@ -46,7 +46,7 @@ pub(crate) enum PruneError {
     DeletesNothing { host: String, error: HttpError },
 }
 
-/// The limits of a pruning.
+/// The options of a pruning.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PruneScope {
     /// The number of newest tags of each form that are kept in each repository.
@@ -56,7 +56,7 @@ pub(crate) struct PruneScope {
 }
 
 /// Finds the manifests of `repositories` that are not `needed`, and deletes them if `scope` says
-/// so. A repository that does not list all its tags and manifests is left unchanged.
+/// so. A repository is left unchanged if its tags cannot be listed or a manifest cannot be read.
 pub(crate) async fn prune(
     registry: &str,
     repositories: &[String],
@@ -101,7 +101,7 @@ pub(crate) async fn prune(
                             blobs.extend(found.blobs.remove(&gone.digest).into_iter().flatten());
                             pruned.gone.push(gone);
                         }
-                        // the first refusal shows it: every other deletion would be refused too
+                        // if deletion is disabled, the registry would refuse every other one too
                         Err(error) if pruned.gone.is_empty() && is_deletion_disabled(&error) => {
                             return Err(PruneError::DeletesNothing {
                                 host: registry.to_owned(),

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub(super) struct RepositoryContent {
     /// The number of tags that are kept.
     pub(super) kept: usize,
-    /// The manifests that may be deleted, in this order: an index comes before its children, so
-    /// that no index ever lacks one.
+    /// The manifests that may be deleted, in this order: an index comes before its children. A
+    /// child of several indexes follows the first of them.
     pub(super) gone: Vec<PrunedManifest>,
     /// The blobs of each image that may be deleted, with their sizes.
     pub(super) blobs: BTreeMap<Digest, Vec<(Digest, u64)>>,

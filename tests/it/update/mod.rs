@@ -151,7 +151,7 @@ fn only_the_newest_of_many_unavailable_versions_are_tried() {
     assert_eq!(versions, newest);
     let why = held.last().unwrap()["why"].as_str().unwrap();
     assert!(
-        why.contains("not tried, as the 50 newest cannot be used (59949 remain)"),
+        why.contains("not tried: the 50 newest cannot be used (59949 remain)"),
         "{why}"
     );
     let tried = up

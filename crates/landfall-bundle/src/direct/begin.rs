@@ -78,7 +78,7 @@ impl DirectBundle {
         }
         fs::create_dir_all(&work).map_err(failed)?;
         let journal_path = work.join("journal");
-        // another release, level or lock gives other offsets, so the bytes cannot be resumed
+        // another release, level or lock gives other bytes, so writing cannot be resumed
         let of = format!(
             "landfall {} level {} lock {}",
             contents.landfall, options.level, plan.fingerprint

@@ -120,13 +120,14 @@ impl BlobRead for Arriving<'_> {
 }
 
 impl DirectState {
-    /// Syncs the written entries to disk, records them, and removes the spool's copies, except
-    /// indexes that a trimmed index is still computed from.
+    /// Syncs the written entries to disk, records them, and removes the spool's copies. Copies of
+    /// indexes stay if trimmed indexes are computed from them.
     fn unspool(&self, batch: &mut Vec<(&Digest, ByteRange)>) -> io::Result<()> {
         if batch.is_empty() {
             return Ok(());
         }
-        // in this order: bytes, journal, then the copy, so that a crash loses none of them
+        // in this order: sync the bytes, write the journal, remove the copy; so a crash loses no
+        // content
         self.file.sync_data()?;
         for (digest, range) in batch.drain(..) {
             self.journal.record_packed(digest, range)?;

@@ -81,7 +81,8 @@ impl DirectBundle {
         })?;
         state
             .file
-            // a file of another plan that was set aside may have been longer
+            // an earlier run that was killed after this may have left a longer file, with other
+            // signatures
             .set_len(out.end)
             .and_then(|()| state.file.sync_all())
             .map_err(failed)?;
@@ -131,8 +132,8 @@ impl Drop for UnpublishedBundle {
 
 impl DirectState {
     /// Writes the tar header and the padding of a stored entry at `at`, and its content if the plan
-    /// contains it. `frames` contains the frames of other content, and afterwards those of the
-    /// whole entry.
+    /// contains it. Before the call, `frames` contains the frames of content that is already in the
+    /// file; afterwards, it contains those of the whole entry.
     fn surround(
         &self,
         entry: &PlannedEntry,

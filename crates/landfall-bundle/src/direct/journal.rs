@@ -13,8 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// one blob:
 ///
 /// - `DIGEST has FROM TO`: these bytes of a stored blob are in the file;
-/// - `DIGEST lost`: none of its bytes are in the file any more; earlier lines about it no longer
-///   apply;
+/// - `DIGEST lost`: its bytes in the file do not count; earlier `has` and `whole` lines about it no
+///   longer apply;
 /// - `DIGEST whole OFFSET SIZE`: all of its bytes are in the file, in frames that begin at this
 ///   offset;
 /// - `DIGEST packed FROM TO`: its compressed entry, with header and padding, has this range of the
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journal_is_read_as_it_was_written_and_a_torn_line_is_skipped() {
+    fn a_journal_is_read_as_it_was_written_and_opening_it_skips_a_torn_line() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal");
         assert_eq!(read(&path).unwrap(), None);

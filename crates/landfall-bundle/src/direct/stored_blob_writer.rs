@@ -97,7 +97,7 @@ impl PartialBlob for StoredBlobWriter {
 
     fn hashed(&self, bytes: &[u8]) -> Result<(), WriteError> {
         let mut state = self.state();
-        // the content is in the file already; this computes the bytes around it
+        // the content is in the file already; the stream computes the bytes around it
         let closed = state.stream.push(bytes);
         for frame in &closed {
             for (at, around) in &frame.around {

@@ -13,7 +13,8 @@ pub(super) fn stored_offsets(plan: &PackPlan, compressed: usize) -> (Vec<u64>, u
         starts.push(at);
         let size = entry.descriptor.size;
         let lengths = [header::encoded_len(&entry.name), header::padding(size)];
-        // a stored frame has a length that follows from its content, so no content is needed here
+        // the length of a stored frame follows from the size of its content, so the content itself
+        // is not needed here
         at += lengths
             .map(|length| stored_len(length as u64))
             .iter()

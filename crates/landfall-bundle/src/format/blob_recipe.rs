@@ -44,8 +44,8 @@ pub struct BlobReference {
     /// Digest, size and media type of the blob.
     #[serde(flatten)]
     pub blob: Descriptor,
-    /// The image or chart that was delivered with the blob: the registry has it in the repositories
-    /// of this name.
+    /// The name of the image or chart that was delivered with the blob. The registry has the blob
+    /// in the repositories to which this name is mapped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// For another item, the repository below the prefix of the destination.
@@ -72,7 +72,7 @@ impl BlobReference {
     }
 }
 
-/// The name of the entry with this content.
+/// The name of the entry of a recipe whose content has this digest.
 pub(crate) fn entry_name(content: &Digest) -> String {
     format!("{RECIPE_PREFIX}{}", content.hex())
 }

@@ -18,7 +18,7 @@ use std::collections::HashSet;
 
 impl ContentsIndex {
     /// Checks that the entries belong to a bundle and are contiguous in the file, up to this index,
-    /// which begins at `index_at`.
+    /// whose content begins at `index_at`.
     pub fn check(&self, index_at: u64) -> Result<(), Damage> {
         let locks = self.locks.iter().map(|lock| lock.name.as_str());
         let mut required = LAYOUT.into_iter().chain([LOCK]);
@@ -138,7 +138,7 @@ fn check_bases(contents: &ContentsIndex) -> Result<(), String> {
         return Err("its bases, omitted blobs and required features contradict each other".into());
     }
     if !omitted.is_sorted_by(|a, b| a.digest < b.digest) {
-        return Err("its list of omitted items is not sorted, or names an item twice".into());
+        return Err("its list of omitted blobs is not sorted, or names a blob twice".into());
     }
     let inside: HashSet<&Digest> = if omitted.is_empty() {
         HashSet::new()

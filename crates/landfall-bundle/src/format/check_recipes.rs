@@ -22,7 +22,7 @@ pub(super) fn check_recipes(contents: &ContentsIndex) -> Result<(), String> {
         ..
     } = contents;
     if requires.iter().any(|word| word == RECIPE) == recipes.is_empty() {
-        return Err("its recipes contradict each other".into());
+        return Err("its recipes and required features contradict each other".into());
     }
     if recipes.is_empty() && references.is_empty() {
         return Ok(());

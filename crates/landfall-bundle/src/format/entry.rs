@@ -25,7 +25,7 @@ pub struct TarEntry {
     /// The file offset of the first frame.
     pub offset: u64,
     /// The length of all its frames in the file: one with the tar header, one for each MiB of
-    /// content, and one with the padding to 512 bytes, if any. The first and the last of them are
+    /// content, and one with the padding to 512 bytes, if any. Header and padding are always
     /// stored.
     pub length: u64,
     /// The row of its first frame in the frame table; the rows of the other frames follow.
@@ -110,7 +110,8 @@ impl TarEntry {
             ContentForm::Stored => length == stored_len(self.content_len(index) as u64),
             ContentForm::Compressed => length <= MAX_FRAME as u64,
         };
-        // only the first frame may begin where the entry begins, only the last end where it ends
+        // the first frame, and no other, begins where the entry begins; the last frame, and no
+        // other, ends where it ends
         let ends = is_first == (from == self.offset) && is_last == (to == self.end());
         if !(is_inside && has_length && ends) {
             return Err(format!(

@@ -23,9 +23,9 @@ pub(crate) const LEN: usize = SKIPPABLE_HEAD + TEXT;
 pub struct Footer {
     /// The file offset of the index's first frame with content.
     pub offset: u64,
-    /// The length of these frames in the file.
+    /// The length in the file of the index's frames with content.
     pub length: u64,
-    /// SHA-256 of the bytes of the frame.
+    /// SHA-256 of the bytes of these frames.
     pub frames: FrameHash,
     /// The size of the index itself, decoded.
     pub size: u64,

@@ -8,7 +8,7 @@ pub const BLOCK: usize = 512;
 /// The end of a tar archive: two blocks of zeros.
 pub const END: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
 
-/// The tar headers of a regular file: 512 bytes, or 1536 with a PAX path.
+/// The tar headers of a regular file: 512 bytes, or at least 1536 with a PAX path.
 pub fn encode(name: &str, size: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(3 * BLOCK);
     if name.len() > 100 {

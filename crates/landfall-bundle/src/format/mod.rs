@@ -5,7 +5,8 @@
 //! from a [`stream`]), [`header`] (tar headers), [`content_form`] (stored or compressed),
 //! [`entry`] (one entry of the tar), [`frame_table`] (the hash of every frame), [`contents`] (the
 //! contents index, and its [`check`]), [`base_name`] (the bases of a delta), [`blob_recipe`]
-//! (recipes in place of blobs), [`signatures`] and [`footer`] (the bytes after the tar), [`files`] (names of its files) and [`volume_size`].
+//! (recipes in place of blobs), [`signatures`] and [`footer`] (the bytes after the tar), [`files`]
+//! (the names of the files of a bundle) and [`volume_size`].
 
 pub(crate) mod base_name;
 pub(crate) mod blob_recipe;

@@ -20,7 +20,7 @@ impl ImageArchive {
         computed.chain(blobs).sum::<u64>() + END.len() as u64
     }
 
-    /// Size of its blobs in bytes: what progress counts.
+    /// The size of all blobs in bytes, which is the total of the progress.
     pub fn blob_bytes(&self) -> u64 {
         self.blobs.values().sum()
     }
