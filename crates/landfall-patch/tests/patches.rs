@@ -167,7 +167,7 @@ fn a_damaged_patch_is_an_error_or_other_bytes_of_the_same_length_at_most() {
             }
         }
     }
-    // another base, and a size that is not the stream's
+    // other bases, and sizes that are not the stream's
     assert!(apply(&sections, &[noise(9, 6000)], new.len() as u64).unwrap() != new);
     assert!(apply(&sections, &[noise(9, 100)], new.len() as u64).is_err());
     assert!(apply(&sections, &[], new.len() as u64).is_err());

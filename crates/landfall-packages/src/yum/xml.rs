@@ -53,8 +53,8 @@ impl XmlElement<'_> {
     }
 }
 
-/// Calls `visit` for each start and end of an element in `reader`, and stops at its first error.
-/// `what` names the document in messages.
+/// Calls `visit` for each start and end of an element in `reader`. Stops at the first error of
+/// `visit` or of the XML. `what` names the document in messages.
 pub(super) fn walk(
     reader: impl BufRead,
     what: &'static str,
