@@ -72,7 +72,7 @@ fn has_header_of(path: &Path, platform: &str) -> bool {
     let read = File::open(path).and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut bytes));
     let text = String::from_utf8_lossy(&bytes);
     let head = format!("{HEAD}landfall render {platform}");
-    // the second line if the first one must be another, such as `#!/bin/sh`
+    // the header is on the second line if the first one must be another, such as `#!/bin/sh`
     let mut first_lines = text.lines().take(2);
     read.is_ok()
         && first_lines.any(|line| {

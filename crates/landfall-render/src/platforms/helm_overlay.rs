@@ -47,7 +47,7 @@ pub(super) struct OverlayKey {
 }
 
 /// Returns the overlay for `charts`, installed together with the values `user`. `registry` is the
-/// target of all items. Fails if two charts need different values under one key.
+/// host of the site's registry. Fails if two charts need different values under one key.
 pub(super) fn overlay(
     charts: &[HelmChart],
     user: &Mapping,
@@ -161,7 +161,7 @@ fn overlay_of(
             .iter()
             .flat_map(|prefix| inventory.images_below(prefix)),
     );
-    // why the rewriter left a reference unchanged that the audit found in the lock
+    // the reason why the rewriter left the reference of a finding unchanged, if it did
     let left = |finding: &AuditFinding| {
         found.iter().find_map(|one| match &one.meaning {
             ReferenceMeaning::Left { why }
@@ -198,7 +198,7 @@ impl ChartOverlay {
             // a prefix is not an image; the images below it were counted already
             LockCoverage::Held { item } if prefixes.contains(&item) => {}
             LockCoverage::Held { item } => self.held.push(item.clone()),
-            // the URL of a file is not part of an image
+            // the URL of a file is not an image
             _ if found.finding.reference.contains("://") => {}
             // a name without its registry, which a prefix of the overlay completes
             _ if prefixes.iter().any(is_below) => {}
@@ -208,7 +208,7 @@ impl ChartOverlay {
 }
 
 /// Allows images of another registry in Bitnami charts, which otherwise fail to render. Does
-/// nothing unless the chart has the key for this, and images in the overlay.
+/// nothing unless the chart has the key for this and the overlay changes the chart's values.
 fn allow_other_registries(chart: &HelmChart, old: &Mapping, new: &mut Mapping) {
     const KEY: [&str; 3] = ["global", "security", "allowInsecureImages"];
     let changes = old != new;
