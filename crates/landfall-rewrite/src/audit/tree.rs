@@ -1,4 +1,4 @@
-//! Audits files and folders: which files are read, and charts.
+//! Audits files, folders and charts.
 
 use super::finding::{AuditFinding, FileFinding, LockCoverage};
 use super::helm::{HelmCommand, HelmError};
@@ -216,8 +216,8 @@ fn of_values(
         .collect())
 }
 
-/// Moves a finding in the effective `values` of a chart to its position in the values file. Images
-/// of a disabled subchart are not missing.
+/// Moves a finding in the effective `values` of a chart to its position in the values file. Missing
+/// and ambiguous images of a disabled subchart become undecided.
 pub fn in_chart(chart: &HelmChart, values: &Mapping, mut finding: AuditFinding) -> FileFinding {
     if let (LockCoverage::Missing { .. } | LockCoverage::Ambiguous { .. }, Some(condition)) =
         (&finding.coverage, chart.disabled_by(&finding.path, values))
