@@ -27,8 +27,8 @@ impl SpanEdit {
     }
 }
 
-/// Whether no character of `text` can have a meaning in YAML: a colon or dash has one only at an
-/// end or before a blank.
+/// Whether no character of `text` can have a meaning in YAML: a colon or dash has one only at the
+/// beginning or end of a text, or before a blank.
 fn has_no_indicators(text: &str) -> bool {
     let ends = [text.bytes().next(), text.bytes().next_back()];
     let is_plain_at_ends = ends
