@@ -43,7 +43,7 @@ impl<'a> Evr<'a> {
             .then_with(|| compare(self.version, other.version))
     }
 
-    /// Compares epochs, versions and releases. Without a release a version is older.
+    /// Compares epochs, versions and releases. A version without a release is older.
     pub fn compare(self, other: Evr<'_>) -> Ordering {
         self.compare_versions(other)
             .then_with(|| match (self.release, other.release) {

@@ -103,7 +103,7 @@ pub(super) fn walk(
                 ))?;
                 text.clear();
             }
-            // the parser accepts a document without an end
+            // the parser accepts a document with open elements, or without any element
             Ok(Event::Eof) if depth > 0 || elements == 0 => {
                 return Err(YumError::malformed(what, "it is truncated"));
             }
