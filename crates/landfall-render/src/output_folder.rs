@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Writes `files` into `folder`. Each file is replaced atomically.
 ///
 /// # Errors
-/// If a file cannot be written, with its path.
+/// If a file cannot be written. The error contains its path.
 pub fn write_files(folder: &Path, files: &[RenderedFile]) -> Result<(), RenderError> {
     for file in files {
         let path = folder.join(&file.path);

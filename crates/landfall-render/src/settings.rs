@@ -127,7 +127,7 @@ impl PlatformSettings {
     }
 
     /// Returns the settings for this cluster of the site. A namespace of `--set` overrides that of
-    /// the site. Fails if the name of the cluster is not valid.
+    /// the site. Fails if the name or the namespace of the cluster is not valid.
     pub(super) fn of_cluster(
         &self,
         cluster: &SiteCluster,

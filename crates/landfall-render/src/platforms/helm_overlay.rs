@@ -98,8 +98,8 @@ fn overlay_of(
     let mut values = chart.effective(user);
     let filled = fill_template_defaults(chart, &mut values, inventory);
     let text = serde_yaml::to_string(&values).map_err(values_error)?;
-    // If only the template knows the tag, the locked one is filled in, so that the reference is
-    // complete and its repository is rewritten.
+    // If the values have no tag and the default tag is not locked, a locked tag of the repository
+    // is filled in, so that the reference is complete and its repository is rewritten.
     let mut old = values.clone();
     for other in &filled.other_tags {
         let tag = other.locked.tag.as_deref().unwrap_or_default();
@@ -115,7 +115,8 @@ fn overlay_of(
         RewriteOptions::default(),
     );
     let mut new = values_of(&chart.name, &rewritten.text)?;
-    // Templates may put a registry before image names. It is changed only if images are changed.
+    // Templates may put a registry before image names. This registry is changed only if images are
+    // changed.
     if new != old {
         for path in &filled.registries {
             let upstream = at_mut(&mut old, path)

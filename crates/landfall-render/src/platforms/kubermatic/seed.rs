@@ -1,4 +1,5 @@
-//! A Seed with the node settings of its datacenters, also for releases up to 2.12.
+//! A Seed with the node settings of its datacenters, and the datacenters.yaml of releases up to
+//! 2.12.
 
 use super::profile::{self, MachineProfile};
 use super::site::{KubermaticProxy, NAMESPACE, at_registry, repository};
