@@ -51,7 +51,7 @@ enum UnreadError {
 /// chart are combined with those of its subcharts as Helm does it.
 ///
 /// # Errors
-/// If a path cannot be listed. Files in a folder that cannot be read are in the result.
+/// If a path cannot be listed. If a file in a folder cannot be read, the result lists it.
 pub fn audit_tree(
     paths: &[PathBuf],
     inventory: &Inventory<'_>,
