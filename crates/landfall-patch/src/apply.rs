@@ -8,7 +8,7 @@ use crate::varint;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
-/// The number of bytes that are produced at a time.
+/// The maximum number of bytes that are produced at a time.
 const CHUNK: usize = 128 << 10;
 
 /// The decompressor of a section.
@@ -27,7 +27,8 @@ pub struct PatchReader<R: Read> {
     left: u64,
     /// The number of new bytes that are still to be produced before the bytes of a base.
     insert: u64,
-    /// The base of the current part, with the offset and length of the bytes that remain in it.
+    /// The base of the current part, and the offset (in the base) and length of the rest of that
+    /// part.
     base: usize,
     offset: u64,
     length: u64,
@@ -43,7 +44,7 @@ impl<R: Read> PatchReader<R> {
     /// which they were given to [`create`](crate::create()).
     ///
     /// # Errors
-    /// If the decompressor of a section cannot be created.
+    /// If the decompressor of a section cannot be created, or the first gap cannot be read.
     pub fn new(
         sections: PatchSections<R>,
         bases: Vec<Arc<dyn PlainSource>>,
@@ -193,7 +194,7 @@ impl<R: Read> PatchReader<R> {
         varint::read(gaps).map(Some).map_err(section_error)
     }
 
-    /// Fails if a section has more than the stream needed.
+    /// Fails if a section contains more than the stream needed.
     fn check_end(&mut self) -> Result<(), PatchError> {
         let PatchSections {
             parts,
@@ -217,7 +218,8 @@ impl<R: Read> PatchReader<R> {
     }
 }
 
-/// An error of the decompressor, or the end of the section, means that the patch is damaged.
+/// Returns the error for a section that cannot be read, for example because it is damaged or too
+/// short.
 fn section_error(source: io::Error) -> PatchError {
     PatchError::Read {
         what: "the patch",

@@ -13,9 +13,9 @@ pub(crate) struct BaseFile {
 /// How a new file relates to the files of the bases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counterpart {
-    /// The base has a file with equal content.
+    /// A base has a file with equal content.
     Equal(BaseFile),
-    /// The base has a file that is probably an older version.
+    /// A base has a file that is probably an older version.
     Similar(BaseFile),
     /// No file of the bases is worth a comparison.
     None,
@@ -75,7 +75,8 @@ impl<'a> Correspondence<'a> {
             .sha256
             .and_then(|sha256| self.by_content.get(&sha256))
             .copied();
-        // the headers of an empty file resemble those at the same path most
+        // all empty files have equal content; the file at the same path has the most similar
+        // headers
         if new.content > 0
             && let Some(place) = of_same_content
         {

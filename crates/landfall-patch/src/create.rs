@@ -8,8 +8,8 @@ use crate::sections::{PatchSections, SectionWriter};
 use crate::source::{PlainSource, read_vec};
 use std::io::Write;
 
-/// A longer file is compared in windows of this length, each with the base's bytes around the same
-/// relative position. This bounds the memory.
+/// The length of the windows in which a longer file is compared. Each window is compared with the
+/// base's bytes around the same relative position. This bounds the memory.
 const WINDOW: u64 = 32 << 20;
 
 /// A base of a patch.
@@ -126,8 +126,8 @@ impl<W: Write> Creation<'_, W> {
         place: BaseFile,
         old: &ListedFile,
     ) -> Result<(), PatchError> {
-        // windows at the same relative position in both files, with half a window more on both
-        // sides of the old one, for content that moved
+        // windows at the same relative position in both files; the old window is longer by half a
+        // window on both sides, for content that moved
         let scale = old.length() as f64 / file.length().max(1) as f64;
         for from in (0..file.length()).step_by(WINDOW as usize) {
             let count = (file.length() - from).min(WINDOW);

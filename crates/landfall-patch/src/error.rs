@@ -9,7 +9,7 @@ pub enum PatchError {
     Read {
         /// The stream: the new one, a base, or a section of the patch.
         what: &'static str,
-        /// The error of the reader or writer.
+        /// The error of the reader.
         #[source]
         source: io::Error,
     },

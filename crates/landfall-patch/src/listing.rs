@@ -30,10 +30,10 @@ pub(crate) struct ListedFile {
     pub(crate) sha256: Option<[u8; 32]>,
     /// The hash of the path.
     pub(crate) path: u64,
-    /// The path without its digits, hashed: `libssl.so.3.0.11` is `libssl.so.3.0.13`'s older
-    /// version.
+    /// The hash of the path without its digits, which finds `libssl.so.3.0.11` as the older version
+    /// of `libssl.so.3.0.13`.
     pub(crate) path_without_digits: u64,
-    /// The last component of the path without its digits, hashed.
+    /// The hash of the path's last component without its digits.
     pub(crate) name_without_digits: u64,
 }
 
@@ -115,7 +115,8 @@ impl Listing {
         end = files.last().map_or(0, |last| last.offset + last.length());
         if end < total {
             let rest = total - end;
-            // streams that are one file are compared with each other, with any content
+            // a stream that is not an archive has the empty name, so it is compared with other such
+            // streams
             let name: &[u8] = if files.is_empty() { b"" } else { b"\0end" };
             files.push(ListedFile::new(end, 0, rest, 0, None, name));
         }
@@ -124,8 +125,8 @@ impl Listing {
 }
 
 impl Listing {
-    /// The share of the plain bytes, 0 to 1, that are in files of `base` too. A file with equal
-    /// content counts fully, and a file with an equal path counts half.
+    /// Returns the share (0 to 1) of the content of the files that `base` has too. A file counts
+    /// fully if `base` has its content, and half if `base` only has its path without digits.
     pub fn similarity(&self, base: &Listing) -> f64 {
         let contents: HashSet<[u8; 32]> =
             base.files.iter().filter_map(|file| file.sha256).collect();

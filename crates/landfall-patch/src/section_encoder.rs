@@ -3,13 +3,14 @@
 use std::io::{self, Write};
 use zstd::stream::raw::CParameter;
 
-/// The window of the sections' zstd streams: 8 MiB, which bounds the memory of a reader.
+/// The base-2 logarithm of the largest window of the sections' zstd streams: 8 MiB, which bounds
+/// the memory of a reader.
 pub(crate) const WINDOW_LOG: u32 = 23;
 
 /// A section of at most this many bytes is compressed as a whole.
 const MAX_BUFFERED: usize = 1 << 20;
 
-/// The tables of a compressor that find long matches, 60 MB.
+/// Tables of 60 MB, which find matches that are far away.
 pub(crate) const LARGE_TABLES: &[CParameter] = &[CParameter::WindowLog(WINDOW_LOG)];
 
 /// Tables of 16 MB, for sections that are rarely long and have no matches far away.
@@ -22,8 +23,8 @@ pub(crate) const SMALL_TABLES: &[CParameter] = &[
 /// The slowest level that compresses 15 MB of plain bytes in a second if a tenth of them is new.
 const LEVEL: i32 = 17;
 
-/// The compressor of a section. Short sections are compressed as a whole: the tables of a
-/// compressor that does not know the size of its input have their full size.
+/// The compressor of a section. Short sections are compressed as a whole, because a compressor that
+/// does not know the size of its input allocates its tables in full.
 pub(crate) struct SectionEncoder<W: Write> {
     state: EncoderState<W>,
     tables: &'static [CParameter],
@@ -35,7 +36,7 @@ enum EncoderState<W: Write> {
         sink: W,
     },
     Streaming(Box<zstd::Encoder<'static, W>>),
-    /// The compressor could not be created.
+    /// The compressor could not be created, or could not write the buffered bytes.
     Failed,
 }
 

@@ -1,5 +1,5 @@
-//! The four sections of a patch. Each is compressed by itself, since bytes of one kind compress
-//! best.
+//! The four sections of a patch. Each is compressed by itself, since bytes of the same kind
+//! compress best together.
 
 use crate::error::PatchError;
 use crate::section_encoder::{LARGE_TABLES, SMALL_TABLES, SectionEncoder};
@@ -16,7 +16,7 @@ pub struct PatchSections<T> {
     pub parts: T,
     /// The number of equal bytes before each word that differs.
     pub gaps: T,
-    /// What to add to each word that differs.
+    /// The number to add to each word that differs.
     pub words: T,
     /// The bytes that no base contains.
     pub literals: T,
@@ -28,7 +28,7 @@ impl<T> PatchSections<T> {
         [self.parts, self.gaps, self.words, self.literals]
     }
 
-    /// The sections from their stored order.
+    /// Creates the sections from an array in the order in which they are stored.
     pub fn from_array([parts, gaps, words, literals]: [T; SECTIONS]) -> PatchSections<T> {
         PatchSections {
             parts,
@@ -39,7 +39,7 @@ impl<T> PatchSections<T> {
     }
 }
 
-/// Writes the sections of a patch: adjacent parts become one.
+/// Writes the sections of a patch, and joins adjacent parts.
 pub(crate) struct SectionWriter<W: Write> {
     encoders: PatchSections<SectionEncoder<W>>,
     scratch: Vec<u8>,
@@ -182,7 +182,8 @@ impl<W: Write> SectionWriter<W> {
             .map_err(PatchError::Write)
     }
 
-    /// Ends all sections. The new bytes after the last part follow from the length of the stream.
+    /// Ends all sections. The number of new bytes after the last part is not stored, because it
+    /// follows from the length of the stream.
     pub(crate) fn finish(mut self) -> Result<PatchSections<W>, PatchError> {
         self.end_part()?;
         let PatchSections {
@@ -203,7 +204,7 @@ impl<W: Write> SectionWriter<W> {
     }
 }
 
-/// Up to four bytes as a number, the lowest first.
+/// Returns up to four bytes as a little-endian number.
 pub(crate) fn word(bytes: &[u8]) -> u32 {
     let mut padded = [0; 4];
     padded[..bytes.len()].copy_from_slice(bytes);

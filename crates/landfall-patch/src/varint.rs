@@ -19,7 +19,7 @@ pub(crate) fn push_signed(out: &mut Vec<u8>, number: i64) {
     push(out, ((number << 1) ^ (number >> 63)) as u64);
 }
 
-/// Reads a number. Fails if the input ends, or if the encoding is longer than 64 bits need.
+/// Reads a number. Fails if the input ends, or if the encoding has more than 64 bits.
 pub(crate) fn read(input: &mut impl Read) -> io::Result<u64> {
     let mut number = 0_u64;
     for index in 0..MAX_BYTES {

@@ -144,7 +144,7 @@ fn streams_of_any_shape_are_restored() {
 }
 
 #[test]
-fn a_damaged_patch_is_an_error_or_other_bytes_of_the_same_length_at_most() {
+fn a_damaged_patch_gives_an_error_or_at_most_the_declared_number_of_bytes() {
     let old = noise(7, 6000);
     let mut new = old.clone();
     new.splice(3000..3010, noise(8, 50));
@@ -167,7 +167,7 @@ fn a_damaged_patch_is_an_error_or_other_bytes_of_the_same_length_at_most() {
             }
         }
     }
-    // another base, and a size that is not the stream's
+    // other bases, and sizes that are not the stream's
     assert!(apply(&sections, &[noise(9, 6000)], new.len() as u64).unwrap() != new);
     assert!(apply(&sections, &[noise(9, 100)], new.len() as u64).is_err());
     assert!(apply(&sections, &[], new.len() as u64).is_err());

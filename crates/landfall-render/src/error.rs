@@ -70,7 +70,7 @@ pub enum RenderError {
         kinds: String,
     },
     /// A values file is larger than the limit.
-    #[error("{} is too large for values", .0.display())]
+    #[error("{} is too large for a values file", .0.display())]
     Large(PathBuf),
     /// A certificate file contains no certificate.
     #[error("{} has no certificate in PEM form", .0.display())]

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 pub(super) struct HostMirror {
     /// The path before every repository of the host; may be empty.
     pub prefix: String,
-    /// The repository of one image below the prefix. The site may have credentials for its path.
+    /// The repository whose credentials in the site are used for the mirror: that of one image
+    /// below the prefix, or the prefix itself.
     pub repository: String,
 }
 
@@ -45,7 +46,7 @@ pub(super) fn host_mirrors(
     for (host, mirrors) in &hosts {
         check_unambiguous(host, mirrors, request)?;
     }
-    // names that were rewritten already point at the registry itself
+    // names that are already rewritten point at the registry itself
     hosts.insert(target.registry.clone(), vec![plain("")]);
     if !request.upstream_fallback() {
         hosts.insert("_default".into(), vec![plain(&target.prefix)]);

@@ -162,7 +162,8 @@ fn namespace(document: &Value) -> Option<&str> {
 }
 
 /// Returns the index of the counterpart of `document` in the file: the document of the same kind
-/// and name or, if there is none, the only one of its kind.
+/// and name. If there is none and `is_only` is set, the counterpart is the only document of its
+/// kind.
 fn counterpart(existing: &[Value], document: &Value, is_only: bool) -> Option<usize> {
     let named: Vec<usize> = (0..existing.len())
         .filter(|at| {
@@ -302,7 +303,7 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("Secret a"), "{error}");
-        // x is `b2xk`, old
+        // `b2xk` is `old` in base64
         let mine = "kind: Secret\nmetadata: {name: a, namespace: m}\ndata: {x: b2xk}\n---\n\
                     kind: Secret\nmetadata: {name: a, namespace: n}\ndata: {x: b2xk, z: eg==}\n";
         let merged = merge_into(Path::new("f"), mine, &[ours], false).unwrap();

@@ -57,11 +57,11 @@ pub(super) fn missing_destinations(
 }
 
 impl MissingDestinations {
-    /// The reason why pulls of an image fail: the site does not have its destinations `missing`.
+    /// The reason why pulls of an image fail: the site does not give it the destinations `missing`.
     pub(super) fn reason(&self, missing: &[Destination]) -> String {
         let missing: Vec<String> = missing.iter().map(Destination::to_string).collect();
         format!(
-            "{} pulls it from {}, which is not one of its destinations",
+            "{} pulls it from {}, which its destinations do not include",
             self.consumer,
             missing.join(" and ")
         )

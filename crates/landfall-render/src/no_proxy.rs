@@ -1,8 +1,9 @@
 //! Composes NO_PROXY for all rendered files.
 //!
 //! The order of the entries: the domain, services, pods and API server of the cluster; the entries
-//! of the installation; the loopback names; the registry and file server of the site. No entry is
-//! repeated. Up to the loopback names, this is the order of Giant Swarm's cluster-apps-operator.
+//! of the installation; `svc` and the loopback names; the registry and file server of the site. No
+//! entry is repeated. Up to the loopback names, this is the order of Giant Swarm's
+//! cluster-apps-operator.
 
 use super::error::RenderError;
 use landfall_http::ineffective_entry;
@@ -152,8 +153,8 @@ impl NoProxyEntries {
             let is_plain_name = !entry.starts_with(['.', '*'])
                 && !entry.contains(['/', ':'])
                 && entry.parse::<IpAddr>().is_err();
-            // .NET matches a name without a dot exactly; Go, wget and Ruby match one with a dot
-            // only for subdomains. Both forms together work everywhere.
+            // .NET matches a name without a leading dot exactly; Go, wget and Ruby match a name
+            // with a leading dot only for subdomains. Both forms together work everywhere.
             let with_dot =
                 (dialect == NoProxyDialect::Portable && is_plain_name && entry != "localhost")
                     .then_some(below);

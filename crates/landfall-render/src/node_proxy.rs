@@ -32,8 +32,9 @@ impl std::fmt::Debug for ProxyAddress {
     }
 }
 
-/// The characters that need no escape in the credentials of a URL (RFC 3986, section 2.3).
-const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
+/// The characters that are percent-encoded in the credentials of a URL: all but the unreserved ones
+/// (RFC 3986, section 2.3).
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
@@ -79,7 +80,7 @@ impl ProxyAddress {
 }
 
 fn percent_encoded(text: &str) -> String {
-    utf8_percent_encode(text, UNRESERVED).to_string()
+    utf8_percent_encode(text, ENCODED).to_string()
 }
 
 impl NodeProxy {

@@ -99,8 +99,8 @@ impl<'s> NodeRegistry<'s> {
         format!("{}://{}", self.scheme(), self.target.registry)
     }
 
-    /// A note if the scheme of the registry is not configured: landfall probes a literal address
-    /// for plain HTTP, but nodes use only https.
+    /// Returns a note if the registry is a literal address or `localhost` and its scheme is not
+    /// configured: landfall probes such a registry for plain HTTP, but nodes use only https.
     pub(super) fn scheme_note(&self) -> Option<String> {
         let host = self
             .target

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Writes `files` into `folder`. Each file is replaced atomically.
 ///
 /// # Errors
-/// If a file cannot be written, with its path.
+/// If a file cannot be written. The error contains its path.
 pub fn write_files(folder: &Path, files: &[RenderedFile]) -> Result<(), RenderError> {
     for file in files {
         let path = folder.join(&file.path);
@@ -72,7 +72,7 @@ fn has_header_of(path: &Path, platform: &str) -> bool {
     let read = File::open(path).and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut bytes));
     let text = String::from_utf8_lossy(&bytes);
     let head = format!("{HEAD}landfall render {platform}");
-    // the second line if the first one must be another, such as `#!/bin/sh`
+    // the header is on the second line if the first one must be another, such as `#!/bin/sh`
     let mut first_lines = text.lines().take(2);
     read.is_ok()
         && first_lines.any(|line| {

@@ -5,7 +5,7 @@
 pub struct RenderedFile {
     /// The path in the folder, with `/` as separator.
     pub path: String,
-    /// The content without the header.
+    /// The content. The header is added when all files are rendered.
     pub text: String,
     /// The mode, here and on a node. A file with credentials is readable by its owner only.
     pub mode: u32,

@@ -87,7 +87,7 @@ impl<'r> RenderRequest<'r> {
         NoProxyEntries::of(self.site, self.target)
     }
 
-    /// Whether nodes may pull images from upstream that the registry lacks. By default they may
+    /// Whether nodes may pull an image from upstream if the registry lacks it. By default they may
     /// not: in an air gap, each such pull would wait for a timeout.
     pub fn upstream_fallback(&self) -> bool {
         let registry = self.site.and_then(|site| site.registry.as_ref());

@@ -119,15 +119,15 @@ impl PlatformSettings {
             .collect()
     }
 
-    /// Whether the platform has a setting for the cluster, and none is given. Then it is rendered
-    /// for each cluster of the site.
+    /// Whether the platform has a setting for the cluster, and none is given. Then the platform is
+    /// rendered for each cluster of the site.
     pub(super) fn wants_clusters(&self) -> bool {
         self.known.iter().any(|setting| setting.key == CLUSTER.key)
             && !self.given.contains_key(CLUSTER.key)
     }
 
     /// Returns the settings for this cluster of the site. A namespace of `--set` overrides that of
-    /// the site. Fails if the name of the cluster is not valid.
+    /// the site. Fails if the name or the namespace of the cluster is not valid.
     pub(super) fn of_cluster(
         &self,
         cluster: &SiteCluster,

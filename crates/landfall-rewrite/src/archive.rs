@@ -103,7 +103,7 @@ fn rewrite_nested(
                         source: source.into(),
                     });
                 }
-                // a file that happens to be an archive
+                // an archive that is not a subchart stays unchanged
                 Err(_) => continue,
             };
             members.extend(inner.members.into_iter().map(|member| RewrittenText {
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn charts_within_charts_and_long_names() {
+    fn charts_within_charts_and_files_with_long_names_are_rewritten() {
         let long = format!("c/{}/values.yaml", "x".repeat(150));
         let values = b"image: {repository: quay.io/a/b, tag: v1}\n".as_slice();
         let inner = tgz(&[("s/Chart.yaml", b"name: s"), ("s/values.yaml", values)]);

@@ -34,7 +34,8 @@ impl Base64Style {
             .count();
         Some(Base64Style {
             alphabet,
-            // every padded text has such a length; one without padding may need none
+            // the length of a padded text is a multiple of 4; a text of such a length without
+            // padding needs none
             padded: chars % 4 == 0,
             width: (!rest.is_empty()).then_some(first),
         })

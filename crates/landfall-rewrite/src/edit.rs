@@ -27,8 +27,8 @@ impl SpanEdit {
     }
 }
 
-/// Whether no character of `text` can have a meaning in YAML: a colon or dash has one only at an
-/// end or before a blank.
+/// Whether no character of `text` can have a meaning in YAML: a colon or dash has one only at the
+/// beginning or end of a text, or before a blank.
 fn has_no_indicators(text: &str) -> bool {
     let ends = [text.bytes().next(), text.bytes().next_back()];
     let is_plain_at_ends = ends
@@ -40,7 +40,8 @@ fn has_no_indicators(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"._/:@-".contains(&byte))
 }
 
-/// Applies `edits` to the range `part` of `text`. They must be sorted and lie within the range.
+/// Applies `edits` to the range `part` of `text`. The edits must be sorted and lie within the
+/// range.
 pub(crate) fn apply(edits: &[&SpanEdit], text: &str, part: Range<usize>) -> String {
     let mut new = String::with_capacity(part.len() + 256);
     let mut done = part.start;

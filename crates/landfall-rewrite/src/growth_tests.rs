@@ -1,4 +1,4 @@
-//! The time for a document is linear in its length, also with unusual lines and values.
+//! Tests that the time for a document is linear in its length, also with unusual lines and values.
 
 use super::audit::{Inventory, audit};
 use super::tests::known;

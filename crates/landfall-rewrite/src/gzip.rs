@@ -1,4 +1,4 @@
-//! Gzip with reproducible output and limited input.
+//! Gzip: compression with reproducible output, and decompression with a limit for the result.
 
 use flate2::read::MultiGzDecoder;
 use flate2::{Compression, GzBuilder};
@@ -35,7 +35,7 @@ mod tests {
             Some(b"eight by".as_slice())
         );
         assert_eq!(decompress(&bytes, 7).unwrap(), None);
-        // several members, each within the limit, which applies to their sum
+        // several members: the limit applies to the sum of their sizes
         let twice = bytes.repeat(2);
         assert_eq!(
             decompress(&twice, 16).unwrap().as_deref(),

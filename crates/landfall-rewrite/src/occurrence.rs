@@ -89,8 +89,7 @@ impl ReferenceMeaning {
 }
 
 impl Occurrence {
-    /// An occurrence at the byte `at`, without edits. The scan sets its line and column
-    /// later.
+    /// An occurrence at the byte `at`, without edits. The scan later sets its line and column.
     pub fn new(
         at: usize,
         written: impl Into<String>,

@@ -88,7 +88,8 @@ pub(crate) fn part_groups(
     if let Some(group) = groups.get_mut("") {
         let has_registry = group.contains_key(&PartKind::Registry);
         let has_tag = group.contains_key(&PartKind::Tag);
-        // so is `name`, in a mapping with a `registry` or under a key that is named after an image
+        // `name` is the repository too: in a mapping with a `registry`, or in one with a `tag`
+        // under a key that is named after an image
         let in_image = under.is_some_and(|key| key.to_ascii_lowercase().ends_with("image"));
         if let Some(at) = text_position(entries, "name", document)
             && (has_registry || (in_image && has_tag))

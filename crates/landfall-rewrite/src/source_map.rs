@@ -176,8 +176,8 @@ impl SourceMap {
         (at == value.len()).then_some(())
     }
 
-    /// The offset in the text of the byte `at` of the value, or the nearest one before it if it has
-    /// none.
+    /// The offset in the text of the byte `at` of the value. If the byte has no offset, that of the
+    /// nearest byte before it.
     pub(super) fn offset(&self, at: usize) -> Option<usize> {
         let after = self.pieces.partition_point(|piece| piece.value.start <= at);
         let piece = self.pieces.get(after.saturating_sub(1))?;

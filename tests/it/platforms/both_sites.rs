@@ -121,7 +121,7 @@ fn inexpressible_settings_are_refused_with_an_alternative() {
         &["tkg", "--set", "cluster=a"],
     );
     assert!(
-        printed.contains("does not start with an IPv6 address"),
+        printed.contains("does not start if the name of a table contains an IPv6 address"),
         "{printed}"
     );
 }

@@ -43,7 +43,7 @@ impl<'a> Evr<'a> {
             .then_with(|| compare(self.version, other.version))
     }
 
-    /// Compares epochs, versions and releases. Without a release a version is older.
+    /// Compares epochs, versions and releases. A version without a release is older.
     pub fn compare(self, other: Evr<'_>) -> Ordering {
         self.compare_versions(other)
             .then_with(|| match (self.release, other.release) {
@@ -135,7 +135,8 @@ fn segment(text: &[u8], is_number: bool) -> (&[u8], &[u8]) {
 mod tests {
     use super::*;
 
-    /// Cases of `tests/rpmvercmp.at` in RPM's sources: each line is first, second, and their order.
+    /// Cases of `tests/rpmvercmp.at` in RPM's sources: each case is the first version, the second
+    /// version, and their order.
     const CASES: &str = "
         1.0 1.0 0|1.0 2.0 -1|2.0 1.0 1|2.0.1 2.0.1 0|2.0 2.0.1 -1|2.0.1 2.0 1|2.0.1a 2.0.1a 0|2.0.1a 2.0.1 1
         2.0.1 2.0.1a -1|5.5p1 5.5p1 0|5.5p1 5.5p2 -1|5.5p2 5.5p1 1|5.5p10 5.5p10 0|5.5p1 5.5p10 -1|5.5p10 5.5p1 1

@@ -53,8 +53,8 @@ impl XmlElement<'_> {
     }
 }
 
-/// Calls `visit` for each start and end of an element in `reader`, and stops at its first error.
-/// `what` names the document in messages.
+/// Calls `visit` for each start and end of an element in `reader`. Stops at the first error of
+/// `visit` or of the XML. `what` names the document in messages.
 pub(super) fn walk(
     reader: impl BufRead,
     what: &'static str,
@@ -103,7 +103,7 @@ pub(super) fn walk(
                 ))?;
                 text.clear();
             }
-            // the parser accepts a document without an end
+            // the parser accepts a document with open elements, or without any element
             Ok(Event::Eof) if depth > 0 || elements == 0 => {
                 return Err(YumError::malformed(what, "it is truncated"));
             }

@@ -7,7 +7,7 @@ pub(super) const BLOCK: usize = 12;
 /// The maximum number of blocks of one index: its table has 4 bytes for each, 32 MiB in all.
 const MAX_BLOCKS: usize = 8 << 20;
 
-/// The distance of blocks in short input. Smaller ones cost time and find little more.
+/// The distance between blocks in short input. Smaller distances cost time and find little more.
 const MIN_STRIDE: usize = 2;
 
 /// Finds offsets in the old bytes at which a given block begins.

@@ -19,11 +19,11 @@ pub(crate) struct SimilarPart {
     pub(crate) length: usize,
 }
 
-/// A match must explain this many more bytes than the current alignment, which is the cost of a
-/// separate part in the patch.
+/// The cost of a separate part in the patch, in bytes. A match must explain more bytes than the
+/// current alignment explains, plus this cost.
 const PART_COST: usize = 12;
 
-/// The longest match whose length is counted before it is compared with the current alignment.
+/// The length up to which a match is counted before it is compared with the current alignment.
 const MAX_COUNTED: usize = 1 << 16;
 
 /// Returns the similar parts in the order of the new bytes, without overlap. The bytes between them
@@ -31,7 +31,7 @@ const MAX_COUNTED: usize = 1 << 16;
 pub(crate) fn similar_parts(old: &[u8], new: &[u8]) -> Vec<SimilarPart> {
     let index = BlockIndex::new(old);
     let mut parts = Vec::new();
-    // the beginnings of both resemble each other if the files do
+    // similar files usually have similar beginnings
     let mut current = Alignment { new: 0, old: 0 };
     let mut at = 0;
     while let Some(found) = next_match(&index, old, new, current, &mut at) {
@@ -74,7 +74,7 @@ struct Alignment {
 }
 
 /// Finds the next offset, from `at` on, at which another alignment explains the new bytes better
-/// than `current`. Advances `at` past it.
+/// than `current`. Advances `at` past the match.
 fn next_match(
     index: &BlockIndex,
     old: &[u8],
@@ -118,8 +118,8 @@ fn equal_bytes(old: &[u8], new: &[u8]) -> usize {
     old.iter().zip(new).filter(|(old, new)| old == new).count()
 }
 
-/// The length of the longest beginning of `new` that resembles the beginning of `old`: in the best
-/// beginning, more than half of the bytes are equal, also counted from its end.
+/// Returns the length of the beginning of `new` that best resembles the beginning of `old`: the
+/// shortest beginning with the largest number of equal bytes minus different bytes.
 fn extend_forward(old: &[u8], new: &[u8]) -> usize {
     best_length(old.iter().zip(new))
 }

@@ -221,8 +221,8 @@ fn stanza(set: &LockedPackageSet, source: &PackageSource, url: &str) -> String {
     )
 }
 
-/// Returns the languages of the mirrored descriptions of `source`, and apt's mirrored index
-/// targets.
+/// Returns the languages of the mirrored descriptions of `source`, and the targets (apt's kinds of
+/// index) that are mirrored. Both are lists separated by blanks.
 fn wanted_indexes(source: &PackageSource) -> (String, String) {
     let (texts, others): (Vec<&str>, Vec<&str>) = source
         .targets

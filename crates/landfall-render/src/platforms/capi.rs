@@ -135,7 +135,7 @@ impl RenderPlatform for CapiPlatform {
     }
 }
 
-/// Returns the key of a file in a Secret, which must not contain `/`.
+/// Returns the key in a Secret for the file at `path`. A key must not contain `/`.
 fn key(path: &str) -> String {
     path.replace('/', ".")
         .chars()
@@ -149,8 +149,8 @@ fn key(path: &str) -> String {
         .collect()
 }
 
-/// Returns a kubeadm configuration whose `files` come from the Secret `name`. `joins` are its
-/// sections that patch static pods.
+/// Returns a kubeadm configuration whose `files` come from the Secret `name`. `joins` are the
+/// sections that patch static pods, which are added if `files` contains patches.
 fn kubeadm_spec(files: &[RenderedFile], joins: &[&str], name: &str) -> Value {
     let mut spec: Mapping = joins
         .iter()

@@ -104,8 +104,8 @@ pub(super) fn hosts(
 }
 
 /// Returns the file of `host`. containerd tries the mirrors in the order of the file and `server`
-/// last. If upstream must not be used, `server` is the last mirror again. containerd 1.6 rejects a
-/// file without a table `host`, which may be empty.
+/// last. If the host has no upstream that may be used, `server` is the last mirror again.
+/// containerd 1.6 rejects a file without a table `host`, which may be empty.
 fn hosts_toml(
     host: &str,
     mirrors: &[HostMirror],
@@ -114,7 +114,7 @@ fn hosts_toml(
     by_header: bool,
 ) -> Result<RenderedFile, RenderError> {
     let is_upstream = host != registry.target.registry && host != "_default";
-    // the API of Docker Hub is at another host than its name
+    // the host of Docker Hub's API is not the host in image names
     let upstream = (request.upstream_fallback() && is_upstream).then(|| match host {
         "docker.io" => "https://registry-1.docker.io".to_owned(),
         host => format!("https://{host}"),
@@ -146,8 +146,7 @@ fn hosts_toml(
             root.extend(header.iter().map(|header| format!("\n[header]\n{header}")));
         }
     }
-    // `server` without a table has the same effect, and needs no table that is named after the
-    // address
+    // `server` alone has the same effect, so no table needs the address as its name
     if is_bracketed(registry) && upstream.is_none() && mirrors.len() == 1 {
         "\n[host]\n".clone_into(&mut tables);
     }
@@ -259,14 +258,14 @@ fn url(mirror: &HostMirror, registry: &NodeRegistry<'_>) -> String {
 }
 
 /// Returns the keys of a mirror. No other capability may be added: containerd ignores a file with
-/// an unknown one.
+/// an unknown capability.
 fn keys(mirror: &HostMirror, registry: &NodeRegistry<'_>) -> String {
     let mut text = "capabilities = [\"pull\", \"resolve\"]\n".to_owned();
     if !mirror.prefix.is_empty() {
         text += "override_path = true\n";
     }
     let own = folder(&registry.target.registry);
-    // with any of these, containerd tries TLS first, even on a host with plain HTTP
+    // with any of these keys, containerd tries TLS first, even on a host with plain HTTP
     if !registry.plain_http {
         if registry.ca.is_some() {
             text += &format!("ca = \"../{own}/ca.crt\"\n");

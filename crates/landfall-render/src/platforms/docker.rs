@@ -35,7 +35,8 @@ impl RenderPlatform for DockerPlatform {
         let own = &registry.target.registry;
         let mut notes = Vec::new();
         let mut daemon = Map::new();
-        // Docker documents: only the central Hub can be mirrored, and a mirror URL has no path
+        // Docker's documentation: only Docker Hub can be mirrored, and the URL of a mirror has no
+        // path
         if request.images().any(|image| is_docker_hub(&image.registry)) {
             if !request.mapping.target().prefix.is_empty() {
                 let why = format!(

@@ -195,7 +195,7 @@ impl RenderPlatform for GiantSwarmPlatform {
     }
 }
 
-/// Returns the name of a patch as the key of a Secret, which must not contain `+`.
+/// Returns the key in a Secret for the patch at `path`: its file name. A key must not contain `+`.
 fn file_name(path: &str) -> String {
     path.rsplit('/')
         .next()

@@ -47,7 +47,7 @@ pub(super) struct OverlayKey {
 }
 
 /// Returns the overlay for `charts`, installed together with the values `user`. `registry` is the
-/// target of all items. Fails if two charts need different values under one key.
+/// host of the site's registry. Fails if two charts need different values under one key.
 pub(super) fn overlay(
     charts: &[HelmChart],
     user: &Mapping,
@@ -98,8 +98,8 @@ fn overlay_of(
     let mut values = chart.effective(user);
     let filled = fill_template_defaults(chart, &mut values, inventory);
     let text = serde_yaml::to_string(&values).map_err(values_error)?;
-    // If only the template knows the tag, the locked one is filled in, so that the reference is
-    // complete and its repository is rewritten.
+    // If the values have no tag and the default tag is not locked, a locked tag of the repository
+    // is filled in, so that the reference is complete and its repository is rewritten.
     let mut old = values.clone();
     for other in &filled.other_tags {
         let tag = other.locked.tag.as_deref().unwrap_or_default();
@@ -115,7 +115,8 @@ fn overlay_of(
         RewriteOptions::default(),
     );
     let mut new = values_of(&chart.name, &rewritten.text)?;
-    // Templates may put a registry before image names. It is changed only if images are changed.
+    // Templates may put a registry before image names. This registry is changed only if images are
+    // changed.
     if new != old {
         for path in &filled.registries {
             let upstream = at_mut(&mut old, path)
@@ -161,7 +162,7 @@ fn overlay_of(
             .iter()
             .flat_map(|prefix| inventory.images_below(prefix)),
     );
-    // why the rewriter left a reference unchanged that the audit found in the lock
+    // the reason why the rewriter left the reference of a finding unchanged, if it did
     let left = |finding: &AuditFinding| {
         found.iter().find_map(|one| match &one.meaning {
             ReferenceMeaning::Left { why }
@@ -198,7 +199,7 @@ impl ChartOverlay {
             // a prefix is not an image; the images below it were counted already
             LockCoverage::Held { item } if prefixes.contains(&item) => {}
             LockCoverage::Held { item } => self.held.push(item.clone()),
-            // the URL of a file is not part of an image
+            // the URL of a file is not an image
             _ if found.finding.reference.contains("://") => {}
             // a name without its registry, which a prefix of the overlay completes
             _ if prefixes.iter().any(is_below) => {}
@@ -208,7 +209,7 @@ impl ChartOverlay {
 }
 
 /// Allows images of another registry in Bitnami charts, which otherwise fail to render. Does
-/// nothing unless the chart has the key for this, and images in the overlay.
+/// nothing unless the chart has the key for this and the overlay changes the chart's values.
 fn allow_other_registries(chart: &HelmChart, old: &Mapping, new: &mut Mapping) {
     const KEY: [&str; 3] = ["global", "security", "allowInsecureImages"];
     let changes = old != new;

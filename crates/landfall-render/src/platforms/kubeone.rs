@@ -111,7 +111,8 @@ impl RenderPlatform for KubeOnePlatform {
             ),
             ("caBundle", optional(registry.ca.as_deref())),
             ("proxy", proxy_value),
-            // the nodes cannot reach the package repositories that KubeOne would set up
+            // if upstream must not be used, nodes cannot reach the package repositories that
+            // KubeOne would set up
             (
                 "systemPackages",
                 if request.upstream_fallback() {
@@ -220,7 +221,7 @@ fn assets(request: &RenderRequest<'_>, notes: &mut Vec<String>) -> Value {
             ([], _) => notes.push(format!("assetConfiguration: the lock does not have {what}")),
             (several, _) => {
                 notes.push(format!(
-                    "assetConfiguration: the lock has several of {what}: {}",
+                    "assetConfiguration needs {what}; the lock has several: {}",
                     several.join(", ")
                 ));
             }
@@ -282,8 +283,8 @@ fn mirrors(
     }
     if !request.upstream_fallback() {
         notes.push(
-            "containerd pulls images that the mirrors lack from upstream, and KubeOne cannot turn \
-             that off"
+            "if the mirrors lack an image, containerd pulls it from upstream, and KubeOne cannot \
+             turn that off"
                 .into(),
         );
     }

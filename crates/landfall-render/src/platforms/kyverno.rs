@@ -252,7 +252,7 @@ fn rule(name: &str, conditions: &[(&str, &str, Value)], to: &str) -> Value {
 /// Returns the policy that adds the proxy variables to all containers.
 fn inject(proxy: &PodProxy) -> Value {
     let lists = LISTS.map(|list| {
-        // `(name): "*"` is each element of the list; without elements nothing is added
+        // `(name): "*"` matches each element of the list; if the list is empty, nothing is added
         let each = map([("(name)", "*".into()), ("env", env(&proxy.variables()))]);
         (list, Value::from(vec![each]))
     });

@@ -66,8 +66,9 @@ impl<'r> MachinePackages<'r> {
     }
 
     /// Returns the files with which the machines called `machines` install from the only set that
-    /// is `suitable`, with all other sources disabled. Without such a set, returns no files. If
-    /// there are several, or the site has no file server, a note says so.
+    /// is `suitable`, with all other sources disabled. Returns no files if no set is suitable.
+    /// Returns no files and adds a note if several sets are suitable, or if the site has no file
+    /// server.
     pub(super) fn source_files(
         &self,
         machines: &str,

@@ -131,7 +131,7 @@ fn registries_conf(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> 
     text
 }
 
-/// Returns the configuration of CRI-O. It pulls the sandbox image like any other, through
+/// Returns the configuration of CRI-O. CRI-O pulls the sandbox image like any other image, through
 /// registries.conf.
 fn crio_conf(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> String {
     let mut text = "[crio.image]\n".to_owned();

@@ -156,7 +156,7 @@ fn location(request: &RenderRequest<'_>, name: &str) -> Option<String> {
 }
 
 /// Returns the mirrors of the hosts in the lock, for images that are scanned by their upstream
-/// names. A repository with its own path has no mirror: Trivy maps only whole hosts.
+/// names. A repository with its own path has no mirror of its own: Trivy maps only whole hosts.
 fn mirrors(request: &RenderRequest<'_>) -> String {
     let registry = &request.mapping.target().registry;
     let mut text = String::new();

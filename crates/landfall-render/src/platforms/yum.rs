@@ -88,7 +88,7 @@ impl RenderPlatform for YumPlatform {
     }
 }
 
-/// Whether the recommended packages are mirrored too.
+/// Whether the recommended packages of all `sets` are mirrored too.
 fn has_weak(sets: &[&LockedPackageSet]) -> bool {
     sets.iter().all(|set| set.recommends)
 }

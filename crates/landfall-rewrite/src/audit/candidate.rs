@@ -135,7 +135,8 @@ impl ImageCandidate {
                         why,
                     }
                 }
-                // without a tag, a container pulls `latest`, and a chart its newest version
+                // without a tag, a container pulls `latest`, and a chart is pulled in its newest
+                // version
                 coverage if self.in_container || self.is_chart => coverage,
                 coverage => unless_ambiguous(coverage, &self.written, &reference),
             },
@@ -175,7 +176,7 @@ pub(super) fn unless_ambiguous(
 fn literals(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut start = 0;
-    // each quote ends a piece, which is a literal if a quote also precedes it
+    // each quote ends a piece, which is a literal if the same quote precedes it
     for (at, quote) in text.match_indices(['"', '\'', '`']) {
         let piece = &text[start..at];
         let is_open = text[..start].ends_with(quote);
@@ -187,14 +188,14 @@ fn literals(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// Whether `text` is a list of references, or one reference with a host.
+/// Whether `text` is a list of references, or one pinned reference with a host.
 pub(super) fn is_list(text: &str) -> bool {
     list(text).is_some() || (has_host(text) && is_pinned(text))
 }
 
-/// The references of a list, with their offsets: words separated by blanks, lines or commas, each
-/// optionally with a name (`4.2.0=REF`). `None` if `text` is one word without a name, or if a word
-/// is not a pinned reference.
+/// The references of a list, with their offsets: words separated by blanks, line breaks or commas,
+/// each optionally with a name (`4.2.0=REF`). `None` if `text` is one word without a name, or if a
+/// word is not a pinned reference.
 fn list(text: &str) -> Option<Vec<(usize, &str)>> {
     let mut found = Vec::new();
     let mut at = 0;

@@ -89,9 +89,9 @@ pub fn chart_images(
     Ok(without_urls(found))
 }
 
-/// Finds the values of flags and environment variables that are named after an image, in a
-/// template, which may not be YAML: `--sidecar-image=quay.io/x/y:v1`. Only full names and values
-/// with placeholders are reported.
+/// Searches a template, which may not be YAML, for flags and environment variables that are named
+/// after an image, such as `--sidecar-image=quay.io/x/y:v1`, and returns their values. Only full
+/// names and values with placeholders are reported.
 fn of_flags(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFinding> {
     let ends = |c: char| c.is_whitespace() || "\"'`,[]{}()".contains(c);
     let mut found = Vec::new();
@@ -168,8 +168,8 @@ impl TextLine<'_> {
     }
 }
 
-/// Finds the defaults in a schema that are full names of images. An object of this kind uses the
-/// default unless it sets another image.
+/// Finds the defaults in a schema that are full names of images. An object that the schema
+/// describes uses the default unless it sets another image.
 fn of_schema(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFinding> {
     let mut found = Vec::new();
     for (at, line) in text.lines().enumerate() {

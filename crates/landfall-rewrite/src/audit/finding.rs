@@ -119,7 +119,8 @@ pub enum LockCoverage {
         /// The reason, and the fix.
         why: String,
     },
-    /// It cannot be decided whether it names an image, or which one.
+    /// It cannot be decided whether the value names an image, or which one; or the manifest accepts
+    /// that the image is missing.
     Undecided {
         /// The reason, as messages show it.
         why: String,

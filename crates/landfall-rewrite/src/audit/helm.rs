@@ -56,7 +56,7 @@ impl HelmCommand {
     /// Returns the version of helm, without a `v`.
     ///
     /// # Errors
-    /// If helm cannot be run or fails.
+    /// If helm cannot be run, fails, or writes text that is not UTF-8.
     pub fn version(&self) -> Result<String, HelmError> {
         let mut command = Command::new(&self.program);
         let text = output(command.args(["version", "--template", "{{.Version}}"]))?;
@@ -66,7 +66,7 @@ impl HelmCommand {
     /// Returns the output of `helm template` for a chart.
     ///
     /// # Errors
-    /// If helm cannot be run or fails.
+    /// If helm cannot be run, fails, or writes text that is not UTF-8.
     pub fn template(&self, chart: &Path) -> Result<String, HelmError> {
         let mut command = Command::new(&self.program);
         command

@@ -217,7 +217,8 @@ impl<'a> Inventory<'a> {
         }
     }
 
-    /// Whether the lock contains the image `written`, which is not in a container.
+    /// Whether the lock contains the image `written`. If it has no tag and no digest, any locked
+    /// tag matches.
     pub(super) fn has_image(&self, written: &str) -> bool {
         let Ok(reference) = written.parse::<ImageRef>() else {
             return false;
@@ -281,7 +282,7 @@ impl<'a> Inventory<'a> {
         })
     }
 
-    /// Whether `reference` is below the site's registry.
+    /// Whether `reference` is below the site's registry and is not an upstream name.
     fn is_at_site(&self, reference: &ImageRef) -> bool {
         self.target
             .as_ref()

@@ -1,4 +1,4 @@
-//! Finds the platforms of the nodes that manifests require by node selectors and affinities.
+//! Finds the node platforms that manifests require by node selectors and affinities.
 
 use crate::error::RewriteError;
 use crate::inputs::{InputContent, inputs, read};

@@ -1,5 +1,5 @@
-//! Looks up the packages that scripts, Dockerfiles, cloud-init and units install in the package
-//! sets of a lock.
+//! Finds the packages that scripts, Dockerfiles, cloud-init and units install, and looks them up in
+//! the package sets of a lock.
 
 use super::finding::{AuditFinding, FileFinding, LockCoverage};
 use super::inventory::Inventory;

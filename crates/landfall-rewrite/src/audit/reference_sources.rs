@@ -129,7 +129,7 @@ impl<'a> ReferenceSources<'a> {
             seen.known |= adds_nothing;
             seen.open |= !adds_nothing;
         }
-        // a suffix makes another variant of the image in the values
+        // with a suffix, the reference is not the image in the values, but a variant of it
         seen.open |= literals(action)
             .any(|text| text.contains("%s-") || (text.len() > 1 && text.starts_with('-')));
         for name in calls(action) {

@@ -1,6 +1,6 @@
 //! Reads the actions `{{ … }}` of Go templates: the values, variables, helpers and texts in them.
 
-/// The content of each `{{ … }}`, without control structures and comments.
+/// The content of each `{{ … }}`, except `if`, `else`, `end` and comments.
 pub(super) fn actions(text: &str) -> impl Iterator<Item = &str> {
     let inside = text
         .split("{{")
@@ -85,7 +85,7 @@ pub(super) fn field_keys(word: &str) -> Option<Vec<&str>> {
     (!keys[0].is_empty() && !ROOT_OBJECTS.contains(&keys[0])).then_some(keys)
 }
 
-/// The text without its comments, which show how helpers are called.
+/// The text without its comments, which may contain example calls of helpers.
 pub(super) fn without_comments(text: &str) -> String {
     let mut parts = text.split("/*");
     let first = parts.next().unwrap_or_default().to_owned();

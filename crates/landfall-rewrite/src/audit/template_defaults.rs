@@ -72,8 +72,8 @@ impl DefaultFiller<'_> {
     fn chart(&mut self, chart: &HelmChart, values: &mut Mapping, above: InheritedRegistries) {
         let global = self.registry(values, &["global", "imageRegistry"]);
         // in ingress-nginx, this is the default registry; in other charts, it is the registry of
-        // all images, and can be treated as a default too, because images with a registry of their
-        // own have the same one
+        // all images. There it can be treated as a default too, because images with a registry of
+        // their own have the same registry.
         let shared = self.registry(values, &["global", "image", "registry"]);
         let has_image = ["repository", "image", "name"]
             .iter()
@@ -121,7 +121,7 @@ impl DefaultFiller<'_> {
         }
     }
 
-    /// The registry at `path` of a chart's `values`, which is recorded.
+    /// Returns the registry at `path` of a chart's `values`, and records its path.
     fn registry(&mut self, values: &Mapping, path: &[&str]) -> Option<String> {
         let registry = registry_at(values, path)?;
         let path = path.iter().map(|key| (*key).to_owned());
@@ -287,7 +287,8 @@ impl DefaultFiller<'_> {
         }
     }
 
-    /// The locked tag of the image `base` that is one of `versions`, or begins with it.
+    /// The locked tag of the image `base` that is one of `versions`, or begins with one of them and
+    /// `-`.
     fn locked_tag(&self, base: &str, versions: &[String]) -> Option<String> {
         let tags = self.inventory.tags(base);
         let exact = versions

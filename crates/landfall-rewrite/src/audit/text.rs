@@ -14,7 +14,8 @@ use landfall_model::{ImageRef, Limits};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Finds everything that `text` names, in its order. The file `name` decides how it is read.
+/// Finds everything that `text` names, in the order of the text. The file `name` decides how it is
+/// read.
 pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFinding> {
     let lines = LineIndex::new(text);
     let depth = Limits::default().embedded_depth;
@@ -62,8 +63,8 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
     found
 }
 
-/// The finding for an occurrence at a position where images are not searched: a locked item, or a
-/// reference in encoded content.
+/// The finding for an occurrence outside the positions that are searched for images: a locked item,
+/// a reference in encoded content, a literal, or a full name in a text.
 fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<AuditFinding> {
     let Occurrence {
         line,

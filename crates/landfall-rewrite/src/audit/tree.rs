@@ -1,4 +1,4 @@
-//! Audits files and folders: which files are read, and charts.
+//! Audits files, folders and charts.
 
 use super::finding::{AuditFinding, FileFinding, LockCoverage};
 use super::helm::{HelmCommand, HelmError};
@@ -51,7 +51,7 @@ enum UnreadError {
 /// chart are combined with those of its subcharts as Helm does it.
 ///
 /// # Errors
-/// If a path cannot be listed. Files in a folder that cannot be read are in the result.
+/// If a path cannot be listed. If a file in a folder cannot be read, the result lists it.
 pub fn audit_tree(
     paths: &[PathBuf],
     inventory: &Inventory<'_>,
@@ -216,8 +216,8 @@ fn of_values(
         .collect())
 }
 
-/// Moves a finding in the effective `values` of a chart to its position in the values file. Images
-/// of a disabled subchart are not missing.
+/// Moves a finding in the effective `values` of a chart to its position in the values file. Missing
+/// and ambiguous images of a disabled subchart become undecided.
 pub fn in_chart(chart: &HelmChart, values: &Mapping, mut finding: AuditFinding) -> FileFinding {
     if let (LockCoverage::Missing { .. } | LockCoverage::Ambiguous { .. }, Some(condition)) =
         (&finding.coverage, chart.disabled_by(&finding.path, values))

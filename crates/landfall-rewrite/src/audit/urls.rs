@@ -118,7 +118,7 @@ fn head(head: &str, known: &[(Cow<'_, str>, &str)]) -> Option<LockCoverage> {
     })
 }
 
-/// A URL with all numbers replaced by 0, so that two versions of one file are equal.
+/// A URL with all numbers replaced by 0, so that the URLs of two versions of a file become equal.
 fn shape(url: &str) -> String {
     let mut shape = String::new();
     for c in url.chars() {

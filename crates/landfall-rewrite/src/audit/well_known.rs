@@ -46,7 +46,8 @@ pub(super) fn why_impossible(reference: &ImageRef) -> Option<&'static str> {
             Some("it is the name of a host, and its path is added elsewhere")
         }
         _ if OWNED.contains(&registry.as_str()) && !repository.contains('/') => Some(
-            "this registry only has images with two path components; the second is added elsewhere",
+            "all images of this registry have at least two path components; the second is added \
+             elsewhere",
         ),
         _ => None,
     }

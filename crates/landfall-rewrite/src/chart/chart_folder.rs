@@ -49,7 +49,7 @@ impl FileCollector<'_> {
         if !charts.is_dir() {
             return Ok(());
         }
-        // links may lead to a folder that contains them
+        // a link may lead to a folder that contains the link
         if prefix.matches("charts/").count() > self.limits.chart_depth {
             return Err(ChartError::Deep {
                 path: charts.display().to_string(),

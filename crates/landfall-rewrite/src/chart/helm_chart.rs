@@ -81,8 +81,8 @@ impl HelmChart {
             .or_else(|| chart.disabled_by(rest, values.get(first)?.as_mapping()?))
     }
 
-    /// The condition that the values of the parent make `false`. The first condition that they have
-    /// decides, as in Helm.
+    /// The condition that the values of the parent make `false`. As in Helm, the first condition
+    /// that these values set decides.
     fn disabling_condition(&self, parent: &Mapping) -> Option<&str> {
         let at = |path: &str| {
             let (first, rest) = path.split_once('.').unwrap_or((path, ""));

@@ -41,7 +41,7 @@ impl HelmChart {
     pub fn of_archive(at: &str, archive: &[u8], limits: &Limits) -> Result<HelmChart, ChartError> {
         let mut loader = ChartLoader::new(limits);
         let files = loader.unpack(at, archive)?;
-        // messages about the content name the chart, as far as its name can be read
+        // messages about the content name the chart, if its name can be read
         let metadata = files.get("Chart.yaml").and_then(|yaml| {
             read::<HelmMetadata>(at, &decode_text(yaml), &mut YamlBudget::default()).ok()
         });

@@ -1,5 +1,5 @@
-//! Reads documents of charts as Helm does, which accepts repeated keys and several documents. In
-//! its own documents, landfall refuses those.
+//! Reads documents of charts as Helm does. Helm accepts repeated keys and several documents;
+//! landfall refuses both in its own documents.
 
 use landfall_model::document::yaml::{self, YamlBudget};
 use landfall_model::document::{self, Diagnostic};

@@ -52,7 +52,7 @@ pub(super) fn values_within(
     }
 }
 
-/// The text of a scalar; `None` for null, empty texts and collections.
+/// The text of a string or number; `None` for an empty string and for any other value.
 pub(crate) fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),

@@ -27,7 +27,7 @@ impl BasenameSet {
         known
     }
 
-    /// Whether the last path component of the reference `text` is one of these.
+    /// Whether the last path component of the reference `text` is in the set.
     pub(super) fn has(&self, text: &str) -> bool {
         let name = basename(text);
         let first = name

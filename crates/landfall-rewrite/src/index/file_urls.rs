@@ -76,7 +76,7 @@ impl FileUrlIndex {
         }
     }
 
-    /// Whether the host of `url` is one of the locked files, or the file server.
+    /// Whether `url` is at the host of a locked file, or at the file server.
     pub(super) fn has_host(&self, url: &str) -> bool {
         self.parts(url)
             .is_some_and(|(location, at_site)| at_site || self.hosts.contains(host(&location)))

@@ -93,7 +93,8 @@ impl ReferenceIndex {
         self.replaced.get(digest).unwrap_or(digest)
     }
 
-    /// The reason why the lock has `reference` with the tag `tag` without a digest, if it does.
+    /// The reason why `reference` with the tag `tag` has no digest in the lock, if the lock lists
+    /// it so.
     fn loss(&self, reference: &ImageRef, tag: Option<&str>) -> Option<&str> {
         let mut full = reference_names(reference).map(|name| match tag {
             Some(tag) => format!("{name}:{tag}"),

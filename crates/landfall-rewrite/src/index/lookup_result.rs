@@ -23,7 +23,7 @@ pub struct ReferenceReplacement {
     pub item: String,
     /// The new repository; `None` if it is kept.
     pub to: Option<Destination>,
-    /// The new digest; `None` if a written one is kept.
+    /// The new digest; `None` if no digest is added or changed.
     pub digest: Option<Digest>,
 }
 

@@ -121,7 +121,8 @@ impl ReferenceIndex {
         self.with_words()
     }
 
-    /// Adds digests that a push replaced: the digest of a whole index, and that of the trimmed one.
+    /// Adds digests that a push replaced, in pairs: the digest of a whole index, and that of the
+    /// trimmed index.
     #[must_use]
     pub fn with_replaced(
         mut self,

@@ -62,8 +62,8 @@ pub(super) fn add(repositories: &mut RepositoryMap, name: String, image: Indexed
 }
 
 impl IndexedRepository {
-    /// The selected image, with the name of the item. A reference with neither tag nor digest
-    /// selects the first image, if all images have the same destination.
+    /// The selected image, with the name of the item. A reference with a host, but with neither tag
+    /// nor digest, selects the first image if all images have the same destination.
     pub(super) fn find(
         &self,
         query: &ReferenceQuery<'_>,

@@ -44,7 +44,7 @@ impl ReferenceIndex {
         if !is_whole && !location.contains('/') {
             return UrlLookup::Unknown;
         }
-        // the file server has every file of such a host, whether the lock contains it or not
+        // the file server has every file of a mirrored host, whether the lock contains it or not
         if urls.is_mirrored(&location)
             && !at_site
             && !urls.reverse

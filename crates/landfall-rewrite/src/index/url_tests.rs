@@ -71,7 +71,7 @@ fn a_placeholder_matches_within_one_path_component() {
 }
 
 #[test]
-fn a_url_that_a_placeholder_may_complete_to_anything_is_left() {
+fn a_pattern_that_matches_no_locked_url_is_not_changed() {
     let below = Err(
         "it is a folder of locked files, and the rest of the URL is added elsewhere".to_owned(),
     );

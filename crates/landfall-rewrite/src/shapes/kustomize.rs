@@ -27,7 +27,7 @@ impl ReferenceShape for KustomizeShape {
         let Some(at) = position_of(entries, "name") else {
             return Vec::new();
         };
-        // without any of these keys, it is another list of this name
+        // without any of these keys, this is another list named `images`
         if !(has("newName") || has("newTag") || has("digest")) {
             return Vec::new();
         }

@@ -56,7 +56,7 @@ impl ReferenceShape for PrefixShape {
 }
 
 /// Collects a prefix in two parts: `defaultImageRegistry` and `defaultImageRepository` (Strimzi).
-/// Returns the positions of the entries, if the prefix is known.
+/// Returns the positions of the entries, unless the prefix is unknown.
 fn in_two_parts<'s>(
     collector: &mut OccurrenceCollector<'_, 's>,
     members: &MappingContext<'s>,
@@ -225,7 +225,7 @@ fn base(replacement: &ReferenceReplacement) -> String {
 /// pulls it from there only if the registry is registry.k8s.io, and otherwise pulls
 /// `<registry>/coredns` (`GetDNSImage` in images.go).
 fn cluster(index: &ReferenceIndex, text: &str) -> ReferenceLookup {
-    // without an image of kubeadm in the lock, any locked image below the registry decides
+    // if the lock has no image of kubeadm, all locked images below the registry decide
     let lookup = match index.lookup_prefix(text, &KUBEADM) {
         ReferenceLookup::Unknown => index.lookup_prefix(text, &[]),
         lookup => lookup,

@@ -19,7 +19,8 @@ impl ReferenceShape for SecretShape {
         let Some(key) = child.key else { return };
         child.secret |=
             self.is_secret(members) && matches!(key, "data" | "stringData" | "literals");
-        // neither the items of a list nor the entries of kustomize's generator have a kind
+        // neither the items of a SecretList nor the entries of kustomize's `secretGenerator` have a
+        // kind
         child.in_secrets |=
             key == "secretGenerator" || (members.kind == "SecretList" && key == "items");
     }

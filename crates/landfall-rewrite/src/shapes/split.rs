@@ -37,8 +37,9 @@ impl ReferenceShape for SplitShape {
     }
 }
 
-/// Rewrites or leaves `reference`. Returns `false` if the lock does not contain it and it has no
-/// registry, so that its parts may be something else.
+/// Rewrites or leaves `reference`. Returns `false` if the lock does not contain it and its parts
+/// may be something else: if it has no registry, or if its repository is not a reference without a
+/// host.
 fn decide<'s>(
     reference: &SplitReference<'s>,
     collector: &mut OccurrenceCollector<'_, 's>,
@@ -153,8 +154,9 @@ fn edits<'s>(
     Ok(edits)
 }
 
-/// Splits `to` into a registry and a repository. If the old registry has a path, a repository of
-/// one component stays one, because Istio reads an image with a slash as a whole reference.
+/// Splits `to` into a registry and a repository. If the old registry has a path, the repository is
+/// kept if the path of `to` ends in it, because Istio reads an image with a slash as a whole
+/// reference.
 fn split_destination(to: &Destination, registry: &str, repository: &str) -> (String, String) {
     if registry.trim_end_matches('/').contains('/')
         && let Some(path) = to.repository.strip_suffix(repository)

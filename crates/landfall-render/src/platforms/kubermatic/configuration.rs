@@ -21,8 +21,8 @@ const DASHBOARD: [&str; 2] = [
     "quay.io/kubermatic/dashboard",
 ];
 
-/// Returns the configuration for a registry that needs `account`. A key is written only if the lock
-/// has its image: the others keep their upstream defaults.
+/// Returns the configuration for a registry that needs `account`, if it is set. The repository of
+/// an image is written only if the lock has the image: other images keep their upstream defaults.
 pub(super) fn configuration(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,

@@ -39,7 +39,7 @@ impl MachineSetup<'_> {
     }
 
     /// Returns the files for the profile: `sources` of packages, certificates, a script, and a
-    /// drop-in that runs it before the first unit of the profile.
+    /// drop-in that runs the script before the first unit of the profile.
     pub(super) fn source_files(
         &self,
         profile: &Value,
@@ -113,8 +113,9 @@ impl MachineSetup<'_> {
 /// The path of the script on a machine.
 const SCRIPT: &str = "/opt/landfall/use-site.sh";
 
-/// A shell function that sets `URL` in the sources whose host matches the pattern. If a file has a
-/// list of mirrors instead of a base URL, it activates the base URL again.
+/// The shell function `point PATTERN URL`. In the package sources, it replaces the URLs of the
+/// hosts that match the pattern. If a file has a list of mirrors instead of a base URL, the
+/// function first activates the base URL again.
 const SOURCES: &str = r#"point() {
   for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources /etc/yum.repos.d/*.repo; do
     [ -f "$file" ] && grep -Eq "https?://([A-Za-z0-9-]+\.)*$1/" "$file" || continue

@@ -1,4 +1,4 @@
-//! Points the profiles with which operating-system-manager of KKP sets up machines at the site.
+//! Points profiles of KKP's operating-system-manager at the site. These profiles set up machines.
 
 use super::machine_setup::MachineSetup;
 use crate::certificates;
@@ -49,7 +49,7 @@ pub(super) struct MachineProfile {
 
 /// Returns the profiles that the user named, pointed at the site. `authorities` are the
 /// certificates for machines. Fails if a file cannot be read, is not a profile or cannot be edited,
-/// or if two profiles have one name.
+/// or if two profiles have the same name.
 pub(super) fn profiles(
     request: &RenderRequest<'_>,
     authorities: &str,
@@ -74,7 +74,7 @@ pub(super) fn profiles(
 
 /// The data from which all profiles are rendered.
 struct ProfileRenderer<'r> {
-    /// The locked files and the mirrored package hosts, by their URLs.
+    /// The locked references and the mirrored package hosts.
     index: ReferenceIndex,
     setup: MachineSetup<'r>,
     has_proxy: bool,

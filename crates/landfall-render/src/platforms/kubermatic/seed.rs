@@ -1,4 +1,5 @@
-//! A Seed with the node settings of its datacenters, also for releases up to 2.12.
+//! A Seed with the node settings of its datacenters, and the datacenters.yaml of releases up to
+//! 2.12.
 
 use super::profile::{self, MachineProfile};
 use super::site::{KubermaticProxy, NAMESPACE, at_registry, repository};
@@ -71,8 +72,8 @@ pub(super) fn seed(
     }
     if !request.upstream_fallback() {
         notes.push(
-            "containerd pulls images that the mirrors lack from upstream, and KKP cannot turn that \
-             off"
+            "if the mirrors lack an image, containerd pulls it from upstream, and KKP cannot turn \
+             that off"
                 .into(),
         );
     }
@@ -156,8 +157,9 @@ fn each_datacenter(
     })
 }
 
-/// Returns the datacenters to configure: those of the Seed in the file of `--into`, if it has one.
-/// A datacenter that the Seed lacks is not added, because KKP refuses one without a provider.
+/// Returns the datacenters to configure: those that the user named, those of the Seed in the file
+/// of `--into`, or `datacenter`. Fails if that Seed lacks a datacenter that the user named: KKP
+/// refuses a datacenter without a provider, so it cannot be added here.
 fn names(request: &RenderRequest<'_>) -> Result<Vec<String>, RenderError> {
     let seeds: Vec<&Value> = request
         .existing

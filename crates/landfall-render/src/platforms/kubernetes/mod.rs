@@ -3,7 +3,8 @@
 //! - `platform.rs`: the list of files.
 //! - `deployment.rs`: the settings.
 //! - `pod.rs`: the common part of all pods.
-//! - `jobs.rs`: the Indexed Job that pulls, the Job that packs, the `CronJob` that refreshes.
+//! - `jobs.rs`: the Indexed Job that pulls, the Jobs that pack and publish, the `CronJob` that
+//!   refreshes.
 //! - `server.rs`: the servers with their autoscaler and disruption budget.
 
 mod deployment;

@@ -33,8 +33,9 @@ pub(super) fn vsphere(names: &ClusterNames<'_>, part: &str, kind: &str, proxy: &
     )
 }
 
-/// Returns the values of kapp-controller, which has its own names for them: the proxy, and the
-/// trust in the repository and in hosts behind the proxy. Returns `None` if there are no values.
+/// Returns the values of kapp-controller: the proxy, and the trust in the repository and in hosts
+/// behind the proxy. The names of these values differ from those of other addons. Returns `None` if
+/// there are no values.
 pub(super) fn kapp_controller(
     names: &ClusterNames<'_>,
     repository: &TkgRepository,

@@ -75,9 +75,9 @@ impl TkgRepository {
         }
         let ca = registry.ca.clone().unwrap_or_default();
         if name.starts_with('[') && (registry.skip_verify || !ca.is_empty()) {
-            let why = "containerd on TKG's machines does not start with an IPv6 address in the \
-                       name of a table, which the TLS settings of the registry need; give the \
-                       registry a name, and write that as registry.address";
+            let why = "containerd on TKG's machines does not start if the name of a table contains \
+                       an IPv6 address, and the TLS settings of the registry need such a table; \
+                       give the registry a name, and write that as registry.address";
             return Err(RenderError::Site(why.into()));
         }
         Ok(TkgRepository {

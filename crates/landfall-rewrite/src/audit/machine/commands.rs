@@ -108,7 +108,7 @@ struct CommandReader {
 }
 
 impl CommandReader {
-    /// Reads `word`. `is_in_backticks` if an odd number of backticks precedes it.
+    /// Reads `word`. `is_in_backticks` is set if an odd number of backticks precedes it.
     fn read(&mut self, word: &str, is_in_backticks: bool) -> Option<MachineInstall> {
         if self.skips_word(word) {
             return None;
@@ -174,7 +174,7 @@ impl CommandReader {
     fn installed(&mut self, by: &'static str, word: &str) -> Option<MachineInstall> {
         let open = |text: String| Some(MachineInstall::OpenPackage(by, text));
         match word {
-            // a command substitution, or the closing backtick of a comment or an `echo`
+            // the closing backtick of a command substitution, a comment or an `echo`
             "`" if self.in_backticks => self.state = CommandState::Nothing,
             "`" => {
                 self.skips = SkippedWords::Backtick;

@@ -5,7 +5,7 @@
 pub enum MachineInstall {
     /// The URL of a file.
     File(String),
-    /// A URL with placeholders, which does not tell the file.
+    /// A URL with placeholders, so the file is not known.
     Unclear(String),
     /// A package: the package manager, and the name as written, with its version.
     Package(&'static str, String),
@@ -39,7 +39,7 @@ impl PlacedInstall {
 pub struct MachineInstalls(pub Vec<(MachineInstall, String)>);
 
 impl MachineInstall {
-    /// A package as the package manager `by` reads it, with its version.
+    /// Returns the package `written`, which may have a version, for the package manager `by`.
     pub(super) fn package(by: &'static str, written: &str) -> MachineInstall {
         MachineInstall::Package(by, written.to_owned())
     }

@@ -15,8 +15,8 @@ const ENDINGS: [&str; 7] = ["sh", "bash", "service", "socket", "timer", "ign", "
 /// Keys that identify a document of cloud-init.
 const CLOUD_KEYS: [&str; 4] = ["runcmd", "bootcmd", "write_files", "packages"];
 
-/// Finds the files and packages that the files at `paths`, if they set up machines, fetch and
-/// install. Files that cannot be read are skipped.
+/// Reads the files at `paths` that set up machines, and finds the files and packages that they
+/// fetch and install. Files that cannot be read are skipped.
 ///
 /// # Errors
 /// If a path cannot be listed.

@@ -46,7 +46,7 @@ impl ImagePosition for ChartPosition {
     }
 }
 
-/// The chart that a mapping installs, if it does.
+/// The chart that a mapping installs, if it installs one.
 fn installed_chart<'d>(entries: &'d [YamlEntry<'d>]) -> Option<InstalledChart<'d>> {
     let part = |key: &str| {
         let text = text_of(entries, key)?.trim();

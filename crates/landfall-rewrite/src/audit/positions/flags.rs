@@ -46,7 +46,7 @@ impl ImagePosition for FlagValuePosition {
     }
 }
 
-/// Whether an argument is a flag whose value is the next item.
+/// Whether an argument is a flag that is named after an image, and whose value is the next item.
 fn is_image_flag(node: &YamlNode<'_>) -> bool {
     let text = node.scalar().map(|scalar| scalar.value.trim());
     text.is_some_and(|text| text.starts_with('-') && !text.contains('=') && is_image_name(text))

@@ -26,7 +26,7 @@ pub(super) trait ImagePosition: Sync {
         &self,
         _members: &MappingContents<'d>,
         _value: &'d YamlNode<'d>,
-        _below: &mut NodePosition<'d>,
+        _child: &mut NodePosition<'d>,
     ) {
     }
 
@@ -36,7 +36,7 @@ pub(super) trait ImagePosition: Sync {
         &self,
         _list: Option<&str>,
         _previous: Option<&'d YamlNode<'d>>,
-        _below: &mut NodePosition<'d>,
+        _child: &mut NodePosition<'d>,
     ) {
     }
 

@@ -70,8 +70,8 @@ fn is_named_image(key: Option<&str>) -> bool {
     key.is_some_and(|key| key.to_ascii_lowercase().contains("image"))
 }
 
-/// Whether the registry of `reference` is an empty value, so that its single word is not a complete
-/// image, and the lock does not contain it either.
+/// Whether `reference` is a single word with an empty registry, and is not in the lock. Such a word
+/// is not a complete image.
 fn is_headless(
     reader: &CandidateCollector<'_, '_>,
     entries: &[YamlEntry<'_>],
