@@ -185,10 +185,9 @@ pub(crate) fn needed(
             None => "no run with this store has contacted it",
             // a pull does not request an index, so there is nothing to learn from it
             Some(_) if kind == SourceKind::ChartIndex => continue,
-            // `lock` reads only manifests, and the redirects of blobs become known only when a blob
-            // is requested
-            Some(known) if known.by.iter().all(|command| command == "lock") => {
-                "only `lock` has contacted it"
+            // the redirects of blobs become known only when a blob is requested
+            Some(known) if known.by.iter().all(|command| requests_no_blobs(command)) => {
+                "only commands that request no blobs, such as `lock`, have contacted it"
             }
             Some(_) => continue,
         };
@@ -352,4 +351,9 @@ fn add_reason(row: &mut EgressHost, why: String) {
     if let Err(at) = row.why.binary_search(&why) {
         row.why.insert(at, why);
     }
+}
+
+/// Whether a command requests only tags and manifests of images.
+fn requests_no_blobs(command: &str) -> bool {
+    matches!(command, "lock" | "update")
 }

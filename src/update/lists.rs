@@ -10,6 +10,8 @@ use landfall_item::manifest::{
 use landfall_model::Digest;
 use landfall_model::document::SourceLocation;
 use landfall_model::report::EntryKind;
+use std::collections::HashSet;
+use std::path::PathBuf;
 
 impl UpdateRun<'_> {
     /// Replaces each list whose source has other content. A new list that makes the manifests
@@ -101,8 +103,9 @@ impl UpdateRun<'_> {
         fetched
     }
 
-    /// Replaces the lists whose source has other content, such as lists whose URLs contain a
-    /// version that `edited` moved. Returns their URLs and the digests of their new contents.
+    /// Replaces the lists whose URLs contain a version that `edited` moved. Returns their URLs and the
+    /// digests of their new contents. Other lists are those of [`replace_lists`](Self::replace_lists),
+    /// which may have left them unchanged.
     pub(super) async fn follow_lists(
         &mut self,
         edited: &mut FileOverrides,
@@ -111,8 +114,16 @@ impl UpdateRun<'_> {
         if !self.has_lists {
             return Ok(replaced);
         }
+        let before: HashSet<(PathBuf, String)> =
+            list_sources(self.request.paths, &self.outcome.edited)?
+                .into_iter()
+                .map(|source| (source.path, source.url))
+                .collect();
         // `fetch_list` keeps each list that it fetched, so only a URL that changed costs a request
         for source in list_sources(self.request.paths, edited)? {
+            if before.contains(&(source.path.clone(), source.url.clone())) {
+                continue;
+            }
             let text = self.fetch_list(&source.url).await.map_err(|cause| {
                 if cause.is_gone {
                     RejectedVersion::Unusable(format!(

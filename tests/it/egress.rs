@@ -167,7 +167,7 @@ fn hosts_are_predicted_then_observed_by_lock_and_then_by_pull() {
         after_lock["egress"]["notes"][0]
             .as_str()
             .unwrap()
-            .contains("only `lock` has contacted it")
+            .contains("only commands that request no blobs, such as `lock`, have contacted it")
     );
 
     up.run(0, "store", &["pull"]);

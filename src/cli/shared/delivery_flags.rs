@@ -97,7 +97,7 @@ impl DeliveryFlags {
             move_tags: self.move_tags,
             all_or_nothing: self.all_or_nothing,
             // A receipt states what the registry has, so every blob that it lists is looked up.
-            recheck: self.recheck || self.receipt.is_some(),
+            recheck: self.recheck || self.receipt.is_some() || context.site_receipt().is_some(),
             dry_run: self.dry_run,
             create_projects: self.create_projects,
             stop_at_damage: false,

@@ -213,6 +213,42 @@ fn a_variable_waits_for_all_items_and_takes_the_newest_that_is_old_enough() {
 }
 
 #[test]
+fn a_version_that_moves_takes_no_list_that_waits_or_is_not_selected() {
+    let up = Upstream::new();
+    for (tag, seed) in [("1.0.0", 1), ("1.0.1", 2), ("1.0.2", 3)] {
+        up.put("a", tag, seed);
+    }
+    let list = up.here("REG/a:1.0.0\n");
+    for name in ["slow", "other"] {
+        up.file(&format!("{name}.txt"), &list);
+        up.place.write(&format!("{name}.txt"), &list);
+    }
+    up.manifest(
+        "images: [{ref: 'REG/a:1.0.1', update: patch}]\n\
+         lists:\n\
+         - {format: images-txt, file: slow.txt, from: URL/slow.txt, minAge: 7d}\n\
+         - {format: images-txt, file: other.txt, from: URL/other.txt}\n",
+    );
+    up.day(0);
+    up.place.ok(&up.args("lock", &[]));
+    for name in ["slow", "other"] {
+        up.file(
+            &format!("{name}.txt"),
+            up.here("REG/a:1.0.0\nREG/a:1.0.1\n"),
+        );
+    }
+    let image = up.here("REG/a");
+    let report = up.run(0, "update", &["--only", &image]);
+    assert_eq!(moved(&report), [(image, "1.0.2".into())], "{report:#}");
+    assert_eq!(up.place.read("other.txt"), list, "it is not selected");
+    up.put("a", "1.0.3", 4);
+    let report = up.run(0, "update", &[]);
+    assert_eq!(waiting(&report).len(), 1, "{report:#}");
+    assert_eq!(up.place.read("slow.txt"), list, "it waits");
+    assert_ne!(up.place.read("other.txt"), list);
+}
+
+#[test]
 fn a_look_up_that_fails_is_listed_and_the_version_is_remembered() {
     let up = Upstream::new();
     up.put("a", "1.0.0", 1);

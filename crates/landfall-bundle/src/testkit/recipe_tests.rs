@@ -207,8 +207,8 @@ fn the_estimate_of_recipes_equals_the_result_of_packing() {
     );
 }
 
-/// A gzip member of stored blocks. Go's fastest level writes blocks of 65,535 bytes for content that does
-/// not compress; from `odd` on, the blocks are shorter.
+/// A gzip member of stored blocks. Go's fastest level writes blocks of 65,535 bytes for content that
+/// does not compress; from `odd` on, the blocks are shorter.
 fn stored_member(plain: &[u8], odd: usize) -> Vec<u8> {
     let mut member = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
     let (regular, irregular) = plain.split_at(odd);

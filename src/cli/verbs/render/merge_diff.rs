@@ -6,9 +6,12 @@ use landfall_render::MergedFile;
 use landfall_rewrite::secret_values;
 use std::ops::Range;
 
-/// The top-level keys of a Secret whose values are shown. Lines with `{` are masked even there:
-/// kubectl keeps a copy of the whole Secret as JSON in an annotation.
-const SHOWN: [&str; 4] = ["apiVersion", "kind", "metadata", "type"];
+/// The top-level keys of a Secret whose values are shown.
+const SHOWN: [&str; 3] = ["apiVersion", "kind", "type"];
+
+/// The keys in `metadata` of a Secret whose lines are shown. Annotations are masked: in one of them,
+/// kubectl keeps a copy of the whole Secret.
+const SHOWN_METADATA: [&str; 4] = ["annotations", "labels", "name", "namespace"];
 
 /// The maximum number of pairs of lines that are compared, with four bytes of memory for each. In
 /// larger texts, everything from the first to the last difference is one change.
@@ -92,6 +95,8 @@ fn masks(text: &str, all: bool) -> Vec<bool> {
     let secrets = secret_values(text);
     let mut at = 0;
     let mut top = "";
+    // the indentation of the keys in `metadata`
+    let mut metadata_indent = None;
     let mut masks = Vec::new();
     for line in text.split_inclusive('\n') {
         let end = at + line.len();
@@ -100,9 +105,19 @@ fn masks(text: &str, all: bool) -> Vec<bool> {
             .any(|range| range.start < end && range.end > at);
         if !line.starts_with([' ', '#', '\n', '\r']) {
             top = line.split(':').next().unwrap_or_default().trim_end();
+            metadata_indent = None;
         }
+        let key = line.split(':').next().unwrap_or_default().trim();
+        let is_shown = match top {
+            "metadata" if key == top => true,
+            "metadata" => {
+                let indent = line.len() - line.trim_start().len();
+                *metadata_indent.get_or_insert(indent) == indent && SHOWN_METADATA.contains(&key)
+            }
+            _ => SHOWN.contains(&top),
+        };
         // With `{`, the line of a shown key may contain the data too.
-        masks.push(all || (is_secret && (!SHOWN.contains(&top) || line.contains('{'))));
+        masks.push(all || (is_secret && (!is_shown || line.contains('{'))));
         at = end;
     }
     masks
@@ -267,6 +282,20 @@ mod tests {
         ] {
             assert!(diff.contains(line), "{line}\n{diff}");
         }
+    }
+
+    #[test]
+    fn annotations_of_secrets_are_masked() {
+        let old = "kind: Secret\nmetadata:\n  name: shown\n  annotations:\n    note: hush\n    copy: |\n      \
+                   [\"hush\",\n      name: hush\n  labels:\n    name: hush\ndata: {}\n";
+        let new = old.replace("data: {}", "data:\n  x: aHVzaA==");
+        let diff = merge_diff("x", old, &merged(&new), DiffReader::Program);
+        assert!(!diff.contains("hush"), "{diff}");
+        let diff = merge_diff("x", "kind: Secret\n", &merged(&new), DiffReader::Program);
+        assert!(
+            !diff.contains("hush") && diff.contains("+  name: shown\n"),
+            "{diff}"
+        );
     }
 
     #[test]

@@ -50,7 +50,12 @@ impl TkgRepository {
                 })?;
         // TKG appends `/pause` and other names to one repository, so the repository of `pause`
         // shows the prefix
-        let destination = request.mapping.destinations(&pause).remove(0);
+        let destinations = request.mapping.destinations(&pause);
+        let Some(destination) = destinations.first() else {
+            return Err(RenderError::Site(format!(
+                "{pause} has no destination; change registry.paths"
+            )));
+        };
         let name = format!("{}/{}", destination.registry, destination.repository);
         let name = name.strip_suffix("/pause").ok_or_else(|| {
             let why = format!(

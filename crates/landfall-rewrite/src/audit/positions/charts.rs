@@ -121,7 +121,12 @@ impl InstalledChart<'_> {
     /// The reference of the chart. An error is the reason why there is none.
     fn reference(&self, reader: &CandidateCollector<'_, '_>) -> Result<String, &'static str> {
         let Some(version) = self.version else {
-            return Err(ELSEWHERE);
+            // without a version, the newest one is installed
+            return Err(if self.repository.is_empty() {
+                ELSEWHERE
+            } else {
+                RANGE
+            });
         };
         if self.repository.is_empty() {
             let locked = reader.inventory.chart_named(self.chart, version);
