@@ -50,11 +50,16 @@ impl PullOutcome {
             .get(digest)
             .into_iter()
             .flat_map(|fetch| &fetch.wanted);
-        let mut parts: Vec<EntryPart> = wanted
-            .map(|(at, part)| self.shard_entries[*at].entry.parts[*part].clone())
-            .collect();
-        parts.dedup_by(|a, b| a.origin == b.origin);
-        parts.truncate(ORIGINS);
+        let mut parts: Vec<EntryPart> = Vec::new();
+        for (at, part) in wanted {
+            let part = &self.shard_entries[*at].entry.parts[*part];
+            if !parts.iter().any(|known| known.origin == part.origin) {
+                parts.push(part.clone());
+            }
+            if parts.len() == ORIGINS {
+                break;
+            }
+        }
         parts
     }
 

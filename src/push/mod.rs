@@ -41,6 +41,7 @@ mod run;
 #[cfg(feature = "cli")]
 mod signed_images;
 #[cfg(feature = "cli")]
+mod state;
 mod status;
 mod upload_slots;
 mod uploader;

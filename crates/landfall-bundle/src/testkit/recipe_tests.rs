@@ -235,11 +235,12 @@ fn a_stream_whose_encoder_changes_late_is_patched_too() {
     let (mut memory, _) = sample();
     let mut image = |tag: &str, bytes: &[u8]| {
         let layer = memory.put(bytes, "application/vnd.oci.image.layer.v1.tar+gzip");
-        let manifest = serde_json::json!({"schemaVersion": 2, "config": layer, "layers": [layer]});
+        let config = memory.put(tag.as_bytes(), media_type::OCI_CONFIG);
+        let manifest = serde_json::json!({"schemaVersion": 2, "config": config, "layers": [layer]});
         let top = memory.put(manifest.to_string().as_bytes(), media_type::OCI_MANIFEST);
         let name = format!("h.example/app:{tag}");
         let image = LockedImage {
-            blobs: vec![layer.clone()],
+            blobs: vec![config, layer.clone()],
             ..LockedImage::new(name.parse().unwrap(), top)
         };
         (lock(vec![image]), layer)
