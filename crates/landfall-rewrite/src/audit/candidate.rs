@@ -146,6 +146,7 @@ impl ImageCandidate {
             column,
             path: self.path,
             manager: None,
+            repository: None,
             reference: self.written,
             coverage,
         }
