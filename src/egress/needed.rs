@@ -93,6 +93,8 @@ pub(super) fn sources(
                 let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
                 (url, name, SourceKind::Files)
             }
+            // the packs of the same repository name its host
+            PartOrigin::LargeFile(_) => continue,
             PartOrigin::Computed(_) | PartOrigin::Trimmed { .. } => continue,
         };
         // one address may serve both a registry and files

@@ -1,6 +1,9 @@
 //! Packs of git servers.
 
-use landfall_git::{GitObjectKind, GitPackPlan, ObjectDatabase, write_pack};
+use landfall_git::{
+    GitObjectKind, GitPackPlan, ObjectDatabase, ObjectId, SignedObject, large_files,
+    pinned_submodules, shallow_boundary, tag_name, write_pack,
+};
 use landfall_model::Limits;
 use std::sync::Arc;
 
@@ -8,8 +11,28 @@ pub(super) fn pack_seeds() -> Vec<Vec<u8>> {
     vec![landfall_git::testing::sample().0.bytes()]
 }
 
-/// Reads any pack. A pack that is written from its objects must be readable, and writing that pack
-/// again must give the same bytes.
+/// Reads what landfall reads of the commit or tag `tip` while it locks.
+fn read_all(database: &ObjectDatabase, tip: ObjectId) {
+    let Ok(content) = database
+        .find(tip)
+        .and_then(|object| database.content(object))
+    else {
+        return;
+    };
+    for signed in [
+        SignedObject::of_commit(&content),
+        SignedObject::of_tag(&content),
+    ] {
+        let signed = signed.map(|signed| (signed.time(), signed.payload.len()));
+        assert!(signed.is_none_or(|(_, length)| length < content.len()));
+    }
+    let _ = tag_name(&content);
+    let _ = pinned_submodules(database, tip);
+    let _ = large_files(database, &[tip], 100);
+    let _ = shallow_boundary(database, &[tip], 2);
+}
+
+/// Reads any pack. What is written of its objects is read again, and written with the same bytes.
 pub(super) fn pack(bytes: &[u8]) {
     let limits = Limits {
         git_object_bytes: 1 << 20,
@@ -28,6 +51,7 @@ pub(super) fn pack(bytes: &[u8]) {
             continue;
         }
         let tip = database.id(object);
+        read_all(&database, tip);
         let Ok(plan) = GitPackPlan::new(&database, &[tip], &[]) else {
             continue;
         };

@@ -12,6 +12,7 @@ mod diff;
 mod memory;
 mod packages;
 mod run;
+mod submodules;
 mod versions;
 
 pub(crate) use change::{LockChange, PackageChange};

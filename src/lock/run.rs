@@ -6,7 +6,7 @@ use landfall_content::run_concurrently_by_host;
 use landfall_item::lockfile::{AcceptedLoss, Lock, LockedKind, UnresolvedItem};
 use landfall_item::manifest::MergedManifest;
 use landfall_item::{
-    DependencyRequest, Exclusion, FieldConflict, ItemKind, ItemRequests, LockedItem,
+    DependencyRequest, Exclusion, FieldConflict, GitRequest, ItemKind, ItemRequests, LockedItem,
     LockedPackageSet, PinPolicy, RequestVisitor, ResolvableRequest, ResolveOutcome, Resolver,
     host_in,
 };
@@ -48,6 +48,7 @@ pub(crate) async fn lock(
         },
         results: SortedResults::new(manifest),
         known: BTreeSet::new(),
+        repositories: BTreeMap::new(),
         dependencies: Vec::new(),
     };
     let mut requests = manifest.requests.clone();
@@ -59,6 +60,9 @@ pub(crate) async fn lock(
             .collect();
         resolver.progress().begin("lock", names.len() as u64, 0);
         run.known.extend(names);
+        let repositories = requests.git.iter();
+        let repositories = repositories.map(|request| (request.name.clone(), request.clone()));
+        run.repositories.extend(repositories);
         requests.visit(&mut run).await;
         resolver.progress().end();
         requests = run.new_dependencies(&manifest.exclude);
@@ -90,15 +94,17 @@ pub(crate) async fn lock(
 }
 
 /// The state that all rounds of one `lock` share.
-struct LockRun<'a> {
+pub(super) struct LockRun<'a> {
     resolver: &'a Resolver,
     pins: PinPolicy,
     old: &'a Lock,
-    lock: Lock,
-    results: SortedResults<'a>,
+    pub(super) lock: Lock,
+    pub(super) results: SortedResults<'a>,
     /// Every name that was requested so far.
     known: BTreeSet<(EntryKind, String)>,
-    /// The dependencies of the items that this round locked.
+    /// The requests for git repositories so far, by name.
+    pub(super) repositories: BTreeMap<String, GitRequest>,
+    /// What the items that this round locked depend on.
     dependencies: Vec<DependencyRequest>,
 }
 
@@ -192,22 +198,39 @@ impl LockRun<'_> {
     fn new_dependencies(&mut self, exclude: &[Exclusion]) -> ItemRequests {
         let mut images = Vec::new();
         let mut charts = Vec::new();
+        let mut git = Vec::new();
         for dependency in std::mem::take(&mut self.dependencies) {
             match dependency {
                 DependencyRequest::Image(image) => images.push(image),
                 DependencyRequest::Chart(chart) => charts.push(chart),
+                DependencyRequest::Git(repository) => git.push(repository),
             }
         }
         ItemRequests {
             images: self.new_requests(images, exclude),
             charts: self.new_requests(charts, exclude),
+            git: self.new_repositories(git, exclude),
             ..ItemRequests::default()
         }
     }
 
-    /// Merges `requests` by name, without those that are excluded or already known. If two
-    /// contradict each other, the first one counts.
+    /// Merges `requests` by name, without those that are excluded or already known.
     fn new_requests<R: ResolvableRequest>(
+        &self,
+        requests: Vec<R>,
+        exclude: &[Exclusion],
+    ) -> Vec<R> {
+        let mut requests = self.merged_requests(requests, exclude);
+        requests.retain(|request| {
+            let name = (R::Item::KIND, request.name().to_string());
+            !self.known.contains(&name)
+        });
+        requests
+    }
+
+    /// Merges `requests` by name, without those that are excluded. If two contradict each other,
+    /// the first one counts.
+    pub(super) fn merged_requests<R: ResolvableRequest>(
         &self,
         requests: Vec<R>,
         exclude: &[Exclusion],
@@ -229,29 +252,24 @@ impl LockRun<'_> {
                 }
             }
         }
-        let mut requests: Vec<R> = by_name.into_values().collect();
-        requests.retain(|request| {
-            let name = (R::Item::KIND, request.name().to_string());
-            !self.known.contains(&name)
-        });
-        requests
+        by_name.into_values().collect()
     }
 
-    fn note_conflict(&self, name: &impl Display, conflict: &FieldConflict) {
+    pub(super) fn note_conflict(&self, name: &impl Display, conflict: &FieldConflict) {
         let FieldConflict {
             field,
             first,
             second,
         } = conflict;
         self.resolver.progress().note(&format!(
-            "the {field} of {name} is {first} in one chart and {second} in another: the first \
+            "the {field} of {name} is {first} in one item and {second} in another: the first \
              is used"
         ));
     }
 }
 
 /// The results, sorted into items of the report, losses and changes.
-struct SortedResults<'a> {
+pub(super) struct SortedResults<'a> {
     accepted: BTreeMap<&'a str, &'a AcceptedLoss>,
     items: Vec<ReportItem>,
     missing: Vec<AcceptedLoss>,
@@ -273,6 +291,17 @@ impl<'a> SortedResults<'a> {
             unresolved: Vec::new(),
             gone: Vec::new(),
         }
+    }
+
+    /// Removes the outcome of a request that is resolved again.
+    pub(super) fn forget(&mut self, kind: EntryKind, name: &str) {
+        self.items
+            .retain(|item| item.kind != kind || item.name != name);
+        self.unresolved
+            .retain(|item| item.kind != kind || item.name != name);
+        self.missing.retain(|item| item.name != name);
+        self.gone
+            .retain(|change| change.kind != kind || change.name != name);
     }
 
     /// Records the outcome of the request called `name` and returns the item that the lock keeps.

@@ -1,7 +1,7 @@
 //! Pushes git repositories to a git server: the branches and tags that the lock names.
 
 use landfall_content::registry::RegistrySessions;
-use landfall_content::upstream::{git_error, push_refs, pushed_refs};
+use landfall_content::upstream::{GitPush, git_error, push_refs, pushed_refs, upload_large_files};
 use landfall_content::{BlobPackBytes, BlobRead};
 use landfall_git::{
     FetchRequest, GitError, ObjectDatabase, ObjectId, ReceiveAdvertisement, RefUpdate,
@@ -9,11 +9,10 @@ use landfall_git::{
 };
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
-use landfall_item::{ItemIdentity, LockedGitRepository};
-use landfall_model::Limits;
+use landfall_item::{ItemIdentity, LockedGitRepository, LockedLargeFile};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem};
+use landfall_model::{Descriptor, Limits};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
@@ -95,19 +94,13 @@ pub(crate) async fn push_git(
     Ok(items)
 }
 
-/// A pack of the objects that the server lacks.
-struct MissingObjects {
-    pack: File,
-    size: u64,
-}
-
-/// The changes to make at the server.
+/// What is to be changed at the server.
+#[derive(Default)]
 struct GitPushPlan {
-    updates: Vec<RefUpdate>,
-    /// The reasons that prevent further changes, one for each ref.
+    /// `None` if there is nothing to change.
+    push: Option<GitPush>,
+    /// What prevents further changes, one text for each ref.
     conflicts: Vec<String>,
-    /// `None` if there is no update.
-    missing: Option<MissingObjects>,
 }
 
 async fn push_one(
@@ -118,13 +111,26 @@ async fn push_one(
 ) -> Result<(ItemStatus, Option<String>), HttpError> {
     let url = target.url_of(repository);
     let server = pushed_refs(sessions, &url).await?;
+    // before the refs, so that nobody sees pointers without their files
+    let large_files = repository.large_files.iter().flatten();
+    let large_files: Vec<Descriptor> = large_files.map(LockedLargeFile::descriptor).collect();
+    let uploaded = if target.dry_run || large_files.is_empty() {
+        0
+    } else {
+        upload_large_files(sessions, &url, &large_files, blobs).await?
+    };
     let is_right = |name: &str, id: &ObjectId| server.refs.get(name) == Some(id);
     if repository
         .refs
         .iter()
         .all(|one| is_right(&one.name, &one.id))
     {
-        return Ok((ItemStatus::Present, None));
+        let status = if uploaded == 0 {
+            ItemStatus::Present
+        } else {
+            ItemStatus::Done
+        };
+        return Ok((status, None));
     }
     let (locked, blobs, known) = (repository.clone(), blobs.clone(), server.clone());
     let (move_refs, limits) = (target.move_refs, *sessions.transport().limits());
@@ -134,13 +140,13 @@ async fn push_one(
     let plan = plan
         .map_err(|error| HttpError::new(ErrorKind::Local, error.to_string()))?
         .map_err(git_error)?;
-    let changes: Vec<&str> = plan.updates.iter().map(|one| one.name.as_str()).collect();
-    if target.dry_run && !changes.is_empty() {
-        let reason = format!("would be pushed to {url}: {}", changes.join(", "));
-        return Ok((ItemStatus::Skipped, Some(reason)));
-    }
-    if let Some(MissingObjects { pack, size }) = plan.missing {
-        push_refs(sessions, &url, &server, &plan.updates, Arc::new(pack), size).await?;
+    if let Some(push) = plan.push {
+        if target.dry_run {
+            let changes: Vec<&str> = push.updates.iter().map(|one| one.name.as_str()).collect();
+            let reason = format!("would be pushed to {url}: {}", changes.join(", "));
+            return Ok((ItemStatus::Skipped, Some(reason)));
+        }
+        push_refs(sessions, &url, &server, &push).await?;
     }
     if plan.conflicts.is_empty() {
         return Ok((ItemStatus::Done, None));
@@ -160,11 +166,9 @@ fn plan_push(
         let bytes = BlobPackBytes::new(blobs.clone(), pack.digest.clone(), pack.size);
         database.add_pack(Arc::new(bytes))?;
     }
-    let mut plan = GitPushPlan {
-        updates: Vec::new(),
-        conflicts: Vec::new(),
-        missing: None,
-    };
+    database.set_shallow(&repository.shallow);
+    let mut plan = GitPushPlan::default();
+    let mut updates = Vec::new();
     for one in &repository.refs {
         let old = server.refs.get(&one.name).copied();
         if old == Some(one.id) {
@@ -184,16 +188,16 @@ fn plan_push(
                 "{} is {old} at the server, not {}; --move-tags replaces it",
                 one.name, one.id
             )),
-            _ => plan.updates.push(RefUpdate {
+            _ => updates.push(RefUpdate {
                 name: one.name.clone(),
                 old,
                 new: one.id,
             }),
         }
     }
-    if !plan.updates.is_empty() {
+    if !updates.is_empty() {
         let request = FetchRequest {
-            wants: plan.updates.iter().map(|update| update.new).collect(),
+            wants: updates.iter().map(|update| update.new).collect(),
             haves: server.refs.values().copied().collect(),
             ..FetchRequest::default()
         };
@@ -209,7 +213,12 @@ fn plan_push(
         out.flush().map_err(GitError::WritePack)?;
         drop(out);
         let size = pack.stream_position().map_err(GitError::WritePack)?;
-        plan.missing = Some(MissingObjects { pack, size });
+        plan.push = Some(GitPush {
+            updates,
+            shallow: selected.shallow,
+            pack: Arc::new(pack),
+            size,
+        });
     }
     Ok(plan)
 }

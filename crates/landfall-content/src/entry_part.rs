@@ -52,6 +52,8 @@ pub enum PartOrigin {
         /// The position of this one among the packs.
         pack: usize,
     },
+    /// A large file of the git repository at this URL (Git LFS), requested by digest.
+    LargeFile(Arc<str>),
     /// Computed from the lock, so nothing is fetched.
     Computed(Vec<u8>),
     /// The index `of` with only the children in `keep` ([`landfall_model::trim_index`]).
@@ -83,6 +85,7 @@ impl EntryPart {
             | PartOrigin::Blob { registry, .. }
             | PartOrigin::Foreign { registry, .. } => registry,
             PartOrigin::Git { repository, .. } => host_of(&repository.url),
+            PartOrigin::LargeFile(url) => host_of(url),
             origin => origin.url().map_or("", host_of),
         }
     }
@@ -95,7 +98,8 @@ impl EntryPart {
             | PartOrigin::Foreign { .. }
             | PartOrigin::Url(_)
             | PartOrigin::Urls(_)
-            | PartOrigin::Git { .. } => false,
+            | PartOrigin::Git { .. }
+            | PartOrigin::LargeFile(_) => false,
             // the computed parts are manifests of files, charts and packages, and their configs
             PartOrigin::Computed(_) => {
                 landfall_model::media_type::is_manifest(&self.descriptor.media_type)

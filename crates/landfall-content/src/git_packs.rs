@@ -15,6 +15,10 @@ pub struct GitPacks {
     pub url: String,
     /// The packs, the oldest first.
     pub packs: Vec<GitPack>,
+    /// How many commits of each history are carried; all if `None`.
+    pub depth: Option<u32>,
+    /// The commits whose parents are not carried.
+    pub shallow: Vec<ObjectId>,
 }
 
 /// A pack of [`GitPacks`].

@@ -32,9 +32,13 @@ mod tests;
 mod wire;
 
 pub use error::GitError;
-pub use history::{GitPackPlan, SelectedObjects, reaches};
+pub use history::{
+    GitPackPlan, PinnedSubmodule, SelectedObjects, large_files, pinned_submodules, reaches,
+    shallow_boundary,
+};
 pub use object::{
-    CommitLinks, EntryMode, GitObjectKind, ObjectId, TagTarget, TreeEntries, TreeEntry, is_ref_name,
+    CommitLinks, EntryMode, GitObjectKind, LfsPointer, ObjectId, SignedObject, TagTarget,
+    TreeEntries, TreeEntry, is_ref_name, tag_name,
 };
 pub use pack::{ObjectDatabase, ObjectIndex, PackBytes, PackIndexFile, send_pack, write_pack};
 pub use wire::{

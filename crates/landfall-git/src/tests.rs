@@ -3,7 +3,7 @@
 use crate::testing::{TestPack, sample};
 use crate::{
     FetchRequest, GitError, GitObjectKind, GitPackPlan, ObjectDatabase, ObjectId, SelectedObjects,
-    reaches, send_pack, write_pack,
+    reaches, send_pack, shallow_boundary, write_pack,
 };
 use landfall_model::Limits;
 use std::sync::Arc;
@@ -130,6 +130,67 @@ fn a_selection_has_the_objects_that_the_client_lacks_within_the_depth() {
         ..FetchRequest::default()
     };
     assert!(SelectedObjects::new(&database, &unknown, &[]).is_err());
+}
+
+#[test]
+fn large_contents_are_sent_compressed() {
+    let mut pack = TestPack::default();
+    let text: String = (0..2000).map(|n| format!("line {n}\n")).collect();
+    let noise: Vec<u8> = (0..2000_u32).map(|n| (n * n / 7 % 251) as u8).collect();
+    let blobs = [text.as_bytes(), &noise, b"short"];
+    let ids = blobs.map(|content| pack.add(GitObjectKind::Blob, content));
+    let stored = pack.bytes();
+    let database = database(std::slice::from_ref(&stored)).unwrap();
+    let objects: Vec<_> = database.objects().collect();
+    let mut sent = Vec::new();
+    send_pack(&database, &objects, true, &mut sent).unwrap();
+    assert!(
+        sent.len() < stored.len() / 2,
+        "{} {}",
+        sent.len(),
+        stored.len()
+    );
+    let mut received = ObjectDatabase::new(small_limits());
+    received.add_pack(Arc::new(sent)).unwrap();
+    for (id, content) in ids.iter().zip(blobs) {
+        assert_eq!(
+            *received.content(received.find(*id).unwrap()).unwrap(),
+            *content
+        );
+    }
+}
+
+#[test]
+fn a_shallow_history_ends_at_its_boundary() {
+    let (pack, tip) = sample();
+    let whole = database(&[pack.bytes()]).unwrap();
+    let target = whole.tag_target(whole.find(tip).unwrap()).unwrap().id;
+    let boundary = |depth| shallow_boundary(&whole, &[tip], depth).unwrap();
+    assert_eq!(boundary(1), [target]);
+    assert_eq!(boundary(2).len(), 1);
+    assert!(
+        boundary(3).is_empty() && boundary(u32::MAX).is_empty(),
+        "it has three commits"
+    );
+    let mut cut = database(&[pack.bytes()]).unwrap();
+    cut.set_shallow(&[target]);
+    // the tag, the commit, two trees and the file
+    let mut shallow = database(&[written(&cut, &[tip], &[])]).unwrap();
+    assert_eq!(shallow.len(), 5);
+    assert!(
+        GitPackPlan::new(&shallow, &[tip], &[]).is_err(),
+        "the parents are missing"
+    );
+    shallow.set_shallow(&[target]);
+    let request = FetchRequest {
+        wants: vec![tip],
+        ..FetchRequest::default()
+    };
+    let selected = SelectedObjects::new(&shallow, &request, &[]).unwrap();
+    assert_eq!(
+        (selected.objects.len(), selected.shallow),
+        (5, vec![target])
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Requests that follow from a locked item rather than from a manifest.
 
 use super::chart::ChartRequest;
+use super::git::GitRequest;
 use super::image::ImageRequest;
 
 /// A request for something that a locked item depends on.
@@ -10,4 +11,6 @@ pub enum DependencyRequest {
     Image(ImageRequest),
     /// A chart that another chart depends on.
     Chart(ChartRequest),
+    /// A repository with a commit that a submodule of another one pins.
+    Git(GitRequest),
 }

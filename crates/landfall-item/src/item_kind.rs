@@ -106,8 +106,9 @@ pub trait ItemRequest: Clone + fmt::Debug + PartialEq + Sync {
     /// If the two requests contradict each other.
     fn merge(&mut self, other: &Self) -> Result<(), FieldConflict>;
 
-    /// Whether locking the item may find images that no manifest names.
-    fn discovers_images(&self) -> bool {
+    /// Whether locking the item may find another one that no manifest names, and that `exclusion`
+    /// removes.
+    fn may_find(&self, _exclusion: &Exclusion) -> bool {
         false
     }
 }

@@ -80,7 +80,10 @@ pub use exclusion::Exclusion;
 pub use field_conflict::FieldConflict;
 pub use file::file_repository;
 pub use file::{FileRequest, LockedFile, LockedSidecar};
-pub use git::{GitRequest, LockedGitPack, LockedGitRef, LockedGitRepository};
+pub use git::{
+    GitRequest, LockedGitPack, LockedGitRef, LockedGitRepository, LockedGitSubmodule,
+    LockedLargeFile, VerifiedGitRef,
+};
 pub use image::{ImageRequest, LockedImage, LockedManifest, LockedReferrer, LockedTrimmedIndex};
 pub use image::{ImageSignatureError, verified_signatures};
 pub use image::{OneManifest, ReadError, Selection, SelectionError};

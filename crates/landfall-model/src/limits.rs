@@ -68,6 +68,12 @@ pub struct Limits {
     pub git_unpacked_bytes: u64,
     /// The maximum number of refs that a git server lists.
     pub git_refs: usize,
+    /// The maximum number of submodules of all refs of a git repository.
+    pub git_submodules: usize,
+    /// The maximum number of git repositories that lead to one as a submodule.
+    pub git_submodule_depth: usize,
+    /// The maximum number of large files (Git LFS) of a git repository. All are in one manifest.
+    pub git_large_files: usize,
     /// The maximum number of values in a YAML text. An alias counts as all the values that it
     /// repeats.
     pub yaml_nodes: usize,
@@ -198,6 +204,9 @@ impl Limits {
         git_pack_bytes: 16 << 30,
         git_unpacked_bytes: 256 << 30,
         git_refs: 200_000,
+        git_submodules: 300,
+        git_large_files: 10_000,
+        git_submodule_depth: 8,
         yaml_nodes: 1_000_000,
         yaml_alias_bytes: 16 << 20,
         yaml_depth: 64,

@@ -24,6 +24,7 @@ mod base64_text;
 mod chart;
 mod edit;
 mod error;
+mod git_source;
 #[cfg(test)]
 mod growth_tests;
 mod gzip;

@@ -2,7 +2,9 @@
 
 use landfall_item::manifest::{DraftEntry, DraftItem};
 use landfall_model::report::one_line;
-use landfall_rewrite::audit::{FileFinding, LockCoverage, MachineInstall, MachineInstalls};
+use landfall_rewrite::audit::{
+    FileFinding, LockCoverage, MachineInstall, MachineInstalls, NamedRepository,
+};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -14,6 +16,11 @@ pub(crate) fn draft_entries<'p>(found: impl Iterator<Item = &'p FileFinding>) ->
 fn draft_entry(file_finding: &FileFinding) -> Option<DraftEntry> {
     let finding = &file_finding.finding;
     let at = format!("{}:{}", file_finding.file, finding.line);
+    let is_held = matches!(finding.coverage, LockCoverage::Held { .. });
+    if let Some(repository) = finding.repository.as_ref().filter(|_| !is_held) {
+        let what = git_item(repository);
+        return Some(DraftEntry { what, at });
+    }
     let what = match &finding.coverage {
         LockCoverage::Held { .. } | LockCoverage::Ambiguous { .. } => return None,
         LockCoverage::Missing {
@@ -40,6 +47,26 @@ fn draft_entry(file_finding: &FileFinding) -> Option<DraftEntry> {
         },
     };
     Some(DraftEntry { what, at })
+}
+
+/// The item for a git repository that the lock does not certainly have.
+fn git_item(repository: &NamedRepository) -> DraftItem {
+    let NamedRepository { url, revision } = repository;
+    let unclear = |why: &str| DraftItem::Unclear {
+        text: format!("git+{url}"),
+        why: format!("{why}: add the URL to `git` with the branch or tag"),
+    };
+    match revision.as_deref() {
+        None | Some("HEAD") => unclear("a git repository without a version"),
+        // a range, or a placeholder
+        Some(revision) if revision.contains(|c: char| " *<>~^|{}$\"\\".contains(c)) => {
+            unclear(&format!("a git repository with the versions {revision}"))
+        }
+        Some(revision) => DraftItem::Git {
+            url: url.clone(),
+            revision: revision.to_owned(),
+        },
+    }
 }
 
 /// The entries for files that machines download, as in cloud-init and Dockerfiles.

@@ -305,10 +305,11 @@ fn items(held: &[&FileFinding], missing: &[&FileFinding]) -> Vec<ReportItem> {
         } else {
             ItemStatus::Present
         };
-        let kind = placed
-            .finding
-            .manager
-            .map_or_else(|| kind_named(&name), |_| EntryKind::Package);
+        let kind = match (placed.finding.manager, &placed.finding.repository) {
+            (Some(_), _) => EntryKind::Package,
+            (None, Some(_)) => EntryKind::Git,
+            (None, None) => kind_named(&name),
+        };
         let key = (kind, name.clone(), reason.is_some());
         items.entry(key).or_insert(ReportItem {
             kind,

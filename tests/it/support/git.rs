@@ -1,6 +1,8 @@
 //! A git server on loopback: git's own `http-backend` behind a small HTTP server, and repositories.
 
+use super::library::Digest;
 use super::{Place, run, which};
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -12,7 +14,25 @@ pub struct GitServer {
     /// `127.0.0.1:port`.
     pub address: String,
     pub place: Place,
-    requests: Arc<Mutex<Vec<String>>>,
+    state: Arc<GitServerState>,
+}
+
+/// What the threads of a server share.
+#[derive(Default)]
+struct GitServerState {
+    requests: Mutex<Vec<String>>,
+    behavior: Mutex<GitServerBehavior>,
+}
+
+/// How a server answers from now on.
+#[derive(Default, Clone)]
+pub struct GitServerBehavior {
+    /// The `Authorization` header that requests need; without one, they get a challenge.
+    pub authorization: Option<String>,
+    /// How many packs break off after 10,000 bytes.
+    pub cut_packs: usize,
+    /// After this many bytes of a pack, nothing is sent any more until this is `None` again.
+    pub hold_packs_after: Option<u64>,
 }
 
 impl GitServer {
@@ -25,19 +45,19 @@ impl GitServer {
         std::fs::create_dir_all(place.path("repos")).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let (root, log) = (place.path("repos"), requests.clone());
+        let state: Arc<GitServerState> = Arc::default();
+        let (root, shared) = (place.path("repos"), state.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let (root, log) = (root.clone(), log.clone());
-                // a client that disconnects ends only its own thread
-                std::thread::spawn(move || stream.map(|stream| answer(stream, &root, &log)));
+                let (root, state) = (root.clone(), shared.clone());
+                // a client that goes away ends only its own thread
+                std::thread::spawn(move || stream.map(|stream| answer(stream, &root, &state)));
             }
         });
         Some(GitServer {
             address,
             place,
-            requests,
+            state,
         })
     }
 
@@ -81,7 +101,29 @@ impl GitServer {
 
     /// The requests so far: method and path.
     pub fn requests(&self) -> Vec<String> {
-        self.requests.lock().unwrap().clone()
+        self.state.requests.lock().unwrap().clone()
+    }
+
+    /// Adds a large file to those of the server.
+    pub fn add_large_file(&self, content: &[u8]) {
+        let name = Digest::sha256(content).hex();
+        self.place.write(&format!("repos/lfs/{name}"), content);
+    }
+
+    /// The number of packs that were requested so far.
+    pub fn pack_requests(&self) -> usize {
+        let requests = self.requests();
+        requests.iter().filter(|one| one.ends_with("fetch")).count()
+    }
+
+    /// The number of packs of which only the first bytes were sent.
+    pub fn held_packs(&self) -> usize {
+        self.requests().iter().filter(|one| *one == "held").count()
+    }
+
+    /// Changes how the server answers.
+    pub fn set(&self, behavior: GitServerBehavior) {
+        *self.state.behavior.lock().unwrap() = behavior;
     }
 }
 
@@ -122,8 +164,61 @@ pub fn history(branch: &str, from: usize, count: usize) -> String {
     stream
 }
 
-/// Answers one request by `git http-backend`, as a web server would by CGI.
-fn answer(mut stream: TcpStream, root: &Path, log: &Mutex<Vec<String>>) {
+/// The content of a pointer of Git LFS.
+pub fn pointer(content: &[u8]) -> String {
+    let digest = Digest::sha256(content);
+    let size = content.len();
+    format!("version https://git-lfs.github.com/spec/v1\noid {digest}\nsize {size}\n")
+}
+
+/// Answers a request of Git LFS: the batch API of a repository, and transfers below `/lfs/`.
+fn answer_lfs(
+    stream: &mut TcpStream,
+    root: &Path,
+    method: &str,
+    path: &str,
+    body: &[u8],
+    host: &str,
+) {
+    let file = |oid: &str| root.join("lfs").join(oid);
+    let (status, answer) = match (method, path.strip_prefix("/lfs/")) {
+        ("PUT", Some(oid)) => {
+            std::fs::create_dir_all(root.join("lfs")).unwrap();
+            std::fs::write(file(oid), body).unwrap();
+            ("200 OK", Vec::new())
+        }
+        (_, Some(oid)) => match std::fs::read(file(oid)) {
+            Ok(content) => ("200 OK", content),
+            Err(_) => ("404 Not Found", Vec::new()),
+        },
+        (_, None) => {
+            let request: Value = serde_json::from_slice(body).unwrap();
+            let operation = request["operation"].as_str().unwrap();
+            let objects = request["objects"].as_array().unwrap().iter();
+            let objects = objects.map(|object| {
+                let oid = object["oid"].as_str().unwrap();
+                let action = json!({"href": format!("http://{host}/lfs/{oid}")});
+                match (operation, file(oid).exists()) {
+                    ("upload", true) => json!({"oid": oid}),
+                    ("upload", false) | ("download", true) => {
+                        json!({"oid": oid, "actions": {operation: action}})
+                    }
+                    _ => json!({"oid": oid, "error": {"code": 404, "message": "not here"}}),
+                }
+            });
+            let answer = json!({"objects": objects.collect::<Vec<_>>()});
+            ("200 OK", answer.to_string().into_bytes())
+        }
+    };
+    let length = answer.len();
+    let head =
+        format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+    let _ = stream.write_all(&[head.as_bytes(), &answer].concat());
+}
+
+/// Answers one request by `git http-backend`, as a web server would by CGI. A client that takes the
+/// server for a proxy sends whole URLs.
+fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
@@ -132,7 +227,6 @@ fn answer(mut stream: TcpStream, root: &Path, log: &Mutex<Vec<String>>) {
         return;
     };
     let (method, target) = (method.to_owned(), target.to_owned());
-    log.lock().unwrap().push(format!("{method} {target}"));
     let mut headers = Vec::new();
     loop {
         let mut line = String::new();
@@ -167,7 +261,26 @@ fn answer(mut stream: TcpStream, root: &Path, log: &Mutex<Vec<String>>) {
         let length = header("content-length").parse().unwrap_or(0);
         reader.take(length).read_to_end(&mut body).unwrap();
     }
-    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let is_fetch = body.windows(14).any(|part| part == b"command=fetch\n");
+    let command = if is_fetch { " fetch" } else { "" };
+    let line = format!("{method} {target}{command}");
+    state.requests.lock().unwrap().push(line);
+    let needed = state.behavior.lock().unwrap().authorization.clone();
+    if needed.is_some_and(|needed| header("authorization") != needed) {
+        let head =
+            "HTTP/1.1 401 X\r\nWWW-Authenticate: Basic realm=\"git\"\r\nContent-Length: 0\r\n";
+        let _ = stream.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes());
+        return;
+    }
+    let local = match target.split_once("://") {
+        Some((_, rest)) => &rest[rest.find('/').unwrap_or(0)..],
+        None => &target,
+    };
+    let (path, query) = local.split_once('?').unwrap_or((local, ""));
+    if path.contains("/lfs/") {
+        answer_lfs(&mut stream, root, &method, path, &body, &header("host"));
+        return;
+    }
     let program = which("git").unwrap();
     let mut backend = Command::new(program)
         .arg("http-backend")
@@ -212,7 +325,32 @@ fn answer(mut stream: TcpStream, root: &Path, log: &Mutex<Vec<String>>) {
     }
     let head = format!("HTTP/1.1 {status}\r\n{head}Connection: close\r\n\r\n");
     let _ = stream.write_all(head.as_bytes());
+    if is_fetch {
+        let behavior = || state.behavior.lock().unwrap();
+        let is_cut = {
+            let mut behavior = behavior();
+            let is_cut = behavior.cut_packs > 0;
+            behavior.cut_packs = behavior.cut_packs.saturating_sub(1);
+            is_cut
+        };
+        if is_cut {
+            let _ = std::io::copy(&mut output.take(10_000), &mut stream);
+            let _ = backend.kill();
+            let _ = backend.wait();
+            return;
+        }
+        let held = behavior().hold_packs_after;
+        if let Some(bytes) = held {
+            let _ = std::io::copy(&mut output.by_ref().take(bytes), &mut stream);
+            state.requests.lock().unwrap().push("held".into());
+        }
+        while behavior().hold_packs_after.is_some() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
     let _ = std::io::copy(&mut output, &mut stream);
+    // a backend whose client went away must not wait for a reader
+    drop(output);
     let _ = backend.wait();
     let _ = writing.join();
 }

@@ -130,7 +130,10 @@ pub(crate) fn kept(
             kept.insert(digest.clone());
         }
         match &part.origin {
-            PartOrigin::Url(_) | PartOrigin::Urls(_) | PartOrigin::Git { .. } => {
+            PartOrigin::Url(_)
+            | PartOrigin::Urls(_)
+            | PartOrigin::Git { .. }
+            | PartOrigin::LargeFile(_) => {
                 layers.insert(digest.clone());
             }
             PartOrigin::Manifest { .. }

@@ -54,7 +54,8 @@ fn content(origin: &PartOrigin) -> ContentSource {
         | PartOrigin::Foreign { .. }
         | PartOrigin::Url(_)
         | PartOrigin::Urls(_)
-        | PartOrigin::Git { .. } => ContentSource::Store,
+        | PartOrigin::Git { .. }
+        | PartOrigin::LargeFile(_) => ContentSource::Store,
     }
 }
 

@@ -6,7 +6,7 @@ use super::git_writer::FileFrom;
 use crate::read_blocking;
 use crate::registry::RegistrySessions;
 use futures_util::FutureExt;
-use landfall_git::{ReceiveAdvertisement, RefUpdate, check_report};
+use landfall_git::{ObjectId, ReceiveAdvertisement, RefUpdate, check_report};
 use landfall_http::{HttpError, RequestBody};
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
@@ -35,8 +35,19 @@ pub async fn pushed_refs(
         .map_err(|error| git_error(error).at(&answered))
 }
 
-/// Changes refs of the server at `url`, and sends the pack of `size` bytes with the objects that
-/// they need.
+/// A push: what changes, and what the server needs for it.
+pub struct GitPush {
+    /// The changes of refs.
+    pub updates: Vec<RefUpdate>,
+    /// The commits whose parents are not sent.
+    pub shallow: Vec<ObjectId>,
+    /// The pack with the objects that the server lacks.
+    pub pack: Arc<File>,
+    /// The size of the pack in bytes.
+    pub size: u64,
+}
+
+/// Changes refs of the server at `url`, and sends the pack with what they need.
 ///
 /// # Errors
 /// If the server cannot be reached, or refuses a change. A server with atomic pushes has then
@@ -45,16 +56,15 @@ pub async fn push_refs(
     sessions: &RegistrySessions,
     url: &str,
     server: &ReceiveAdvertisement,
-    updates: &[RefUpdate],
-    pack: Arc<File>,
-    size: u64,
+    push: &GitPush,
 ) -> Result<(), HttpError> {
     let (request, fault) = request(sessions, Method::POST, &format!("{url}/{SERVICE}")).await?;
     let mut request = request
         .header(CONTENT_TYPE, "application/x-git-receive-pack-request")
         .header(ACCEPT, "application/x-git-receive-pack-result");
-    let head: Arc<[u8]> = server.push_head(updates).into();
-    let length = head.len() as u64 + size;
+    let head: Arc<[u8]> = server.push_head(&push.updates, &push.shallow).into();
+    let length = head.len() as u64 + push.size;
+    let pack = push.pack.clone();
     let open = move || {
         let pack = FileFrom::new(pack.clone(), 0);
         let body = read_blocking(Box::new(Cursor::new(head.clone()).chain(pack)));

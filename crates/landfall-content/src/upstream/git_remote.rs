@@ -60,7 +60,8 @@ pub async fn list_refs(
     parse_refs(&bytes, limits.git_refs).map_err(|error| git_error(error).at(&answered))
 }
 
-/// Fetches a pack with all objects that `wants` need and `haves` do not, into an unnamed file.
+/// Fetches a pack with everything that `wants` need and `haves` do not, into a file without a name.
+/// With a `depth`, only the last commits of each history are fetched.
 ///
 /// # Errors
 /// If the server cannot be reached, refuses, or sends more than the limit.
@@ -69,11 +70,12 @@ pub async fn fetch_pack(
     url: &str,
     wants: &[ObjectId],
     haves: &[ObjectId],
+    depth: Option<u32>,
 ) -> Result<FetchedPack, HttpError> {
     let remote = GitRemote::connect(sessions, url).await?;
     let mut attempts = sessions.transport().retry_policy().body_attempts();
     loop {
-        let answer = remote.command(fetch_request(wants, haves)).await?;
+        let answer = remote.command(fetch_request(wants, haves, depth)).await?;
         match receive_pack(answer, sessions.transport().limits()).await {
             Ok(pack) => return Ok(pack),
             // git's protocol cannot resume a pack

@@ -98,7 +98,7 @@ pub(super) async fn fetch_packs(
     packs: Arc<GitPacks>,
 ) -> Result<Arc<Vec<WrittenPack>>, HttpError> {
     let tips = packs.tips_before(packs.packs.len());
-    let fetched = fetch_pack(sessions, &packs.url, &tips, &[]).await?;
+    let fetched = fetch_pack(sessions, &packs.url, &tips, &[], packs.depth).await?;
     let limits = *sessions.transport().limits();
     let busy = sessions.transport().activity().busy();
     let written = spawn_blocking(move || write_all(fetched.file, &packs, limits));
@@ -117,6 +117,7 @@ fn write_all(
 ) -> Result<Vec<WrittenPack>, GitError> {
     let mut database = ObjectDatabase::new(limits);
     database.add_pack(Arc::new(fetched))?;
+    database.set_shallow(&packs.shallow);
     let mut written = Vec::new();
     for (at, pack) in packs.packs.iter().enumerate() {
         let file = tempfile::tempfile().map_err(GitError::WritePack)?;

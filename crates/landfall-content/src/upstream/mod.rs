@@ -5,11 +5,14 @@ mod foreign_layer;
 mod git_receiver;
 mod git_remote;
 mod git_writer;
+mod lfs_batch;
+mod lfs_transfer;
 mod upstreams;
 
 pub use file::expect_success;
 pub use file::{expect_file, get_file, head_file};
-pub use git_receiver::{push_refs, pushed_refs};
+pub use git_receiver::{GitPush, push_refs, pushed_refs};
 pub use git_remote::{FetchedPack, fetch_pack, git_error, list_refs};
 pub use git_writer::{PackFacts, write_pack_file};
+pub use lfs_transfer::{check_large_files, upload_large_files};
 pub use upstreams::Upstreams;

@@ -3,6 +3,7 @@
 use super::file::{expect_success, get_file, is_page};
 use super::foreign_layer;
 use super::git_writer::{self, WrittenPack};
+use super::lfs_transfer::open_large_file;
 use crate::registry::{RegistrySession, RegistrySessions};
 use crate::{EntryPart, GitPacks, OpenedPart, PartOrigin, PartSource, read_blocking};
 use futures_util::future::BoxFuture;
@@ -121,6 +122,11 @@ impl PartSource for Upstreams {
                 }
                 PartOrigin::Git { repository, pack } => {
                     self.open_git(repository, *pack, offset).await
+                }
+                PartOrigin::LargeFile(url) => {
+                    let (start, stream) =
+                        open_large_file(&self.sessions, url, &part.descriptor, offset).await?;
+                    Ok(OpenedPart::unchecked(start, stream))
                 }
                 PartOrigin::Computed(bytes) => Ok(OpenedPart::whole(bytes.clone().into())),
                 PartOrigin::Trimmed { of, .. } => {

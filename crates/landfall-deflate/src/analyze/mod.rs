@@ -10,7 +10,7 @@ mod prefix;
 mod replay;
 mod sample;
 
-pub use pass::{analyze, assume};
 #[cfg(test)]
 pub(crate) use pass::predict;
+pub use pass::{analyze, assume};
 pub use sample::estimate_recipe_size;

@@ -1,10 +1,16 @@
 //! Which objects a ref needs, in a fixed order.
 
 mod commits;
+mod large_files;
 mod plan;
 mod reach;
 mod selection;
+mod shallow;
+mod submodules;
 
+pub use large_files::large_files;
 pub use plan::GitPackPlan;
 pub use reach::reaches;
 pub use selection::SelectedObjects;
+pub use shallow::shallow_boundary;
+pub use submodules::{PinnedSubmodule, pinned_submodules};

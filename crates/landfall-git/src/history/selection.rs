@@ -143,10 +143,11 @@ impl Selector<'_> {
                 self.add_tree(self.database.find(links.tree)?)?;
             }
             let at = distance.get(&commit).copied().unwrap_or(1);
-            if depth.is_some_and(|depth| at >= depth) {
-                if !links.parents.is_empty() {
-                    self.selected.shallow.push(id);
-                }
+            let is_deep_enough = depth.is_some_and(|depth| at >= depth);
+            if self.database.is_shallow(commit) || is_deep_enough && !links.parents.is_empty() {
+                self.selected.shallow.push(id);
+            }
+            if self.database.is_shallow(commit) || is_deep_enough {
                 continue;
             }
             if depth.is_some() && self.client_shallow.contains(&id) {

@@ -48,7 +48,15 @@ impl TagTarget {
     }
 }
 
-/// Reads a line with `key` and an id. Returns the id and the bytes after the line.
+/// The name that an annotated tag gives itself. `None` if the content is not that of a tag.
+pub fn tag_name(content: &[u8]) -> Option<&[u8]> {
+    let (_, rest) = id_line(content, b"object ")?;
+    let mut lines = rest.split(|byte| *byte == b'\n');
+    lines.next()?.strip_prefix(b"type ")?;
+    lines.next()?.strip_prefix(b"tag ")
+}
+
+/// Reads a line with `key` and an id. Returns the id and what follows the line.
 fn id_line<'a>(content: &'a [u8], key: &[u8]) -> Option<(ObjectId, &'a [u8])> {
     const HEX: usize = 2 * ObjectId::BYTES;
     let rest = content.strip_prefix(key)?;
@@ -86,6 +94,8 @@ mod tests {
     fn a_tag_names_an_object_and_its_type() {
         let target = TagTarget::parse(format!("object {ID}\ntype tree\ntag v1\n").as_bytes());
         assert_eq!(target.unwrap().kind, GitObjectKind::Tree);
+        let content = format!("object {ID}\ntype tree\ntag v1\n");
+        assert_eq!(tag_name(content.as_bytes()), Some(&b"v1"[..]));
         assert_eq!(
             TagTarget::parse(format!("object {ID}\ntype x\ntag v\n").as_bytes()),
             None

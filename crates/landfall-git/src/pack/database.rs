@@ -8,7 +8,7 @@ use crate::delta;
 use crate::error::GitError;
 use crate::object::{CommitLinks, GitObjectKind, ObjectId, TagTarget};
 use landfall_model::Limits;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{BufReader, Cursor, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,6 +20,8 @@ pub struct ObjectDatabase {
     pub(super) by_id: HashMap<ObjectId, u32>,
     /// The total unpacked size of all objects of all packs, deltas included, in bytes.
     pub(super) unpacked: u64,
+    /// The commits whose parents are not part of the repository.
+    shallow: HashSet<ObjectId>,
     cache: Mutex<ContentCache>,
 }
 
@@ -53,8 +55,19 @@ impl ObjectDatabase {
             objects: Vec::new(),
             by_id: HashMap::new(),
             unpacked: 0,
+            shallow: HashSet::new(),
             cache: Mutex::default(),
         }
+    }
+
+    /// Ends the history at these commits: from now on, they have no parents.
+    pub fn set_shallow(&mut self, commits: &[ObjectId]) {
+        self.shallow = commits.iter().copied().collect();
+    }
+
+    /// Whether the history ends at a commit although it has parents.
+    pub fn is_shallow(&self, commit: ObjectIndex) -> bool {
+        self.shallow.contains(&self.id(commit))
     }
 
     /// The number of different objects.
@@ -168,14 +181,19 @@ impl ObjectDatabase {
         Ok(entry)
     }
 
-    /// The objects that a commit names.
+    /// The objects that a commit names. The parents of a commit at which the history ends are left
+    /// out.
     ///
     /// # Errors
     /// If the object is not a commit, or cannot be read.
     pub fn commit(&self, object: ObjectIndex) -> Result<CommitLinks, GitError> {
         self.expect(object, GitObjectKind::Commit)?;
-        CommitLinks::parse(&self.content(object)?)
-            .ok_or_else(|| self.invalid(object, "its first lines are not those of a commit"))
+        let mut links = CommitLinks::parse(&self.content(object)?)
+            .ok_or_else(|| self.invalid(object, "its first lines are not those of a commit"))?;
+        if self.is_shallow(object) {
+            links.parents.clear();
+        }
+        Ok(links)
     }
 
     /// The object that an annotated tag names.
@@ -186,6 +204,17 @@ impl ObjectDatabase {
         self.expect(object, GitObjectKind::Tag)?;
         TagTarget::parse(&self.content(object)?)
             .ok_or_else(|| self.invalid(object, "its first lines are not those of a tag"))
+    }
+
+    /// The object that an annotated tag names in the end, or the object itself.
+    ///
+    /// # Errors
+    /// If an object on the way is missing or not valid.
+    pub fn peeled(&self, mut object: ObjectIndex) -> Result<ObjectIndex, GitError> {
+        while self.kind(object) == GitObjectKind::Tag {
+            object = self.find(self.tag_target(object)?.id)?;
+        }
+        Ok(object)
     }
 
     /// Checks the type of an object.

@@ -1,15 +1,20 @@
-//! Writes the pack that a server sends: entries are copied from the stored packs.
+//! Writes the pack that a server or a push sends, from the entries of the stored packs.
 
 use super::database::{ObjectDatabase, ObjectIndex};
 use super::entry_header::{EntryForm, EntryHeader};
-use super::scan::damaged;
+use super::scan::{damaged, inflate};
 use super::write::PackWriter;
 use crate::error::GitError;
+use flate2::{Compress, Compression, FlushCompress, Status};
 use std::collections::HashMap;
 use std::io::Write;
 
-/// Writes a pack with `objects`, in this order, to `out`. Entries are copied as they are stored;
-/// only deltas whose base is not sent before them are replaced by the whole object.
+/// Smaller contents are sent as they are stored: compressing them takes longer than sending them.
+const MIN_COMPRESSED: u64 = 512;
+
+/// Writes a pack with `objects`, in this order, to `out`. Deltas are sent as they are stored, but
+/// if their base is not sent before them, the whole object is. Stored packs are not compressed
+/// (`write.rs`), so that larger contents are compressed here.
 ///
 /// # Errors
 /// If an object cannot be read, or `out` fails.
@@ -20,36 +25,81 @@ pub fn send_pack(
     out: &mut dyn Write,
 ) -> Result<(), GitError> {
     let mut writer = PackWriter::new(out);
+    let mut compressor = FastCompressor::new();
     let mut offsets: HashMap<u32, u64> = HashMap::new();
     writer.head(objects.len() as u32)?;
     for object in objects {
         let offset = writer.at;
         let stored = database.object(*object);
-        let base = stored
-            .base
-            .map(|base| offsets.get(&base).map(|offset| (base, *offset)));
-        match base {
-            None => writer.write(&database.raw_entry(stored)?)?,
-            Some(Some((base, base_offset))) => {
-                let entry = database.raw_entry(stored)?;
-                let mut payload = &entry[..];
-                let size = EntryHeader::read(&mut payload).map_err(damaged)?.size;
-                let form = if offset_deltas {
-                    EntryForm::DeltaToOffset(offset - base_offset)
-                } else {
-                    EntryForm::DeltaToId(database.id(ObjectIndex(base)))
-                };
-                let mut header = Vec::new();
-                EntryHeader { form, size }.write(&mut header);
-                writer.write(&header)?;
-                writer.write(payload)?;
+        let base = stored.base.map(|base| (base, offsets.get(&base)));
+        let form = match base {
+            Some((_, None)) => None,
+            Some((_, Some(base_offset))) if offset_deltas => {
+                Some(EntryForm::DeltaToOffset(offset - base_offset))
             }
-            Some(None) => {
-                let form = EntryForm::Whole(stored.kind);
-                writer.entry(form, &database.content(*object)?)?;
+            Some((base, Some(_))) => Some(EntryForm::DeltaToId(database.id(ObjectIndex(base)))),
+            None => Some(EntryForm::Whole(stored.kind)),
+        };
+        match form {
+            None => {
+                let content = database.content(*object)?;
+                compressor.write(&mut writer, EntryForm::Whole(stored.kind), &content)?;
+            }
+            Some(form) => {
+                let entry = database.raw_entry(stored)?;
+                let mut stream = &entry[..];
+                let size = EntryHeader::read(&mut stream).map_err(damaged)?.size;
+                if size < MIN_COMPRESSED {
+                    let mut header = Vec::new();
+                    EntryHeader { form, size }.write(&mut header);
+                    writer.write(&header)?;
+                    writer.write(stream)?;
+                } else {
+                    compressor.write(&mut writer, form, &inflate(&mut stream, size)?)?;
+                }
             }
         }
         offsets.insert(object.0, offset);
     }
     writer.finish().map(drop)
+}
+
+/// Compresses contents at the fastest level.
+struct FastCompressor {
+    stream: Compress,
+    compressed: Vec<u8>,
+}
+
+impl FastCompressor {
+    fn new() -> FastCompressor {
+        FastCompressor {
+            stream: Compress::new(Compression::fast(), true),
+            compressed: Vec::new(),
+        }
+    }
+
+    /// Writes an entry, compressed if that makes it smaller.
+    fn write(
+        &mut self,
+        writer: &mut PackWriter<'_>,
+        form: EntryForm,
+        content: &[u8],
+    ) -> Result<(), GitError> {
+        self.stream.reset();
+        self.compressed.clear();
+        self.compressed.reserve(content.len());
+        let flush = FlushCompress::Finish;
+        let status = self
+            .stream
+            .compress_vec(content, &mut self.compressed, flush);
+        // the stream does not end if it would be longer than the content
+        if !matches!(status, Ok(Status::StreamEnd)) {
+            return writer.entry(form, content);
+        }
+        let size = content.len() as u64;
+        let mut header = Vec::new();
+        EntryHeader { form, size }.write(&mut header);
+        writer.write(&header)?;
+        writer.write(&self.compressed)
+    }
 }

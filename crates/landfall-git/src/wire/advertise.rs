@@ -33,8 +33,9 @@ pub fn advertise_version_2() -> Vec<u8> {
     message
 }
 
-/// The refs and capabilities of a server that speaks version 0.
-pub fn advertise_version_0(refs: &[OfferedRef]) -> Vec<u8> {
+/// The refs and capabilities of a server that speaks version 0, and the commits at which its
+/// history ends.
+pub fn advertise_version_0(refs: &[OfferedRef], shallow: &[ObjectId]) -> Vec<u8> {
     let mut capabilities =
         "side-band-64k ofs-delta shallow no-progress include-tag object-format=sha1 agent=landfall"
             .to_owned();
@@ -54,6 +55,9 @@ pub fn advertise_version_0(refs: &[OfferedRef]) -> Vec<u8> {
         if let Some(peeled) = one.peeled {
             push_text(&mut message, &format!("{peeled} {}^{{}}", one.name));
         }
+    }
+    for id in shallow {
+        push_text(&mut message, &format!("shallow {id}"));
     }
     push_flush(&mut message);
     message
@@ -126,9 +130,9 @@ mod tests {
             parse_refs(&list_refs_answer(&[head.clone(), tag.clone()], &request), 9).unwrap();
         assert_eq!(found[0].target, head.target);
         assert_eq!((found[1].peeled, found.len()), (Some(id), 2));
-        let old = String::from_utf8(advertise_version_0(&[head, tag])).unwrap();
+        let old = String::from_utf8(advertise_version_0(&[head, tag], &[id])).unwrap();
         assert!(
-            old.contains("HEAD\0side-band-64k") && old.contains("refs/tags/v1^{}\n"),
+            old.contains("HEAD\0side-band-64k") && old.contains("refs/tags/v1^{}\n0035shallow 0"),
             "{old}"
         );
     }

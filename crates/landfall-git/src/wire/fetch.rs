@@ -3,8 +3,9 @@
 use super::packet::{push_delimiter, push_flush, push_text};
 use crate::object::ObjectId;
 
-/// The request for a pack with everything that `wants` need and `haves` do not.
-pub fn fetch_request(wants: &[ObjectId], haves: &[ObjectId]) -> Vec<u8> {
+/// The request for a pack with everything that `wants` need and `haves` do not, with the last
+/// `depth` commits of each history if it is given.
+pub fn fetch_request(wants: &[ObjectId], haves: &[ObjectId], depth: Option<u32>) -> Vec<u8> {
     let mut request = Vec::new();
     push_text(&mut request, "command=fetch");
     push_text(&mut request, "agent=landfall");
@@ -18,6 +19,9 @@ pub fn fetch_request(wants: &[ObjectId], haves: &[ObjectId]) -> Vec<u8> {
     }
     for id in haves {
         push_text(&mut request, &format!("have {id}"));
+    }
+    if let Some(depth) = depth {
+        push_text(&mut request, &format!("deepen {depth}"));
     }
     // no negotiation: the server sends the pack at once
     push_text(&mut request, "done");

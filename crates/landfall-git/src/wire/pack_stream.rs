@@ -16,6 +16,8 @@ enum PackStreamState {
     /// Before the pack.
     #[default]
     Head,
+    /// In the list of commits whose parents are not sent.
+    ShallowInfo,
     /// Between the packets of the pack.
     Pack,
     /// After the end of the message.
@@ -45,8 +47,12 @@ impl PackStream {
             }
             (PackStreamState::Head, packet) => match packet.line() {
                 Some("packfile") => self.state = PackStreamState::Pack,
+                Some("shallow-info") => self.state = PackStreamState::ShallowInfo,
                 _ => return Err(GitError::Protocol("the answer has no pack".into())),
             },
+            // which commits these are follows from the history and the requested depth
+            (PackStreamState::ShallowInfo, Packet::Data(_)) => {}
+            (PackStreamState::ShallowInfo, Packet::Delimiter) => self.state = PackStreamState::Head,
             (PackStreamState::Pack, Packet::Data(data)) => match data.split_first() {
                 Some((1, data)) => pack.extend_from_slice(data),
                 // progress, for people
@@ -77,7 +83,7 @@ impl PackStream {
 
 #[cfg(test)]
 mod tests {
-    use super::super::packet::{push_data, push_flush, push_text};
+    use super::super::packet::{push_data, push_delimiter, push_flush, push_text};
     use super::*;
 
     fn message() -> Vec<u8> {
@@ -100,6 +106,22 @@ mod tests {
             stream.finish().unwrap();
             assert_eq!(pack, b"PACK");
         }
+    }
+
+    #[test]
+    fn the_list_of_shallow_commits_comes_before_the_pack() {
+        let mut answer = Vec::new();
+        push_text(&mut answer, "shallow-info");
+        push_text(
+            &mut answer,
+            "shallow e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
+        );
+        push_delimiter(&mut answer);
+        answer.extend(message());
+        let (mut stream, mut pack) = (PackStream::default(), Vec::new());
+        stream.push(&answer, &mut pack).unwrap();
+        stream.finish().unwrap();
+        assert_eq!(pack, b"PACK");
     }
 
     #[test]

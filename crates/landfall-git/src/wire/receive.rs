@@ -69,8 +69,8 @@ impl ReceiveAdvertisement {
         self.capabilities.iter().any(|known| known == capability)
     }
 
-    /// The beginning of a push, which precedes the pack.
-    pub fn push_head(&self, updates: &[RefUpdate]) -> Vec<u8> {
+    /// What comes before the pack of a push. `shallow` are the commits whose parents are not sent.
+    pub fn push_head(&self, updates: &[RefUpdate], shallow: &[ObjectId]) -> Vec<u8> {
         let mut capabilities = "report-status agent=landfall".to_owned();
         if self.has("ofs-delta") {
             capabilities.push_str(" ofs-delta");
@@ -80,6 +80,9 @@ impl ReceiveAdvertisement {
             capabilities.push_str(" atomic");
         }
         let mut head = Vec::new();
+        for id in shallow {
+            push_data(&mut head, format!("shallow {id}").as_bytes());
+        }
         let mut first = Some(capabilities);
         for RefUpdate { name, old, new } in updates {
             let old = old.unwrap_or(ObjectId::ZERO);
@@ -144,7 +147,7 @@ mod tests {
             update("refs/heads/a", None),
             update("refs/heads/b", ID.parse().ok()),
         ];
-        let head = String::from_utf8(found.push_head(&updates)).unwrap();
+        let head = String::from_utf8(found.push_head(&updates, &[])).unwrap();
         let zero = "0".repeat(40);
         assert!(
             head.contains(&format!("{zero} {ID} refs/heads/a\0 report-status")),

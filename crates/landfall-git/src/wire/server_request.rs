@@ -197,10 +197,11 @@ mod tests {
             panic!("{request:?}")
         };
         assert!(refs.peel && refs.symrefs && refs.prefixes.contains(&"HEAD".to_owned()));
-        let request = UploadPackRequest::parse(&fetch_request(&[id], &[id])).unwrap();
+        let request = UploadPackRequest::parse(&fetch_request(&[id], &[id], Some(3))).unwrap();
         let expected = FetchRequest {
             wants: vec![id],
             haves: vec![id],
+            depth: Some(3),
             offset_deltas: true,
             done: true,
             bands: true,

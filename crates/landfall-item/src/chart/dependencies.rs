@@ -73,7 +73,7 @@ async fn newest(
             let image: ImageRef = format!("{path}/{name}")
                 .parse()
                 .map_err(|_| "this is not a registry")?;
-            let resolver = resolver.for_charts_at(url, &image.registry);
+            let resolver = resolver.for_dependency_at(url, &image.registry);
             let tags = resolver.tags(&image, resolver.limits().pages).await?;
             let tags = tags.ok_or("its registry does not list its versions")?;
             // tags cannot contain the `+` of a version
@@ -83,7 +83,8 @@ async fn newest(
             // only repository and host are used here, so the version is a placeholder
             let like =
                 ChartName::in_repository(url, name, "0.0.0").map_err(|error| error.to_string())?;
-            let resolver = resolver.for_charts_at(&like.repository_url(), &like.reference.registry);
+            let resolver =
+                resolver.for_dependency_at(&like.repository_url(), &like.reference.registry);
             repository::versions(resolver, url, name).await?
         }
         // an empty repository, an alias as in `@stable`, or a path as in `file://../common`

@@ -39,8 +39,8 @@ impl ItemRequest for ChartRequest {
         merge_option("discovery of images", &mut self.discover, &other.discover)
     }
 
-    fn discovers_images(&self) -> bool {
-        self.discover.is_some()
+    fn may_find(&self, exclusion: &Exclusion) -> bool {
+        self.discover.is_some() && matches!(exclusion, Exclusion::Reference(_))
     }
 }
 
@@ -223,7 +223,7 @@ fn chart_resolver<'r>(
         ));
     }
     let repository = request.name.repository_url();
-    Ok(resolver.for_charts_at(&repository, &request.name.reference.registry))
+    Ok(resolver.for_dependency_at(&repository, &request.name.reference.registry))
 }
 
 /// Whether the provenance of `old` was verified as `request` requires.

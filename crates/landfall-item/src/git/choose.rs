@@ -3,7 +3,7 @@
 use super::locked::LockedGitRef;
 use super::request::GitRequest;
 use crate::resolver::ResolveError;
-use landfall_git::RemoteRef;
+use landfall_git::{ObjectId, RemoteRef};
 use regex::Regex;
 use std::collections::BTreeMap;
 
@@ -23,14 +23,12 @@ pub(super) fn choose_refs(
 ) -> Result<ChosenRefs, ResolveError> {
     let by_name: BTreeMap<&str, &RemoteRef> =
         all.iter().map(|one| (one.name.as_str(), one)).collect();
-    let mut chosen: BTreeMap<&str, LockedGitRef> = BTreeMap::new();
-    let mut add = |one: &'_ &RemoteRef| {
-        let name = one.name.clone();
-        by_name.get_key_value(name.as_str()).map(|(key, _)| {
-            chosen.insert(key, LockedGitRef { name, id: one.id });
-        })
-    };
+    let mut chosen: BTreeMap<String, ObjectId> = BTreeMap::new();
     for wanted in &request.wanted {
+        if let Some(commit) = GitRequest::commit_in(wanted) {
+            chosen.insert(GitRequest::commit_tag(commit), commit);
+            continue;
+        }
         if let Some(pattern) = GitRequest::pattern_in(wanted) {
             let pattern = Regex::new(pattern)
                 .map_err(|_| ResolveError::from("the pattern of its tags is not valid"))?;
@@ -38,26 +36,31 @@ pub(super) fn choose_refs(
                 let tag = one.name.strip_prefix("refs/tags/");
                 tag.is_some_and(|tag| pattern.is_match(tag))
             });
-            if tags.filter_map(&mut add).count() == 0 {
+            let found: Vec<_> = tags.map(|one| (one.name.clone(), one.id)).collect();
+            if found.is_empty() {
                 return Err(format!("no tag of the repository matches {wanted}").into());
             }
+            chosen.extend(found);
             continue;
         }
         let found = find(wanted, &by_name)?;
-        add(&found);
+        chosen.insert(found.name.clone(), found.id);
     }
     let head = by_name
         .get("HEAD")
         .and_then(|head| head.target.clone())
-        .filter(|target| chosen.contains_key(target.as_str()))
-        // a clone checks out the only branch
+        .filter(|target| chosen.contains_key(target))
+        // with one branch, there is no doubt what a clone should check out
         .or_else(|| {
             let mut branches = chosen.keys().filter(|name| name.starts_with("refs/heads/"));
-            branches.next().map(|name| (*name).to_owned())
+            branches.next().cloned()
         });
+    let refs = chosen
+        .into_iter()
+        .map(|(name, id)| LockedGitRef { name, id });
     Ok(ChosenRefs {
         head,
-        refs: chosen.into_values().collect(),
+        refs: refs.collect(),
     })
 }
 
@@ -107,6 +110,12 @@ mod tests {
             name: "git+https://h/r".into(),
             url: "https://h/r".into(),
             wanted: wanted.iter().map(ToString::to_string).collect(),
+            depth: None,
+            submodules: false,
+            lfs: false,
+            is_listed: true,
+            level: 0,
+            signers: Vec::new(),
             update: None,
             at: SourceLocation {
                 file: "m.yaml".into(),
@@ -132,6 +141,10 @@ mod tests {
         let chosen = choose(&["refs/heads/both"]).unwrap();
         assert_eq!(chosen.head.as_deref(), Some("refs/heads/both"));
         assert_eq!(choose(&["v1.0"]).unwrap().head, None);
+        let commit = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
+        let chosen = choose(&[commit]).unwrap();
+        assert_eq!(names(&chosen), ["refs/tags/commit-e69de29bb2d1"]);
+        assert_eq!(chosen.refs[0].id.to_string(), commit);
     }
 
     #[test]

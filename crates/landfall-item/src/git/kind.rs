@@ -1,8 +1,9 @@
 //! A locked repository as an item.
 
 use super::locked::{self, LockedGitRepository};
-use super::manifest_entry::{GitEntry, url_of};
+use super::manifest_entry::GitEntry;
 use super::parts;
+use super::repository_url::url_of;
 use super::request::GitRequest;
 use crate::file::is_file_url;
 use crate::text::oversize;
@@ -47,7 +48,10 @@ impl PushedItem for LockedGitRepository {
 
 impl AuditedItem for LockedGitRepository {
     fn has_blob(&self, digest: &Digest) -> bool {
-        self.digest == *digest || self.packs.iter().any(|pack| pack.digest == *digest)
+        let mut large_files = self.large_files.iter().flatten();
+        self.digest == *digest
+            || self.packs.iter().any(|pack| pack.digest == *digest)
+            || large_files.any(|file| file.digest == *digest)
     }
 }
 
@@ -72,7 +76,9 @@ impl LockedItem for LockedGitRepository {
                 one_line(&self.name)
             ));
         }
-        if let Some(fault) = oversize(self.packs.iter().map(|pack| pack.size)) {
+        let packs = self.packs.iter().map(|pack| pack.size);
+        let large_files = self.large_files.iter().flatten().map(|file| file.size);
+        if let Some(fault) = oversize(packs.chain(large_files)) {
             return Some(fault);
         }
         if self.refs.is_empty() || self.packs.is_empty() || self.wanted.is_empty() {
@@ -88,6 +94,14 @@ impl LockedItem for LockedGitRepository {
             .find(|pair| pair[0].name >= pair[1].name)
         {
             return Some(format!("the refs are not sorted: '{}'", pair[1].name));
+        }
+        if !self.shallow.is_empty() && self.depth.is_none() {
+            return Some(format!("'{}' has shallow commits, but no depth", self.name));
+        }
+        let is_ref = |name: &str| self.refs.iter().any(|one| one.name == name);
+        if let Some(one) = self.verified.iter().find(|one| !is_ref(&one.r#ref)) {
+            let name = one_line(&one.r#ref);
+            return Some(format!("'{name}' is verified, but not among the refs"));
         }
         let found = parts::digest(self);
         (found != self.digest).then(|| {

@@ -1,10 +1,11 @@
 //! A git repository in the lock, and its text there.
 
+use super::repository_url::normal_url;
 use super::request::GitRequest;
 use crate::text::quoted;
 use landfall_content::{GitPack, GitPacks};
-use landfall_git::{ObjectId, is_ref_name};
-use landfall_model::Digest;
+use landfall_git::{LfsPointer, ObjectId, is_ref_name};
+use landfall_model::{Algorithm, Descriptor, Digest, media_type};
 use serde::Deserialize;
 use std::fmt::{self, Write};
 
@@ -23,6 +24,21 @@ pub struct LockedGitRepository {
     pub head: Option<String>,
     /// The branches and tags, sorted by name.
     pub refs: Vec<LockedGitRef>,
+    /// The keys that signed the refs, in their order; empty if no signature is needed.
+    #[serde(default)]
+    pub verified: Vec<VerifiedGitRef>,
+    /// How many commits of each history are carried; all if `None`.
+    #[serde(default)]
+    pub depth: Option<u32>,
+    /// The commits whose parents are not carried, sorted.
+    #[serde(default, deserialize_with = "object_ids")]
+    pub shallow: Vec<ObjectId>,
+    /// The submodules of all refs, sorted. `None` if they were not looked up.
+    #[serde(default)]
+    pub submodules: Option<Vec<LockedGitSubmodule>>,
+    /// The large files (Git LFS) in the folders of all refs, sorted. `None` if they are not carried.
+    #[serde(default, rename = "largeFiles")]
+    pub large_files: Option<Vec<LockedLargeFile>>,
     /// The packs with the objects, the oldest first.
     pub packs: Vec<LockedGitPack>,
 }
@@ -35,6 +51,36 @@ pub struct LockedGitRef {
     pub name: String,
     /// The commit, or the tag itself if it is annotated.
     pub id: ObjectId,
+}
+
+/// The signature of a ref of a locked repository, or of the commit that it names.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VerifiedGitRef {
+    /// The full name of the ref.
+    pub r#ref: String,
+    /// The key that made the signature.
+    pub key: String,
+}
+
+/// A submodule of a locked repository: a commit of another repository, which the lock has too.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct LockedGitSubmodule {
+    /// The name of the other repository in the lock.
+    pub name: String,
+    /// The commit.
+    pub commit: ObjectId,
+}
+
+/// A large file of a locked repository, for which its objects have a pointer of Git LFS.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct LockedLargeFile {
+    /// SHA-256 of the file.
+    pub digest: Digest,
+    /// The size of the file in bytes.
+    pub size: u64,
 }
 
 /// A pack of a locked repository.
@@ -79,6 +125,8 @@ impl LockedGitRepository {
         GitPacks {
             url: self.url().to_owned(),
             packs: packs.collect(),
+            depth: self.depth,
+            shallow: self.shallow.clone(),
         }
     }
 }
@@ -99,6 +147,58 @@ impl TryFrom<String> for LockedGitRef {
         Ok(LockedGitRef {
             name: name.to_owned(),
             id: id.parse()?,
+        })
+    }
+}
+
+impl LockedLargeFile {
+    /// Digest, size and media type.
+    pub fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            digest: self.digest.clone(),
+            size: self.size,
+            media_type: media_type::OCTETS.into(),
+        }
+    }
+}
+
+impl From<LfsPointer> for LockedLargeFile {
+    fn from(pointer: LfsPointer) -> LockedLargeFile {
+        let LfsPointer { digest, size } = pointer;
+        LockedLargeFile { digest, size }
+    }
+}
+
+impl TryFrom<String> for LockedLargeFile {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<LockedLargeFile, String> {
+        let found = text.split_once(' ').and_then(|(digest, size)| {
+            let digest: Digest = digest.parse().ok()?;
+            let size = size.parse().ok()?;
+            (digest.algorithm() == Algorithm::Sha256).then_some(LockedLargeFile { digest, size })
+        });
+        found.ok_or_else(|| "a large file is written as `sha256:<hex> <size>`".into())
+    }
+}
+
+impl TryFrom<String> for LockedGitSubmodule {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<LockedGitSubmodule, String> {
+        let (name, commit) = text
+            .split_once(' ')
+            .ok_or("a submodule is written as `<name> <commit>`")?;
+        let url = name.strip_prefix(GitRequest::PREFIX).unwrap_or_default();
+        if normal_url(url).as_deref() != Ok(url) {
+            return Err(format!(
+                "'{}' is not the name of a git repository",
+                name.escape_default()
+            ));
+        }
+        Ok(LockedGitSubmodule {
+            name: name.to_owned(),
+            commit: commit.parse()?,
         })
     }
 }
@@ -124,6 +224,11 @@ pub(super) fn write(repository: &LockedGitRepository, out: &mut dyn Write) -> fm
         wanted,
         head,
         refs,
+        verified,
+        depth,
+        shallow,
+        submodules,
+        large_files,
         packs,
     } = repository;
     writeln!(
@@ -140,6 +245,37 @@ pub(super) fn write(repository: &LockedGitRepository, out: &mut dyn Write) -> fm
     writeln!(out, "  refs:")?;
     for one in refs {
         writeln!(out, "  - {}", quoted(&one.to_string()))?;
+    }
+    if !verified.is_empty() {
+        writeln!(out, "  verified:")?;
+    }
+    for VerifiedGitRef { r#ref, key } in verified {
+        writeln!(out, "  - {{ref: {}, key: {}}}", quoted(r#ref), quoted(key))?;
+    }
+    if let Some(depth) = depth {
+        writeln!(out, "  depth: {depth}")?;
+    }
+    if !shallow.is_empty() {
+        writeln!(out, "  shallow:")?;
+    }
+    for id in shallow {
+        writeln!(out, "  - \"{id}\"")?;
+    }
+    match submodules.as_deref() {
+        None => {}
+        Some([]) => writeln!(out, "  submodules: []")?,
+        Some(_) => writeln!(out, "  submodules:")?,
+    }
+    for LockedGitSubmodule { name, commit } in submodules.iter().flatten() {
+        writeln!(out, "  - {}", quoted(&format!("{name} {commit}")))?;
+    }
+    match large_files.as_deref() {
+        None => {}
+        Some([]) => writeln!(out, "  largeFiles: []")?,
+        Some(_) => writeln!(out, "  largeFiles:")?,
+    }
+    for LockedLargeFile { digest, size } in large_files.iter().flatten() {
+        writeln!(out, "  - {digest} {size}")?;
     }
     writeln!(out, "  packs:")?;
     for pack in packs {

@@ -1,17 +1,18 @@
 //! A git repository in a manifest, and how it expands to requests.
 
+use super::repository_url::url_of;
 use super::request::GitRequest;
-use crate::entry_reader::check_no_userinfo;
 use crate::policy::check_rule;
 use crate::{
     EntryContext, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion, UpdatableEntry,
 };
 use landfall_git::is_ref_name;
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
+use landfall_model::sign::GitSigners;
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use url::Url;
+use std::num::NonZeroU32;
 
 /// A git repository in a manifest.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -19,19 +20,40 @@ use url::Url;
 pub struct GitEntry {
     /// The http or https URL, as `git clone` takes it.
     pub url: String,
-    /// A branch or tag: `v1.4.0`, or its full name as in `refs/heads/main`.
+    /// A branch or tag: `v1.4.0`, or its full name as in `refs/heads/main`; or the id of a commit.
     #[serde(default)]
     pub r#ref: Option<String>,
-    /// Several branches and tags.
+    /// Several branches, tags and commits.
     #[serde(default)]
     pub refs: Vec<String>,
     /// A regular expression: all tags whose names it matches.
     #[serde(default)]
     pub tags: Option<String>,
+    /// How many commits of each history are carried; all if it is left out.
+    #[serde(default)]
+    pub depth: Option<NonZeroU32>,
+    /// Whether the repositories and commits of its submodules are carried too.
+    #[serde(default)]
+    pub submodules: bool,
+    /// Whether the large files (Git LFS) of the branches, tags and commits are carried too.
+    #[serde(default)]
+    pub lfs: bool,
+    /// Whose signatures the branches, tags and commits need.
+    #[serde(default)]
+    pub verify: Option<GitVerification>,
     /// What `landfall update` may move the tag in `ref` to: `patch`, `minor`, a range as in `~1.9`,
     /// a pattern, or `never`; or a mapping with this as `policy`, and `minAge`.
     #[serde(default)]
     pub update: Option<UpdateRule>,
+}
+
+/// The keys that must have signed what an entry names.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GitVerification {
+    /// Files with public keys of OpenPGP or OpenSSH, or with allowed signers. One of the keys must
+    /// have signed each tag, or the commit that a tag or branch names.
+    pub keys: Vec<String>,
 }
 
 impl ManifestEntry for GitEntry {
@@ -57,6 +79,7 @@ impl ManifestEntry for GitEntry {
         }
         let policy = self.update.as_ref().map(|rule| &rule.policy);
         fields.extend(policy.map(|text| reader.field(node.get("update"), "policy", text)));
+        let signers = signers_of(self.verify.as_ref(), node, reader)?;
         let mut requests = Vec::new();
         for binding in reader.vars.bindings(&fields)? {
             let url = url_of(&binding.fill(&self.url), &at)?;
@@ -87,6 +110,12 @@ impl ManifestEntry for GitEntry {
                 name: format!("{}{url}", GitRequest::PREFIX),
                 url,
                 wanted,
+                depth: self.depth.map(NonZeroU32::get),
+                submodules: self.submodules,
+                lfs: self.lfs,
+                is_listed: true,
+                level: 0,
+                signers: signers.clone(),
                 update,
                 at: at.location(),
             };
@@ -113,33 +142,32 @@ impl UpdatableEntry for GitEntry {
     }
 }
 
-/// Parses the URL of a repository and returns its normal form.
-pub(super) fn url_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
-    if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err(span.fault("this URL contains white space", None));
+/// Reads the keys of `verify`.
+fn signers_of(
+    verify: Option<&GitVerification>,
+    node: &YamlNode<'_>,
+    reader: &EntryContext<'_>,
+) -> ManifestResult<Vec<GitSigners>> {
+    let Some(GitVerification { keys }) = verify else {
+        return Ok(Vec::new());
+    };
+    let node = node.get("verify");
+    if keys.is_empty() {
+        let help = "name the files of the keys, as in keys: [keys/release.asc]";
+        return Err(reader
+            .here(node)
+            .fault("`verify` needs keys", Some(help.into())));
     }
-    let help = || Some("write it as https://host/path/name.git".into());
-    let url = Url::parse(text)
-        .ok()
-        .filter(|url| text.contains("://") && url.has_host())
-        .ok_or_else(|| span.fault("this is not the URL of a repository", help()))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(span.fault(
-            format!(
-                "repositories are fetched over http or https, not over {}",
-                url.scheme()
-            ),
-            help(),
-        ));
+    let mut signers = Vec::new();
+    for (index, path) in keys.iter().enumerate() {
+        let at = reader.item_at(node, "keys", index);
+        let found = GitSigners::parse(path, &reader.read_file(path, &at)?);
+        signers.push(found.map_err(|error| at.fault(format!("{path}: {error}"), None))?);
     }
-    check_no_userinfo(&url, span)?;
-    if url.query().is_some() || url.fragment().is_some() || url.path().len() < 2 {
-        return Err(span.fault("this is not the URL of a repository", help()));
-    }
-    Ok(url.as_str().trim_end_matches('/').to_owned())
+    Ok(signers)
 }
 
-/// Checks the name of a branch or tag.
+/// Checks the name of a branch or tag, or the id of a commit.
 fn ref_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
     let full = match text.strip_prefix("refs/") {
         Some(_) => text.to_owned(),
@@ -150,8 +178,8 @@ fn ref_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
         return Ok(text.to_owned());
     }
     Err(span.fault(
-        format!("`{text}` is not the name of a branch or tag"),
-        Some("write v1.4.0, or the full name as in refs/heads/main".into()),
+        format!("`{text}` is not the name of a branch or tag, or the id of a commit"),
+        Some("write v1.4.0, the full name as in refs/heads/main, or the id of a commit".into()),
     ))
 }
 

@@ -7,11 +7,18 @@ mod choose;
 mod kind;
 mod locked;
 mod manifest_entry;
+mod pack_writing;
 mod parts;
+mod repository_url;
 mod request;
 mod resolvable;
 mod resolve;
+mod signatures;
+mod submodules;
 
-pub use locked::{LockedGitPack, LockedGitRef, LockedGitRepository};
+pub use locked::{
+    LockedGitPack, LockedGitRef, LockedGitRepository, LockedGitSubmodule, LockedLargeFile,
+    VerifiedGitRef,
+};
 pub(crate) use manifest_entry::GitEntry;
 pub use request::GitRequest;

@@ -1,7 +1,7 @@
 //! The manifest and blobs of a locked repository, as parts to transfer. The manifest is computed
 //! from the lock alone, so every command gets the same bytes.
 
-use super::locked::LockedGitRepository;
+use super::locked::{LockedGitRepository, LockedLargeFile};
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, media_type};
@@ -14,7 +14,7 @@ const URL: &str = "dev.landfall.url";
 const TITLE: &str = "org.opencontainers.image.title";
 
 /// Lists the parts of a repository: an artifact whose config has the refs, with a layer for each
-/// pack.
+/// pack and each large file.
 pub(super) fn entry(repository: &LockedGitRepository) -> LockEntry {
     let refs = refs(repository);
     let config = descriptor(&refs, media_type::LANDFALL_GIT_REFS);
@@ -25,7 +25,7 @@ pub(super) fn entry(repository: &LockedGitRepository) -> LockEntry {
         origin: PartOrigin::Computed(refs),
     }];
     let packs = Arc::new(repository.git_packs());
-    for (pack, descriptor) in layers(repository).into_iter().enumerate() {
+    for (pack, descriptor) in packs_of(repository).into_iter().enumerate() {
         parts.push(EntryPart {
             descriptor,
             origin: PartOrigin::Git {
@@ -34,6 +34,12 @@ pub(super) fn entry(repository: &LockedGitRepository) -> LockEntry {
             },
         });
     }
+    let url: Arc<str> = repository.url().into();
+    let large_files = repository.large_files.iter().flatten();
+    parts.extend(large_files.map(|file| EntryPart {
+        descriptor: file.descriptor(),
+        origin: PartOrigin::LargeFile(url.clone()),
+    }));
     parts.push(EntryPart {
         descriptor: top.clone(),
         origin: PartOrigin::Computed(manifest),
@@ -68,7 +74,8 @@ pub(super) fn tag(digest: &Digest) -> String {
     digest.short(12)
 }
 
-/// The refs as text: the branch that a clone checks out, then a line for each ref.
+/// The refs as text: the branch that a clone checks out, then a line for each ref and for each
+/// commit whose parents are not carried.
 fn refs(repository: &LockedGitRepository) -> Vec<u8> {
     let mut text = String::new();
     if let Some(head) = &repository.head {
@@ -80,21 +87,25 @@ fn refs(repository: &LockedGitRepository) -> Vec<u8> {
             .iter()
             .map(|one| format!("{} {}\n", one.id, one.name)),
     );
+    let shallow = repository.shallow.iter();
+    text.extend(shallow.map(|id| format!("shallow {id}\n")));
     text.into_bytes()
 }
 
-fn layers(repository: &LockedGitRepository) -> Vec<Descriptor> {
-    let layers = repository.packs.iter().map(|pack| Descriptor {
+fn packs_of(repository: &LockedGitRepository) -> Vec<Descriptor> {
+    let packs = repository.packs.iter().map(|pack| Descriptor {
         digest: pack.digest.clone(),
         size: pack.size,
         media_type: media_type::LANDFALL_GIT_PACK.into(),
     });
-    layers.collect()
+    packs.collect()
 }
 
 fn manifest(repository: &LockedGitRepository, config: &Descriptor) -> Vec<u8> {
-    let layers: Vec<_> = layers(repository)
-        .iter()
+    let large_files = repository.large_files.iter().flatten();
+    let layers: Vec<_> = packs_of(repository)
+        .into_iter()
+        .chain(large_files.map(LockedLargeFile::descriptor))
         .map(|layer| {
             json!({
                 "mediaType": layer.media_type,

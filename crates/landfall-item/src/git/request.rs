@@ -1,17 +1,31 @@
 //! A request for a git repository.
 
+use landfall_git::ObjectId;
 use landfall_model::document::{SourceLocation, UpdateRule};
+use landfall_model::sign::GitSigners;
 
-/// A request for branches and tags of one git repository.
+/// A request for branches, tags and commits of one git repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitRequest {
     /// The name under which the repository is locked: its URL with the scheme `git+https`.
     pub name: String,
     /// The http or https URL of the repository.
     pub url: String,
-    /// The branches and tags as the manifest names them, and patterns of tags between slashes.
-    /// Sorted.
+    /// The branches and tags as the manifest names them, ids of commits, and patterns of tags
+    /// between slashes. Sorted.
     pub wanted: Vec<String>,
+    /// How many commits of each history are carried; all if `None`.
+    pub depth: Option<u32>,
+    /// Whether the repositories and commits of its submodules are carried too.
+    pub submodules: bool,
+    /// Whether the large files (Git LFS) in the folders of its refs are carried.
+    pub lfs: bool,
+    /// Whether the manifest lists it. Otherwise it is a submodule of another one.
+    pub is_listed: bool,
+    /// How many repositories lead to this one as a submodule.
+    pub level: usize,
+    /// The keys of which one must have signed each ref; empty if no signature is needed.
+    pub signers: Vec<GitSigners>,
     /// What `landfall update` may move the tag to.
     pub update: Option<UpdateRule>,
     /// The position of the entry in the manifest.
@@ -21,6 +35,19 @@ pub struct GitRequest {
 impl GitRequest {
     /// The scheme prefix by which names of repositories differ from URLs of files.
     pub(super) const PREFIX: &'static str = "git+";
+
+    /// The commit that an element of `wanted` is. A branch or tag with such a name is not found by
+    /// it: it could be any other commit.
+    pub(super) fn commit_in(wanted: &str) -> Option<ObjectId> {
+        wanted.parse().ok()
+    }
+
+    /// The tag under which a commit is carried that no branch or tag names: clients can fetch it by
+    /// this name or by its id.
+    pub(super) fn commit_tag(commit: ObjectId) -> String {
+        const DIGITS: usize = 12;
+        format!("refs/tags/commit-{:.DIGITS$}", commit.to_string())
+    }
 
     /// Writes a pattern of tags as an element of `wanted`.
     pub(super) fn pattern(pattern: &str) -> String {

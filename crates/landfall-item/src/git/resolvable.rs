@@ -3,14 +3,16 @@
 use super::choose::choose_refs;
 use super::locked::LockedGitRepository;
 use super::request::GitRequest;
-use super::resolve::resolve;
+use super::resolve::{GitResolveError, resolve};
+use super::signatures::is_verified;
 use crate::field_conflict::{FieldConflict, merge_option};
 use crate::{
-    Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome, Resolver,
-    UpdatableRequest, UpstreamStatus,
+    DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError,
+    ResolveOutcome, Resolver, UpdatableRequest, UpstreamStatus, host_in,
 };
 use landfall_content::upstream::list_refs;
 use landfall_model::document::UpdateRule;
+use landfall_model::sign::GitSigners;
 
 impl ItemRequest for GitRequest {
     type Name = String;
@@ -27,10 +29,29 @@ impl ItemRequest for GitRequest {
         matches!(exclusion, Exclusion::Url(_)).then(|| self.name.clone())
     }
 
+    fn may_find(&self, exclusion: &Exclusion) -> bool {
+        self.submodules
+            && matches!(exclusion, Exclusion::Url(name) if name.starts_with(GitRequest::PREFIX))
+    }
+
     fn merge(&mut self, other: &GitRequest) -> Result<(), FieldConflict> {
         self.wanted.extend(other.wanted.iter().cloned());
         self.wanted.sort();
         self.wanted.dedup();
+        self.submodules |= other.submodules;
+        self.lfs |= other.lfs;
+        self.is_listed |= other.is_listed;
+        self.level = self.level.max(other.level);
+        merge_option("depth", &mut self.depth, &other.depth)?;
+        if self.signers.is_empty() {
+            self.signers.clone_from(&other.signers);
+        } else if !other.signers.is_empty() {
+            let names = |signers: &Vec<GitSigners>| {
+                let names: Vec<String> = signers.iter().map(ToString::to_string).collect();
+                names.join(" or ")
+            };
+            FieldConflict::check_equal("verify", &self.signers, &other.signers, names)?;
+        }
         merge_option("update", &mut self.update, &other.update)
     }
 }
@@ -44,20 +65,52 @@ impl ResolvableRequest for GitRequest {
         old: Option<&LockedGitRepository>,
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedGitRepository> {
-        let matching = old.filter(|old| old.wanted == self.wanted);
+        let matching = old.filter(|old| {
+            old.wanted == self.wanted
+                && old.depth == self.depth
+                && old.submodules.is_some() == self.submodules
+                && old.large_files.is_some() == self.lfs
+                && is_verified(old, &self.signers)
+        });
         if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (matching, pins) {
             return ResolveOutcome::Kept(old.clone());
         }
+        let resolver = match self.resolver_in(resolver) {
+            Ok(resolver) => resolver,
+            Err(cause) => return ResolveOutcome::Failed(None, cause),
+        };
         match resolve(resolver, self, old).await {
             Ok(found) if old == Some(&found) => ResolveOutcome::Kept(found),
             Ok(found) => ResolveOutcome::New(found),
-            Err(cause) => match matching {
+            Err(GitResolveError { cause, refutes_old }) => match matching {
                 Some(old) if cause.is_gone && pins != PinPolicy::Recall => {
                     ResolveOutcome::Gone(old.clone())
                 }
-                old => ResolveOutcome::Failed(old.cloned(), cause),
+                old => ResolveOutcome::Failed(old.filter(|_| !refutes_old).cloned(), cause),
             },
         }
+    }
+
+    fn dependencies(&self, repository: &LockedGitRepository) -> Vec<DependencyRequest> {
+        let submodules = repository.submodules.iter().flatten();
+        let requests = submodules.map(|submodule| {
+            let url = submodule.name.strip_prefix(GitRequest::PREFIX);
+            DependencyRequest::Git(GitRequest {
+                name: submodule.name.clone(),
+                url: url.unwrap_or_default().to_owned(),
+                wanted: vec![submodule.commit.to_string()],
+                depth: None,
+                submodules: true,
+                lfs: self.lfs,
+                is_listed: false,
+                level: self.level + 1,
+                // the commit is an object that the signature of this repository covers
+                signers: Vec::new(),
+                update: None,
+                at: self.at.clone(),
+            })
+        });
+        requests.collect()
     }
 
     async fn check_upstream(
@@ -66,6 +119,23 @@ impl ResolvableRequest for GitRequest {
     ) -> Result<(), ResolveError> {
         list_refs(resolver.sessions(), old.url()).await?;
         Ok(())
+    }
+}
+
+impl GitRequest {
+    /// The resolver for this request. A repository that the manifest does not list counts against a
+    /// limit, and is fetched without credentials unless the site names its host.
+    fn resolver_in<'r>(&self, resolver: &'r Resolver) -> Result<&'r Resolver, ResolveError> {
+        let limit = resolver.limits().git_submodule_depth;
+        if self.level > limit {
+            let why = format!("submodules are nested in more than {limit} repositories");
+            return Err(why.into());
+        }
+        if self.is_listed {
+            return Ok(resolver);
+        }
+        resolver.count_dependency()?;
+        Ok(resolver.for_dependency_at(&self.url, host_in(&self.name)))
     }
 }
 

@@ -1,41 +1,85 @@
 //! Resolves a repository: finds the commits of its refs, fetches the new ones, and writes the pack.
 
 use super::choose::{ChosenRefs, choose_refs};
-use super::locked::{LockedGitPack, LockedGitRepository};
+use super::locked::{LockedGitRepository, LockedLargeFile};
+use super::pack_writing::{PackWriting, PackWritingError, WrittenPacks};
 use super::parts;
 use super::request::GitRequest;
 use crate::resolver::{ResolveError, Resolver};
+use landfall_content::GitPacks;
 use landfall_content::store::DiskStore;
-use landfall_content::upstream::{FetchedPack, fetch_pack, git_error, list_refs, write_pack_file};
-use landfall_content::{BlobPackBytes, GitPacks};
-use landfall_git::{GitError, GitPackPlan, ObjectDatabase, ObjectId, reaches};
-use landfall_model::{Digest, Limits};
-use std::sync::Arc;
+use landfall_content::upstream::{check_large_files, fetch_pack, git_error, list_refs};
+use landfall_git::{GitError, ObjectId};
+use landfall_http::HttpError;
+use landfall_model::{Descriptor, Digest};
 
-/// After this many packs, a new lock begins with one pack again: many small packs are larger than
-/// one, and each costs requests.
-const MAX_PACKS: usize = 32;
+/// Why a repository cannot be resolved.
+pub(super) struct GitResolveError {
+    pub(super) cause: ResolveError,
+    /// Whether the old pin has the same refs and must not be kept: its signatures are not valid.
+    pub(super) refutes_old: bool,
+}
+
+impl From<ResolveError> for GitResolveError {
+    fn from(cause: ResolveError) -> GitResolveError {
+        GitResolveError {
+            cause,
+            refutes_old: false,
+        }
+    }
+}
+
+impl From<HttpError> for GitResolveError {
+    fn from(error: HttpError) -> GitResolveError {
+        ResolveError::from(error).into()
+    }
+}
 
 /// Resolves `request`. The packs of `old` are kept if its history was not rewritten.
 pub(super) async fn resolve(
     resolver: &Resolver,
     request: &GitRequest,
     old: Option<&LockedGitRepository>,
-) -> Result<LockedGitRepository, ResolveError> {
+) -> Result<LockedGitRepository, GitResolveError> {
     let refs = list_refs(resolver.sessions(), &request.url).await?;
     let chosen = choose_refs(request, &refs)?;
-    if let Some(old) = old.filter(|old| old.refs == chosen.refs) {
-        return Ok(locked(request, chosen, old.packs.clone()));
+    let old = old.filter(|old| old.depth == request.depth);
+    let has_old_refs = old.is_some_and(|old| old.refs == chosen.refs);
+    // signatures and submodules are in objects
+    let needs_objects = |old: &LockedGitRepository| {
+        !request.signers.is_empty()
+            || request.submodules && old.submodules.is_none()
+            || request.lfs && old.large_files.is_none()
+    };
+    if let Some(old) = old.filter(|old| has_old_refs && !needs_objects(old)) {
+        return Ok(locked(
+            request,
+            chosen,
+            WrittenPacks {
+                packs: old.packs.clone(),
+                shallow: old.shallow.clone(),
+                submodules: old.submodules.clone().filter(|_| request.submodules),
+                large_files: old.large_files.clone().filter(|_| request.lfs),
+                ..WrittenPacks::default()
+            },
+        ));
     }
     let mut wants: Vec<ObjectId> = chosen.refs.iter().map(|one| one.id).collect();
     wants.sort();
     wants.dedup();
     let old_packs = old.map(LockedGitRepository::git_packs);
     let stored = match &old_packs {
-        Some(packs) if are_stored(resolver.disk().clone(), packs.clone()).await => packs.clone(),
+        Some(packs)
+            if (request.depth.is_none() || has_old_refs)
+                && are_stored(resolver.disk().clone(), packs.clone()).await =>
+        {
+            packs.clone()
+        }
         _ => GitPacks {
             url: request.url.clone(),
             packs: Vec::new(),
+            depth: request.depth,
+            shallow: Vec::new(),
         },
     };
     let haves = stored.tips_before(stored.packs.len());
@@ -47,7 +91,8 @@ pub(super) async fn resolve(
     let fetched = if new.is_empty() {
         None
     } else {
-        Some(fetch_pack(resolver.sessions(), &request.url, &new, &haves).await?)
+        let sessions = resolver.sessions();
+        Some(fetch_pack(sessions, &request.url, &new, &haves, request.depth).await?)
     };
     let writing = PackWriting {
         disk: resolver.disk().clone(),
@@ -56,18 +101,24 @@ pub(super) async fn resolve(
         old: old.map(|old| old.packs.clone()).unwrap_or_default(),
         fetched,
         wants,
+        request: request.clone(),
+        refs: chosen.refs.clone(),
     };
     let busy = resolver.sessions().transport().activity().busy();
     let written = tokio::task::spawn_blocking(move || writing.run()).await;
     drop(busy);
-    let written = written
-        .map_err(|error| ResolveError::local(error.to_string()))?
-        .map_err(|error| match error {
-            GitError::WritePack(_) | GitError::ReadPack(_) => {
-                ResolveError::local(error.to_string())
-            }
-            error => ResolveError::from(git_error(error)),
-        })?;
+    let written = written.map_err(|error| ResolveError::local(error.to_string()))?;
+    let written = written.map_err(|error| match error {
+        PackWritingError::Object(error) => object_error(error).into(),
+        PackWritingError::Submodule(error) => ResolveError::from(error.to_string()).into(),
+        PackWritingError::Signature(error) => GitResolveError {
+            cause: error.to_string().into(),
+            refutes_old: has_old_refs,
+        },
+    })?;
+    let large_files = written.large_files.iter().flatten();
+    let large_files: Vec<Descriptor> = large_files.map(LockedLargeFile::descriptor).collect();
+    check_large_files(resolver.sessions(), &request.url, &large_files).await?;
     if written.is_rewritten {
         let line = format!(
             "{}: the history was rewritten or a ref was removed, so all commits are packed again",
@@ -75,21 +126,29 @@ pub(super) async fn resolve(
         );
         resolver.progress().note(&line);
     }
-    Ok(locked(request, chosen, written.packs))
+    Ok(locked(request, chosen, written))
 }
 
-fn locked(
-    request: &GitRequest,
-    chosen: ChosenRefs,
-    packs: Vec<LockedGitPack>,
-) -> LockedGitRepository {
+fn object_error(error: GitError) -> ResolveError {
+    match error {
+        GitError::WritePack(_) | GitError::ReadPack(_) => ResolveError::local(error.to_string()),
+        error => git_error(error).into(),
+    }
+}
+
+fn locked(request: &GitRequest, chosen: ChosenRefs, written: WrittenPacks) -> LockedGitRepository {
     let mut repository = LockedGitRepository {
         name: request.name.clone(),
         digest: Digest::sha256(b""),
         wanted: request.wanted.clone(),
         head: chosen.head,
         refs: chosen.refs,
-        packs,
+        verified: written.verified,
+        depth: request.depth,
+        shallow: written.shallow,
+        submodules: written.submodules,
+        large_files: written.large_files,
+        packs: written.packs,
     };
     repository.digest = parts::digest(&repository);
     repository
@@ -102,66 +161,4 @@ async fn are_stored(disk: DiskStore, packs: GitPacks) -> bool {
         packs.all(|pack| disk.has(&pack.digest, pack.size).unwrap_or(false))
     });
     looking.await.unwrap_or(false)
-}
-
-/// The input for a pack with new commits.
-struct PackWriting {
-    disk: DiskStore,
-    limits: Limits,
-    /// The packs of the old lock, if the store has all of them.
-    stored: GitPacks,
-    /// The packs of the old lock.
-    old: Vec<LockedGitPack>,
-    fetched: Option<FetchedPack>,
-    wants: Vec<ObjectId>,
-}
-
-struct WrittenPacks {
-    packs: Vec<LockedGitPack>,
-    /// Whether the packs of the old lock have commits that no ref needs any more.
-    is_rewritten: bool,
-}
-
-impl PackWriting {
-    fn run(self) -> Result<WrittenPacks, GitError> {
-        let mut database = ObjectDatabase::new(self.limits);
-        for pack in &self.stored.packs {
-            let blobs = Arc::new(self.disk.clone());
-            let bytes = BlobPackBytes::new(blobs, pack.digest.clone(), pack.size);
-            database.add_pack(Arc::new(bytes))?;
-        }
-        if let Some(fetched) = self.fetched {
-            database.add_pack(Arc::new(fetched.file))?;
-        }
-        let mut before = Vec::new();
-        for pack in &self.old {
-            before.extend(pack.tips.iter().copied());
-        }
-        let is_rewritten = !reaches(&database, &self.wants, &before)?;
-        let mut packs = self.old;
-        if is_rewritten || packs.len() >= MAX_PACKS {
-            packs.clear();
-            before.clear();
-        }
-        let plan = GitPackPlan::new(&database, &self.wants, &before)?;
-        if !plan.is_empty() {
-            let file = self
-                .disk
-                .temporary_file()
-                .map_err(|error| GitError::WritePack(std::io::Error::other(error)))?;
-            let facts = write_pack_file(&database, &plan, file.as_file())?;
-            self.disk
-                .adopt(file, &facts.digest)
-                .map_err(|error| GitError::WritePack(std::io::Error::other(error)))?;
-            packs.push(LockedGitPack {
-                digest: facts.digest,
-                size: facts.size,
-                tips: self.wants,
-            });
-        }
-        Ok(WrittenPacks {
-            packs,
-            is_rewritten,
-        })
-    }
 }

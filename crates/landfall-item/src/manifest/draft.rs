@@ -21,6 +21,13 @@ pub enum DraftItem {
     Image(ImageRef),
     /// The URL of a plain file.
     Url(String),
+    /// A git repository.
+    Git {
+        /// Its http or https URL.
+        url: String,
+        /// A branch, tag or commit.
+        revision: String,
+    },
     /// A text that may be an item.
     Unclear {
         /// The text, as written.
@@ -76,6 +83,7 @@ pub(super) fn head(name: &str, title: &str) -> String {
 pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> DraftManifest {
     let mut images: BTreeMap<String, DraftLine> = BTreeMap::new();
     let mut urls: BTreeMap<String, DraftLine> = BTreeMap::new();
+    let mut repositories: BTreeMap<String, DraftLine> = BTreeMap::new();
     let mut unclear: BTreeMap<String, DraftLine> = BTreeMap::new();
     // one line for each item, however often it occurs
     for entry in found {
@@ -91,6 +99,11 @@ pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> 
                 line
             }
             DraftItem::Url(url) => urls.entry(url.clone()).or_default(),
+            DraftItem::Git { url, revision } => {
+                let line = repositories.entry(url.clone()).or_default();
+                line.revisions.insert(revision.clone());
+                line
+            }
             DraftItem::Unclear { text, why } => {
                 let line = unclear.entry(text.clone()).or_default();
                 line.why = Some(why.clone());
@@ -141,9 +154,22 @@ pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> 
             line.comment(None)
         );
     }
+    if !repositories.is_empty() {
+        text += "\ngit:\n";
+    }
+    for (url, line) in &repositories {
+        let refs: Vec<String> = line.revisions.iter().map(|one| quoted_text(one)).collect();
+        let _ = writeln!(
+            text,
+            "  - {{url: {}, refs: [{}]}}{}",
+            quoted_text(url),
+            refs.join(", "),
+            line.comment(None)
+        );
+    }
     DraftManifest {
         text,
-        entries: pinned.len() + urls.len(),
+        entries: pinned.len() + urls.len() + repositories.len(),
         comments,
         unpinned,
     }
@@ -157,6 +183,8 @@ struct DraftLine {
     /// Whether the image also occurred without a digest.
     bare: bool,
     positions: BTreeSet<String>,
+    /// The branches, tags and commits of a git repository.
+    revisions: BTreeSet<String>,
     /// Why an unclear item is unclear.
     why: Option<String>,
 }
@@ -216,6 +244,11 @@ fn is_floating(tag: &str) -> bool {
     !tag.bytes().any(|byte| byte.is_ascii_digit())
 }
 
+/// `text` in double quotes. It has no characters that need an escape.
+fn quoted_text(text: &str) -> String {
+    format!("\"{}\"", text.replace(['"', '\\'], ""))
+}
+
 /// `reference` as a YAML scalar.
 fn quoted(reference: &str) -> String {
     // an IPv6 host starts with `[`, which would start a YAML list
@@ -265,6 +298,13 @@ mod tests {
                     at: "f.sh:1".into(),
                 },
                 DraftEntry {
+                    what: DraftItem::Git {
+                        url: "https://h/a.git".into(),
+                        revision: "v1".into(),
+                    },
+                    at: "h:2".into(),
+                },
+                DraftEntry {
                     what: DraftItem::Unclear {
                         text: "{{ x }}".into(),
                         why: "a template".into(),
@@ -283,12 +323,12 @@ mod tests {
                  - quay.io/x/y:v1  # a.yaml:1 and 1 more\n  - quay.io/x/z:v1@{a}  # c.yaml:3 and 1 more\n  \
                  # - docker.io/library/nginx  # d.yaml:4; {UNTAGGED}\n  \
                  # - docker.io/library/redis:latest  # d.yaml:5 and 1 more; {FLOATING}\n  \
-                 # - {{{{ x }}}}  # g:1; a template\n\nfiles:\n  # add a `checksum:` to each: the URL of its checksum file, or sha256:<hex>; otherwise only the lock pins it\n  - url: \"https://dl.k8s.io/x\"  # f.sh:1\n",
+                 # - {{{{ x }}}}  # g:1; a template\n\nfiles:\n  # add a `checksum:` to each: the URL of its checksum file, or sha256:<hex>; otherwise only the lock pins it\n  - url: \"https://dl.k8s.io/x\"  # f.sh:1\n\ngit:\n  - {{url: \"https://h/a.git\", refs: [\"v1\"]}}  # h:2\n",
                 first = a.clone().min(b.clone()),
                 second = a.clone().max(b.clone()),
             )
         );
-        assert_eq!((entries, comments), (7, 3));
+        assert_eq!((entries, comments), (8, 3));
         let nginx = format!("docker.io/library/nginx (d.yaml:4; {UNTAGGED})");
         assert_eq!(
             unpinned,

@@ -59,8 +59,8 @@ impl ExpandedManifest {
 pub(super) trait RequestSection {
     fn is_empty(&self) -> bool;
 
-    /// Whether locking one of the items may find images that no manifest names.
-    fn discovers_images(&self) -> bool;
+    /// Whether locking one of the items may find another one that `exclusion` removes.
+    fn may_find(&self, exclusion: &Exclusion) -> bool;
 
     /// Whether `exclusion` removes one of the requests.
     fn has_excluded(&self, exclusion: &Exclusion) -> bool;
@@ -74,8 +74,8 @@ impl<R: ItemRequest> RequestSection for Vec<Located<R>> {
         Vec::is_empty(self)
     }
 
-    fn discovers_images(&self) -> bool {
-        self.iter().any(|request| request.value.discovers_images())
+    fn may_find(&self, exclusion: &Exclusion) -> bool {
+        self.iter().any(|request| request.value.may_find(exclusion))
     }
 
     fn has_excluded(&self, exclusion: &Exclusion) -> bool {

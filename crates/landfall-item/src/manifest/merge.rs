@@ -83,16 +83,12 @@ fn check_exclusions(
         .iter()
         .flat_map(ExpandedManifest::sections)
         .collect();
-    let discovers_images = sections.iter().any(|section| section.discovers_images());
     for exclusion in exclude {
-        // a chart may turn out to contain an image that no manifest names
-        if discovers_images && matches!(exclusion.value, Exclusion::Reference(_)) {
-            continue;
-        }
-        if sections
-            .iter()
-            .any(|section| section.has_excluded(&exclusion.value))
-        {
+        // a chart may turn out to contain an image that no manifest names, and a repository to have
+        // a submodule
+        let value = &exclusion.value;
+        let mut all = sections.iter();
+        if all.any(|section| section.has_excluded(value) || section.may_find(value)) {
             continue;
         }
         let names: Vec<String> = sections

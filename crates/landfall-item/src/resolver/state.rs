@@ -98,10 +98,10 @@ impl Resolver {
         }
     }
 
-    /// The resolver for the chart repository at `url`, on `host`: one without credentials unless
-    /// the manifest or the site names the repository. A chart from upstream may name any repository
-    /// as a dependency, and must not make landfall send the site's credentials there.
-    pub fn for_charts_at(&self, url: &str, host: &str) -> &Resolver {
+    /// The resolver for the repository of charts, or the git repository, at `url` on `host`: one
+    /// without credentials unless the manifest or the site names it. Content from upstream may name
+    /// any repository as a dependency, and must not make landfall send the site's credentials there.
+    pub fn for_dependency_at(&self, url: &str, host: &str) -> &Resolver {
         if self.named.contains(url) || self.sessions.is_in_site(host) {
             return self;
         }
@@ -118,7 +118,7 @@ impl Resolver {
         })
     }
 
-    /// Counts a chart that the manifest does not name.
+    /// Counts a chart or git repository that the manifest does not name.
     ///
     /// # Errors
     /// If this run has already resolved as many of them as the limit allows.
@@ -128,8 +128,8 @@ impl Resolver {
             return Ok(());
         }
         Err(format!(
-            "charts depend on more than {limit} other charts; list the charts that are needed in \
-             the manifest"
+            "charts and repositories depend on more than {limit} others; list those that are \
+             needed in the manifest"
         )
         .into())
     }

@@ -265,7 +265,7 @@ pub(super) const MEMBERS: &[Member] = &[
         "missing",
         "array",
         &["audit", "render"],
-        "what the lock lacks; for packages with their `manager`",
+        "what the lock lacks; for packages with their `manager`, for git repositories with their `git`",
     ),
     member(
         "undecided",

@@ -136,6 +136,11 @@ impl AllowedSigners {
         })
     }
 
+    /// The keys in the file, whatever they may sign.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &PublicKey> {
+        self.lines.iter().map(|line| &line.key)
+    }
+
     /// A warning for each option in the file that landfall does not support.
     pub fn warnings(&self) -> Vec<String> {
         let lines = self.lines.iter().filter(|line| line.options.is_authority);

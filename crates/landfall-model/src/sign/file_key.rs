@@ -133,6 +133,16 @@ impl FileKey {
         signature: &[u8],
         open: impl Fn() -> io::Result<R>,
     ) -> Result<String, FileKeyError> {
+        self.verify_in(NAMESPACE, signature, open)
+    }
+
+    /// Like [`FileKey::verify`], for OpenSSH signatures in another namespace than that of files.
+    pub(super) fn verify_in<R: Read>(
+        &self,
+        namespace: &str,
+        signature: &[u8],
+        open: impl Fn() -> io::Result<R>,
+    ) -> Result<String, FileKeyError> {
         match &self.0 {
             FileKeyKind::Minisign(key) => {
                 check_minisign(key, signature, &mut open()?).map(|()| minisign_name(key))
@@ -142,7 +152,7 @@ impl FileKey {
             }
             FileKeyKind::Ssh(keys) => {
                 let signature = Signature::parse(signature)?;
-                signature.check_content(NAMESPACE, &mut open()?)??;
+                signature.check_content(namespace, &mut open()?)??;
                 let key = signature.key();
                 if !keys.contains(key) {
                     return Err(FileKeyError::Wrong(self.to_string()));

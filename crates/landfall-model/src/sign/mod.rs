@@ -5,12 +5,13 @@
 //! [`AllowedSigners`] says who may sign.
 //!
 //! It verifies the signatures of others: detached ones of files ([`FileKey`]: minisign, OpenSSH or
-//! OpenPGP) and texts signed by OpenPGP ([`OpenPgpKeys`]). The metadata of package repositories is
+//! OpenPGP), those of git ([`GitSigners`]), and texts signed by OpenPGP ([`OpenPgpKeys`]). The metadata of package repositories is
 //! signed again with OpenPGP ([`OpenPgpSigner`]).
 
 mod agent;
 mod allowed_signers;
 mod file_key;
+mod git_signers;
 mod openpgp;
 mod openpgp_error;
 mod openpgp_rules;
@@ -25,7 +26,8 @@ mod ssh_encoding;
 mod tests;
 
 pub use allowed_signers::AllowedSigners;
-pub use file_key::FileKey;
+pub use file_key::{FileKey, FileKeyError};
+pub use git_signers::{GitSigners, GitSignersError};
 pub use openpgp::OpenPgpKeys;
 pub use openpgp_error::OpenPgpError;
 pub use openpgp_rules::SignatureTime;

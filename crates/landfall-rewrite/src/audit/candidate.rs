@@ -147,6 +147,7 @@ impl ImageCandidate {
             column,
             path: self.path,
             manager: None,
+            repository: None,
             reference: self.written,
             coverage,
         }

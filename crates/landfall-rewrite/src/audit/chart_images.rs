@@ -149,6 +149,7 @@ impl TextLine<'_> {
             column: self.line.find(value).unwrap_or_default() + 1,
             path: Vec::new(),
             manager: None,
+            repository: None,
             reference: value.to_owned(),
             coverage,
         };

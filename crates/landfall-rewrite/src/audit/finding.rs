@@ -19,11 +19,24 @@ pub struct AuditFinding {
     /// The package manager, if it is a package.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manager: Option<&'static str>,
+    /// The git repository, if it is one.
+    #[serde(rename = "git", skip_serializing_if = "Option::is_none")]
+    pub repository: Option<NamedRepository>,
     /// The reference or URL as written. The parts of a split reference are joined.
     pub reference: String,
     /// Whether the lock contains it.
     #[serde(flatten)]
     pub coverage: LockCoverage,
+}
+
+/// A git repository that a document uses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NamedRepository {
+    /// The http or https URL.
+    pub url: String,
+    /// The branch, tag, commit or range of versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
 }
 
 /// An [`AuditFinding`] and its file.
@@ -46,6 +59,7 @@ impl FileFinding {
             manager,
             reference,
             coverage,
+            ..
         } = &self.finding;
         let why = match coverage {
             LockCoverage::Missing { why, .. }

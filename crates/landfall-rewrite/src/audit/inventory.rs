@@ -5,8 +5,8 @@ use super::well_known;
 use crate::index::{
     LockedName, LossCause, ReferenceIndex, ReferencedItem, listed, losses, names, reference_names,
 };
-use landfall_item::LockedPackageSet;
 use landfall_item::lockfile::Lock;
+use landfall_item::{LockedGitRepository, LockedPackageSet};
 use landfall_model::{DestinationMap, TargetRegistry};
 use landfall_model::{Digest, ImageRef, has_host};
 use std::borrow::Cow;
@@ -32,6 +32,8 @@ pub struct Inventory<'a> {
     lost: BTreeMap<String, (String, bool)>,
     /// The hosts of the locked images.
     hosts: BTreeSet<&'a str>,
+    /// The git repositories of the lock.
+    repositories: &'a [LockedGitRepository],
     /// The package sets of the lock, if packages that scripts install are looked up too.
     packages: Option<&'a [LockedPackageSet]>,
     /// Whether references are searched everywhere, or only where images and URLs are named.
@@ -76,6 +78,7 @@ impl<'a> Inventory<'a> {
             files: files.map(|url| format!("{}/", url.trim_end_matches('/'))),
             lost: lost.collect(),
             hosts: BTreeSet::new(),
+            repositories: &lock.git,
             packages: None,
             is_thorough: true,
         };
@@ -105,6 +108,11 @@ impl<'a> Inventory<'a> {
             packages: Some(&lock.packages),
             ..self
         }
+    }
+
+    /// The git repositories of the lock.
+    pub(super) fn repositories(&self) -> &'a [LockedGitRepository] {
+        self.repositories
     }
 
     /// Whether packages are looked up.

@@ -8,6 +8,8 @@ mod candidate;
 mod chart_images;
 mod dockerfile;
 mod finding;
+mod git_coverage;
+mod git_uses;
 mod helm;
 mod inventory;
 mod machine;
@@ -26,7 +28,7 @@ mod urls;
 mod well_known;
 
 pub use chart_images::chart_images;
-pub use finding::{AuditFinding, FileFinding, LockCoverage, dotted};
+pub use finding::{AuditFinding, FileFinding, LockCoverage, NamedRepository, dotted};
 pub use helm::HelmCommand;
 pub use inventory::Inventory;
 pub use machine::{MachineInstall, MachineInstalls, machine_installs};

@@ -39,6 +39,7 @@ pub(super) fn findings(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec
             column,
             path: Vec::new(),
             manager: Some(by),
+            repository: None,
             reference: word,
             coverage,
         };

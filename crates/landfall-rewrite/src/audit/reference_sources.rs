@@ -270,6 +270,7 @@ mod tests {
                 column: 1,
                 path: Vec::new(),
                 manager: None,
+                repository: None,
                 reference,
                 coverage,
             }

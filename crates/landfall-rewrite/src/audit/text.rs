@@ -3,7 +3,7 @@
 use super::candidate::unless_ambiguous;
 use super::finding::{AuditFinding, LockCoverage};
 use super::inventory::Inventory;
-use super::{dockerfile, node_list, positions, reference_list, template, urls};
+use super::{dockerfile, git_uses, node_list, positions, reference_list, template, urls};
 use crate::occurrence::{Occurrence, ReferenceMeaning};
 use crate::role::ReferenceRole;
 use crate::scan::scan;
@@ -20,6 +20,10 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
     let lines = LineIndex::new(text);
     let depth = Limits::default().embedded_depth;
     let syntax = TextSyntax::of(name);
+    let mut git = Vec::new();
+    if git_uses::is_terraform(name) {
+        git = git_uses::in_terraform(text);
+    }
     let candidates = if dockerfile::is_dockerfile(name) {
         dockerfile::candidates(text)
     } else if let Some(list) =
@@ -31,10 +35,20 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
     } else {
         // one document at a time: the trees of all documents take ten times the size of the text
         let of_documents: Result<Vec<_>, _> = yaml::documents(text)
-            .map(|document| Ok(positions::candidates(&document?, text, inventory, depth)))
+            .map(|document| {
+                let document = document?;
+                Ok((
+                    positions::candidates(&document, text, inventory, depth),
+                    git_uses::in_document(name, &document),
+                ))
+            })
             .collect();
         match of_documents {
-            Ok(candidates) => candidates.into_iter().flatten().collect(),
+            Ok(of_documents) => {
+                let (candidates, uses): (Vec<_>, Vec<_>) = of_documents.into_iter().unzip();
+                git.extend(uses.into_iter().flatten());
+                candidates.into_iter().flatten().collect()
+            }
             Err(NotYaml) => template::candidates(text),
         }
     };
@@ -42,7 +56,21 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
         .into_iter()
         .map(|candidate| candidate.decide(inventory, &lines))
         .collect();
-    found.extend(urls::findings(text, &lines, inventory));
+    let git: Vec<AuditFinding> = git
+        .into_iter()
+        .map(|one| one.decide(inventory, &lines))
+        .collect();
+    // the URL of a source may begin after its scheme `git::`
+    let in_sources: BTreeSet<(usize, usize)> = git
+        .iter()
+        .flat_map(|one| {
+            let url = one.reference.find("http").unwrap_or_default();
+            [(one.line, one.column), (one.line, one.column + url)]
+        })
+        .collect();
+    let urls = urls::findings(text, &lines, inventory).into_iter();
+    found.extend(urls.filter(|one| !in_sources.contains(&(one.line, one.column))));
+    found.extend(git);
     let positions: BTreeSet<_> = found.iter().map(|one| (one.line, one.column)).collect();
     let written: BTreeSet<_> = found
         .iter()
@@ -113,6 +141,7 @@ fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<Au
         column,
         path: Vec::new(),
         manager: None,
+        repository: None,
         reference,
         coverage,
     })

@@ -54,6 +54,7 @@ pub(super) fn findings(
             column,
             path: Vec::new(),
             manager: None,
+            repository: None,
             reference: written.into(),
             coverage,
         })

@@ -5,6 +5,7 @@ mod dockerfile;
 #[cfg(test)]
 mod dockerfile_tests;
 mod document_kinds;
+mod git_source_url;
 mod kept_documents;
 mod line_key;
 mod meaning;

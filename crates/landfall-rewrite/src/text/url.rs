@@ -1,5 +1,6 @@
 //! Finds URLs in texts, with placeholders (`https://dl.k8s.io/$VERSION/…`) and without.
 
+use super::git_source_url;
 use super::placeholder::placeholder;
 use crate::edit::SpanEdit;
 use crate::index::{UrlLookup, UrlPattern};
@@ -77,7 +78,14 @@ pub(super) fn decide(
 ) -> Option<Occurrence> {
     let written = &text[url.start..url.end];
     let occurrence = |meaning| Occurrence::new(url.start, written, ReferenceRole::Url, meaning);
-    match settings.index.lookup_url(&url.pattern) {
+    let lookup = settings.index.lookup_url(&url.pattern);
+    if matches!(lookup, UrlLookup::Unknown | UrlLookup::Settled(None)) {
+        let head = url.start..url.start + url.pattern.head.len();
+        if let Some(found) = git_source_url::in_url(settings, text, head) {
+            return Some(found);
+        }
+    }
+    match lookup {
         UrlLookup::Unknown => {
             let reported = settings.report_unknown
                 && (settings.index.has_host(url.pattern.head) || is_download(url));

@@ -2,6 +2,7 @@
 //! nothing before or after it could belong to the reference.
 
 use super::comments::comments;
+use super::git_source_url;
 use super::meaning::decide;
 use super::text_marks::TextMarks;
 use super::url;
@@ -51,7 +52,8 @@ pub(crate) fn scan(
                 words.at = words.at.max(url.end);
                 url::decide(settings, text, &url)
             }
-            None => decide(settings, text, &ReferenceWord::of(text, word), role, &marks),
+            None => git_source_url::without_scheme(settings, text, word.clone())
+                .or_else(|| decide(settings, text, &ReferenceWord::of(text, word), role, &marks)),
         };
         found.extend(occurrence.map(|mut occurrence| {
             if let Some(why) = marks

@@ -5,7 +5,7 @@ use super::ExportError;
 use super::export_files::write_all;
 use super::export_paths::{DEFAULT_MODE, ExportFile, path_of_url};
 use landfall_content::{BlobPackBytes, BlobRead, ContentError, MemoryBlobs};
-use landfall_git::{GitError, GitObjectKind, ObjectDatabase, ObjectId};
+use landfall_git::{GitError, ObjectDatabase};
 use landfall_item::lockfile::Lock;
 use landfall_item::{LockedGitRepository, UrlFile};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, RunReport};
@@ -127,9 +127,24 @@ fn repository_files(
         out.make(format!("objects/pack/{}.idx", index.name), index.content);
         names += &format!("P {}.pack\n", index.name);
     }
+    if !repository.shallow.is_empty() {
+        let shallow = repository.shallow.iter().map(|id| format!("{id}\n"));
+        out.make("shallow".into(), shallow.collect::<String>().into_bytes());
+    }
+    for file in repository.large_files.iter().flatten() {
+        if blobs.stat(&file.digest)?.is_none() {
+            return Err(ContentError::missing(&file.digest).into());
+        }
+        let hex = file.digest.hex();
+        out.files.push(RepositoryFile {
+            path: format!("lfs/objects/{}/{}/{hex}", &hex[..2], &hex[2..4]),
+            digest: file.digest.clone(),
+            size: file.size,
+        });
+    }
     let (mut packed, mut info) = (String::new(), String::new());
     for one in &repository.refs {
-        let target = peeled(&all, one.id)?;
+        let target = all.id(all.peeled(all.find(one.id)?)?);
         packed += &format!("{} {}\n", one.id, one.name);
         info += &format!("{}\t{}\n", one.id, one.name);
         if target != one.id {
@@ -139,7 +154,7 @@ fn repository_files(
     }
     let head = match (&repository.head, repository.refs.last()) {
         (Some(head), _) => format!("ref: {head}\n"),
-        (None, Some(tag)) => format!("{}\n", peeled(&all, tag.id)?),
+        (None, Some(tag)) => format!("{}\n", all.id(all.peeled(all.find(tag.id)?)?)),
         (None, None) => "ref: refs/heads/main\n".to_owned(),
     };
     // for clients of a web server without support for git's protocol
@@ -154,15 +169,6 @@ fn repository_files(
     out.make("config".into(), b"[core]\n\tbare = true\n".to_vec());
     out.make("HEAD".into(), head.into_bytes());
     Ok(out)
-}
-
-/// The object to which an annotated tag finally points. Other objects are returned unchanged.
-fn peeled(database: &ObjectDatabase, id: ObjectId) -> Result<ObjectId, GitError> {
-    let mut object = database.find(id)?;
-    while database.kind(object) == GitObjectKind::Tag {
-        object = database.find(database.tag_target(object)?.id)?;
-    }
-    Ok(database.id(object))
 }
 
 impl RepositoryFiles {

@@ -2,7 +2,9 @@
 //! their original URLs for clients that name the original host.
 
 mod databases;
+mod lfs;
 mod pack_body;
+mod prepared_answer;
 mod respond;
 mod route;
 

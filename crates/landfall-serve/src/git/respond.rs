@@ -1,7 +1,10 @@
 //! Answers the requests of git's smart HTTP protocol (gitprotocol-http, gitprotocol-v2).
 
+use super::lfs;
 use super::pack_body::PackBody;
+use super::prepared_answer::{PreparedAnswer, offered_refs, prepare_pack};
 use super::route::{GitRoute, GitService};
+use crate::blobs::blob_response;
 use crate::response::{RequestError, ServerResponse, blocking, response_with_body, set_header};
 use crate::route::query_value;
 use crate::state::ServerState;
@@ -13,11 +16,11 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use flate2::read::GzDecoder;
 use landfall_content::BlobPackBytes;
 use landfall_git::{
-    FetchRequest, GitError, GitObjectKind, ObjectDatabase, ObjectId, OfferedRef, PackBytes,
-    SelectedObjects, UploadPackRequest, advertise_version_0, advertise_version_2, error_answer,
-    list_refs_answer, push_delimiter, push_flush, push_text,
+    FetchRequest, GitError, ObjectDatabase, PackBytes, UploadPackRequest, advertise_version_0,
+    advertise_version_2, error_answer, list_refs_answer,
 };
 use landfall_item::LockedGitRepository;
+use landfall_model::media_type;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -33,7 +36,7 @@ pub(crate) async fn respond_git(
 ) -> Result<ServerResponse, RequestError> {
     let repository = &route.repository;
     let is_version_2 = speaks_version_2(&parts.headers);
-    let mut response = match route.service {
+    let mut response = match &route.service {
         GitService::Advertisement => {
             if parts.method != Method::GET && parts.method != Method::HEAD {
                 return Err(not_allowed("GET, HEAD"));
@@ -48,9 +51,12 @@ pub(crate) async fn respond_git(
                 advertise_version_2()
             } else {
                 let database = open_database(state, repository).await?;
-                let repository = repository.clone();
-                let refs = blocking(move || offered_refs(&database, &repository)).await?;
-                advertise_version_0(&refs.map_err(|error| internal(&error))?)
+                let read = repository.clone();
+                let refs = blocking(move || offered_refs(&database, &read)).await?;
+                advertise_version_0(
+                    &refs.map_err(|error| internal(&error))?,
+                    &repository.shallow,
+                )
             };
             response_with_body(StatusCode::OK, ADVERTISEMENT, message)
         }
@@ -60,6 +66,23 @@ pub(crate) async fn respond_git(
             }
             let message = read_message(state, parts, body).await?;
             answer_command(state, repository, &message, is_version_2).await?
+        }
+        GitService::LargeFiles => {
+            if parts.method != Method::POST {
+                return Err(not_allowed("POST"));
+            }
+            let message = read_message(state, parts, body).await?;
+            lfs::answer_batch(&route, parts, &message)
+        }
+        GitService::LargeFile(digest) => {
+            if parts.method != Method::GET && parts.method != Method::HEAD {
+                return Err(not_allowed("GET, HEAD"));
+            }
+            let Some(file) = lfs::large_file(&route, digest) else {
+                let message = format!("the repository has no large file {digest}");
+                return Err(RequestError::not_found("BLOB_UNKNOWN", message));
+            };
+            return blob_response(state, &file.digest, media_type::OCTETS, parts).await;
         }
     };
     // gitprotocol-http: answers must not be cached
@@ -187,13 +210,14 @@ async fn open_database(
             let bytes = BlobPackBytes::new(holder.blobs, pack.digest.clone(), holder.size);
             packs.push(Arc::new(bytes));
         }
-        let limits = state.limits;
+        let (limits, shallow) = (state.limits, repository.shallow.clone());
         let opened = blocking(move || {
             let mut database = ObjectDatabase::new(limits);
-            packs
-                .into_iter()
-                .try_for_each(|pack| database.add_pack(pack))
-                .map(|()| database)
+            for pack in packs {
+                database.add_pack(pack)?;
+            }
+            database.set_shallow(&shallow);
+            Ok::<_, GitError>(database)
         });
         opened
             .await?
@@ -203,126 +227,4 @@ async fn open_database(
         .git_databases
         .get_or_open(&repository.digest, open)
         .await
-}
-
-/// An answer to a command before it is sent.
-enum PreparedAnswer {
-    /// A message without a pack.
-    Message(Vec<u8>),
-    /// A pack.
-    Pack(PreparedPack),
-}
-
-/// A pack before it is sent.
-struct PreparedPack {
-    /// The bytes before the pack.
-    head: Vec<u8>,
-    selected: SelectedObjects,
-    request: FetchRequest,
-}
-
-/// Selects the objects of a pack, and writes the bytes before it.
-fn prepare_pack(
-    database: &ObjectDatabase,
-    request: &FetchRequest,
-    refs: &[OfferedRef],
-    is_version_2: bool,
-) -> Result<PreparedAnswer, GitError> {
-    let mut head = Vec::new();
-    let known = request.haves.iter().filter(|id| database.contains(**id));
-    let common: Vec<&ObjectId> = known.collect();
-    if is_version_2 && !request.done {
-        push_text(&mut head, "acknowledgments");
-        if common.is_empty() {
-            push_text(&mut head, "NAK");
-            push_flush(&mut head);
-            return Ok(PreparedAnswer::Message(head));
-        }
-        for id in &common {
-            push_text(&mut head, &format!("ACK {id}"));
-        }
-        // one common commit is enough: clients name the newest first
-        push_text(&mut head, "ready");
-        push_delimiter(&mut head);
-    }
-    let tags: Vec<ObjectId> = refs
-        .iter()
-        .filter(|one| one.peeled.is_some())
-        .map(|one| one.id)
-        .collect();
-    let selected = SelectedObjects::new(database, request, &tags)?;
-    let has_depth = request.depth.is_some() || (is_version_2 && !request.shallow.is_empty());
-    if has_depth {
-        if is_version_2 {
-            push_text(&mut head, "shallow-info");
-        }
-        for id in &selected.shallow {
-            push_text(&mut head, &format!("shallow {id}"));
-        }
-        for id in &selected.unshallow {
-            push_text(&mut head, &format!("unshallow {id}"));
-        }
-        if is_version_2 {
-            push_delimiter(&mut head);
-        } else {
-            push_flush(&mut head);
-        }
-    }
-    if is_version_2 {
-        push_text(&mut head, "packfile");
-    } else {
-        match common.first() {
-            Some(id) => push_text(&mut head, &format!("ACK {id}")),
-            // the client only asks which commits are shallow
-            None if !request.done && request.haves.is_empty() => {}
-            None => push_text(&mut head, "NAK"),
-        }
-        if !request.done {
-            return Ok(PreparedAnswer::Message(head));
-        }
-    }
-    Ok(PreparedAnswer::Pack(PreparedPack {
-        head,
-        selected,
-        request: request.clone(),
-    }))
-}
-
-/// The refs of a repository, with `HEAD` if the lock shows which ref a clone checks out.
-fn offered_refs(
-    database: &ObjectDatabase,
-    repository: &LockedGitRepository,
-) -> Result<Vec<OfferedRef>, GitError> {
-    let mut refs = Vec::new();
-    for one in &repository.refs {
-        let mut object = database.find(one.id)?;
-        while database.kind(object) == GitObjectKind::Tag {
-            object = database.find(database.tag_target(object)?.id)?;
-        }
-        let peeled = database.id(object);
-        refs.push(OfferedRef {
-            name: one.name.clone(),
-            id: one.id,
-            peeled: (peeled != one.id).then_some(peeled),
-            target: None,
-        });
-    }
-    let of_branch = |one: &&OfferedRef| repository.head.as_ref() == Some(&one.name);
-    let head = match refs.iter().find(of_branch) {
-        Some(branch) => Some(OfferedRef {
-            name: "HEAD".into(),
-            target: Some(branch.name.clone()),
-            ..branch.clone()
-        }),
-        // with a single tag, a clone checks it out
-        None if refs.len() == 1 => Some(OfferedRef {
-            name: "HEAD".into(),
-            id: refs[0].peeled.unwrap_or(refs[0].id),
-            peeled: None,
-            target: None,
-        }),
-        None => None,
-    };
-    refs.splice(0..0, head);
-    Ok(refs)
 }

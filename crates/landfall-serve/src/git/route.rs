@@ -4,6 +4,7 @@ use crate::catalog::GitTable;
 use crate::request_host::RequestHosts;
 use crate::response::RequestError;
 use landfall_item::LockedGitRepository;
+use landfall_model::Digest;
 use percent_encoding::percent_decode_str;
 use std::sync::Arc;
 
@@ -13,13 +14,40 @@ pub(crate) struct GitRoute {
     pub(super) service: GitService,
 }
 
-/// The service that a request of git's protocol names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a request of git's protocol asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum GitService {
     /// `info/refs`: the refs, or the capabilities of the server.
     Advertisement,
     /// `git-upload-pack`: a command.
     UploadPack,
+    /// A batch request of Git LFS.
+    LargeFiles,
+    /// The large file with this digest.
+    LargeFile(Digest),
+}
+
+/// The path of the batch API of Git LFS after that of the repository.
+const LARGE_FILE_BATCH: &str = "/info/lfs/objects/batch";
+/// The folder of large files after the path of the repository.
+const LARGE_FILES: &str = "/info/lfs/objects/";
+
+impl GitService {
+    /// The service that a path asks for, and the path of the repository.
+    fn parse(path: &str) -> Option<(&str, GitService)> {
+        if let Some(base) = path.strip_suffix("/info/refs") {
+            return Some((base, GitService::Advertisement));
+        }
+        if let Some(base) = path.strip_suffix("/git-upload-pack") {
+            return Some((base, GitService::UploadPack));
+        }
+        if let Some(base) = path.strip_suffix(LARGE_FILE_BATCH) {
+            return Some((base, GitService::LargeFiles));
+        }
+        let (base, hex) = path.rsplit_once(LARGE_FILES)?;
+        let digest = format!("sha256:{hex}").parse().ok()?;
+        Some((base, GitService::LargeFile(digest)))
+    }
 }
 
 /// The folders below which repositories are served as HOST/PATH. They are also available at the
@@ -35,13 +63,7 @@ impl GitRoute {
         path: &str,
     ) -> Option<Result<GitRoute, RequestError>> {
         let path = percent_decode_str(path).decode_utf8().ok()?;
-        let (base, service) = match path.strip_suffix("/info/refs") {
-            Some(base) => (base, GitService::Advertisement),
-            None => (
-                path.strip_suffix("/git-upload-pack")?,
-                GitService::UploadPack,
-            ),
-        };
+        let (base, service) = GitService::parse(&path)?;
         // clients of the original host take precedence, as with files
         let found = hosts
             .names()

@@ -61,7 +61,7 @@ pub(super) fn text_start(scalar: &YamlScalar<'_>) -> usize {
 }
 
 /// The offset of the first text in a node; `None` for an empty collection.
-pub(super) fn start_of(node: &YamlNode<'_>) -> Option<usize> {
+pub(in crate::audit) fn start_of(node: &YamlNode<'_>) -> Option<usize> {
     match node {
         YamlNode::Scalar(scalar) => Some(text_start(scalar)),
         YamlNode::Alias(alias) => Some(alias.span.start),

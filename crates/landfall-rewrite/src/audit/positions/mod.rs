@@ -21,6 +21,7 @@ mod walker;
 use super::candidate::ImageCandidate;
 use super::inventory::Inventory;
 use crate::yaml::YamlDocument;
+pub(super) use candidate_collector::start_of;
 use image_position::ImagePosition;
 
 /// Every position. If several claim an entry of a mapping or a value, the first one gets it.

@@ -1,26 +1,16 @@
-//! Git repositories: locked, pulled, packed, served and pushed, with real git on both sides.
+//! Repositories are locked, pulled, packed, served and pushed.
 
+use super::{locked, manifest, output};
 use crate::support::git::{GitServer, git, history};
 use crate::support::peers::{file_server, own_registry};
-use crate::support::{Place, landfall_serve, run};
+use crate::support::{Place, landfall_serve};
 use serde_json::Value;
 use std::path::Path;
 
-/// A manifest with one repository.
-fn manifest(url: &str, more: &str) -> String {
-    format!("apiVersion: landfall/v1\nkind: Manifest\ngit:\n- {{url: \"{url}\", {more}}}\n")
-}
-
-/// The output of git in a folder of `place`.
-fn output(place: &Place, folder: &str, args: &[&str]) -> String {
-    let folder = place.path(folder);
-    String::from_utf8(run(&mut git(place, &folder, args))).unwrap()
-}
-
 /// The packs in the only repository of a lock: digests and sizes.
 fn packs(place: &Place) -> Vec<(String, u64)> {
-    let lock: Value = serde_yaml::from_str(&place.read("landfall.lock")).unwrap();
-    let packs = lock["git"][0]["packs"].as_array().unwrap().iter();
+    let lock = locked(place);
+    let packs = lock["packs"].as_array().unwrap().iter();
     packs
         .map(|pack| {
             (
@@ -425,7 +415,7 @@ fn unchanged_and_rewritten_urls_lead_to_the_mirror() {
     );
     let documents = format!(
         "apiVersion: argoproj.io/v1alpha1\nkind: Application\nspec:\n  source: {{repoURL: '{url}', path: a}}\n---\n\
-         apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nspec:\n  url: {url}\n"
+         apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nspec:\n  url: {url}\n  ref: {{branch: main}}\n"
     );
     place.write("apps.yaml", &documents);
     let rewritten = place.ok(&[

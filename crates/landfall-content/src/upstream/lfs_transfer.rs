@@ -1,0 +1,169 @@
+//! Downloads and uploads large files of git repositories (git-lfs,
+//! docs/api/basic-transfers.md).
+
+use super::file::{expect_success, send_with_account};
+use super::lfs_batch::{LFS_BATCH, LFS_MEDIA_TYPE, LfsAction, LfsOperation, batch};
+use crate::registry::RegistrySessions;
+use crate::{BlobRead, read_blocking};
+use bytes::Bytes;
+use futures_util::FutureExt;
+use landfall_http::{ByteStream, ErrorKind, HttpError, RequestBody, send_from_offset};
+use landfall_model::{Descriptor, Digest};
+use reqwest::Method;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, RANGE};
+use serde_json::json;
+use std::sync::Arc;
+
+/// Checks that the server of the repository at `url` has these large files.
+///
+/// # Errors
+/// If the server cannot be reached, has no large files, or lacks one of these.
+pub async fn check_large_files(
+    sessions: &RegistrySessions,
+    url: &str,
+    files: &[Descriptor],
+) -> Result<(), HttpError> {
+    for files in files.chunks(LFS_BATCH) {
+        let answer = batch(sessions, url, files, LfsOperation::Download).await?;
+        for file in files {
+            let download = &answer.actions(url, &file.digest)?.download;
+            expect_download(download.as_ref(), &file.digest)?;
+        }
+    }
+    Ok(())
+}
+
+fn expect_download<'a>(
+    download: Option<&'a LfsAction>,
+    digest: &Digest,
+) -> Result<&'a LfsAction, HttpError> {
+    let lacks = || {
+        let words = format!("the large file {digest} cannot be downloaded");
+        HttpError::new(ErrorKind::NotFound, words)
+    };
+    download.ok_or_else(lacks)
+}
+
+/// Opens a large file of the repository at `url` at `offset`. Returns the offset at which the
+/// stream begins.
+pub(super) async fn open_large_file(
+    sessions: &RegistrySessions,
+    url: &str,
+    file: &Descriptor,
+    offset: u64,
+) -> Result<(u64, ByteStream), HttpError> {
+    let files = std::slice::from_ref(file);
+    let answer = batch(sessions, url, files, LfsOperation::Download).await?;
+    let download = &answer.actions(url, &file.digest)?.download;
+    let download = expect_download(download.as_ref(), &file.digest)?;
+    let (target, _) = sessions.file_url(&download.href)?;
+    let send = |range: Option<String>| async move {
+        let (request, fault) = download.request(sessions, Method::GET, url).await?;
+        let request = range
+            .iter()
+            .fold(request, |request, range| request.header(RANGE, range));
+        send_with_account(sessions, &request, fault).await
+    };
+    let transport = sessions.transport();
+    let (start, response) = send_from_offset(transport, &target, offset, file.size, send).await?;
+    let response = expect_success(response)?;
+    let rest = file.size.saturating_sub(start);
+    let stream = response.content_stream(rest, "the large file").await?;
+    Ok((start, stream))
+}
+
+/// Uploads the large files that the server of the repository at `url` lacks, from `blobs`. Returns
+/// their number.
+///
+/// # Errors
+/// If the server cannot be reached, takes no large files, or refuses one.
+pub async fn upload_large_files(
+    sessions: &RegistrySessions,
+    url: &str,
+    files: &[Descriptor],
+    blobs: &Arc<dyn BlobRead>,
+) -> Result<usize, HttpError> {
+    let mut uploaded = 0;
+    for files in files.chunks(LFS_BATCH) {
+        let answer = batch(sessions, url, files, LfsOperation::Upload).await;
+        let answer = answer.map_err(|error| match error.kind {
+            ErrorKind::NotFound => {
+                let words = format!("the server takes no large files (Git LFS): {error}");
+                HttpError::new(ErrorKind::Invalid, words)
+            }
+            _ => error,
+        })?;
+        for file in files {
+            let actions = answer.actions(url, &file.digest)?;
+            let Some(upload) = &actions.upload else {
+                continue;
+            };
+            upload_one(sessions, url, file, upload, blobs).await?;
+            if let Some(verify) = &actions.verify {
+                verify_one(sessions, url, file, verify).await?;
+            }
+            uploaded += 1;
+        }
+    }
+    Ok(uploaded)
+}
+
+async fn upload_one(
+    sessions: &RegistrySessions,
+    url: &str,
+    file: &Descriptor,
+    upload: &LfsAction,
+    blobs: &Arc<dyn BlobRead>,
+) -> Result<(), HttpError> {
+    let (mut request, fault) = upload.request(sessions, Method::PUT, url).await?;
+    if !request.headers.contains_key(CONTENT_TYPE) {
+        request = request.header(CONTENT_TYPE, "application/octet-stream");
+    }
+    let (blobs, digest) = (blobs.clone(), file.digest.clone());
+    let open = move || {
+        let opened = blobs.open_whole(&digest);
+        let opened = opened
+            .map(read_blocking)
+            .map_err(|error| HttpError::new(ErrorKind::Local, error.to_string()));
+        async move { opened }.boxed()
+    };
+    request.body = RequestBody::Stream {
+        length: file.size,
+        open: Arc::new(open),
+    };
+    let response = send_with_account(sessions, &request, fault).await?;
+    expect_created(response.status.as_u16(), &response.url, "an upload")
+}
+
+/// Tells the server that a file was uploaded, and has it compare the size.
+async fn verify_one(
+    sessions: &RegistrySessions,
+    url: &str,
+    file: &Descriptor,
+    verify: &LfsAction,
+) -> Result<(), HttpError> {
+    let (request, fault) = verify.request(sessions, Method::POST, url).await?;
+    let mut request = request
+        .header(ACCEPT, LFS_MEDIA_TYPE)
+        .header(CONTENT_TYPE, LFS_MEDIA_TYPE);
+    let message = json!({"oid": file.digest.hex(), "size": file.size});
+    request.body = RequestBody::Bytes(Bytes::from(message.to_string()));
+    let response = send_with_account(sessions, &request, fault).await?;
+    expect_created(
+        response.status.as_u16(),
+        &response.url,
+        "the check of an upload",
+    )
+}
+
+fn expect_created(status: u16, url: &url::Url, what: &str) -> Result<(), HttpError> {
+    if (200..300).contains(&status) {
+        return Ok(());
+    }
+    let kind = match status {
+        401 | 403 => ErrorKind::Denied,
+        status => ErrorKind::Status(status),
+    };
+    let words = format!("answered {status} to {what} of Git LFS");
+    Err(HttpError::new(kind, words).at(url))
+}

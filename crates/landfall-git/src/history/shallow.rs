@@ -1,0 +1,51 @@
+//! Where a history with a limited number of commits ends.
+
+use super::reach::ObjectSet;
+use crate::error::GitError;
+use crate::object::{GitObjectKind, ObjectId};
+use crate::pack::{ObjectDatabase, ObjectIndex};
+
+/// The commits after which a history ends that has the last `depth` commits of each of `tips`:
+/// those at this distance that have parents. Sorted. The rule is that of git, so that a server that
+/// is asked for `depth` sends everything up to them.
+///
+/// # Errors
+/// If an object is missing or not valid.
+pub fn shallow_boundary(
+    database: &ObjectDatabase,
+    tips: &[ObjectId],
+    depth: u32,
+) -> Result<Vec<ObjectId>, GitError> {
+    let mut seen = ObjectSet::new(database);
+    // the commits at one distance after the other, so that each is found at its shortest one
+    let mut level: Vec<ObjectIndex> = Vec::new();
+    for tip in tips {
+        let object = database.peeled(database.find(*tip)?)?;
+        if database.kind(object) == GitObjectKind::Commit && seen.insert(object) {
+            level.push(object);
+        }
+    }
+    for _ in 1..depth {
+        let mut next = Vec::new();
+        for commit in level {
+            for parent in database.commit(commit)?.parents {
+                let parent = database.find(parent)?;
+                if seen.insert(parent) {
+                    next.push(parent);
+                }
+            }
+        }
+        if next.is_empty() {
+            return Ok(Vec::new());
+        }
+        level = next;
+    }
+    let mut boundary = Vec::new();
+    for commit in level {
+        if !database.commit(commit)?.parents.is_empty() {
+            boundary.push(database.id(commit));
+        }
+    }
+    boundary.sort();
+    Ok(boundary)
+}

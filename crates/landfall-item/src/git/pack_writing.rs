@@ -1,0 +1,158 @@
+//! Writes the pack with the new commits of a repository, after its signatures, submodules and large
+//! files were read.
+
+use super::locked::{
+    LockedGitPack, LockedGitRef, LockedGitSubmodule, LockedLargeFile, VerifiedGitRef,
+};
+use super::request::GitRequest;
+use super::signatures::{RefSignatureError, verified_refs};
+use super::submodules::{SubmoduleError, locked_submodules};
+use landfall_content::store::DiskStore;
+use landfall_content::upstream::{FetchedPack, write_pack_file};
+use landfall_content::{BlobPackBytes, GitPacks};
+use landfall_git::{
+    GitError, GitPackPlan, ObjectDatabase, ObjectId, large_files, reaches, shallow_boundary,
+};
+use landfall_model::Limits;
+use std::sync::Arc;
+
+/// After this many packs, a new lock begins with one pack again: many small packs are larger than
+/// one, and each costs requests.
+const MAX_PACKS: usize = 32;
+
+/// What is needed to write a pack with new commits.
+pub(super) struct PackWriting {
+    pub(super) disk: DiskStore,
+    pub(super) limits: Limits,
+    /// The packs of the old lock, if the store has all of them.
+    pub(super) stored: GitPacks,
+    /// The packs of the old lock.
+    pub(super) old: Vec<LockedGitPack>,
+    pub(super) fetched: Option<FetchedPack>,
+    pub(super) wants: Vec<ObjectId>,
+    pub(super) request: GitRequest,
+    pub(super) refs: Vec<LockedGitRef>,
+}
+
+/// Why no pack is written.
+pub(super) enum PackWritingError {
+    Object(GitError),
+    Signature(RefSignatureError),
+    Submodule(SubmoduleError),
+}
+
+impl From<GitError> for PackWritingError {
+    fn from(error: GitError) -> PackWritingError {
+        PackWritingError::Object(error)
+    }
+}
+
+impl From<RefSignatureError> for PackWritingError {
+    fn from(error: RefSignatureError) -> PackWritingError {
+        match error {
+            RefSignatureError::Object(error) => PackWritingError::Object(error),
+            error => PackWritingError::Signature(error),
+        }
+    }
+}
+
+impl From<SubmoduleError> for PackWritingError {
+    fn from(error: SubmoduleError) -> PackWritingError {
+        match error {
+            SubmoduleError::Object(error) => PackWritingError::Object(error),
+            error => PackWritingError::Submodule(error),
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct WrittenPacks {
+    pub(super) packs: Vec<LockedGitPack>,
+    /// The commits whose parents are not carried.
+    pub(super) shallow: Vec<ObjectId>,
+    pub(super) verified: Vec<VerifiedGitRef>,
+    pub(super) submodules: Option<Vec<LockedGitSubmodule>>,
+    pub(super) large_files: Option<Vec<LockedLargeFile>>,
+    /// Whether the packs of the old lock have commits that no ref needs any more.
+    pub(super) is_rewritten: bool,
+}
+
+impl PackWriting {
+    pub(super) fn run(self) -> Result<WrittenPacks, PackWritingError> {
+        let mut database = ObjectDatabase::new(self.limits);
+        for pack in &self.stored.packs {
+            let blobs = Arc::new(self.disk.clone());
+            let bytes = BlobPackBytes::new(blobs, pack.digest.clone(), pack.size);
+            database.add_pack(Arc::new(bytes))?;
+        }
+        if let Some(fetched) = &self.fetched {
+            let file = fetched.file.try_clone().map_err(GitError::ReadPack)?;
+            database.add_pack(Arc::new(file))?;
+        }
+        let GitRequest { url, signers, .. } = &self.request;
+        let verified = verified_refs(&database, &self.refs, signers)?;
+        let submodules = if self.request.submodules {
+            let found = locked_submodules(&database, url, &self.refs, &self.limits)?;
+            Some(found)
+        } else {
+            None
+        };
+        let large_files = if self.request.lfs {
+            let found = large_files(&database, &self.wants, self.limits.git_large_files)?;
+            let found = found.into_iter().filter(|file| file.size > 0);
+            Some(found.map(LockedLargeFile::from).collect())
+        } else {
+            None
+        };
+        let shallow = match self.request.depth {
+            Some(depth) => shallow_boundary(&database, &self.wants, depth)?,
+            None => Vec::new(),
+        };
+        database.set_shallow(&shallow);
+        let written = self.write(&database)?;
+        Ok(WrittenPacks {
+            shallow,
+            verified,
+            submodules,
+            large_files,
+            ..written
+        })
+    }
+
+    /// Writes the pack with everything that the packs of the old lock do not have.
+    fn write(self, database: &ObjectDatabase) -> Result<WrittenPacks, GitError> {
+        let mut before = Vec::new();
+        for pack in &self.old {
+            before.extend(pack.tips.iter().copied());
+        }
+        let mut packs = self.old;
+        // where a shallow history ends changes with its tips, so that it is always one pack
+        let is_replaced = self.request.depth.is_some() && before != self.wants;
+        let is_rewritten = !is_replaced && !reaches(database, &self.wants, &before)?;
+        if is_replaced || is_rewritten || packs.len() >= MAX_PACKS {
+            packs.clear();
+            before.clear();
+        }
+        let plan = GitPackPlan::new(database, &self.wants, &before)?;
+        if !plan.is_empty() {
+            let file = self
+                .disk
+                .temporary_file()
+                .map_err(|error| GitError::WritePack(std::io::Error::other(error)))?;
+            let facts = write_pack_file(database, &plan, file.as_file())?;
+            self.disk
+                .adopt(file, &facts.digest)
+                .map_err(|error| GitError::WritePack(std::io::Error::other(error)))?;
+            packs.push(LockedGitPack {
+                digest: facts.digest,
+                size: facts.size,
+                tips: self.wants,
+            });
+        }
+        Ok(WrittenPacks {
+            packs,
+            is_rewritten,
+            ..WrittenPacks::default()
+        })
+    }
+}

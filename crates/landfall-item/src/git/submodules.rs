@@ -1,0 +1,115 @@
+//! The submodules of the locked refs of a repository, as repositories with commits.
+
+use super::locked::{LockedGitRef, LockedGitSubmodule};
+use super::repository_url::normal_url;
+use super::request::GitRequest;
+use landfall_git::{GitError, ObjectDatabase, PinnedSubmodule, pinned_submodules};
+use landfall_model::Limits;
+use landfall_model::report::one_line;
+use std::collections::BTreeSet;
+
+/// Why the submodules of a repository cannot be locked.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SubmoduleError {
+    /// An object cannot be read.
+    #[error(transparent)]
+    Object(#[from] GitError),
+    /// The URL is not one of a repository that can be fetched.
+    #[error("its submodule {path} has the URL '{url}': {why}")]
+    Url {
+        path: String,
+        url: String,
+        why: String,
+    },
+    /// There are more submodules than the limit allows.
+    #[error("it has more than {0} submodules")]
+    TooMany(usize),
+}
+
+/// The submodules of `refs` of the repository at `url`, sorted.
+pub(super) fn locked_submodules(
+    database: &ObjectDatabase,
+    url: &str,
+    refs: &[LockedGitRef],
+    limits: &Limits,
+) -> Result<Vec<LockedGitSubmodule>, SubmoduleError> {
+    let mut found = BTreeSet::new();
+    for one in refs {
+        for PinnedSubmodule {
+            path,
+            url: written,
+            commit,
+        } in pinned_submodules(database, one.id)?
+        {
+            let url = submodule_url(url, &written).map_err(|why| SubmoduleError::Url {
+                path: one_line(&path),
+                url: one_line(&written),
+                why,
+            })?;
+            let name = format!("{}{url}", GitRequest::PREFIX);
+            found.insert(LockedGitSubmodule { name, commit });
+            if found.len() > limits.git_submodules {
+                return Err(SubmoduleError::TooMany(limits.git_submodules));
+            }
+        }
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// The URL of a submodule whose URL is `written` in the repository at `url`. Relative URLs are
+/// relative to the URL of the repository as if it were a folder (gitmodules, `submodule.<name>.url`).
+fn submodule_url(url: &str, written: &str) -> Result<String, String> {
+    if !written.starts_with("./") && !written.starts_with("../") {
+        return normal_url(written);
+    }
+    let (mut base, mut rest) = (url.trim_end_matches('/'), written);
+    loop {
+        if let Some(above) = rest.strip_prefix("../") {
+            let (parent, _) = base.rsplit_once('/').unwrap_or_default();
+            // `https://host` has two slashes
+            if parent.matches('/').count() < 2 {
+                return Err("it leads out of the server".into());
+            }
+            (base, rest) = (parent, above);
+        } else if let Some(same) = rest.strip_prefix("./") {
+            rest = same;
+        } else {
+            return normal_url(&format!("{base}/{rest}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_urls_begin_at_the_repository() {
+        let url = "https://h.example/team/platform.git";
+        for (written, expected) in [
+            ("../modules.git", "https://h.example/team/modules.git"),
+            ("../../other/./x", "https://h.example/other/x"),
+            (
+                "./inner.git",
+                "https://h.example/team/platform.git/inner.git",
+            ),
+            ("http://o.example/a.git/", "http://o.example/a.git"),
+        ] {
+            assert_eq!(
+                submodule_url(url, written).as_deref(),
+                Ok(expected),
+                "{written}"
+            );
+        }
+        for written in [
+            "../../../x",
+            "git@h:a/b",
+            "ssh://h/a",
+            "/srv/a",
+            "https://u:p@h/a",
+            "../a?b",
+        ] {
+            assert!(submodule_url(url, written).is_err(), "{written}");
+        }
+    }
+}

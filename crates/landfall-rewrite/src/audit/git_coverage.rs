@@ -1,0 +1,134 @@
+//! Looks up git repositories, and the branches, tags and commits of them that documents use.
+
+use super::finding::{AuditFinding, LockCoverage, NamedRepository};
+use super::git_uses::GitUse;
+use super::inventory::Inventory;
+use crate::git_source::GitSourceForm;
+use landfall_item::LockedGitRepository;
+use landfall_model::document::LineIndex;
+
+/// How many refs a message names.
+const MAX_NAMED: usize = 5;
+
+impl GitUse {
+    /// Looks the repository up in the lock.
+    pub(super) fn decide(self, inventory: &Inventory<'_>, lines: &LineIndex<'_>) -> AuditFinding {
+        let coverage = inventory.decide_git(&self);
+        let (line, column) = lines.line_column(self.at);
+        let upstream = inventory.file_at_site(&self.url);
+        AuditFinding {
+            line,
+            column,
+            path: self.path,
+            manager: None,
+            repository: Some(NamedRepository {
+                url: upstream.unwrap_or(self.url),
+                revision: self.revision,
+            }),
+            reference: self.written,
+            coverage,
+        }
+    }
+}
+
+impl Inventory<'_> {
+    /// Whether the lock contains a repository, and the version of it that a document uses.
+    fn decide_git(&self, used: &GitUse) -> LockCoverage {
+        if self.repositories().is_empty() {
+            return LockCoverage::Undecided {
+                why: "the lock has no git repositories, so it may be mirrored in another way"
+                    .into(),
+            };
+        }
+        let missing = |why: String| LockCoverage::Missing {
+            name: None,
+            url: None,
+            why,
+        };
+        let upstream = self.file_at_site(&used.url);
+        let url = location(upstream.as_deref().unwrap_or(&used.url));
+        let plain = |url: &str| url.trim_end_matches(".git").to_owned();
+        let mut repositories = self.repositories().iter();
+        let found = repositories.find(|one| plain(location(one.url())) == plain(url));
+        let Some(repository) = found else {
+            return missing("the lock does not have this git repository".into());
+        };
+        let name = &repository.name;
+        if used.form == GitSourceForm::Ssh {
+            let why =
+                format!("the lock has {name}, but SSH does not reach a mirror: write its URL");
+            return LockCoverage::Undecided { why };
+        }
+        let has_url = repository.urls().iter().any(|one| location(one) == url);
+        if !has_url && !used.is_source && upstream.is_none() {
+            return missing(format!(
+                "the lock has {name}; write its URL here, or this one in the manifest"
+            ));
+        }
+        match revision_fault(repository, used.revision.as_deref()) {
+            None => LockCoverage::Held { item: name.clone() },
+            Some(RevisionFault::Absent(why)) => missing(why),
+            Some(RevisionFault::Unknown(why)) => LockCoverage::Undecided { why },
+        }
+    }
+}
+
+/// The host and path of a URL.
+fn location(url: &str) -> &str {
+    url.split_once("://").map_or(url, |(_, rest)| rest)
+}
+
+/// Why a version of a locked repository is not certainly carried.
+enum RevisionFault {
+    Absent(String),
+    Unknown(String),
+}
+
+/// Why the version `revision` of a locked repository is not certainly carried; `None` if it is.
+fn revision_fault(
+    repository: &LockedGitRepository,
+    revision: Option<&str>,
+) -> Option<RevisionFault> {
+    let name = &repository.name;
+    let Some(revision) = revision.filter(|text| *text != "HEAD") else {
+        let has_head = repository.head.is_some() || repository.refs.len() == 1;
+        return (!has_head).then(|| {
+            let why = format!("it names no version, and the lock has no branch of {name}");
+            RevisionFault::Absent(why)
+        });
+    };
+    let is_named = |ref_name: &str| {
+        ref_name == revision
+            || ["refs/heads/", "refs/tags/"]
+                .iter()
+                .any(|folder| ref_name.strip_prefix(folder) == Some(revision))
+    };
+    let is_id = revision.len() >= 7 && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_locked = repository
+        .refs
+        .iter()
+        .any(|one| is_named(&one.name) || is_id && one.id.to_string().starts_with(revision));
+    if is_locked {
+        return None;
+    }
+    let locked: Vec<&str> = repository
+        .refs
+        .iter()
+        .take(MAX_NAMED)
+        .map(|one| one.name.trim_start_matches("refs/"))
+        .collect();
+    let more = match repository.refs.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    let locked = format!("the lock has {name} with {}{more}", locked.join(", "));
+    if is_id {
+        let why = format!("{locked}; the commit {revision} may be in their history");
+        return Some(RevisionFault::Unknown(why));
+    }
+    if revision.contains(['*', '<', '>', '~', '^', '|', ' ', '{', '$']) {
+        let why = format!("{locked}; '{revision}' is not one version");
+        return Some(RevisionFault::Unknown(why));
+    }
+    Some(RevisionFault::Absent(format!("{locked}, not {revision}")))
+}

@@ -1,0 +1,127 @@
+//! Selects what answers a command of git's protocol, and what comes before a pack.
+
+use landfall_git::{
+    FetchRequest, GitError, ObjectDatabase, ObjectId, OfferedRef, SelectedObjects, push_delimiter,
+    push_flush, push_text,
+};
+use landfall_item::LockedGitRepository;
+
+/// An answer to a command before it is sent.
+pub(super) enum PreparedAnswer {
+    /// A message without a pack.
+    Message(Vec<u8>),
+    /// A pack.
+    Pack(PreparedPack),
+}
+
+/// A pack before it is sent.
+pub(super) struct PreparedPack {
+    /// What comes before the pack.
+    pub(super) head: Vec<u8>,
+    pub(super) selected: SelectedObjects,
+    pub(super) request: FetchRequest,
+}
+
+/// Selects the objects of a pack, and writes what comes before it.
+pub(super) fn prepare_pack(
+    database: &ObjectDatabase,
+    request: &FetchRequest,
+    refs: &[OfferedRef],
+    is_version_2: bool,
+) -> Result<PreparedAnswer, GitError> {
+    let mut head = Vec::new();
+    let known = request.haves.iter().filter(|id| database.contains(**id));
+    let common: Vec<&ObjectId> = known.collect();
+    if is_version_2 && !request.done {
+        push_text(&mut head, "acknowledgments");
+        if common.is_empty() {
+            push_text(&mut head, "NAK");
+            push_flush(&mut head);
+            return Ok(PreparedAnswer::Message(head));
+        }
+        for id in &common {
+            push_text(&mut head, &format!("ACK {id}"));
+        }
+        // one common commit is enough: clients name the newest first
+        push_text(&mut head, "ready");
+        push_delimiter(&mut head);
+    }
+    let tags: Vec<ObjectId> = refs
+        .iter()
+        .filter(|one| one.peeled.is_some())
+        .map(|one| one.id)
+        .collect();
+    let selected = SelectedObjects::new(database, request, &tags)?;
+    // in version 0, clients know from the list of refs where the history of the repository ends
+    let has_depth = request.depth.is_some()
+        || (is_version_2 && !(request.shallow.is_empty() && selected.shallow.is_empty()));
+    if has_depth {
+        if is_version_2 {
+            push_text(&mut head, "shallow-info");
+        }
+        for id in &selected.shallow {
+            push_text(&mut head, &format!("shallow {id}"));
+        }
+        for id in &selected.unshallow {
+            push_text(&mut head, &format!("unshallow {id}"));
+        }
+        if is_version_2 {
+            push_delimiter(&mut head);
+        } else {
+            push_flush(&mut head);
+        }
+    }
+    if is_version_2 {
+        push_text(&mut head, "packfile");
+    } else {
+        match common.first() {
+            Some(id) => push_text(&mut head, &format!("ACK {id}")),
+            // the client only asks which commits are shallow
+            None if !request.done && request.haves.is_empty() => {}
+            None => push_text(&mut head, "NAK"),
+        }
+        if !request.done {
+            return Ok(PreparedAnswer::Message(head));
+        }
+    }
+    Ok(PreparedAnswer::Pack(PreparedPack {
+        head,
+        selected,
+        request: request.clone(),
+    }))
+}
+
+/// The refs of a repository, with `HEAD` if it is known what a clone checks out.
+pub(super) fn offered_refs(
+    database: &ObjectDatabase,
+    repository: &LockedGitRepository,
+) -> Result<Vec<OfferedRef>, GitError> {
+    let mut refs = Vec::new();
+    for one in &repository.refs {
+        let peeled = database.id(database.peeled(database.find(one.id)?)?);
+        refs.push(OfferedRef {
+            name: one.name.clone(),
+            id: one.id,
+            peeled: (peeled != one.id).then_some(peeled),
+            target: None,
+        });
+    }
+    let of_branch = |one: &&OfferedRef| repository.head.as_ref() == Some(&one.name);
+    let head = match refs.iter().find(of_branch) {
+        Some(branch) => Some(OfferedRef {
+            name: "HEAD".into(),
+            target: Some(branch.name.clone()),
+            ..branch.clone()
+        }),
+        // with a single tag, a clone checks it out
+        None if refs.len() == 1 => Some(OfferedRef {
+            name: "HEAD".into(),
+            id: refs[0].peeled.unwrap_or(refs[0].id),
+            peeled: None,
+            target: None,
+        }),
+        None => None,
+    };
+    refs.splice(0..0, head);
+    Ok(refs)
+}

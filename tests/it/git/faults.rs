@@ -1,0 +1,270 @@
+//! Connections that break, runs that are killed, accounts, proxies, rewritten histories, and a long
+//! history.
+
+use super::{locked, manifest, output};
+use crate::support::git::{GitServer, GitServerBehavior, history};
+use crate::support::{Place, landfall_serve};
+use base64::Engine as _;
+use std::process::{Child, Stdio};
+
+/// A server with a repository of 300 commits, and a place with its manifest.
+fn sample(refs: &str) -> Option<(GitServer, Place)> {
+    let server = GitServer::new()?;
+    let repository = server.create("team/platform.git");
+    server.import(&repository, &history("main", 0, 300));
+    let place = Place::new();
+    place.write("m.yaml", manifest(&server.url("team/platform.git"), refs));
+    Some((server, place))
+}
+
+/// Starts landfall in the background.
+fn start(place: &Place, args: &[&str]) -> Child {
+    let mut command = place.command();
+    command.args(args).args(["--progress", "none"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+/// Runs a command, kills it in the middle of a pack, and breaks all other connections.
+fn kill_in_pack(server: &GitServer, place: &Place, args: &[&str]) {
+    server.set(GitServerBehavior {
+        hold_packs_after: Some(20_000),
+        ..GitServerBehavior::default()
+    });
+    let before = server.held_packs();
+    let mut child = start(place, args);
+    while server.held_packs() == before {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    server.set(GitServerBehavior::default());
+}
+
+#[test]
+fn a_run_that_was_killed_is_completed_with_the_same_bytes() {
+    let Some((server, undisturbed)) = sample("ref: main") else {
+        return;
+    };
+    undisturbed.ok(&["lock", "-f", "m.yaml"]);
+    undisturbed.ok(&["pull"]);
+    undisturbed.ok(&["pack", "-o", "b.tar.zst"]);
+    let place = Place::new();
+    place.write("m.yaml", undisturbed.read("m.yaml"));
+    kill_in_pack(&server, &place, &["lock", "-f", "m.yaml"]);
+    assert!(!place.path("landfall.lock").exists());
+    place.ok(&["lock", "-f", "m.yaml"]);
+    assert_eq!(
+        place.read("landfall.lock"),
+        undisturbed.read("landfall.lock")
+    );
+    // on a machine with the lock only
+    let other = Place::new();
+    other.write("landfall.lock", place.read("landfall.lock"));
+    kill_in_pack(&server, &other, &["pull"]);
+    other.ok(&["pull"]);
+    // between pull and pack, and in the middle of pack
+    start(&other, &["pack", "-o", "b.tar.zst"]).kill().unwrap();
+    other.ok(&["pack", "-o", "b.tar.zst"]);
+    assert!(other.read_bytes("b.tar.zst") == undisturbed.read_bytes("b.tar.zst"));
+    let third = Place::new();
+    third.write("landfall.lock", other.read("landfall.lock"));
+    kill_in_pack(&server, &third, &["pull", "--bundle", "b.tar.zst"]);
+    third.ok(&["pull", "--bundle", "b.tar.zst"]);
+    assert!(third.read_bytes("b.tar.zst") == undisturbed.read_bytes("b.tar.zst"));
+}
+
+#[test]
+fn packs_that_break_off_all_at_once_are_requested_again() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let mut text = "apiVersion: landfall/v1\nkind: Manifest\ngit:\n".to_owned();
+    for (at, name) in ["a", "b", "c"].into_iter().enumerate() {
+        let repository = server.create(&format!("team/{name}.git"));
+        server.import(&repository, &history(name, 0, 200 + at));
+        let url = server.url(&format!("team/{name}.git"));
+        text += &format!("- {{url: \"{url}\", ref: {name}}}\n");
+    }
+    let place = Place::new();
+    place.write("m.yaml", text);
+    let broken = GitServerBehavior {
+        cut_packs: 3,
+        ..GitServerBehavior::default()
+    };
+    server.set(broken.clone());
+    place.ok(&["lock", "-f", "m.yaml"]);
+    assert_eq!(server.pack_requests(), 6);
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "b.tar.zst"]);
+    let other = Place::new();
+    other.write("landfall.lock", place.read("landfall.lock"));
+    server.set(broken);
+    other.ok(&["pull"]);
+    assert_eq!(server.pack_requests(), 12);
+    other.ok(&["pack", "-o", "b.tar.zst"]);
+    assert!(other.read_bytes("b.tar.zst") == place.read_bytes("b.tar.zst"));
+}
+
+#[test]
+fn accounts_and_proxies_are_those_of_the_site() {
+    let Some((server, place)) = sample("ref: main") else {
+        return;
+    };
+    let encoded = base64::engine::general_purpose::STANDARD.encode("me:secret");
+    server.set(GitServerBehavior {
+        authorization: Some(format!("Basic {encoded}")),
+        ..GitServerBehavior::default()
+    });
+    let report = place.json(1, &["lock", "-f", "m.yaml"]);
+    assert!(!report.to_string().contains("secret"), "{report}");
+    place.write("account", "me:secret\n");
+    let site = "apiVersion: landfall/v1\nkind: Site\nupstreams:\n";
+    place.write(
+        "site.yaml",
+        format!(
+            "{site}  \"{}\": {{plainHTTP: true, credentials: {{file: account}}}}\n",
+            server.address
+        ),
+    );
+    place.ok(&["lock", "-f", "m.yaml", "--site", "site.yaml"]);
+    assert!(!place.read("landfall.lock").contains("secret"));
+    // through a proxy, the server has another name
+    let (mut port, host) = (server.address.split(':'), "git.example.test");
+    let port = port.nth(1).unwrap();
+    server.set(GitServerBehavior::default());
+    let proxied = Place::new();
+    proxied.write(
+        "m.yaml",
+        manifest(&format!("http://{host}/team/platform.git"), "ref: main"),
+    );
+    let upstream = format!("  {host}: {{plainHTTP: true}}\n");
+    proxied.write(
+        "site.yaml",
+        format!("{site}{upstream}proxy: {{http: \"http://127.0.0.1:{port}\"}}\n"),
+    );
+    let report = proxied.json(0, &["lock", "-f", "m.yaml", "--site", "site.yaml"]);
+    assert!(report["hosts"].to_string().contains(host), "{report}");
+    let requests = server.requests();
+    let fetch = format!("POST http://{host}/team/platform.git/git-upload-pack fetch");
+    assert_eq!(requests.last(), Some(&fetch));
+    assert_eq!(locked(&proxied)["packs"], locked(&place)["packs"]);
+}
+
+#[test]
+fn update_moves_a_tag_by_its_policy() {
+    let Some((server, place)) = sample("ref: v1.0.0, update: minor") else {
+        return;
+    };
+    let repository = server.place.path("repos/team/platform.git");
+    for (tag, commit) in [
+        ("v1.0.0", "main~9"),
+        ("v1.1.0", "main~5"),
+        ("v1.2.0-rc.1", "main~4"),
+        ("v2.0.0", "main"),
+    ] {
+        server.git(&repository, &["tag", tag, commit]);
+    }
+    place.ok(&["lock", "-f", "m.yaml"]);
+    let before = locked(&place);
+    place.ok(&["update", "-f", "m.yaml"]);
+    assert!(
+        place.read("m.yaml").contains("ref: v1.1.0, update: minor"),
+        "{}",
+        place.read("m.yaml")
+    );
+    place.ok(&["lock", "-f", "m.yaml"]);
+    let after = locked(&place);
+    assert!(
+        after["refs"][0]
+            .as_str()
+            .unwrap()
+            .starts_with("refs/tags/v1.1.0 ")
+    );
+    assert_eq!(
+        after["packs"][0], before["packs"][0],
+        "only new commits are added"
+    );
+    assert_eq!(after["packs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_force_push_upstream_is_reported() {
+    let Some((server, place)) = sample("ref: main") else {
+        return;
+    };
+    let repository = server.place.path("repos/team/platform.git");
+    place.ok(&["lock", "-f", "m.yaml"]);
+    let old = locked(&place);
+    server.git(&repository, &["update-ref", "refs/heads/main", "main~10"]);
+    server.import(&repository, &history("main", 400, 2));
+    // without --refresh, the pin stays, and the old commits can still be fetched
+    place.ok(&["lock", "-f", "m.yaml"]);
+    assert_eq!(locked(&place), old);
+    let run = place
+        .command()
+        .args(["lock", "-f", "m.yaml", "--refresh"])
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(
+        run.status.success() && printed.contains("the history was rewritten"),
+        "{printed}"
+    );
+    let new = locked(&place);
+    assert_ne!(new["packs"][0], old["packs"][0]);
+    let printed = place.ok(&["diff", "landfall.lock", "landfall.lock"]);
+    assert!(!printed.contains("platform"), "{printed}");
+}
+
+/// The whole way with the 10,000 commits of a busy repository.
+#[test]
+fn a_history_of_10_000_commits_is_carried_and_served() {
+    const COMMITS: usize = 10_000;
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let repository = server.create("team/platform.git");
+    server.import(&repository, &history("main", 0, COMMITS));
+    let place = Place::new();
+    place.write(
+        "m.yaml",
+        manifest(&server.url("team/platform.git"), "ref: main"),
+    );
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "b.tar.zst"]);
+    place.ok(&["verify", "b.tar.zst"]);
+    let served = landfall_serve(&place, &["b.tar.zst"]);
+    let here = format!("{}/git/{}/team/platform.git", served.url(), server.address);
+    output(
+        &place,
+        ".",
+        &["clone", "-q", "--mirror", &here, "whole.git"],
+    );
+    output(&place, "whole.git", &["fsck", "--strict"]);
+    let count = |folder: &str| output(&place, folder, &["rev-list", "--count", "HEAD"]);
+    assert_eq!(count("whole.git").trim(), COMMITS.to_string());
+    let clone = |args: &[&str], name: &str| {
+        output(
+            &place,
+            ".",
+            &[&["clone", "-q"], args, &[&*here, name]].concat(),
+        );
+        output(&place, name, &["fsck", "--strict"]);
+        count(name)
+    };
+    assert_eq!(clone(&["--depth", "10"], "shallow").trim(), "10");
+    assert_eq!(
+        clone(&["--filter=blob:none"], "partial").trim(),
+        COMMITS.to_string()
+    );
+    // a newer lock and bundle with a few commits more
+    server.import(&repository, &history("main", COMMITS, 3));
+    place.ok(&["lock", "-f", "m.yaml", "--refresh"]);
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "delta.tar.zst", "--since", "b.tar.zst"]);
+    let size = |name: &str| std::fs::metadata(place.path(name)).unwrap().len();
+    assert!(size("delta.tar.zst") < size("b.tar.zst") / 10);
+}

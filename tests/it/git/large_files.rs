@@ -1,0 +1,176 @@
+//! Large files of Git LFS: pointers in the objects, and the files beside them.
+
+use super::{locked, manifest, output};
+use crate::support::git::{GitServer, pointer};
+use crate::support::library::Digest;
+use crate::support::{Place, http, landfall_serve, need, run};
+use serde_json::json;
+
+/// A repository with two large files on `main`, one of them also in its first commit, and one only
+/// in its first commit.
+fn sample(server: &GitServer) -> [Vec<u8>; 3] {
+    let repository = server.create("team/media.git");
+    let large = ["one", "two", "old"].map(|name| name.repeat(100_000).into_bytes());
+    let commit = |files: &[(&str, String)], more: &str| {
+        let files: String = files
+            .iter()
+            .map(|(name, text)| format!("M 100644 inline {name}\ndata {}\n{text}\n", text.len()))
+            .collect();
+        let text =
+            "commit refs/heads/main\ncommitter T <t@example.com> 1650000000 +0000\ndata 2\nm\n";
+        server.import(&repository, &format!("{text}\n{more}{files}\n"));
+    };
+    let attributes = "*.bin filter=lfs diff=lfs merge=lfs -text\n".to_owned();
+    let [one, two, old] = [0, 1, 2].map(|at| pointer(&large[at]));
+    commit(
+        &[
+            (".gitattributes", attributes),
+            ("a/one.bin", one),
+            ("b.bin", old),
+        ],
+        "",
+    );
+    commit(&[("b.bin", two)], "from refs/heads/main^0\n");
+    large
+}
+
+#[test]
+fn large_files_are_carried_served_and_exported() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let large = sample(&server);
+    let (place, url) = (Place::new(), server.url("team/media.git"));
+    place.write("m.yaml", manifest(&url, "ref: main, lfs: true"));
+    // the server lacks one of the two
+    server.add_large_file(&large[0]);
+    let report = place.json(1, &["lock", "-f", "m.yaml"]);
+    let lacking = Digest::sha256(&large[1]).to_string();
+    assert!(
+        report["items"][0]["reason"]
+            .as_str()
+            .unwrap()
+            .contains(&lacking),
+        "{report}"
+    );
+    server.add_large_file(&large[1]);
+    place.ok(&["lock", "-f", "m.yaml"]);
+    let mut expected: Vec<String> = large[..2]
+        .iter()
+        .map(|content| format!("{} {}", Digest::sha256(content), content.len()))
+        .collect();
+    expected.sort();
+    assert_eq!(locked(&place)["largeFiles"], json!(expected));
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "b.tar.zst"]);
+    place.ok(&["verify", "b.tar.zst"]);
+    let before = server.requests().len();
+    let served = landfall_serve(&place, &["b.tar.zst"]);
+    let path = format!(
+        "/git/{}/team/media.git/info/lfs/objects/batch",
+        server.address
+    );
+    let batch = |oid: &str, operation: &str| {
+        let body = json!({"operation": operation, "objects": [{"oid": oid, "size": 300_000}]});
+        let address = served.url().replace("http://", "");
+        http::request("POST", &address, &path, &[], body.to_string().as_bytes())
+    };
+    let oid = |at: usize| Digest::sha256(&large[at]).hex();
+    let found = batch(&oid(1), "download").json();
+    let href = found["objects"][0]["actions"]["download"]["href"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let target = href.strip_prefix(&served.url()).unwrap();
+    let address = served.url().replace("http://", "");
+    let file = http::request("GET", &address, target, &[("Range", "bytes=3-5")], b"");
+    assert_eq!((file.status, &*file.body), (206, &large[1][3..6]));
+    let body = json!({"operation": "download", "objects": [{"oid": oid(1), "size": 1}]});
+    let headers = [("X-Forwarded-Proto", "https"), ("Host", "mirror.example")];
+    let forwarded = http::request(
+        "POST",
+        &address,
+        &path,
+        &headers,
+        body.to_string().as_bytes(),
+    );
+    let there = format!("\"href\":\"https://mirror.example{target}");
+    assert!(forwarded.text().contains(&there), "{}", forwarded.text());
+    assert_eq!(
+        batch(&oid(2), "download").json()["objects"][0]["error"]["code"],
+        404
+    );
+    assert_eq!(batch(&oid(1), "upload").status, 403);
+    place.ok(&["export", "git", "b.tar.zst", "-o", "repos"]);
+    let exported = format!("repos/{}/team/media.git", server.address);
+    let (oid, name) = (oid(0), "lfs/objects");
+    let stored = format!("{exported}/{name}/{}/{}/{oid}", &oid[..2], &oid[2..4]);
+    assert!(place.read_bytes(&stored) == large[0]);
+    output(&place, &exported, &["fsck", "--strict"]);
+    let site = GitServer::new().unwrap();
+    let target = site.create("team/media.git");
+    let push = || place.json(0, &["push", "b.tar.zst", "--git-to", &site.url("")]);
+    assert_eq!(push()["items"][0]["status"], "done");
+    let pushed = site
+        .place
+        .path("repos/lfs")
+        .join(Digest::sha256(&large[1]).hex());
+    assert!(std::fs::read(pushed).unwrap() == large[1]);
+    site.git(&target, &["fsck", "--strict"]);
+    assert_eq!(push()["items"][0]["status"], "present");
+    // without `lfs`, the pointers are carried, and nothing is asked for
+    place.write("m.yaml", manifest(&url, "ref: main"));
+    place.ok(&["lock", "-f", "m.yaml"]);
+    assert!(locked(&place)["largeFiles"].is_null());
+    assert!(
+        server.requests()[before..]
+            .iter()
+            .all(|line| !line.contains("lfs"))
+    );
+}
+
+#[test]
+fn a_large_file_with_other_content_is_refused() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let large = sample(&server);
+    large
+        .iter()
+        .for_each(|content| server.add_large_file(content));
+    let (place, url) = (Place::new(), server.url("team/media.git"));
+    place.write("m.yaml", manifest(&url, "ref: main, lfs: true"));
+    place.ok(&["lock", "-f", "m.yaml"]);
+    let name = Digest::sha256(&large[1]).hex();
+    let other = vec![b'x'; large[1].len()];
+    server.place.write(&format!("repos/lfs/{name}"), &other);
+    let report = place.json(1, &["pull"]);
+    assert_eq!(report["items"][0]["status"], "failed", "{report}");
+    server.add_large_file(&large[1]);
+    place.ok(&["pull"]);
+}
+
+/// The client of Git LFS itself, against the mirror.
+#[test]
+fn a_clone_with_git_lfs_has_the_large_files() {
+    let (true, Some(server)) = (need(&["git-lfs"]), GitServer::new()) else {
+        return;
+    };
+    let large = sample(&server);
+    large
+        .iter()
+        .for_each(|content| server.add_large_file(content));
+    let (place, url) = (Place::new(), server.url("team/media.git"));
+    place.write("m.yaml", manifest(&url, "ref: main, lfs: true"));
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "b.tar.zst"]);
+    let served = landfall_serve(&place, &["b.tar.zst"]);
+    run(place.clean("git").args(["lfs", "install", "--skip-repo"]));
+    let here = format!("{}/git/{}/team/media.git", served.url(), server.address);
+    let before = server.requests().len();
+    output(&place, ".", &["clone", "-q", &here, "clone"]);
+    assert!(place.read_bytes("clone/a/one.bin") == large[0]);
+    assert!(place.read_bytes("clone/b.bin") == large[1]);
+    assert_eq!(server.requests().len(), before, "the upstream is not asked");
+}

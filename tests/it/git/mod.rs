@@ -1,0 +1,31 @@
+//! Git repositories, with real git on both sides.
+
+mod faults;
+mod large_files;
+mod repositories;
+mod shallow;
+mod signatures;
+mod sources;
+mod submodules;
+
+use crate::support::Place;
+use crate::support::git::git;
+use crate::support::run;
+use serde_json::Value;
+
+/// A manifest with one repository.
+fn manifest(url: &str, more: &str) -> String {
+    format!("apiVersion: landfall/v1\nkind: Manifest\ngit:\n- {{url: \"{url}\", {more}}}\n")
+}
+
+/// The output of git in a folder of `place`.
+fn output(place: &Place, folder: &str, args: &[&str]) -> String {
+    let folder = place.path(folder);
+    String::from_utf8(run(&mut git(place, &folder, args))).unwrap()
+}
+
+/// The first repository of a lock.
+fn locked(place: &Place) -> Value {
+    let lock: Value = serde_yaml::from_str(&place.read("landfall.lock")).unwrap();
+    lock["git"][0].clone()
+}

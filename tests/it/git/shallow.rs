@@ -1,0 +1,226 @@
+//! `depth` of a repository, and commits by their ids.
+
+use super::{locked, manifest, output};
+use crate::support::git::{GitServer, git, history};
+use crate::support::{Place, landfall_serve};
+use std::path::Path;
+
+/// 30 commits with a merge, and a tag.
+fn sample(server: &GitServer) -> std::path::PathBuf {
+    let repository = server.create("team/platform.git");
+    server.import(&repository, &history("main", 0, 30));
+    server.import(
+        &repository,
+        "commit refs/heads/main\ncommitter T <t@example.com> 1600000900 +0000\ndata 5\nmerge\n\
+         from refs/heads/main^0\nmerge refs/heads/main~10\nM 100644 inline m\ndata 1\nm\n\n",
+    );
+    server.git(&repository, &["tag", "-a", "-m", "one", "v1.0", "main~20"]);
+    repository
+}
+
+#[test]
+fn a_shallow_repository_is_the_same_on_every_machine_and_served_as_one() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let repository = sample(&server);
+    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    place.write("m.yaml", manifest(&url, "refs: [main, v1.0], depth: 3"));
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "b.tar.zst"]);
+    place.ok(&["verify", "b.tar.zst"]);
+    // what a shallow clone of the upstream has
+    let clone = [
+        "clone",
+        "-q",
+        "--bare",
+        "--depth",
+        "3",
+        "--no-single-branch",
+    ];
+    output(&place, ".", &[&clone[..], &[&url, "upstream.git"]].concat());
+    let shallow = locked(&place)["shallow"].as_array().unwrap().clone();
+    let mut expected: Vec<String> = place
+        .read("upstream.git/shallow")
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    expected.sort();
+    assert_eq!(shallow, expected);
+    let objects = |folder: &str| {
+        let listed = output(
+            &place,
+            folder,
+            &["cat-file", "--batch-check", "--batch-all-objects"],
+        );
+        let mut lines: Vec<String> = listed.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    server.git(&repository, &["repack", "-adfq"]);
+    let other = Place::new();
+    other.write("landfall.lock", place.read("landfall.lock"));
+    other.ok(&["pull", "--bundle", "b.tar.zst"]);
+    assert!(place.read_bytes("b.tar.zst") == other.read_bytes("b.tar.zst"));
+    let served = landfall_serve(&place, &["b.tar.zst"]);
+    let here = format!("{}/git/{}/team/platform.git", served.url(), server.address);
+    for version in ["0", "2"] {
+        let protocol = format!("protocol.version={version}");
+        let name = format!("clone-{version}.git");
+        output(
+            &place,
+            ".",
+            &["-c", &protocol, "clone", "-q", "--mirror", &here, &name],
+        );
+        output(&place, &name, &["fsck", "--strict"]);
+        assert_eq!(objects(&name), objects("upstream.git"), "version {version}");
+        // fewer commits than the mirror has, then all that it has
+        let name = format!("one-{version}");
+        let args = ["-c", &protocol, "clone", "-q", "--depth", "1", &here, &name];
+        output(&place, ".", &args);
+        let count = || {
+            output(&place, &name, &["rev-list", "--count", "HEAD"])
+                .trim()
+                .to_owned()
+        };
+        assert_eq!(count(), "1");
+        output(
+            &place,
+            &name,
+            &["-c", &protocol, "fetch", "-q", "--depth", "9"],
+        );
+        output(&place, &name, &["fsck", "--strict"]);
+        assert_eq!(
+            count(),
+            output(&place, "upstream.git", &["rev-list", "--count", "main"]).trim()
+        );
+    }
+    place.ok(&["export", "git", "b.tar.zst", "-o", "repos"]);
+    let exported = format!("repos/{}/team/platform.git", server.address);
+    output(&place, &exported, &["fsck", "--strict"]);
+    assert_eq!(objects(&exported), objects("upstream.git"));
+    output(
+        &place,
+        ".",
+        &[
+            "clone",
+            "-q",
+            &format!("file://{}", place.path(&exported).display()),
+            "e",
+        ],
+    );
+}
+
+/// Servers refuse shallow pushes by default, and git itself takes only simple ones.
+#[test]
+fn a_shallow_push_is_refused_unless_the_server_takes_it() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    sample(&server);
+    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    place.write("m.yaml", manifest(&url, "ref: v1.0, depth: 2"));
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    let site = GitServer::new().unwrap();
+    let target = site.create("team/platform.git");
+    let to = site.url("");
+    let report = place.json(1, &["push", "--git-to", &to]);
+    assert!(
+        report.to_string().contains("shallow update not allowed"),
+        "{report}"
+    );
+    site.git(&target, &["config", "receive.shallowUpdate", "true"]);
+    place.ok(&["push", "--git-to", &to]);
+    site.git(&target, &["fsck", "--strict"]);
+    assert_eq!(
+        site.git(&target, &["rev-list", "--count", "v1.0"]).trim(),
+        "2"
+    );
+}
+
+#[test]
+fn another_depth_or_newer_commits_replace_the_pack() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let repository = sample(&server);
+    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    let count = |more: &str| {
+        place.write("m.yaml", manifest(&url, more));
+        place.ok(&["lock", "-f", "m.yaml", "--refresh"]);
+        place.ok(&["pull"]);
+        let lock = locked(&place);
+        assert_eq!(lock["packs"].as_array().unwrap().len(), 1);
+        place.ok(&["pack", "-o", "b.tar.zst"]);
+        let served = landfall_serve(&place, &["b.tar.zst"]);
+        let here = format!("{}/git/{}/team/platform.git", served.url(), server.address);
+        let name = format!("clone-{}", server.requests().len());
+        output(&place, ".", &["clone", "-q", &here, &name]);
+        output(&place, &name, &["rev-list", "--count", "HEAD"])
+            .trim()
+            .to_owned()
+    };
+    assert_eq!(count("ref: main, depth: 1"), "1");
+    let before = place.read("landfall.lock");
+    assert_eq!(count("ref: main, depth: 1"), "1");
+    assert_eq!(place.read("landfall.lock"), before);
+    server.import(&repository, &history("main", 40, 2));
+    assert_eq!(count("ref: main, depth: 2"), "2");
+    assert_eq!(count("ref: main"), "33");
+    place.write("m.yaml", manifest(&url, "ref: main, depth: 0"));
+    place.json(2, &["lock", "-f", "m.yaml"]);
+}
+
+#[test]
+fn a_commit_is_carried_by_its_id() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let repository = sample(&server);
+    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    let commit = server.git(&repository, &["rev-parse", "main~7"]);
+    let commit = commit.trim();
+    place.write("m.yaml", manifest(&url, &format!("ref: \"{commit}\"")));
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "b.tar.zst"]);
+    let served = landfall_serve(&place, &["b.tar.zst"]);
+    let here = format!("{}/git/{}/team/platform.git", served.url(), server.address);
+    let tag = format!("commit-{}", &commit[..12]);
+    output(
+        &place,
+        ".",
+        &["clone", "-q", "--branch", &tag, &here, "clone"],
+    );
+    assert_eq!(
+        output(&place, "clone", &["rev-parse", "HEAD"]).trim(),
+        commit
+    );
+    for version in ["0", "2"] {
+        let (protocol, folder) = (format!("protocol.version={version}"), format!("f{version}"));
+        output(&place, ".", &["init", "-q", &folder]);
+        let fetch = ["-c", &protocol, "fetch", "-q", &here, commit];
+        output(&place, &folder, &fetch);
+        assert_eq!(
+            output(&place, &folder, &["rev-parse", "FETCH_HEAD"]).trim(),
+            commit
+        );
+    }
+    let absent = "0123456789012345678901234567890123456789";
+    place.write("m.yaml", manifest(&url, &format!("ref: \"{absent}\"")));
+    let report = place.json(1, &["lock", "-f", "m.yaml"]);
+    assert!(report.to_string().contains(absent), "{report}");
+    // a branch with the name of a commit does not replace it
+    let name = format!("refs/heads/{commit}");
+    let mut forged = git(&server.place, Path::new("."), &["-C"]);
+    forged.arg(&repository).args(["update-ref", &name, "main"]);
+    crate::support::run(&mut forged);
+    place.write("m.yaml", manifest(&url, &format!("ref: \"{commit}\"")));
+    place.ok(&["lock", "-f", "m.yaml", "--refresh"]);
+    assert_eq!(
+        locked(&place)["refs"][0],
+        format!("refs/tags/{tag} {commit}")
+    );
+}

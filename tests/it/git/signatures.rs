@@ -1,0 +1,285 @@
+//! `verify` of a repository: tags and commits that git signed with gpg and with ssh-keygen.
+
+use super::{locked, manifest, output};
+use crate::support::git::{GitServer, git, history};
+use crate::support::{Place, need, run};
+use serde_json::Value;
+use std::path::Path;
+
+/// The options by which git signs with an OpenSSH key.
+fn with_ssh(server: &GitServer, key: &str) -> Vec<String> {
+    let path = server.place.path(key);
+    [
+        "gpg.format=ssh".into(),
+        format!("user.signingkey={}", path.display()),
+    ]
+    .to_vec()
+}
+
+/// Runs git with these options of the configuration.
+fn signing(server: &GitServer, repository: &Path, options: &[String], args: &[&str]) {
+    let options = options.iter().flat_map(|option| ["-c", option.as_str()]);
+    let all: Vec<&str> = options.chain(args.iter().copied()).collect();
+    server.git(repository, &all);
+}
+
+fn ssh_key(server: &GitServer, name: &str) {
+    run(server
+        .place
+        .clean("ssh-keygen")
+        .args(["-q", "-N", "", "-C", "", "-t", "ed25519", "-f", name]));
+}
+
+/// The public half of an OpenSSH key.
+fn public(server: &GitServer, name: &str) -> String {
+    server.place.read(&format!("{name}.pub"))
+}
+
+/// A commit on `branch` that git signs.
+fn signed_commit(server: &GitServer, repository: &Path, options: &[String], branch: &str) {
+    let work = server.place.path(format!("work-{branch}"));
+    let [from, to] = [repository, &work].map(|path| path.to_str().unwrap());
+    server.git(Path::new("."), &["clone", "-q", from, to]);
+    signing(
+        server,
+        &work,
+        options,
+        &["commit", "-q", "--allow-empty", "-S", "-m", "signed"],
+    );
+    server.git(
+        &work,
+        &["push", "-q", "origin", &format!("HEAD:refs/heads/{branch}")],
+    );
+}
+
+/// The reason of the only item of a report.
+fn reason(report: &Value) -> String {
+    report["items"][0]["reason"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn tags_and_commits_that_openssh_signed_are_locked_with_their_keys() {
+    let (true, Some(server)) = (need(&["ssh-keygen"]), GitServer::new()) else {
+        return;
+    };
+    let repository = server.create("team/platform.git");
+    server.import(&repository, &history("main", 0, 5));
+    ssh_key(&server, "release");
+    ssh_key(&server, "other");
+    let (release, other) = (with_ssh(&server, "release"), with_ssh(&server, "other"));
+    signing(
+        &server,
+        &repository,
+        &release,
+        &["tag", "-s", "-m", "one", "v1.0", "main"],
+    );
+    signing(
+        &server,
+        &repository,
+        &other,
+        &["tag", "-s", "-m", "two", "v2.0", "main"],
+    );
+    server.git(&repository, &["tag", "-a", "-m", "three", "v3.0", "main"]);
+    signed_commit(&server, &repository, &release, "signed");
+    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    place.write("keys/release.pub", public(&server, "release"));
+    let rule = "verify: {keys: [keys/release.pub]}";
+    let lock = |exit: i32, refs: &str| {
+        place.write("m.yaml", manifest(&url, &format!("{refs}, {rule}")));
+        place.json(exit, &["lock", "-f", "m.yaml", "--refresh"])
+    };
+    lock(0, "refs: [v1.0, signed]");
+    let verified = locked(&place)["verified"].clone();
+    assert_eq!(verified[0]["ref"], "refs/heads/signed");
+    assert_eq!(verified[1]["ref"], "refs/tags/v1.0");
+    let fingerprint = run(server
+        .place
+        .clean("ssh-keygen")
+        .args(["-l", "-f", "release.pub"]));
+    let fingerprint = String::from_utf8(fingerprint).unwrap();
+    let fingerprint = fingerprint.split(' ').nth(1).unwrap();
+    assert_eq!(verified[1]["key"], format!("ssh-ed25519 {fingerprint}"));
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "b.tar.zst"]);
+    place.ok(&["verify", "b.tar.zst"]);
+    // an unchanged entry keeps its pin without a request, but not with other keys
+    let before = server.requests().len();
+    place.ok(&["lock", "-f", "m.yaml"]);
+    assert_eq!(server.requests().len(), before);
+    place.write("keys/release.pub", public(&server, "other"));
+    let report = place.json(1, &["lock", "-f", "m.yaml"]);
+    assert_eq!(report["items"][0]["status"], "missing", "{report}");
+    place.write("keys/release.pub", public(&server, "release"));
+    for (refs, why) in [
+        ("ref: v2.0", "refs/tags/v2.0 is not valid"),
+        ("ref: v3.0", "refs/tags/v3.0 is not signed"),
+        ("ref: main", "refs/heads/main is not signed"),
+    ] {
+        let report = lock(1, refs);
+        assert!(reason(&report).contains(why), "{report}");
+    }
+    // with both keys, both tags are valid, and one more item makes it exit 3
+    place.write("keys/other.pub", public(&server, "other"));
+    let rule = "verify: {keys: [keys/release.pub, keys/other.pub]}";
+    let two = manifest(&url, &format!("refs: [v1.0, v2.0], {rule}"));
+    server.create("team/empty.git");
+    let more = server.create("team/more.git");
+    server.import(&more, &history("main", 0, 2));
+    let more = server.url("team/more.git");
+    place.write(
+        "m.yaml",
+        format!("{two}- {{url: \"{more}\", ref: main, {rule}}}\n"),
+    );
+    let report = place.json(3, &["lock", "-f", "m.yaml"]);
+    let recorded = place.read("landfall.lock");
+    let recorded = recorded.split("unresolved:").nth(1).unwrap();
+    assert!(
+        recorded.contains("refs/heads/main is not signed"),
+        "{recorded}"
+    );
+    assert_eq!(report["items"].as_array().unwrap().len(), 2, "{report}");
+}
+
+/// A server could offer an old signed tag under the name of a new one.
+#[test]
+fn a_signed_tag_is_valid_under_its_own_name_only() {
+    let (true, Some(server)) = (need(&["ssh-keygen"]), GitServer::new()) else {
+        return;
+    };
+    let repository = server.create("team/platform.git");
+    server.import(&repository, &history("main", 0, 5));
+    ssh_key(&server, "release");
+    let release = with_ssh(&server, "release");
+    signing(
+        &server,
+        &repository,
+        &release,
+        &["tag", "-s", "-m", "one", "v1.0", "main"],
+    );
+    server.git(
+        &repository,
+        &["update-ref", "refs/tags/v9.9", "refs/tags/v1.0"],
+    );
+    let place = Place::new();
+    let line = format!(
+        "me@example.com namespaces=\"git\" {}",
+        public(&server, "release")
+    );
+    place.write("allowed", &line);
+    let url = server.url("team/platform.git");
+    let lock = |exit: i32, name: &str| {
+        let more = format!("ref: {name}, verify: {{keys: [allowed]}}");
+        place.write("m.yaml", manifest(&url, &more));
+        place.json(exit, &["lock", "-f", "m.yaml"])
+    };
+    lock(0, "v1.0");
+    let report = lock(1, "v9.9");
+    assert!(
+        reason(&report).contains("with another name: 'v1.0'"),
+        "{report}"
+    );
+    // allowed signers: only for files, or only before the tag was made
+    for options in ["namespaces=\"file\"", "valid-before=\"20200101Z\""] {
+        place.write("allowed", line.replace("namespaces=\"git\"", options));
+        place.write("landfall.lock", "version: 1\n");
+        let report = lock(1, "v1.0");
+        assert!(reason(&report).contains("allow"), "{report}");
+    }
+    place.write("allowed", "untrusted comment: x\n");
+    let report = lock(2, "v1.0");
+    assert!(
+        report["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("allowed"),
+        "{report}"
+    );
+    place.write("m.yaml", manifest(&url, "ref: v1.0, verify: {keys: []}"));
+    place.json(2, &["lock", "-f", "m.yaml"]);
+}
+
+#[test]
+fn tags_and_commits_that_gpg_signed_are_locked_with_their_keys() {
+    let (true, Some(server)) = (need(&["gpg"]), GitServer::new()) else {
+        return;
+    };
+    let repository = server.create("team/platform.git");
+    server.import(&repository, &history("main", 0, 5));
+    let home = server.place.path("gnupg");
+    std::fs::create_dir(&home).unwrap();
+    run(server.place.clean("chmod").args(["700", "gnupg"]));
+    server.place.set("GNUPGHOME", home.to_str().unwrap());
+    let gpg = |args: &[&str]| {
+        let batch = [
+            "--batch",
+            "--quiet",
+            "--passphrase",
+            "",
+            "--pinentry-mode",
+            "loopback",
+        ];
+        run(server.place.clean("gpg").args(batch).args(args))
+    };
+    for name in ["release@example.com", "other@example.com"] {
+        gpg(&["--quick-gen-key", name, "ed25519", "sign", "never"]);
+    }
+    let key = |name: &str| vec![format!("user.signingkey={name}")];
+    let (release, other) = (key("release@example.com"), key("other@example.com"));
+    signing(
+        &server,
+        &repository,
+        &release,
+        &["tag", "-s", "-m", "one", "v1.0", "main"],
+    );
+    signing(
+        &server,
+        &repository,
+        &other,
+        &["tag", "-s", "-m", "two", "v2.0", "main"],
+    );
+    signed_commit(&server, &repository, &release, "signed");
+    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    place.write(
+        "release.asc",
+        gpg(&["--armor", "--export", "release@example.com"]),
+    );
+    let lock = |exit: i32, refs: &str| {
+        let more = format!("{refs}, verify: {{keys: [release.asc]}}");
+        place.write("m.yaml", manifest(&url, &more));
+        place.json(exit, &["lock", "-f", "m.yaml"])
+    };
+    lock(0, "refs: [v1.0, signed]");
+    let listed = String::from_utf8(gpg(&[
+        "--with-colons",
+        "--list-keys",
+        "release@example.com",
+    ]));
+    let listed = listed.unwrap();
+    let fingerprint = listed
+        .lines()
+        .find_map(|line| line.strip_prefix("fpr:"))
+        .unwrap();
+    let fingerprint = fingerprint.trim_matches(':');
+    for verified in locked(&place)["verified"].as_array().unwrap() {
+        let key = verified["key"].as_str().unwrap();
+        assert!(key.eq_ignore_ascii_case(fingerprint), "{key} {fingerprint}");
+    }
+    let report = lock(1, "ref: v2.0");
+    assert!(reason(&report).contains("refs/tags/v2.0"), "{report}");
+    // what git signed, with one byte changed afterwards
+    let tag = server.git(&repository, &["cat-file", "tag", "v1.0"]);
+    let changed = server.place.write("tag", tag.replace("one", "two"));
+    let id = output(
+        &server.place,
+        "repos/team/platform.git",
+        &["hash-object", "-t", "tag", "-w", changed.to_str().unwrap()],
+    );
+    let mut forged = git(
+        &server.place,
+        &repository,
+        &["update-ref", "refs/tags/v1.0", id.trim()],
+    );
+    run(&mut forged);
+    let report = lock(1, "ref: v1.0");
+    assert!(reason(&report).contains("is not valid"), "{report}");
+}
