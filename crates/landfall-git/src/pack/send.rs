@@ -8,8 +8,9 @@ use crate::error::GitError;
 use std::collections::HashMap;
 use std::io::Write;
 
-/// Writes a pack with `objects`, in this order, to `out`. Entries are copied as they are stored;
-/// only deltas whose base is not sent before them are replaced by the whole object.
+/// Writes a pack with `objects`, in this order, to `out`. The data of entries is copied as it is
+/// stored; only a delta whose base is not sent before it is replaced by the whole object. With
+/// `offset_deltas`, deltas name their base by its offset, otherwise by its id.
 ///
 /// # Errors
 /// If an object cannot be read, or `out` fails.
