@@ -192,8 +192,8 @@ fn refused_target(url: &Url, named_by: NamedBy<'_>, address: IpAddr) -> HttpErro
     };
     let words = format!(
         "{by}, a public host, leads to {target}; refused, because no response of a public host may \
-         send requests into a private network; if it is meant to, add `{KEY}: [\"{address}\"]` to \
-         the site"
+         send requests into a private network; if this is intended, add \
+         `{KEY}: [\"{address}\"]` to the site"
     );
     HttpError::new(ErrorKind::Invalid, words).at(url)
 }
