@@ -50,7 +50,7 @@ pub(super) fn choose_refs(
         .get("HEAD")
         .and_then(|head| head.target.clone())
         .filter(|target| chosen.contains_key(target.as_str()))
-        // a clone checks out the only branch
+        // otherwise, a clone checks out the first branch, if there is one
         .or_else(|| {
             let mut branches = chosen.keys().filter(|name| name.starts_with("refs/heads/"));
             branches.next().map(|name| (*name).to_owned())

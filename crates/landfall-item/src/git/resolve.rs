@@ -16,7 +16,8 @@ use std::sync::Arc;
 /// one, and each costs requests.
 const MAX_PACKS: usize = 32;
 
-/// Resolves `request`. The packs of `old` are kept if its history was not rewritten.
+/// Resolves `request`. The packs of `old` are kept unless history was rewritten, a ref was removed
+/// or there are [`MAX_PACKS`] of them.
 pub(super) async fn resolve(
     resolver: &Resolver,
     request: &GitRequest,
