@@ -11,13 +11,13 @@
 //! Servers pack the same commits differently from day to day, so their packs have no stable
 //! digest. landfall writes a pack of its own, whose bytes depend only on the objects in it and on
 //! the commits that it is written for: the order is fixed (`history`), and so are the bases of
-//! deltas, the deltas (`delta/create.rs`) and the compression (`pack/write.rs`). Any git reads it.
+//! deltas, the deltas (`delta/create.rs`) and the encoding (`pack/write.rs`). git can read it.
 //!
 //! # Untrusted input
 //!
 //! Packs come from servers and bundles. Every object is hashed before it is used. The number of
 //! objects, their sizes, the length of delta chains and the total of all unpacked bytes are
-//! limited, and memory does not grow with the size of a pack beyond about 100 bytes an object.
+//! limited. Memory grows by about 100 bytes per object, not with the size of a pack.
 //! Nothing is ever written to a path that an object names.
 
 mod delta;

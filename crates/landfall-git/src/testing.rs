@@ -33,7 +33,7 @@ impl TestPack {
         self.add(GitObjectKind::Commit, text.as_bytes())
     }
 
-    /// Adds a delta to the object `base`, whose bytes may be anything.
+    /// Adds a delta to the object `base`. The bytes of the delta may be anything.
     pub fn add_delta_to(&mut self, base: ObjectId, delta: &[u8]) {
         self.0.push((EntryForm::DeltaToId(base), delta.to_vec()));
     }
@@ -44,7 +44,7 @@ impl TestPack {
             .push((EntryForm::DeltaToOffset(distance), delta.to_vec()));
     }
 
-    /// Adds an object as a delta to `base`, another object, and returns its id.
+    /// Adds the object `content` as a delta to the object `base`. Returns the id of the new object.
     pub fn add_as_delta(&mut self, kind: GitObjectKind, base: &[u8], content: &[u8]) -> ObjectId {
         let delta = delta::create(base, content, usize::MAX).unwrap_or_default();
         let base = ObjectId::of_object(kind, base).unwrap_or(ObjectId::ZERO);
@@ -68,7 +68,8 @@ impl TestPack {
     }
 }
 
-/// A pack with three commits, a folder, a file in three versions and an annotated tag, and the tip.
+/// A pack with three commits (a folder, and a file in three versions) and an annotated tag of the
+/// last one; and the id of the tag.
 pub fn sample() -> (TestPack, ObjectId) {
     let mut pack = TestPack::default();
     let texts = [1, 2, 3].map(|version| {

@@ -243,13 +243,13 @@ fn deltas_that_loop_or_have_no_base_are_refused() {
 
 #[test]
 fn absurd_sizes_are_refused_before_memory_is_used() {
-    // a delta of a few bytes that makes 16 MiB of its base
+    // a delta of about 1,200 bytes whose result is said to have 16 MiB
     let mut bomb = TestPack::default();
     let base = bomb.add(GitObjectKind::Blob, &vec![0; 60_000]);
     let mut delta = vec![0xe0, 0xd4, 3, 0x80, 0x80, 0x80, 8];
     delta.extend([0xf0, 0x60, 0xea, 0].repeat(300));
     bomb.add_delta_to(base, &delta);
-    // many deltas that make 60,000 bytes each
+    // many deltas whose results have 60,001 bytes each
     let mut many = TestPack::default();
     let base = many.add(GitObjectKind::Blob, &vec![0; 60_000]);
     for byte in 0..40 {
@@ -272,7 +272,7 @@ fn absurd_sizes_are_refused_before_memory_is_used() {
 }
 
 #[test]
-fn missing_truncated_and_changed_data_is_an_error() {
+fn missing_objects_and_truncated_packs_are_errors() {
     let mut pack = TestPack::default();
     let absent = ObjectId::of_object(GitObjectKind::Blob, b"absent").unwrap();
     let tree = pack.add_tree(&[("100644", "a", absent)]);

@@ -34,7 +34,8 @@ impl Activity {
         ActivityGuard(self.clone())
     }
 
-    /// Returns the current counts. Two equal snapshots mean that nothing ended between them.
+    /// Returns the current counts. Two equal snapshots mean that nothing began or ended between
+    /// them.
     pub fn snapshot(&self) -> ActivitySnapshot {
         ActivitySnapshot {
             busy: self.0.busy.load(Ordering::Relaxed),

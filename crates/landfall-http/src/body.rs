@@ -21,7 +21,7 @@ pub type ByteStream = BoxStream<'static, Result<Bytes, HttpError>>;
 /// The body of a request. It can be opened again for each attempt.
 #[derive(Clone)]
 pub enum RequestBody {
-    /// No body. `Content-Length: 0` is sent if the method usually has one.
+    /// No body. `Content-Length: 0` is sent if the method usually has a body.
     Empty,
     /// A small body in memory.
     Bytes(Bytes),
@@ -34,7 +34,7 @@ pub enum RequestBody {
     },
 }
 
-/// A response whose body has not been read yet. It holds a slot of its host.
+/// A response whose body has not been read yet. It holds a slot of its host, except for a HEAD.
 pub struct HttpResponse {
     /// The status of the last hop.
     pub status: StatusCode,
@@ -64,8 +64,8 @@ struct IncomingBody {
     entry: LedgerEntry,
     url: Url,
     sent_at: Instant,
-    /// How many more bytes the body must have before its host counts as responsive; `None` if it
-    /// counts as responsive already.
+    /// The number of bytes that must still arrive before the host counts as responsive; `None` if
+    /// that no longer depends on this body.
     unproven: Option<u64>,
     /// Held until the body ends or fails.
     _slot: Option<Arc<HostSlot>>,
@@ -144,7 +144,7 @@ impl HttpResponse {
     /// kept: a reader that requests the rest again must not wait for the slot that it holds itself.
     pub fn stream(self) -> ByteStream {
         let unproven = match self.status {
-            // A part continues where the last one broke off, so a few bytes are progress.
+            // A part continues where the last one broke off, so `progress` bytes are enough.
             StatusCode::PARTIAL_CONTENT => Some(self.transport.limits().progress),
             // Only the end of the body shows that the host works: the body may break off at the
             // same byte as in the previous attempt.

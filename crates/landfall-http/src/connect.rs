@@ -93,7 +93,7 @@ pub(super) async fn handshake(
     tls: &TlsProfile,
 ) -> Result<TlsStream<Connection>, ConnectError> {
     let config = tls.config()?;
-    // rustls parses an address without brackets as an address
+    // rustls recognizes an IPv6 address only without brackets
     let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())?;
     let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
     within(async {
@@ -152,7 +152,7 @@ pub(super) async fn open_tunnel(
 
 /// Reads the head of an answer byte by byte: the bytes that follow it belong to the tunnel.
 async fn read_head(connection: &mut Connection) -> Result<TunnelAnswer, ConnectError> {
-    // both come from the network, so both are limited
+    // the answer comes from the network, so its size and its number of headers are limited
     const LONGEST: usize = 64 << 10;
     const MAX_HEADERS: usize = 100;
     let mut head = Vec::new();

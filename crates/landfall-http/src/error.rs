@@ -46,14 +46,14 @@ pub enum ErrorKind {
     NotFound,
     /// The server refuses the account, or access without one.
     Denied,
-    /// A proxy refuses the account or the host, or cannot reach it, with this status.
+    /// A proxy refuses the account or the host, or cannot reach the host. It answered this status.
     Proxy(u16),
     /// The server asks to retry after this time, which is longer than `--max-wait` allows.
     RetryAfter(Duration),
     /// The connection failed, was cut or stalled; another attempt may help.
     Network,
-    /// All attempts failed, and none is retried in this run; or the host failed too often and gets
-    /// no more requests.
+    /// All attempts failed, and the request is not retried in this run; or the host failed too
+    /// often and gets no more requests.
     GivenUp,
     /// The server answered with another status that is not a success.
     Status(u16),

@@ -50,8 +50,8 @@ pub(super) fn describe_io(error: &io::Error) -> Option<String> {
         NetworkUnreachable => "the network is unreachable",
         TimedOut => "the connection timed out",
         Other | InvalidData | InvalidInput => return None,
-        // The standard library has no kind for a failed name look-up. It is recognized by having
-        // neither an errno nor the error of a library.
+        // The standard library has no kind for a failed name look-up. Such an error is recognized
+        // by its inner error, which is only a text, and by its missing errno.
         _ if error.raw_os_error().is_none() && error.get_ref().is_some_and(is_text) => {
             let text = error.to_string();
             let why = text.rsplit(": ").next().unwrap_or(&text);
@@ -80,8 +80,9 @@ fn describe_tls(error: &rustls::Error) -> String {
     }
 }
 
-/// Returns the messages of an error's causes in one line, without the outermost two errors: they
-/// say only that a request failed, and that of reqwest contains the URL with its query.
+/// Returns the messages of an error's causes in one line, without those of reqwest and of
+/// hyper-util's client: both only say that a request failed, and reqwest's contains the URL with
+/// its query.
 fn chain(error: &reqwest::Error) -> String {
     let Some(first) = error.source() else {
         return "the request failed".into();
@@ -101,8 +102,8 @@ fn chain(error: &reqwest::Error) -> String {
     words.join(": ")
 }
 
-/// Returns the first cause of this type. Also looks into I/O errors, which do not report their
-/// inner error as a source.
+/// Returns the first error of this type among `error` and its causes. Also looks into I/O errors,
+/// which do not report their inner error as a source.
 pub(super) fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     let mut next = Some(error);
     while let Some(error) = next {

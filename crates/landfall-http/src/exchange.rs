@@ -65,7 +65,7 @@ impl Transport {
                 .at(&hop.url)
                 .caused_by(error)
             })?;
-            // Everything after the redirect could be read and changed on the way.
+            // Without TLS, everything after the redirect could be read and changed on the way.
             if hop.url.scheme() == "https" && target.scheme() != "https" {
                 let words = format!(
                     "it redirects to {}, from https to {}; refused",
@@ -83,8 +83,7 @@ impl Transport {
                     return Err(HttpError::new(ErrorKind::Invalid, words).at(&hop.url));
                 }
                 // distribution-spec: clients must not forward `Authorization` to another host.
-                // Object stores also reject it, because signed URLs are a second form of
-                // authorization.
+                // Object stores also reject it, because a signed URL already is an authorization.
                 hop.headers.remove(AUTHORIZATION);
                 if let Some(value) = request.authorization_for(&target) {
                     hop.headers.insert(AUTHORIZATION, value);
@@ -115,8 +114,8 @@ impl Transport {
         let route = self.proxies().proxy_for(url);
         let client = self.client_for(url, route, named_by)?;
         let busy = self.0.activity.busy();
-        // Opened before the slot is taken, so that no slot of the destination waits for a source
-        // that cannot be opened.
+        // The source is opened first, so that no request holds a slot of the destination while it
+        // waits for a source that cannot be opened.
         let stream = match &request.body {
             RequestBody::Stream { open, .. } => {
                 Some(stream_for_upload(read_for_upload(open()).await?))
@@ -268,8 +267,8 @@ impl Transport {
         };
         self.0.ledger.server_clock(&entry, answer.headers());
         let is_public = self.note_peer(url, route, answer.remote_addr());
-        // A host may break off every body, so a response with a body counts later: see
-        // `HttpResponse::stream`.
+        // A host may break off every body, so a success with a body counts as an answer only later:
+        // see `HttpResponse::stream`.
         let has_body = answer.status().is_success() && request.method != Method::HEAD;
         let is_postponed = answer.status() == StatusCode::TOO_MANY_REQUESTS;
         if !has_body && !is_postponed && !retry::is_failing(answer.status()) {
@@ -291,7 +290,8 @@ impl Transport {
         })
     }
 
-    /// Converts refusals of the proxy itself to errors, and reports every response to its sign-in.
+    /// Converts refusals of the proxy itself to errors, and reports every result to the proxy's
+    /// sign-in.
     fn check_proxy_answer(
         &self,
         proxy: &ProxyUrl,

@@ -175,8 +175,8 @@ pub(super) fn unreachable_error(
         cause,
         is_connecting,
     } = failed;
-    // For http URLs the only connection is the one to the proxy; for https URLs it comes before the
-    // tunnel.
+    // With a proxy, the only connection for http URLs is the one to the proxy; for https URLs, that
+    // connection is opened before the tunnel.
     let before_tunnel = matches!(
         find::<TunnelError>(cause),
         Some(TunnelError::ConnectFailed(_))

@@ -85,7 +85,7 @@ struct SlotLimit {
 pub(crate) struct HostSlot {
     limiter: Arc<HostLimiter>,
     class: SlotClass,
-    /// `None` while the slot is lent, and afterwards if no other was free.
+    /// `None` while the slot is lent, and afterwards if no slot was free to be reclaimed.
     permit: Mutex<Option<OwnedSemaphorePermit>>,
     /// How long the request waited for a slot.
     pub(super) queued: Duration,
@@ -98,7 +98,7 @@ impl HostSlot {
         locked(&self.permit)
     }
 
-    /// Returns the permit, unless the limit has fallen meanwhile.
+    /// Returns the permit, or drops it if the limit has fallen meanwhile.
     fn release(&self) {
         let Some(permit) = self.permit().take() else {
             return;
@@ -117,7 +117,7 @@ impl LendableSlot for HostSlot {
     }
 
     fn reclaim(&self) {
-        // without waiting: a holder that continues must not wait for another one
+        // without waiting: a holder that continues must not wait for another holder
         let free = self.limiter.class(self.class).free.clone();
         *self.permit() = free.try_acquire_owned().ok();
     }
@@ -130,7 +130,7 @@ impl Drop for HostSlot {
 }
 
 impl HostLimiter {
-    /// `slots` for each class, at least one.
+    /// Creates the limits of a host with `slots` for each class, at least one.
     pub(super) fn new(slots: usize) -> HostLimiter {
         HostLimiter {
             ordinary: ClassSlots::new(slots),
@@ -212,8 +212,8 @@ impl HostLimiter {
         slots.resize(&mut limit, more);
     }
 
-    /// Fails requests with this key with `error` for as long as `wait`: the host asked to retry
-    /// later.
+    /// Makes requests with this key fail with `error`, unsent, during `wait`: the host asked to
+    /// retry later.
     pub(super) fn defer(&self, key: QuotaKey<'_>, wait: Duration, error: HttpError) {
         // one deferral per key, so the list stays short
         let deferrals = &mut self.gate().deferrals;

@@ -1,4 +1,4 @@
-//! HTML pages in place of the requested content: proxies and sign-in pages send them with status
+//! HTML pages in place of the requested content: proxies and sign-in portals send them with status
 //! 200.
 
 use super::body::{ByteStream, HttpResponse};
@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use reqwest::Method;
 use url::Url;
 
-/// The number of bytes of a page that are read to find its title.
+/// The maximum number of bytes of a page that are read to find its title.
 const PAGE: usize = 64 << 10;
 
 impl HttpResponse {
@@ -52,7 +52,7 @@ impl HttpResponse {
         let announced = self
             .header("content-length")
             .and_then(|length| length.parse::<u64>().ok());
-        // a body of the right length is left to its digest: it may be an HTML file
+        // a body of the right length may be an HTML file that was requested; its digest decides
         if announced == Some(length) {
             return Ok(self.stream());
         }

@@ -48,8 +48,8 @@ pub struct Contact {
 }
 
 impl Contact {
-    /// Returns the contact with the host of `url`, a mirror of `origin` if that is given, through
-    /// the proxy `via`.
+    /// Returns the contact with the host of `url` through the proxy `via`. If there is an
+    /// `origin`, the host is a mirror of that upstream.
     pub fn new(url: &Url, origin: Option<String>, via: Option<String>) -> Contact {
         Contact {
             host: url.host_str().unwrap_or("?").to_owned(),
@@ -71,7 +71,7 @@ struct LedgerLine {
     requests: u64,
     purposes: BTreeSet<RequestPurpose>,
     named_by: BTreeSet<String>,
-    /// By how many seconds its clock is ahead of the machine's, by the latest date that it sent.
+    /// How many seconds the host's clock is ahead of this machine's, by the latest date it sent.
     clock_offset: Option<i64>,
 }
 

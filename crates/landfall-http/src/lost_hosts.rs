@@ -54,7 +54,8 @@ impl LostHosts {
     /// not count any more.
     ///
     /// If it has done nothing else for longer than a request may wait ([`Limits::max_wait_secs`]),
-    /// it is given up. Returns the error for this and all further requests, which `error` creates.
+    /// it is given up. Returns the error for this and all further requests then, which `error`
+    /// creates.
     pub(super) fn postpone(
         &self,
         host: &str,
@@ -82,7 +83,8 @@ impl LostHosts {
     /// Counts a failed attempt, the last one if `is_last`, at a request that began at `began`.
     /// Returns the error for this and all further requests if the host is given up:
     ///
-    /// - if it answered no attempt at its first request, and did not close the connection either;
+    /// - after one request that failed at all attempts, if the host has never answered and this
+    ///   error is neither a hang-up nor a status;
     /// - after [`Limits::lost_rounds`] rounds of requests that failed at all attempts; requests
     ///   that were under way together are one round;
     /// - if all its requests have failed for [`Limits::lost_after`], with as many failed attempts

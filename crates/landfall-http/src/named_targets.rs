@@ -6,7 +6,7 @@
 //! (server-side request forgery).
 //!
 //! Behind a proxy, the proxy resolves names, and its rules decide. An address literal in the URL is
-//! still checked here, and a host that is reached through a proxy counts as public.
+//! still checked here, and a name that is reached through a proxy counts as public.
 
 use super::connect::resolve;
 use super::error::{ErrorKind, HttpError, host_port};
@@ -26,7 +26,7 @@ pub(super) struct NamedBy<'a>(pub(super) &'a str);
 
 impl Transport {
     /// Checks a `url` in a file of the host `named_by` (`host:port`), such as an index of packages.
-    /// Requests to its host are checked again when they are sent. Requests with
+    /// Requests to the host of `url` are checked again when they are sent. Requests with
     /// [`HttpRequest::named_by`] do not need this call.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Transport {
         if let Some(is_public) = known {
             return is_public;
         }
-        // in doubt, a host counts as public, and may lead to fewer targets
+        // in doubt, a host counts as public, so that it may lead to fewer targets
         let Ok(url) = Url::parse(&format!("https://{host}/")) else {
             return true;
         };
@@ -114,7 +114,7 @@ impl Transport {
     }
 
     /// Returns the client for a request to `url`, which connects only to targets that `named_by`
-    /// may lead to. Fails if the host must not be contacted, and like [`Transport::client`].
+    /// may lead to. Fails if the host must not be contacted or [`Transport::client`] fails.
     pub(super) fn client_for(
         &self,
         url: &Url,
@@ -192,8 +192,8 @@ fn refused_target(url: &Url, named_by: NamedBy<'_>, address: IpAddr) -> HttpErro
     };
     let words = format!(
         "{by}, a public host, leads to {target}; refused, because no response of a public host may \
-         send requests into a private network; if it is meant to, add `{KEY}: [\"{address}\"]` to \
-         the site"
+         send requests into a private network; if this is intended, add \
+         `{KEY}: [\"{address}\"]` to the site"
     );
     HttpError::new(ErrorKind::Invalid, words).at(url)
 }

@@ -20,7 +20,8 @@ pub(super) enum HostPattern {
     All,
     Network(IpAddr, u8),
     Address(IpAddr, Option<String>),
-    /// Names that end in `suffix`, which begins with a dot; if `exact`, also the name itself.
+    /// Names that end in `suffix`, which begins with a dot; if `exact`, also the suffix without its
+    /// dot.
     Domain {
         suffix: String,
         exact: bool,
@@ -67,7 +68,7 @@ impl<'a> RequestTarget<'a> {
     }
 }
 
-/// Whether a NO_PROXY `list` matches `address`, a host with or without a port.
+/// Whether a NO_PROXY `list` matches `address`: a host with a port, which defaults to 443.
 pub fn bypasses_proxy(list: &str, address: &str) -> bool {
     let (host, port) = split_host_port(address).unwrap_or((address, "443"));
     let host = host.to_ascii_lowercase();

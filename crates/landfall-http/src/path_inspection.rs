@@ -25,7 +25,7 @@ pub struct PathInspection {
     pub account: Option<String>,
     /// The rule that chose the proxy or the direct connection.
     pub rule: String,
-    /// The connection: direct, by CONNECT, or for http URLs, to the proxy itself.
+    /// The connection: direct, or through a proxy by CONNECT; for http URLs, to the proxy itself.
     pub connection: Result<(), HttpError>,
     /// The handshake; `None` without TLS, and without a connection.
     pub tls: Option<Result<TlsHandshake, HttpError>>,
@@ -227,7 +227,7 @@ impl Transport {
             .map(drop)
     }
 
-    /// Opens a connection to the host of `url`, through the proxy of this route.
+    /// Opens a connection to the host of `url`, through the proxy of this route if it has one.
     async fn open(&self, url: &Url, route: Option<&ProxyUrl>) -> Result<Connection, HttpError> {
         let Some(proxy) = route else {
             let host = url.host_str().unwrap_or_default();

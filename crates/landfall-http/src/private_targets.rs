@@ -106,7 +106,7 @@ pub(super) fn address_literal(host: &str) -> Option<IpAddr> {
     host.trim_matches(['[', ']']).parse().ok()
 }
 
-/// All addresses of a name are private, and the site allows none of them.
+/// The error for a name whose addresses are all private, if the site allows none of them.
 #[derive(Debug, thiserror::Error)]
 #[error("it has the private address {0}")]
 pub(super) struct PrivateAddress(pub(super) IpAddr);

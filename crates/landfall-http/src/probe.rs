@@ -31,7 +31,7 @@ pub(super) fn may_probe(host: &str) -> bool {
 }
 
 /// Sends a ClientHello to `host:port` and looks at the first bytes of the answer, within `limit`.
-/// The message of an error names the flag that makes the probe unnecessary.
+/// If the protocol stays unknown, the error names the flag that makes the probe unnecessary.
 pub(super) async fn probe(
     host: &str,
     port: u16,

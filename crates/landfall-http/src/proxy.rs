@@ -314,8 +314,8 @@ fn site_exceptions(entries: &[String], key: &str) -> Vec<NoProxyEntry> {
         .collect()
 }
 
-/// Decodes percent-encoding. If the result is not valid UTF-8, the text is returned unchanged: it
-/// contains a `%` that is not an encoding.
+/// Decodes percent-encoding. If the result is not valid UTF-8, the text is returned unchanged,
+/// because its `%` is probably meant literally.
 fn percent_decoded(text: &str) -> String {
     match percent_decode_str(text).decode_utf8() {
         Ok(decoded) => decoded.into_owned(),

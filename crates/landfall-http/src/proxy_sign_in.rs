@@ -58,8 +58,8 @@ impl ProxySignIn {
     /// Waits until the proxy has accepted the account, or returns the turn to try it.
     ///
     /// Fails if the proxy has refused the account. If the proxy does not answer the request that
-    /// has the turn, all that wait for it fail with the same error: otherwise each of them would
-    /// wait for the same timeout, one after another.
+    /// has the turn, all requests that wait for the turn fail with the same error: otherwise each
+    /// of them would wait for the same timeout, one after another.
     pub(super) async fn enter(
         &self,
         proxy: &ProxyUrl,

@@ -28,9 +28,9 @@ impl Transport {
 /// Requests content of `size` bytes at `url` from `offset` on. `send` gets the value of the `Range`
 /// header, or `None`.
 ///
-/// Returns the offset at which the response starts, which is 0 if the server ignores `Range`
-/// (RFC 9110, 14.2), and the response. If the server refuses the range or answers with another
-/// part, the whole content is requested, and that host gets no `Range` again in this run.
+/// Returns the offset at which the response starts, and the response. The offset is 0 if the server
+/// ignores `Range` (RFC 9110, 14.2). If the server refuses the range or answers with another part,
+/// the whole content is requested, and that host gets no `Range` again in this run.
 ///
 /// # Errors
 /// The errors of `send`.
@@ -72,7 +72,7 @@ fn is_rest(range: Option<&str>, offset: u64, size: u64) -> bool {
     let Some((start, end, total)) = range.and_then(parse_content_range) else {
         return false;
     };
-    // a shorter part would be accepted as the end of the content
+    // the end is checked too, because a shorter part would look like the end of the content
     start == offset
         && end.checked_add(1) == Some(size)
         && (total == "*" || total.parse() == Ok(size))

@@ -28,7 +28,7 @@ impl Transport {
     /// without settings is probed once.
     ///
     /// # Errors
-    /// If `host` cannot be part of a URL, or the probe finds neither TLS nor HTTP.
+    /// If `host` cannot be part of a URL, or the probe fails or finds neither TLS nor HTTP.
     pub async fn base_url(&self, host: &str) -> Result<Url, HttpError> {
         let https = self.configured_url(host)?;
         if https.scheme() == "http" {

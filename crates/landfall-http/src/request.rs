@@ -27,13 +27,13 @@ pub struct HttpRequest {
     /// Whether rate limits of registries count the request, as they count the download of a
     /// manifest.
     pub metered: bool,
-    /// The class of slots from which the request takes one. If this task reads for an upload, it
-    /// takes a slot of [`SlotClass::UploadSource`] instead of an ordinary one.
+    /// The class of slots from which the request takes one. If this task reads for an upload, an
+    /// ordinary request takes a slot of [`SlotClass::UploadSource`] instead.
     pub class: SlotClass,
     /// The upstream host that a mirror replaces, if the request goes to a mirror.
     pub origin: Option<String>,
-    /// `host:port` of the response that named this URL, if it is not from a lock: of a token realm,
-    /// or the URL of a foreign layer.
+    /// `host:port` of the server whose response named this URL, such as a token realm or the URL of
+    /// a foreign layer.
     pub named_by: Option<String>,
     /// Whether a header or the body contains a secret for this host only. A redirect to another
     /// host is then an error.

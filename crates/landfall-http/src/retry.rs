@@ -39,8 +39,8 @@ impl RetryPolicy {
     }
 
     /// Returns the pause after attempt `attempt`, counted from 1. Pauses double from the first up
-    /// to the longest, each with a jitter of half its length, so that workers do not retry
-    /// together.
+    /// to the longest. Each is then changed at random by up to half its length, so that workers do
+    /// not retry together.
     pub fn pause(&self, attempt: u32) -> Duration {
         // the exponent is limited so that the number stays finite
         let base =

@@ -39,7 +39,7 @@ struct RequestTally {
 impl Transport {
     /// Sends `request`, follows redirects, and retries if that may help.
     ///
-    /// Once no attempt is left, any status is a response, including 4xx and 5xx.
+    /// A final response is returned whatever its status is, including 4xx and 5xx.
     ///
     /// # Errors
     /// If there is no response after all attempts, if landfall no longer uses the host in this run,
@@ -202,8 +202,9 @@ impl Transport {
         Ok(Some(wait))
     }
 
-    /// Returns the pause after the target of a redirect refused the request, once. A signed URL may
-    /// have expired while its request waited for a slot; the registry then redirects to a new one.
+    /// Returns the pause before another attempt if the target of a redirect refused the request for
+    /// the first time. A signed URL may have expired while its request waited for a slot; the
+    /// registry then redirects to a new one.
     fn pause_after_refused_redirect(
         &self,
         request: &HttpRequest,

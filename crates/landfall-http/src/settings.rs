@@ -33,7 +33,8 @@ pub struct TransportConfig {
     pub proxies: ProxyRules,
     /// The private hosts that responses of public hosts may lead to.
     pub private_targets: PrivateTargets,
-    /// The PEM file of a certificate authority that is trusted for every host behind a proxy.
+    /// The PEM file of a certificate authority that is trusted for every host that is reached
+    /// through a proxy.
     pub proxy_ca: Option<PathBuf>,
     /// The rules of single hosts, by `host` or `host:port`.
     pub hosts: BTreeMap<String, HostRule>,

@@ -37,7 +37,7 @@ pub enum TlsError {
     /// A file contains no certificate.
     #[error("{} contains no certificate in PEM form", .0.display())]
     NoCertificate(PathBuf),
-    /// A file contains a certificate that is not one of an authority.
+    /// A file contains a certificate that cannot be used as an authority.
     #[error("{} contains no usable certificate authority", .0.display())]
     NoAuthority(PathBuf),
     /// The client key cannot be read.
@@ -104,8 +104,8 @@ impl TlsProfile {
                 let added = read_certificates(path)?;
                 let (good, bad) =
                     RootCertStore::empty().add_parsable_certificates(added.iter().cloned());
-                // if an unusable authority were skipped silently, its hosts would be untrusted
-                // later
+                // if an unusable authority were skipped silently, the certificates that it
+                // issued would be rejected later
                 if good == 0 || bad > 0 {
                     return Err(TlsError::NoAuthority(path.clone()));
                 }

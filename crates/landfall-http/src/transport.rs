@@ -64,7 +64,7 @@ pub(super) struct TransportState {
     pub(super) named_hosts: Mutex<HashMap<String, String>>,
     /// Hosts that answered, and whether they are on the public internet.
     pub(super) public_hosts: Mutex<HashMap<String, bool>>,
-    /// The lines that were shown to people.
+    /// The lines that [`Transport::note_once`] has shown.
     noted: Mutex<HashSet<String>>,
 }
 

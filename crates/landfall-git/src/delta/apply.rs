@@ -23,8 +23,8 @@ fn split(mut delta: &[u8]) -> Option<(DeltaSizes, &[u8])> {
     Some((DeltaSizes { base, result }, delta))
 }
 
-/// Applies `delta` to `base`. The caller has limited the size of the result, for which memory is
-/// reserved here. `None` if the delta is damaged or is not for this base.
+/// Applies `delta` to `base`. Reserves memory for the whole result, so the caller must have limited
+/// its size. `None` if the delta is damaged or is not for this base.
 pub(crate) fn apply(base: &[u8], delta: &[u8]) -> Option<Vec<u8>> {
     let (sizes, mut rest) = split(delta)?;
     if sizes.base != base.len() as u64 {
@@ -59,7 +59,8 @@ pub(crate) fn apply(base: &[u8], delta: &[u8]) -> Option<Vec<u8>> {
     (result.len() == most).then_some(result)
 }
 
-/// Reads a number of a copy instruction: bit n of `present` says that byte n of it is written.
+/// Reads a number of a copy instruction, the lowest byte first. Byte n is written only if bit n of
+/// `present` is set; otherwise it is 0.
 fn argument(rest: &mut &[u8], present: u8) -> Option<usize> {
     let mut value = 0;
     for at in (0..4).filter(|at| present >> at & 1 == 1) {

@@ -1,7 +1,7 @@
 //! Creates a delta between two objects.
 //!
-//! The result depends on the two objects alone. It is part of landfall's packs, whose digests are
-//! in locks, so any change of it requires a new version of that format.
+//! The result depends on the two objects alone. Deltas are part of landfall's packs, and locks
+//! contain the digests of packs, so any change here requires a new version of the pack format.
 
 use super::varint::push_size;
 
@@ -11,7 +11,7 @@ const BLOCK: usize = 16;
 const MAX_COPIED: usize = 0xff_ffff;
 /// The maximum number of bytes that one insert instruction may insert.
 const MAX_INSERTED: usize = 0x7f;
-/// The maximum number of blocks with the same hash that are compared at one position.
+/// The maximum number of blocks of one chain that are compared at one position of the target.
 const MAX_CANDIDATES: usize = 16;
 
 /// Creates a delta from `base` to `target`. `None` if it would be longer than `most` bytes.
@@ -144,7 +144,8 @@ impl<'a> DeltaBlockIndex<'a> {
     }
 
     /// The longest run of the base that begins with an indexed block and equals `target` from `at`
-    /// on; the first of several.
+    /// on; the first one of several with the same length. Compares at most [`MAX_CANDIDATES`]
+    /// blocks.
     fn longest_match(&self, target: &[u8], at: usize) -> Option<CommonRun> {
         let rest = &target[at..];
         if rest.len() < BLOCK || self.base.len() < BLOCK {

@@ -7,7 +7,7 @@ use crate::object::{EntryMode, GitObjectKind, ObjectId, TreeEntries, TreeEntry};
 use crate::pack::{ObjectDatabase, ObjectIndex};
 use std::collections::HashMap;
 
-/// The deepest folder of a tree. git refuses the same (core.maxTreeDepth).
+/// The maximum depth of the folders of a tree. git has such a limit as well (core.maxTreeDepth).
 const MAX_FOLDERS: usize = 1024;
 
 /// The objects of a pack, in their order: commits, tags, trees, blobs, each group from the oldest
@@ -29,8 +29,8 @@ pub(crate) struct PlannedObject {
 }
 
 impl GitPackPlan {
-    /// Plans a pack with everything that `tips` need and `before` do not. It follows every link, so
-    /// that it also verifies that nothing is missing.
+    /// Plans a pack with everything that `tips` need and `before` do not. Follows every link, and
+    /// so verifies that no object is missing.
     ///
     /// # Errors
     /// If an object is missing or not valid.
@@ -124,7 +124,7 @@ impl Planner<'_> {
         self.add_tree(tree, before, 0)
     }
 
-    /// Plans a tree and everything below it. `before` is the same folder in the commit before.
+    /// Plans a tree and everything below it. `before` is the same folder in the first parent.
     fn add_tree(
         &mut self,
         object: ObjectIndex,

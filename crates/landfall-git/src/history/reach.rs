@@ -1,4 +1,4 @@
-//! Marks of objects, and everything that can be reached from some of them.
+//! Sets of objects, and the objects that can be reached from given ones.
 
 use crate::error::GitError;
 use crate::object::{EntryMode, GitObjectKind, ObjectId, TreeEntries};
@@ -12,7 +12,7 @@ impl ObjectSet {
         ObjectSet(vec![0; database.len().div_ceil(64)])
     }
 
-    /// Adds an object and returns whether it was not in the set.
+    /// Adds an object. Returns `true` if the set did not contain it.
     pub(super) fn insert(&mut self, object: ObjectIndex) -> bool {
         let word = &mut self.0[object.0 as usize / 64];
         let bit = 1 << (object.0 % 64);
@@ -63,8 +63,8 @@ pub(super) fn mark_reachable(
     Ok(())
 }
 
-/// Whether all of `targets`, which are commits or annotated tags, can be reached from `tips` by the
-/// links of tags and commits.
+/// Whether all `targets` (commits or annotated tags) can be reached from `tips` by the links of
+/// tags and commits.
 ///
 /// # Errors
 /// If an object on the way is missing or not valid.

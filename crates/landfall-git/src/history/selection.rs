@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 pub struct SelectedObjects {
     /// The objects, in the order in which the packs have them.
     pub objects: Vec<ObjectIndex>,
-    /// Commits that are sent without their parents.
+    /// Commits at which the client's history ends: their parents are not sent.
     pub shallow: Vec<ObjectId>,
     /// Commits whose parents the client lacked and now receives.
     pub unshallow: Vec<ObjectId>,
@@ -70,7 +70,7 @@ impl Selector<'_> {
     fn mark_client_objects(&mut self, haves: &[ObjectId]) -> Result<(), GitError> {
         let mut open: Vec<ObjectId> = haves.to_vec();
         while let Some(id) = open.pop() {
-            // the client may have commits of its own
+            // the client may name commits that this repository does not have
             let Ok(object) = self.database.find(id) else {
                 continue;
             };
@@ -98,7 +98,8 @@ impl Selector<'_> {
         is_new
     }
 
-    /// Selects a wanted object, and returns the commit that it is or names.
+    /// Selects a wanted tag, tree or blob. Returns the commit if the wanted object is a commit or
+    /// a tag of a commit; that commit is not selected yet.
     fn add_want(&mut self, mut object: ObjectIndex) -> Result<Option<ObjectIndex>, GitError> {
         loop {
             match self.database.kind(object) {
@@ -133,8 +134,8 @@ impl Selector<'_> {
         while let Some(commit) = open.pop_front() {
             let id = self.database.id(commit);
             let is_new = self.select(commit);
-            // with a depth, a commit that the client has may still become the end of its history,
-            // or get parents that the client lacks
+            // with a depth, a commit that the client has may still become the end of the client's
+            // history, or need parents that the client lacks
             if !is_new && depth.is_none() {
                 continue;
             }
@@ -186,7 +187,7 @@ impl Selector<'_> {
         Ok(())
     }
 
-    /// Selects an annotated tag if the object that it names is selected.
+    /// Selects an annotated tag if the client has or will receive the object that the tag names.
     fn add_tag(&mut self, tag: ObjectId) -> Result<(), GitError> {
         let mut chain = vec![self.database.find(tag)?];
         while let Some(last) = chain.last()

@@ -14,7 +14,7 @@ pub enum GitObjectKind {
 }
 
 impl GitObjectKind {
-    /// The word in the header of an object, which is hashed with it.
+    /// The word for this type in the header that is hashed with an object.
     pub fn word(self) -> &'static str {
         match self {
             GitObjectKind::Commit => "commit",

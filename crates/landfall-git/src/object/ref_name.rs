@@ -1,9 +1,9 @@
 //! The names of refs.
 
 /// Whether `name` is the full name of a branch, a tag or another ref: `refs/…`, by the rules of
-/// git-check-ref-format. Such a name is also a path that stays below its folder.
+/// git-check-ref-format. Used as a relative path, such a name cannot leave its folder.
 pub fn is_ref_name(name: &str) -> bool {
-    /// Longer names do not fit into a packet or a path.
+    /// The maximum length in bytes, which fits into a packet and a path.
     const MAX: usize = 1024;
     let is_component = |part: &str| {
         !part.is_empty()
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_leave_the_folder_are_not_refs() {
+    fn only_valid_full_names_are_ref_names() {
         for name in ["refs/heads/main", "refs/tags/v1.0-rc.1", "refs/heads/a/b@c"] {
             assert!(is_ref_name(name), "{name}");
         }

@@ -25,7 +25,7 @@ pub struct TreeEntry<'a> {
     pub id: ObjectId,
 }
 
-/// The entries of a tree, in its order. After an error, there are no more.
+/// The entries of a tree, in its order. The iterator ends after the first error.
 pub struct TreeEntries<'a> {
     rest: &'a [u8],
     before: Option<TreeEntry<'a>>,
@@ -90,8 +90,8 @@ impl<'a> Iterator for TreeEntries<'a> {
     }
 }
 
-/// The type bits of a mode. Old repositories have modes with other permission bits, and some tools
-/// wrote leading zeros, so that only the type decides.
+/// The kind of an entry by the type bits of its mode. The other bits are ignored, because old
+/// repositories have modes with other permission bits. Some tools wrote leading zeros.
 fn mode_of(text: &[u8]) -> Result<EntryMode, String> {
     let invalid = || format!("the mode '{}' is not valid", text.escape_ascii());
     let text = std::str::from_utf8(text).map_err(|_| invalid())?;
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_a_checkout_must_not_write_are_errors() {
+    fn invalid_modes_and_names_that_a_checkout_must_not_write_are_errors() {
         for name in [
             "",
             ".",

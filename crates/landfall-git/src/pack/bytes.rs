@@ -9,7 +9,7 @@ pub trait PackBytes: Send + Sync {
     /// Fills `buffer` with the bytes at `offset`.
     ///
     /// # Errors
-    /// If the bytes cannot be read, or the pack ends before.
+    /// If the bytes cannot be read, or the pack ends before the buffer is full.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
     /// The length of the pack in bytes.

@@ -32,7 +32,7 @@ impl ContentCache {
     }
 
     pub(super) fn put(&mut self, object: u32, content: Arc<[u8]>) {
-        // one content that fills the cache would displace all others
+        // a content of this size would displace too many others
         if content.len() > MAX_BYTES / 4 || self.contents.contains_key(&object) {
             return;
         }

@@ -39,8 +39,9 @@ pub(super) struct PackedObject {
     pub(super) depth: u16,
     /// The base, if it is a delta.
     pub(super) base: Option<u32>,
-    /// The offset of its entry in the pack, and of the next entry.
+    /// The offset of its entry in the pack.
     pub(super) offset: u64,
+    /// The offset after its entry.
     pub(super) end: u64,
     /// The size of its content in bytes.
     pub(super) size: u64,
@@ -159,7 +160,7 @@ impl ObjectDatabase {
     fn packed_content(&self, object: &PackedObject) -> Result<Vec<u8>, GitError> {
         let mut reader = BufReader::new(Cursor::new(self.raw_entry(object)?));
         let header = EntryHeader::read(&mut reader.by_ref()).map_err(damaged)?;
-        // the sizes were limited when the pack was added, and the pack is trusted not to change
+        // the size was checked when the pack was added, so the pack must have changed since
         if header.size > self.limits.git_object_bytes {
             return Err(GitError::DamagedPack("it changed while it was read".into()));
         }
@@ -220,7 +221,7 @@ impl ObjectDatabase {
     /// Checks the type of an object.
     ///
     /// # Errors
-    /// If it is another one.
+    /// If the object has another type.
     pub fn expect(&self, object: ObjectIndex, kind: GitObjectKind) -> Result<(), GitError> {
         if self.kind(object) == kind {
             return Ok(());

@@ -16,7 +16,7 @@ pub(super) struct EntryHeader {
 pub(crate) enum EntryForm {
     /// The content itself.
     Whole(GitObjectKind),
-    /// A delta to the entry that begins this many bytes before.
+    /// A delta to the entry that begins this many bytes before this one.
     DeltaToOffset(u64),
     /// A delta to an object by its id.
     DeltaToId(ObjectId),
@@ -26,7 +26,7 @@ const DELTA_TO_OFFSET: u8 = 6;
 const DELTA_TO_ID: u8 = 7;
 
 impl EntryHeader {
-    /// Reads a header. The error of a header that is not valid has the kind `InvalidData`.
+    /// Reads a header. If the header is not valid, the error has the kind `InvalidData`.
     pub(super) fn read(from: &mut impl Read) -> io::Result<EntryHeader> {
         let first = byte(from)?;
         let mut size = u64::from(first & 0xf);
@@ -34,7 +34,7 @@ impl EntryHeader {
         let mut shift = 4;
         while last & 0x80 != 0 {
             last = byte(from)?;
-            // 4 + 8 * 7 bits are more than any object may have
+            // 4 + 8 * 7 bits are enough for the size of any object
             if shift > 53 {
                 return Err(invalid("the size of an entry is too large"));
             }

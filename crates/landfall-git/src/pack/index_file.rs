@@ -47,7 +47,7 @@ impl ObjectDatabase {
             let offset = self.objects[*object as usize].offset;
             let short = u32::try_from(offset).ok().filter(|short| short >> 31 == 0);
             let word = short.unwrap_or_else(|| {
-                // the number of a long offset in the table after this one
+                // the next table contains the long offsets; this word is an index into it
                 large.push(offset);
                 1 << 31 | (large.len() as u32 - 1)
             });

@@ -9,7 +9,7 @@ use crate::object::{GitObjectKind, ObjectId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The longest chain of deltas. git itself writes at most 4,095.
+/// The maximum length of a chain of deltas. git itself writes at most 4,095.
 const MAX_DEPTH: u16 = 4096;
 
 impl ObjectDatabase {
@@ -53,20 +53,21 @@ struct DeltaResolver<'a> {
     pack: u16,
     /// The offset after the last entry.
     end: u64,
-    /// The entries that are deltas to each entry: pairs of base and delta, sorted.
+    /// The deltas that name their base by an offset: sorted pairs of base entry and delta entry.
     by_base: Vec<(u32, u32)>,
-    /// The entries that are deltas to an object by its id.
+    /// The deltas that name their base by its id, which is the key.
     by_id: HashMap<ObjectId, Vec<u32>>,
     /// The number of deltas that are not applied yet.
     open: usize,
 }
 
-/// A resolved object whose deltas can be applied: its entry in this pack, if it has one here.
+/// A resolved object to which deltas can be applied.
 #[derive(Clone, Copy)]
 struct ResolvedBase {
     object: u32,
+    /// The entry of the object in this pack, unless the object is in a pack that was added before.
     entry: Option<u32>,
-}
+    }
 
 impl<'a> DeltaResolver<'a> {
     fn new(entries: &'a [ScannedEntry], pack: u16, end: u64) -> Result<Self, GitError> {
@@ -82,7 +83,7 @@ impl<'a> DeltaResolver<'a> {
             match entry.form {
                 EntryForm::Whole(_) => continue,
                 EntryForm::DeltaToOffset(distance) => {
-                    // bases come before their deltas, so that such deltas cannot form a loop
+                    // the base must come before its delta, so that these deltas cannot form a loop
                     let base = entry
                         .offset
                         .checked_sub(distance)
@@ -123,7 +124,7 @@ impl<'a> DeltaResolver<'a> {
         }
         self.apply_all(database, &mut ready)?;
         if self.open > 0 {
-            // deltas by id could form a loop; their ids are then never known
+            // either a base is missing, or deltas by id form a loop, so that no id can be computed
             let why = format!("{} deltas have no base", self.open);
             return Err(GitError::DamagedPack(why));
         }
@@ -177,13 +178,13 @@ impl<'a> DeltaResolver<'a> {
             depth,
             ..self.packed(at, ObjectId::ZERO, kind)
         };
-        // the object is added before its id is known, because its content is read like any other
+        // the object is added before its id is known, because `content` needs it in the database
         let added = ObjectIndex(database.objects.len() as u32);
         database.objects.push(object);
         let content = database.content(added)?;
         if content.len() as u64 != self.entries[at].size {
             return Err(GitError::DamagedPack(
-                "a delta has another size than it says".into(),
+                "the result of a delta has another size than the delta says".into(),
             ));
         }
         let id = ObjectId::of_object(kind, &content).ok_or_else(collision)?;

@@ -24,7 +24,7 @@ pub(super) struct ScannedEntry {
 const HEAD: usize = 12;
 
 /// Finds the entries of a pack, in the order of their offsets. `counted` is called with the size of
-/// each object before memory is used for it.
+/// each object and of each delta before memory is used for it.
 ///
 /// The checksum at the end of the pack is not compared, since each object is hashed.
 pub(super) fn scan(
@@ -120,9 +120,9 @@ pub(super) fn collision() -> GitError {
     GitError::DamagedPack("an object was made for an attack on SHA-1".into())
 }
 
-/// Inflates `size` bytes of a zlib stream, and reads the stream to its end.
+/// Inflates a zlib stream, which must contain exactly `size` bytes.
 pub(super) fn inflate(reader: &mut impl BufRead, size: u64) -> Result<Vec<u8>, GitError> {
-    // a stream of any length may inflate to nothing
+    // limits the compressed bytes as well: a stream of any length may inflate to nothing
     let mut bounded = reader.take(2 * size + 4096);
     let mut decoder = ZlibDecoder::new(&mut bounded);
     let mut content = Vec::with_capacity(size.min(1 << 20) as usize);
@@ -138,7 +138,7 @@ pub(super) fn inflate(reader: &mut impl BufRead, size: u64) -> Result<Vec<u8>, G
     Ok(content)
 }
 
-/// An error of the pack's own bytes, or of reading them.
+/// The error for a pack that is damaged or cannot be read.
 pub(super) fn damaged(error: io::Error) -> GitError {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => GitError::DamagedPack("it is cut off".into()),

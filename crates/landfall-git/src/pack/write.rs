@@ -1,11 +1,11 @@
 //! Writes landfall's own packs.
 //!
-//! The bytes depend only on the objects of the plan, in its order. Their digests are in locks, so
-//! any change here requires a new version of the format.
+//! The bytes depend only on the objects of the plan and their order. Locks contain the digests of
+//! packs, so any change here requires a new version of the format.
 //!
 //! Objects are stored in zlib streams without compression: the output of a compressor differs from
-//! release to release, and a bundle compresses the pack as a whole, which is smaller than an object
-//! at a time. Deltas keep the pack small enough for a store or a registry.
+//! release to release, and a bundle compresses the pack as a whole, which saves more than to
+//! compress each object. Deltas keep the pack small enough for a store or a registry.
 
 use super::database::{ObjectDatabase, ObjectIndex};
 use super::entry_header::{EntryForm, EntryHeader};
@@ -70,7 +70,7 @@ pub fn write_pack(
     writer.finish()
 }
 
-/// A delta from `base` to `content`, if it is much shorter than the content.
+/// A delta from `base` to `content`, if it is at most half as long as the content.
 fn delta_to(
     database: &ObjectDatabase,
     base: ObjectIndex,
@@ -158,7 +158,7 @@ fn store(content: &[u8], out: &mut Vec<u8>) {
 fn adler32(bytes: &[u8]) -> u32 {
     const BASE: u32 = 65521;
     let (mut low, mut high) = (1_u32, 0_u32);
-    // as many bytes as cannot overflow between two remainders
+    // the largest number of bytes whose sums cannot overflow before the remainders are taken
     for piece in bytes.chunks(5552) {
         for byte in piece {
             low += u32::from(*byte);

@@ -1,4 +1,4 @@
-//! The first message of a server: its capabilities in version 2, and its refs.
+//! The answers of a server other than packs: its capabilities, its refs and errors.
 
 use super::packet::{push_data, push_flush, push_text};
 use super::server_request::RefsRequest;
@@ -13,7 +13,7 @@ pub struct OfferedRef {
     pub id: ObjectId,
     /// The object that an annotated tag names in the end.
     pub peeled: Option<ObjectId>,
-    /// The ref that `HEAD` points to.
+    /// The ref that `HEAD` points to; `None` for all other refs.
     pub target: Option<String>,
 }
 

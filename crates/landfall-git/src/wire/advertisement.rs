@@ -3,7 +3,7 @@
 use super::packet::Packets;
 use crate::error::GitError;
 
-/// Checks that a server speaks version 2 of the protocol, and has repositories with SHA-1.
+/// Checks that a server speaks version 2 of the protocol, and that its repository uses SHA-1.
 ///
 /// # Errors
 /// If it does not, or the message is not an advertisement.

@@ -9,11 +9,11 @@ use crate::object::{ObjectId, is_ref_name};
 pub struct RemoteRef {
     /// The full name: `HEAD` or `refs/…`.
     pub name: String,
-    /// The object: a commit, or the tag itself if it is annotated.
+    /// The object; for an annotated tag, the tag itself and not the commit that it names.
     pub id: ObjectId,
     /// The object that an annotated tag names in the end.
     pub peeled: Option<ObjectId>,
-    /// The ref that `HEAD` points to.
+    /// The ref that `HEAD` points to; `None` for all other refs.
     pub target: Option<String>,
 }
 

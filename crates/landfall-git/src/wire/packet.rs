@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_server_is_escaped() {
+    fn an_error_of_the_server_is_escaped_and_invalid_packets_are_errors() {
         let mut message = Vec::new();
         push_text(&mut message, "ERR no\u{1b}[2J");
         let error = Packets::new(&message).next().unwrap().unwrap_err();

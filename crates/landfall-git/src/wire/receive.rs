@@ -20,7 +20,7 @@ pub struct ReceiveAdvertisement {
 pub struct RefUpdate {
     /// The full name of the ref.
     pub name: String,
-    /// The object that the server has; `None` if the ref is created.
+    /// The object that the ref points to now; `None` if the push creates the ref.
     pub old: Option<ObjectId>,
     /// The object that the ref will point to.
     pub new: ObjectId,
@@ -98,7 +98,7 @@ impl ReceiveAdvertisement {
 /// Reads the report of a server after a push.
 ///
 /// # Errors
-/// If the server could not unpack or refused a change, or the message is not a report.
+/// If the server could not unpack the pack or refused a change, or the message is not a report.
 pub fn check_report(message: &[u8]) -> Result<(), GitError> {
     let mut is_unpacked = false;
     for packet in Packets::new(message) {

@@ -16,7 +16,7 @@ pub enum UploadPackRequest {
 /// A request for the list of refs, in version 2.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RefsRequest {
-    /// The prefixes of the names to list; all refs if there is none.
+    /// The prefixes of the names to list; if it is empty, all refs are listed.
     pub prefixes: Vec<String>,
     /// Whether the targets of annotated tags are listed.
     pub peel: bool,
@@ -33,15 +33,15 @@ pub struct FetchRequest {
     pub haves: Vec<ObjectId>,
     /// The commits whose parents the client does not have.
     pub shallow: Vec<ObjectId>,
-    /// The number of commits of each branch that are sent; all if `None`.
+    /// The maximum number of commits that are sent of each line of history; all if `None`.
     pub depth: Option<u32>,
     /// Whether files are left out unless they are wanted by their ids.
     pub without_blobs: bool,
-    /// Whether annotated tags of the commits that are sent are sent as well.
+    /// Whether annotated tags are sent together with the commits that they name.
     pub include_tags: bool,
     /// Whether the client reads deltas that name their base by an offset.
     pub offset_deltas: bool,
-    /// Whether the client has named all commits that it has.
+    /// Whether the client ended the negotiation and expects the pack.
     pub done: bool,
     /// Whether the pack is sent in packets with bands. Version 2 always does.
     pub bands: bool,
@@ -132,7 +132,7 @@ impl FetchRequest {
             ("include-tag", _) => self.include_tags = true,
             ("done", _) => self.done = true,
             // `thin-pack` and `no-progress` are ignored, because the server never sends a thin pack
-            // or its progress
+            // or progress messages
             _ => {}
         }
         Ok(())

@@ -40,7 +40,7 @@ impl ChartArchive {
     }
 }
 
-/// The entry of `chart` in an index, as JSON: all of its Chart.yaml, and its URL.
+/// The entry of `chart` in an index, as JSON: all of its Chart.yaml, its URL and its digest.
 ///
 /// # Errors
 /// If the archive is missing or invalid, or its Chart.yaml is too large for an index.

@@ -1,5 +1,5 @@
-//! A chart in a registry as an artifact with referrers, which are looked up and verified if a rule
-//! of `verify:` matches it.
+//! A chart in a registry as an artifact with referrers. If a rule of `verify:` matches the chart,
+//! its referrers are looked up and its signatures are verified.
 
 use super::locked::LockedChart;
 use super::parts;
@@ -39,7 +39,7 @@ impl LockedChart {
         }
     }
 
-    /// The contradictions between its referrers and the lock.
+    /// The contradictions between the chart's referrers and the lock.
     pub(super) fn referrer_contradictions(&self, blobs: &dyn BlobRead) -> Vec<String> {
         match self.artifact().filter(|_| self.referrers.is_some()) {
             Some(artifact) => contradictions(&artifact, blobs),
@@ -55,7 +55,7 @@ impl LockedChart {
         }
     }
 
-    /// Whether the chart has referrers if a rule matches it, and none otherwise.
+    /// Whether the lock has a list of the chart's referrers exactly if a rule matches the chart.
     fn has_referrers_for(&self, resolver: &Resolver) -> bool {
         let is_needed = self
             .source()

@@ -109,7 +109,7 @@ impl LockedItem for LockedChart {
         if let Some(fault) = oversize(blobs.chain(provenance).chain([self.size])) {
             return Some(fault);
         }
-        // an artifact has the sizes and tags of an image with referrers
+        // an artifact is checked like an image with referrers
         if let Some(fault) = self
             .artifact()
             .and_then(|artifact| artifact.implausibility())

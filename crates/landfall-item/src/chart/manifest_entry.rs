@@ -295,7 +295,7 @@ fn discovery(
         if let Some(key) = keys.into_iter().find(|key| node.key_span(key).is_some()) {
             return Err(reader.here(node.get(key)).fault(
                 format!("`{key}` has no effect without `images: discover`"),
-                Some("add `images: discover`, or remove it".into()),
+                Some(format!("add `images: discover`, or remove `{key}`")),
             ));
         }
         return Ok(None);

@@ -45,7 +45,7 @@ pub(super) fn files_of(
 ) -> Result<UnpackedFiles, String> {
     let files =
         document::unpack(archive, budget).map_err(|error| format!("its archive: {error}"))?;
-    // the top-level folder has the name of the chart, or any other
+    // the top-level folder has the name of the chart, or any other name
     let files = files.into_iter().filter_map(|(path, content)| {
         let (_, below) = path.split_once('/')?;
         Some((below.to_owned(), content))
@@ -78,8 +78,8 @@ fn read<T: serde::de::DeserializeOwned>(name: &str, content: &[u8]) -> Result<T,
         .map_err(|error| format!("its {name} cannot be read: {}", error.message))
 }
 
-/// The dependencies of the chart and of its bundled charts that are not bundled, each with the
-/// version in Chart.lock if the chart has one.
+/// The dependencies that are not bundled, of the chart and of the charts bundled in it. A
+/// dependency has the version in Chart.lock if there is one.
 pub(super) fn unbundled_dependencies(
     files: UnpackedFiles,
     budget: &mut ArchiveBudget,

@@ -115,7 +115,7 @@ impl ChartName {
         })
     }
 
-    /// The name `text` of a chart in a registry.
+    /// Parses `text` as the name of a chart in a registry.
     fn in_registry(text: &str) -> Result<ChartName, ChartNameError> {
         let rest = text.strip_prefix(OCI).unwrap_or_default();
         let version = rest

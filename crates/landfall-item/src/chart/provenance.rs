@@ -1,4 +1,4 @@
-//! Verifies provenance files, the signed description of a chart's archive (helm.sh, "Helm
+//! Verifies the provenance file of a chart, a signed description of its archive (helm.sh, "Helm
 //! Provenance and Integrity").
 
 use super::metadata::{ChartYaml, plain};

@@ -99,8 +99,8 @@ async fn fetch_index(
         .ok_or_else(ResolveError::gone)
 }
 
-/// The versions of `chart` in an index. `None` if it does not contain the chart. More than `limit`
-/// bytes are not parsed.
+/// The versions of `chart` in an index. `None` if it does not contain the chart. Fails if more than
+/// `limit` bytes would have to be parsed.
 fn read(text: &str, chart: &str, limit: usize) -> Result<Option<Vec<IndexedChart>>, String> {
     // an index lists every version of every chart, and one chart is a small part of it
     match section(text, chart) {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_is_read_chart_by_chart_in_any_form() {
+    fn a_chart_is_found_in_an_index_of_any_layout_within_the_limit() {
         let (app, other) = (
             Ok(Some(vec!["1.2.3".to_owned(), "1.10".to_owned()])),
             vec!["2.0.0".to_owned()],

@@ -26,7 +26,7 @@ pub struct ChartRequest {
     pub referrers: bool,
     /// The position of the entry in the manifest.
     pub at: SourceLocation,
-    /// The charts that depend on it; `None` if the manifest lists it.
+    /// How charts that depend on this one lead to it; `None` if the manifest lists it.
     pub named_by: Option<Box<DependencyOrigin>>,
 }
 

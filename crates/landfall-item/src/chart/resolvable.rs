@@ -84,8 +84,8 @@ impl ResolvableRequest for ChartRequest {
             })
         });
         let images = chart.images.iter().map(|found| {
-            // as in a manifest: with a tag, the digest is a requirement; without one, it is the
-            // name
+            // as in a manifest: with a tag, the digest is a requirement; without a tag, it is a
+            // part of the name
             let mut name = found.name.clone();
             let pin = match name.tag {
                 Some(_) => name.digest.take(),
@@ -210,7 +210,8 @@ fn chart_resolver<'r>(
     let limit = resolver.limits().chart_dependency_depth;
     if *depth > limit {
         let why = format!(
-            "charts depend on each other in a chain of more than {limit}; list it in the manifest"
+            "charts depend on each other in a chain of more than {limit}; list this chart in the \
+            manifest"
         );
         return Err(why.into());
     }

@@ -5,8 +5,8 @@ use landfall_model::Digest;
 
 /// Finds the digest of the file at `url` in a checksum file.
 ///
-/// A bare digest applies to a file of any name. If there are several lines, the one with the
-/// file's name applies.
+/// A bare digest applies to a file of any name if the checksum file contains no other digest.
+/// Otherwise, the line with the file's name applies.
 pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
     let name = url
         .split(['?', '#'])

@@ -133,7 +133,7 @@ pub(super) fn read(
     Ok(files)
 }
 
-/// The same field, which may also use `${url}`.
+/// Allows `field` to use `${url}` as well.
 fn with_own_url(field: TemplateField<'_>) -> TemplateField<'_> {
     TemplateField {
         takes_url: true,
@@ -231,8 +231,8 @@ fn key_of(
     Ok(Some(key))
 }
 
-/// Checks the path of a member of an archive. An export writes it below its own folder, so the path
-/// must not lead out of it.
+/// Checks the path of a member of an archive. An export writes the member below the folder of the
+/// archive, so the path must not lead out of that folder.
 fn member_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
     let is_name = |part: &str| {
         !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', '\0'])

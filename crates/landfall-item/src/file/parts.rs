@@ -102,7 +102,7 @@ fn title(url: &str) -> String {
 }
 
 /// The repository of a file's artifact: `files/<host>/<first 16 hex of the URL's SHA-256>`. The
-/// hash keeps URLs apart whose characters are not allowed in a repository path.
+/// hash stands for the whole URL, which may contain characters that a repository path must not.
 pub fn file_repository(url: &str) -> String {
     let host = url::Url::parse(url).ok().and_then(|url| {
         let port = url

@@ -44,7 +44,8 @@ impl ItemRequest for FileRequest {
             FieldConflict::check_equal("key", first, second, FileKey::to_string)?;
         }
         self.key = self.key.take().or_else(|| other.key.clone());
-        // unlike `also`, these lists keep the order of the manifest: signatures are tried in it
+        // unlike `also`, these lists keep the order of the manifest: signatures are tried in that
+        // order
         for (own, others) in [
             (&mut self.signatures, &other.signatures),
             (&mut self.unpack, &other.unpack),

@@ -13,8 +13,8 @@ use landfall_model::sign::FileKey;
 use landfall_model::{Algorithm, Descriptor, Digest, Hasher, media_type};
 use std::io::Write;
 
-/// Resolves `request`. If its SHA-256 is known, the file is not downloaded here: `pull` verifies
-/// it.
+/// Resolves `request`. If its SHA-256 is known and the server reports its size, the file is
+/// downloaded here only to verify a signature: `pull` verifies the digest.
 pub(super) async fn resolve(
     resolver: &Resolver,
     request: &FileRequest,
@@ -66,8 +66,8 @@ pub(super) async fn resolve(
     Ok(file)
 }
 
-/// Whether `old` has exactly the signatures that `request` names, and they were verified with its
-/// key.
+/// Whether `old` has exactly the signatures that `request` names and, if the request has a key, was
+/// verified with that key.
 pub(super) fn has_required_signatures(old: &LockedFile, request: &FileRequest) -> bool {
     let has_all = request
         .signatures

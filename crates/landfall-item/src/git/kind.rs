@@ -66,8 +66,9 @@ impl LockedItem for LockedGitRepository {
         locked::write(self, out)
     }
 
-    /// The URL must be one of a repository, lists must not be empty, sizes must be plausible, and
-    /// the digest must match everything else. Names of refs were checked when they were parsed.
+    /// The URL must be one of a repository, lists must not be empty, sizes must be plausible, refs
+    /// must be sorted and contain the head, and the digest must match everything else. Names of
+    /// refs were checked when they were parsed.
     fn implausibility(&self) -> Option<String> {
         let url = self.url();
         if url.len() == self.name.len() || !is_file_url(url) {

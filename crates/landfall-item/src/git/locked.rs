@@ -13,7 +13,7 @@ use std::fmt::{self, Write};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedGitRepository {
-    /// The URL with the scheme `git+https`, which is the name of the repository.
+    /// The name of the repository: its URL with the scheme `git+https` or `git+http`.
     pub name: String,
     /// SHA-256 of the manifest of the artifact that carries the repository.
     pub digest: Digest,
@@ -91,7 +91,7 @@ pub struct LockedGitPack {
     pub digest: Digest,
     /// The size of the pack in bytes.
     pub size: u64,
-    /// The commits and annotated tags that the pack completes.
+    /// The commits and annotated tags that are complete with this pack and the packs before it.
     #[serde(deserialize_with = "object_ids")]
     pub tips: Vec<ObjectId>,
 }
@@ -104,8 +104,8 @@ impl LockedGitRepository {
             .unwrap_or(&self.name)
     }
 
-    /// The URLs by which documents name the repository: the locked one, and with `.git` added.
-    /// Without `.git`, it may be a link to a web page.
+    /// The URLs by which documents name the repository: the locked URL, and that URL with `.git`
+    /// added. `.git` is never removed, because the result may be a link to a web page.
     pub fn urls(&self) -> Vec<String> {
         let url = self.url();
         let mut urls = vec![url.to_owned()];

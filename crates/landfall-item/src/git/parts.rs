@@ -69,7 +69,7 @@ pub(super) fn own_repository(repository: &LockedGitRepository) -> String {
     files.replacen("files/", "git/", 1)
 }
 
-/// The tag of the artifact: the first hex digits of its digest.
+/// The tag of the artifact: the first 12 hex digits of its digest.
 pub(super) fn tag(digest: &Digest) -> String {
     digest.short(12)
 }

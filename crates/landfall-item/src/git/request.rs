@@ -7,7 +7,7 @@ use landfall_model::sign::GitSigners;
 /// A request for branches, tags and commits of one git repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitRequest {
-    /// The name under which the repository is locked: its URL with the scheme `git+https`.
+    /// The name in the lock: the URL of the repository with the scheme `git+https` or `git+http`.
     pub name: String,
     /// The http or https URL of the repository.
     pub url: String,

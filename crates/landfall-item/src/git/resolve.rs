@@ -35,7 +35,8 @@ impl From<HttpError> for GitResolveError {
     }
 }
 
-/// Resolves `request`. The packs of `old` are kept if its history was not rewritten.
+/// Resolves `request`. The packs of `old` are kept unless history was rewritten, a ref was removed
+/// or there are [`MAX_PACKS`] of them.
 pub(super) async fn resolve(
     resolver: &Resolver,
     request: &GitRequest,
