@@ -256,8 +256,8 @@ fn a_failing_entry_keeps_its_pin_although_its_manifest_text_changed() {
     let why = failure_reasons(&up.lock(3, &[]));
     assert!(
         why.contains(
-            "no source has gone; the lock has it for an earlier version of its entry; the old pin is \
-             kept"
+            "no source has gone; the lock has the set of an earlier version of this entry; the old \
+             pin is kept"
         ),
         "{why}"
     );

@@ -1,5 +1,5 @@
 //! The facts that registries reported about their repositories: the tags, and whether the registry
-//! has the referrers API. The store remembers it, so that the next run sends fewer requests.
+//! has the referrers API. The store remembers them, so that the next run sends fewer requests.
 
 use landfall_content::WriteError;
 use landfall_content::registry::{ReferrersResponse, RegistrySession, TagList};
@@ -27,7 +27,8 @@ struct RepositoryFacts {
     /// Whether the registry has the referrers API for this repository; `None` if that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     referrers_api: Option<bool>,
-    /// A number of pages that the tag list exceeds; `None` if it was read completely.
+    /// A number of pages that the tag list exceeds; `None` if the list was read completely, or the
+    /// registry refused it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tag_pages_above: Option<usize>,
 }
@@ -144,9 +145,9 @@ impl UpstreamRepositories {
         }
     }
 
-    /// How many pages of a repository's tag list are worth reading: listing must take no more
-    /// requests than requesting signature tags by name, which are three for each of the image's
-    /// `manifests` and three for each requested image of the repository.
+    /// How many pages of a repository's tag list are worth reading: no more than the requests for
+    /// signature tags by name that the list replaces. Those are three for each of the image's
+    /// `manifests`, or three for each requested image of the repository if that is more.
     pub(super) fn pages_worth_reading(
         &self,
         name: &ImageRef,
@@ -290,7 +291,7 @@ impl UpstreamRepositories {
     }
 
     /// The repository that is queried on behalf of its namespace in this run: the requested
-    /// repository after the one of the last run, in alphabetical order. `own` is one of them.
+    /// repository after the one of the last run, in alphabetical order; `own` if none qualifies.
     fn next_probe(&self, session: &RegistrySession, namespace: &str, own: &str) -> String {
         let state = self.state();
         let candidates: BTreeMap<String, &String> = state

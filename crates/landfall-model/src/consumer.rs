@@ -141,7 +141,7 @@ const KUBEADM_IMAGES: [&str; 7] = [
 ];
 
 /// kubeadm requests its images directly below `imageRepository`, including CoreDNS, which is in a
-/// subfolder upstream. The manifests name all other images.
+/// subfolder upstream. Kubernetes manifests name all other images, so those can have any path.
 fn kubeadm_path(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
     let is_kubernetes = [KUBERNETES, "k8s.gcr.io"].contains(&image.registry.as_str());
     if !is_kubernetes || !KUBEADM_IMAGES.contains(&image.repository.as_str()) {

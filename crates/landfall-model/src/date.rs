@@ -1,4 +1,4 @@
-//! The current time and date, the same for all machines.
+//! The current time and date in UTC.
 
 use jiff::Timestamp;
 use jiff::civil::Date;

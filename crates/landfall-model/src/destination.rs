@@ -15,7 +15,7 @@ pub struct TargetRegistry {
     pub prefix: String,
 }
 
-/// A text is not the address of a registry.
+/// The error for a text that is not the address of a registry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is not a registry: write HOST[:PORT][/PREFIX] without a scheme, as in \
@@ -42,7 +42,7 @@ impl FromStr for TargetRegistry {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (registry, prefix) = text.split_once('/').unwrap_or((text, ""));
         let prefix = prefix.trim_end_matches('/');
-        // in a reference, a name without a dot and a port is a repository at docker.io, not a host
+        // in a reference, a name with neither a dot nor a port belongs to docker.io and is no host
         let host = format!("{registry}/x")
             .parse::<ImageRef>()
             .map(|reference| reference.registry);
@@ -214,7 +214,8 @@ pub fn host_component(host: &str) -> String {
         .replace(']', "")
 }
 
-/// Normalizes a source prefix as locked names are: host in lower case, Docker Hub as `docker.io`.
+/// Normalizes a source prefix to the form of locked names: host in lower case, Docker Hub as
+/// `docker.io`.
 fn normalize_prefix(prefix: &str) -> String {
     let prefix = prefix.trim_end_matches('/');
     let (host, path) = match prefix.split_once('/') {
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn keep_host_turns_a_port_into_a_component() {
+    fn keep_host_puts_host_and_port_into_the_first_component() {
         let site = rules(true, &[]);
         assert_eq!(
             map("r:5000", Some(&site), "localhost:5001/a/b:1"),

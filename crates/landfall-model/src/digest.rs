@@ -49,13 +49,13 @@ enum DigestBytes {
 /// Why a text is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DigestError {
-    /// It has no colon, or nothing before it.
+    /// The text has no colon, or nothing before the colon.
     #[error("'{0}' is not a digest: write algorithm:hex, as in sha256:<64 hex digits>")]
     Form(String),
     /// landfall cannot compute the algorithm.
     #[error("digest '{0}' uses an unsupported algorithm (sha256 and sha512 are supported)")]
     Algorithm(String),
-    /// It has the wrong length, or a character that is not a lower-case hex digit.
+    /// The part after the colon has the wrong length, or is not lower-case hex.
     #[error("digest '{0}' needs {1} lower-case hex digits after the colon")]
     Hex(String, usize),
 }

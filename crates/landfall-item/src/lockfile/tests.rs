@@ -190,7 +190,7 @@ fn implausible_values_are_rejected() {
 }
 
 #[test]
-fn a_lock_with_every_kind_equals_its_golden_file() {
+fn a_written_lock_equals_its_golden_file() {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../tests/data/every-kind.lock"

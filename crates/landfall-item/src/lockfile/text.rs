@@ -1,4 +1,4 @@
-//! Writes and parses the text of the lock: sorted, one value on each line, so that diffs are small.
+//! Writes and parses the text of the lock: sorted, with short lines, so that diffs are small.
 
 use super::document::Lock;
 use crate::quoted;

@@ -61,7 +61,7 @@ pub(super) fn check(
     expand_entries::<LockedGitRepository>(&document.git, &reader, &mut items.git, faults);
     #[cfg(any(test, feature = "testkit"))]
     expand_entries::<LockedNote>(&document.notes, &reader, &mut items.notes, faults);
-    // lists use the platforms and the setting of referrers of the manifest that names them
+    // lists use `platforms` and `referrers` of the manifest that names them
     for (format, list) in lists {
         read_list(format.0, list, &reader, &mut items, faults);
     }
@@ -281,7 +281,7 @@ impl EntryChecker<'_> {
         self.not_blank(
             &entry.why,
             node.get("why"),
-            "write what it is needed for; the people who open the firewall ask for it",
+            "write what the endpoint is needed for: whoever opens the firewall needs to know",
         )?;
         if entry.port == 0 {
             let help = Some("write a port from 1 to 65535".into());

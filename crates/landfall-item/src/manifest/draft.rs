@@ -85,7 +85,7 @@ pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> 
     let mut urls: BTreeMap<String, DraftLine> = BTreeMap::new();
     let mut repositories: BTreeMap<String, DraftLine> = BTreeMap::new();
     let mut unclear: BTreeMap<String, DraftLine> = BTreeMap::new();
-    // one line for each item, however often it occurs
+    // one `DraftLine` for each item, however often the item occurs
     for entry in found {
         let line = match &entry.what {
             DraftItem::Image(image) => {
@@ -206,7 +206,8 @@ impl DraftLine {
             (None, 1) => digests
                 .map(|digest| (format!("{name}@{digest}"), None))
                 .collect(),
-            // one tag cannot have several digests, so each is listed without the tag
+            // A floating tag does not pin an image, and one tag cannot have several digests. In
+            // both cases, each digest is listed without the tag.
             (unpinned, _) => {
                 let mut references: Vec<(String, Option<&'static str>)> = digests
                     .map(|digest| (image.at_digest(digest).to_string(), None))

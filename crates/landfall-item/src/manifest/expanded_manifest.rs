@@ -46,7 +46,7 @@ impl ExpandedManifest {
         ]
     }
 
-    /// Whether the manifest has no requests, exclusions and accepted losses.
+    /// Whether the manifest has no requests, accepted losses, endpoints or exclusions.
     pub(super) fn is_empty(&self) -> bool {
         self.sections().into_iter().all(RequestSection::is_empty)
             && self.missing.is_empty()

@@ -32,7 +32,7 @@ pub struct ItemRequests {
 impl ItemRequests {
     /// Calls `visitor` with the requests of each kind, in the order of the lock.
     pub async fn visit(&self, visitor: &mut impl RequestVisitor) {
-        // no `..`: requests that are missing here would be lost
+        // no `..`: a kind that is missing here would never be visited
         let ItemRequests {
             images,
             files,

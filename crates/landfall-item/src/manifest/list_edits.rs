@@ -66,8 +66,8 @@ pub fn set_versions(text: &str, slot: &UpdatableVersion, new: &[String]) -> Resu
     }
 }
 
-/// The text that adds `added` to a list in brackets, with the quotes of its last item, and the
-/// position after that item.
+/// The text that adds `added` to a list in brackets, and the position after the list's last item.
+/// The new items are quoted like the last one.
 fn flow_items(
     body: &str,
     last: &Range<usize>,
@@ -81,8 +81,9 @@ fn flow_items(
     Ok((last.end, items))
 }
 
-/// The text that adds `added` to a list with a line for each item, indented and quoted like its
-/// last item, without its comment, and the position after the line of that item.
+/// The text that adds `added` to a list with a line for each item, and the position after the line
+/// of the list's last item. The new lines are indented and quoted like the last one, without its
+/// comment.
 fn block_items(
     body: &str,
     last: &Range<usize>,

@@ -51,7 +51,7 @@ impl LoadManifestError {
         }
     }
 
-    /// The first file or folder with an error.
+    /// The first file or folder with an error; empty for [`LoadManifestError::NoList`].
     pub fn path(&self) -> &Path {
         match self {
             LoadManifestError::Open { path, .. } | LoadManifestError::NoManifest(path) => path,
@@ -78,10 +78,10 @@ const PROSE: [&str; 2] = ["why", "reason"];
 /// Other kinds of landfall documents that a folder of manifests may contain.
 const OTHER_KINDS: [&str; 1] = ["Site"];
 
-/// Reads and merges the manifests at `paths`. A file without `apiVersion` may be an image list of
-/// another tool, in one of the formats of `lists:`. In a folder, every `*.yaml` and `*.yml` is
-/// read, without subfolders, and other landfall documents are skipped. The order of `paths` only
-/// affects positions in messages.
+/// Reads and merges the manifests at `paths`. A file without `apiVersion` and `kind` may be an
+/// image list of another tool, in one of the formats of `lists:`. In a folder, the `*.yaml` and
+/// `*.yml` files are read, but not those in subfolders, and landfall documents of other kinds are
+/// skipped. The order of `paths` only affects positions in messages.
 ///
 /// # Errors
 /// If a file or folder cannot be read, a folder contains no manifest, or a file contains an error.
@@ -248,8 +248,8 @@ pub fn manifest_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, LoadManifestErr
         .collect())
 }
 
-/// Parses one manifest. Returns `None` for another kind of landfall document if `may_be_other` is
-/// set.
+/// Parses one manifest. Returns `None` if the document is invalid and its errors were added to
+/// `faults`, or, with `may_be_other`, if it is another kind of landfall document.
 fn parse(
     path: &Path,
     text: &Rc<SourceText>,
@@ -257,7 +257,7 @@ fn parse(
     edited: &FileOverrides,
     faults: &mut ManifestFaults,
 ) -> ManifestResult<Option<ParsedManifest>> {
-    // The head is read first: in another document, every key of a manifest would be an error.
+    // The head is read first, so that a document of another kind is not reported key by key.
     let head: ReadAll<DocumentHead> = document::read_all(text);
     let is_manifest = head
         .value
@@ -329,8 +329,8 @@ fn read_list(
     ))
 }
 
-/// Whether the document is a manifest. Another kind of landfall document is an error unless
-/// `may_be_other` is set.
+/// Whether the document is a manifest. Any other document is an error, except another kind of
+/// landfall document if `may_be_other` is set.
 fn is_manifest(
     head: &DocumentHead,
     text: &Rc<SourceText>,

@@ -62,7 +62,7 @@ pub fn set_digest(
             (0..section.count()).map(|index| section.item(index))
         })
         .find(|entry| {
-            // the key whose position is that of the request
+            // a request has the position of this key
             let key = match entry.key_span("repo") {
                 Some(_) => "repo",
                 None => "ref",

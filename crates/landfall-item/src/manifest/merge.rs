@@ -118,8 +118,8 @@ fn merge_requests<R: ItemRequest>(
     values(merged)
 }
 
-/// The fault of an exclusion that excludes nothing: a mistake, or the list that it was written for
-/// no longer contains the item.
+/// The error for an exclusion that excludes nothing. Either it is a mistake, or a list no longer
+/// contains the excluded item.
 fn excludes_nothing(exclusion: &Located<Exclusion>, names: &[String]) -> Box<Diagnostic> {
     let excluded = exclusion.value.to_string();
     let below = format!("{excluded}/");
@@ -234,7 +234,8 @@ fn duplicate<T: Mergeable>(first: &SourceSpan, second: &Located<T>) -> Box<Diagn
     let name = second.value.display_name();
     let position = first.location();
     if position == second.span.location() {
-        let help = "also use the list variable of the other field in this field".into();
+        let help =
+            "a list variable in another field repeats it; use that variable here, too".into();
         return second.span.fault(
             format!("this entry expands to {name} more than once"),
             Some(help),

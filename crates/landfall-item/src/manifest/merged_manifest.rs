@@ -4,8 +4,8 @@ use crate::lockfile::{AcceptedLoss, Endpoint};
 use crate::{Exclusion, ItemRequests};
 use landfall_signature::SignaturePolicy;
 
-/// Everything that a set of manifests requests. Each list is sorted by name and contains a name
-/// once.
+/// Everything that a set of manifests requests. The requests, losses and endpoints are sorted and
+/// contain no duplicates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MergedManifest {
     /// The `metadata.name` of the manifests, if all that have one share it.

@@ -40,9 +40,9 @@ pub struct UpdatableVersion {
     pub current: String,
     /// Other values of the same variable.
     pub others: Vec<String>,
-    /// The values of a variable that has several versions at once; `None` if one version moves.
+    /// The values of a variable with `keep`; `None` if a single version moves.
     pub kept: Option<KeptVersions>,
-    /// Where its versions are listed, or why that is unknown.
+    /// Where the newer versions are listed, or why landfall cannot find them.
     pub versions: Result<VersionSource, String>,
     pub(super) key: VersionLocation,
     /// The parsed YAML scalar that contains the version.
@@ -249,7 +249,8 @@ fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersion> {
     found
 }
 
-/// The kind of a source of versions, since a variable may be used by items of several kinds.
+/// The kind that messages name for a variable. It depends on the source of versions, because items
+/// of several kinds may use the variable.
 fn kind_of_source(versions: &Result<VersionSource, String>) -> EntryKind {
     match versions {
         Ok(VersionSource::Document(_)) => EntryKind::File,
@@ -333,8 +334,9 @@ where
     found
 }
 
-/// Where a variable's versions are listed: the repository of the first image whose tag contains the
-/// variable `name` and no other; otherwise the sources of the first package whose version does.
+/// Where the versions of the variable `name` are listed: in the repository of the first image whose
+/// tag contains this variable and no other. If there is no such image, in the package repositories
+/// of the first package whose version contains it.
 fn source_of_variable(manifest: &ParsedManifest, name: &str) -> Option<VersionSource> {
     let variable = format!("${{{name}}}");
     image_with_variable(manifest, &variable).or_else(|| package_with_variable(manifest, &variable))

@@ -41,8 +41,8 @@ pub(super) async fn resolve(
                 .map_err(|error| ResolveError::local(error.to_string()))
         })
         .await?;
-    // Another set may have read these suites and checked their age for itself: check it for this
-    // set.
+    // Another set may have read these suites and compared their age with its own record in the last
+    // lock. Compare it with the record of this set, too.
     for (suite, source) in read.suites().iter().zip(&request.sources) {
         let after = locked_source(old, source).and_then(|before| before.date.as_deref());
         fetch::check_age(&suite.name, suite.source.date.as_deref(), after)
@@ -195,7 +195,7 @@ fn locked(
     let sum = match (offer.sha256, offer.sha512) {
         ("", "") => {
             return Err(format!(
-                "{name} {} has no SHA-256 in its index, so it cannot be verified",
+                "{name} {} has no SHA-256 or SHA-512 in its index, so it cannot be verified",
                 offer.version
             )
             .into());
@@ -221,8 +221,8 @@ fn package_name<'t>(universe: &Universe<'t>, offer: &AptVersion<'_>) -> &'t str 
     universe.text(universe.packages[offer.package as usize].name)
 }
 
-/// The packages that are expected on the machines, with notes if several bases lead to different
-/// choices.
+/// Notes about the packages that the machines are expected to have, and about those that only some
+/// of the bases need.
 fn notes(
     request: &PackageSetRequest,
     universe: &Universe<'_>,

@@ -57,10 +57,11 @@ impl PackageIndex {
 }
 
 impl PackageSource {
-    /// The Release file of an apt suite and its signed text; `None` if the lock has none.
+    /// The Release file of an apt suite and its text; `None` if the lock has none. The signature of
+    /// `InRelease` is verified, but not a detached one.
     ///
     /// # Errors
-    /// If the file is missing, damaged, or not signed by the locked key.
+    /// If the file is missing or damaged, or if `InRelease` is not signed by the locked key.
     pub fn release(
         &self,
         blobs: &dyn BlobRead,

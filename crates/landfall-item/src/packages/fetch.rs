@@ -247,8 +247,8 @@ fn release_text(bytes: &Bytes) -> Result<String, ResolveError> {
     String::from_utf8(bytes.to_vec()).map_err(|_| "its release is not UTF-8 text".into())
 }
 
-/// Fetches an index and verifies its digest: from the store, by digest at the source (`by-hash`),
-/// by name, or from one of `mirrors`.
+/// Fetches an index and verifies its digest. The index is read from the store, or else downloaded:
+/// from the source by digest (`by-hash`) or by name, or from one of `mirrors`.
 pub(super) async fn fetch(
     resolver: &Resolver,
     source: &PackageSource,

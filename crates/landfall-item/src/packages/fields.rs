@@ -144,7 +144,7 @@ impl<'e> SharedFields<'e> {
         };
         let mut versions = Vec::new();
         for (index, text) in self.install.iter().enumerate() {
-            // the text of a variable is moved by the policy of the variable
+            // a version in a variable is updated by the policy of that variable
             let pin = pinned(text).filter(|_| !text.contains("${"));
             versions.extend(pin.map(|(name, version)| MovableVersion {
                 rule,
@@ -162,8 +162,8 @@ impl<'e> SharedFields<'e> {
         versions
     }
 
-    /// The first package whose version contains `variable` and no other variable. `split` splits
-    /// the text before the variable into the name and the beginning of the version.
+    /// The first package whose version contains `variable`, but no other variable and no `*`.
+    /// `split` splits the text before the variable into the name and the beginning of the version.
     pub(super) fn pin_with_variable(
         &self,
         variable: &str,
@@ -267,8 +267,8 @@ pub(super) fn is_word(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// The architecture of the manifest's `platforms`, which must be a single one: a set of packages is
-/// for one kind of machine.
+/// The Debian name of the architecture of the manifest's `platforms`; `amd64` if there are none.
+/// Several architectures are an error, because a set of packages is for one kind of machine.
 fn default_architecture(reader: &EntryContext<'_>, at: &SourceSpan) -> ManifestResult<String> {
     let mut all: Vec<String> = reader
         .platforms

@@ -159,7 +159,8 @@ fn empty_list(set: &LockedPackageSet) -> Option<&'static str> {
         .map(|(key, _)| key)
 }
 
-/// A message about a URL of `source` that is not for files, or a path that leads out of it.
+/// A message about a URL of `source` that is not an http or https URL, or about a path that is not
+/// inside the repository.
 fn invalid_url_or_path(source: &PackageSource) -> Option<String> {
     let mut urls = std::iter::once(&source.url).chain(&source.snapshot);
     if let Some(url) = urls.find(|url| !is_file_url(url)) {
@@ -198,7 +199,7 @@ fn invalid_word(set: &LockedPackageSet) -> Option<&str> {
         .find(|text| !is_word(text))
 }
 
-/// Whether the key of `source` and its name can be written to files and terminals of machines.
+/// Whether the key of `source` and its fingerprint can be written to files and terminals.
 fn has_text_key(source: &PackageSource) -> bool {
     source
         .key

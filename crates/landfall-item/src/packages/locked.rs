@@ -69,9 +69,10 @@ pub struct PackageSource {
     pub date: Option<String>,
     /// The date until which the signed metadata is valid.
     pub valid_until: Option<String>,
-    /// The fingerprint of the key that signed it.
+    /// For apt, the fingerprint of the key that signed the metadata; for yum, those of all keys of
+    /// the source.
     pub signed_by: String,
-    /// The key that signed it, ASCII-armored.
+    /// The key or keys of `signed_by`, ASCII-armored.
     pub key: String,
     /// The carried metadata files, unchanged.
     pub indexes: Vec<PackageIndex>,
@@ -103,7 +104,7 @@ pub struct LockedPackage {
     pub name: String,
     /// The version as the repository writes it.
     pub version: String,
-    /// The architecture, or `all` for a package of every architecture.
+    /// The architecture; `all` or `noarch` for a package of every architecture.
     pub arch: String,
     /// The path below the URL of the source.
     pub path: String,

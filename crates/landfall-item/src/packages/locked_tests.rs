@@ -154,7 +154,7 @@ fn names_that_are_several_words_or_lines_are_refused() {
 }
 
 #[test]
-fn other_urls_and_keys_that_are_not_text_are_refused() {
+fn urls_other_than_http_and_keys_that_are_not_text_are_refused() {
     for url in ["ftp://h.test/r", "file:///etc", "h.test/r", "http://../r"] {
         let message = changed(|set| set.sources[0].url = url.into());
         assert!(

@@ -1,6 +1,6 @@
 //! OS packages: the packages that one kind of machine installs from repositories, with their
-//! dependencies and the signed metadata. One item is one choice of packages over all sources of a
-//! machine.
+//! dependencies and the signed metadata. One item contains the packages that were chosen for one
+//! kind of machine, from all its sources.
 
 mod apt;
 mod apt_entry;

@@ -115,8 +115,7 @@ fn newer_in_suites(
     native: &str,
 ) -> Result<Vec<OfferedVersion>, String> {
     let ((name, arch), current) = (split_name(&pin.name), &pin.version);
-    // `any` is not an architecture: the package satisfies others too, and the machine has the
-    // native one
+    // `name:any` matches the package of any architecture; machines install the native one
     let arch = arch.filter(|arch| *arch != "any").unwrap_or(native);
     let mut offers: Vec<&SuiteOffer<'_>> = offers
         .iter()

@@ -14,7 +14,7 @@ pub struct PackageSummary<'a> {
     pub name: &'a str,
     /// The version as the repository writes it.
     pub version: &'a str,
-    /// The architecture, or `all` for a package of every architecture.
+    /// The architecture; `all` or `noarch` for a package of every architecture.
     pub arch: &'a str,
     /// The digest of the package file.
     pub digest: &'a Digest,

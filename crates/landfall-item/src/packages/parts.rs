@@ -68,12 +68,13 @@ pub(super) fn digest(set: &LockedPackageSet) -> Digest {
     Digest::sha256(&manifest(set).0)
 }
 
-/// The repository of a set's artifact: `packages/<first 16 hex of the name's SHA-256>`.
+/// The repository of a set's artifact: `packages/`, then the first 16 hex digits of the name's
+/// SHA-256.
 pub(super) fn repository(name: &str) -> String {
     format!("packages/{}", Digest::sha256(name.as_bytes()).short(16))
 }
 
-/// The tag of a set's artifact: the first hex digits of its digest.
+/// The tag of a set's artifact: the first 12 hex digits of its digest.
 pub(super) fn tag(digest: &Digest) -> String {
     digest.short(12)
 }

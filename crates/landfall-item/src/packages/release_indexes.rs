@@ -121,7 +121,7 @@ pub(super) fn indexes(
             }
             all.extend(packages);
         }
-        // otherwise the packages for all architectures are in each of the indexes above
+        // without a `binary-all` index, the indexes above contain its packages
         if release.has_index_of_all {
             all.extend(indexes.packages(&format!("{component}/binary-all/Packages"), limit));
         }
@@ -130,8 +130,8 @@ pub(super) fn indexes(
         let index = indexes.preferred(&format!("{component}/i18n/Translation-{LANGUAGE}"));
         all.extend(index.map(ListedIndex::unread));
     }
-    // These are optional in a release and not read here. For an architecture that the release
-    // lacks, apt uses `all`.
+    // The indexes of targets are optional in a release and not read here. For an architecture that
+    // the release lacks, apt uses `all`.
     let with_all = release.architectures.iter().filter(|one| *one == "all");
     let architectures: Vec<String> = architectures.iter().chain(with_all).cloned().collect();
     for target in &requested.targets {

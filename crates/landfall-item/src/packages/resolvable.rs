@@ -89,7 +89,7 @@ impl ResolvableRequest for PackageSetRequest {
     ) -> ResolveOutcome<LockedPackageSet> {
         let matching = old.filter(|old| satisfies(old, self));
         if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (matching, pins) {
-            // the manifest decides how packages are served, so no request is needed
+            // `index` does not affect the choice of packages, so no request is needed
             return if old.index == self.index {
                 ResolveOutcome::Kept(old.clone())
             } else {
@@ -118,7 +118,7 @@ impl ResolvableRequest for PackageSetRequest {
                 // a set with other packages is still usable if the same keys signed its sources
                 (None, Some(old)) if is_trusted(old, self) => ResolveOutcome::Failed(
                     Some(old.clone()),
-                    cause.followed_by(&"the lock has it for an earlier version of its entry"),
+                    cause.followed_by(&"the lock has the set of an earlier version of this entry"),
                 ),
                 (old, _) => ResolveOutcome::Failed(old.cloned(), cause),
             },

@@ -294,7 +294,8 @@ impl TrimmedSource<'_> {
         self.source.indexes.iter().find(|index| index.path == path)
     }
 
-    /// The indexes called `name`, one compressed form of each, by their paths without the ending.
+    /// The indexes called `name`, each in one form that landfall can decompress, by their paths
+    /// without the ending.
     fn readable(&self, name: &str) -> BTreeMap<&str, &PackageIndex> {
         let read = self
             .source

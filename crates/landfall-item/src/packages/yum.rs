@@ -95,9 +95,9 @@ async fn choose_packages(
 /// A package that the solver chose, with its source.
 struct ChosenPackage {
     package: LockedPackage,
-    /// The index of its source.
+    /// The position of its source in the request.
     source: usize,
-    /// The indexes of the bases that need it.
+    /// The positions of the bases that need it.
     bases: BTreeSet<usize>,
 }
 
@@ -117,7 +117,7 @@ fn lock(
     } else {
         &request.bases
     };
-    // by the index of the source and the path of the package, since bases share most packages
+    // by the position of the source and the path of the package, since bases share most packages
     let mut chosen: BTreeMap<(usize, String), ChosenPackage> = BTreeMap::new();
     let mut expected = BTreeSet::new();
     let metadata: Vec<SourceMetadata> = repositories
@@ -188,7 +188,7 @@ fn locked(pool: &Pool, id: PackageId, url: &str) -> Result<LockedPackage, Resolv
     let package = pool.package(id);
     let digest = package.digest().ok_or_else(|| {
         ResolveError::from(format!(
-            "{} has no SHA-256 in its index, so it cannot be verified",
+            "{} has no SHA-256 or SHA-512 in its index, so it cannot be verified",
             pool.nevra(id)
         ))
     })?;
@@ -203,8 +203,8 @@ fn locked(pool: &Pool, id: PackageId, url: &str) -> Result<LockedPackage, Resolv
     })
 }
 
-/// The packages that are expected on the machines, with notes if several bases lead to different
-/// choices.
+/// Notes about the packages that the machines are expected to have, and about those that only some
+/// of the bases need.
 fn notes(
     request: &PackageSetRequest,
     bases: &[MachineBase],

@@ -174,7 +174,7 @@ pub(super) fn read_yum(
         let architectures = shared.architectures(&binding, node, reader)?;
         let architecture =
             one_architecture(&architectures, &reader.here(node.get("architectures")))?;
-        // dnf does not depend on the order of the packages, so equal sets get equal locks
+        // dnf ignores the order of the packages, so they are sorted: equal sets get equal locks
         let mut install = BTreeSet::new();
         for (index, text) in entry.install.iter().enumerate() {
             let text = binding.fill(text);
@@ -221,7 +221,7 @@ fn one_architecture(architectures: &[String], at: &SourceSpan) -> ManifestResult
     Ok(Architectures::of(architecture).native().to_owned())
 }
 
-/// The reason why `text` can never be installed, with any sources.
+/// The reason why `text` cannot be installed from any source.
 fn why_not_installable(text: &str) -> Option<&'static str> {
     if text.starts_with('@') {
         return Some(
@@ -356,7 +356,8 @@ fn bases(
                 let at = reader.here(node.get("rpms"));
                 let bytes = reader.read_file(rpms, &at)?;
                 let text = String::from_utf8_lossy(&bytes);
-                // the list is read again for each choice of packages; here, a fault has a position
+                // Packages are chosen later, and read the list again. It is read here as well, so
+                // that an error has a position.
                 read_base(&text, &mut Pool::default()).map_err(|error| {
                     let help = "write it with `rpm -qa` on a node; `landfall help packages` has \
                                 the most detailed format";

@@ -28,7 +28,8 @@ pub(super) async fn repository_urls(
     };
     let (list_url, list) = match &requested.mirrors {
         None => return Ok(urls),
-        // a metalink is required, because only its digest protects an unsigned `repomd.xml`
+        // a metalink that cannot be used is an error: only its digest protects an unsigned
+        // `repomd.xml`
         Some(MirrorsRequest::Metalink(url)) => {
             let list = fetch_list(resolver, url)
                 .await

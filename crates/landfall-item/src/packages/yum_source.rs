@@ -1,5 +1,5 @@
-//! Fetches and verifies the metadata of a yum repository: `repomd.xml` by its signature, each index
-//! by its digest in `repomd.xml`.
+//! Fetches and verifies the metadata of a yum repository: `repomd.xml` by its signature and by its
+//! digest in a metalink, if these exist; each index by its digest in `repomd.xml`.
 
 use super::consistent::read_consistent;
 use super::fetch::{check_age, fetch, store_index};
@@ -129,7 +129,7 @@ async fn fetch_indexes(
     })
 }
 
-/// A `repomd.xml` whose signature or digest was verified.
+/// A `repomd.xml` whose signature was verified, if the repository signs its metadata.
 #[derive(Clone, PartialEq)]
 struct SignedRepomd {
     bytes: Bytes,
@@ -164,8 +164,8 @@ async fn fetch_repomd(
     found
 }
 
-/// Fetches `repomd.xml` below `url` and verifies it: by its digest in a metalink, its signature,
-/// and its age.
+/// Fetches `repomd.xml` below `url` and verifies its digest if a metalink names one, its signature
+/// if it has one, and its age.
 async fn fetch_repomd_at(
     resolver: &Resolver,
     requested: &PackageSourceRequest,

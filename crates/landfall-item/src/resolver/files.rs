@@ -11,9 +11,9 @@ use landfall_model::{Descriptor, Digest, ImageRef};
 use std::sync::Arc;
 
 impl Resolver {
-    /// Downloads a file of at most `max_bytes` bytes. `expected` is its digest, if it is known: then a
-    /// `Content-Encoding` header is ignored, as some servers send it for a `.gz` file that is
-    /// stored compressed.
+    /// Downloads a file of at most `max_bytes` bytes. `expected` is the file's digest, if known. In
+    /// that case a `Content-Encoding` header is ignored, because some servers send it for a `.gz`
+    /// file that is stored compressed.
     ///
     /// # Errors
     /// If it cannot be downloaded, is larger, or has another digest.

@@ -105,7 +105,8 @@ impl Resolver {
         if self.named.contains(url) || self.sessions.is_in_site(host) {
             return self;
         }
-        // It has caches of its own, so a file that was fetched with credentials is not reused here.
+        // The other resolver has its own caches, so it never reuses a file that was fetched with
+        // credentials.
         self.without_accounts.get_or_init(|| {
             let sessions = Arc::new(self.sessions.without_accounts());
             let other = Resolver::new(sessions, self.disk.clone(), self.progress.clone());

@@ -1,12 +1,12 @@
-//! Checks `names` of a site, which are DNS names, possibly with `*.` at the start.
+//! Checks `names` of a site: DNS names, possibly with `*.` at the start, or IP addresses.
 
 use super::platforms::RequiredNames;
 use crate::document::{Diagnostic, YamlNode};
 use crate::is_dns_name;
 use std::net::IpAddr;
 
-/// Reports the first of `names` of the site in `text` that is not a DNS name, with its position and
-/// what to write instead.
+/// Reports the first of `names` of the site in `text` that is neither a DNS name nor an address,
+/// with its position and what to write instead.
 pub(super) fn check_required_names(
     names: &[RequiredNames],
     file: &str,

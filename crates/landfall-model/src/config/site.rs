@@ -194,8 +194,8 @@ impl Site {
         }
     }
 
-    /// Describes the key of this site that names the certificate or private key at `path`, for a
-    /// message.
+    /// Describes, for a message, the setting of this site that names the certificate or private key
+    /// at `path`.
     pub fn trust_key(&self, path: &Path) -> Option<String> {
         let registry = self.registry.iter().flat_map(|registry| {
             let paths = [&registry.ca, &registry.client_cert, &registry.client_key];
@@ -224,7 +224,7 @@ impl Site {
     }
 }
 
-/// Returns the mapping to `target` by the rules of `site`, if there is one.
+/// Returns the mapping to `target`, by the rules of `site` if one is given.
 pub fn destination_map(target: TargetRegistry, site: Option<&Site>) -> DestinationMap {
     DestinationMap::new(
         target,

@@ -48,7 +48,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn the_site_loads_with_and_without_its_comments() {
+    fn the_site_is_valid_as_written_and_with_all_settings_uncommented() {
         let load = |text: &str| Site::parse(Path::new("site.yaml"), text).unwrap();
         assert!(load(&starter_site(None)).registry.is_none());
         assert_eq!(

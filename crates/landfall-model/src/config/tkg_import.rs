@@ -74,8 +74,8 @@ pub fn read_tkg_site(
     Ok(TkgVariables(&variables).site(is_direct))
 }
 
-/// Refuses control characters in the imported variables, except around a value: rendered files
-/// consist of lines, and a line feed could add one.
+/// Refuses control characters in the imported variables, except white space before and after a
+/// value: rendered files consist of lines, and a line feed could add one.
 fn check_control_characters(
     file: &str,
     text: &str,

@@ -123,7 +123,8 @@ pub enum TarForm {
     Headers,
 }
 
-/// Returns the regular files of the gzipped tar `bytes`, and subtracts their size from `budget`.
+/// Returns the regular files of the gzipped tar `bytes`, and subtracts the unpacked size of the
+/// archive from `budget`.
 ///
 /// # Errors
 /// If `bytes` are not such an archive or exceed the budget, and if a name is unsafe or repeated.

@@ -8,7 +8,7 @@ use super::yaml_tree::{YamlNode, YamlScalar};
 /// An error for every key and every scalar in the first document of `text` that contains a control
 /// character or a line separator. Texts under the keys `prose` may have several lines.
 ///
-/// Returns nothing if `text` is not YAML: the typed reading reports that.
+/// Returns no errors if `text` is not YAML: [`read`](super::read()) reports that.
 pub fn control_characters(file: &str, text: &str, prose: &[&str]) -> Vec<Diagnostic> {
     let mut check = ControlCharacterCheck {
         file,

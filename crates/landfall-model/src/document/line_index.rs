@@ -1,4 +1,4 @@
-//! Line and column of an offset in a text, in constant time.
+//! Line and column of an offset in a text, without counting from the start.
 
 use std::borrow::Cow;
 use std::ops::Deref;

@@ -16,7 +16,8 @@ const VARIABLES: &str = "vars";
 
 /// A document, as far as it can be read, and its errors.
 pub struct ReadAll<T> {
-    /// The document without the parts that have errors; `None` if there are too many errors.
+    /// The document without the parts that have errors; `None` if there are too many errors, or one
+    /// that is not in a part that can be skipped.
     pub value: Option<T>,
     /// The text, with the tree of the values in `value`.
     pub text: Rc<SourceText>,

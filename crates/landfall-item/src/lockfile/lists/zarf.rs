@@ -56,7 +56,7 @@ pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
             quoted(&file.name)
         );
         let _ = writeln!(text, "        target: {}", quoted(target));
-        // the octal digit 7 includes the execute bit; Zarf supports no other modes
+        // Zarf knows only one flag for the mode; a digit 7 includes the execute bit
         if file.mode.as_deref().is_some_and(|mode| mode.contains('7')) {
             text += "        executable: true\n";
         }

@@ -88,7 +88,7 @@ pub struct ImportedItems {
     charts: BTreeSet<String>,
     /// Items that a manifest cannot express, one line each.
     pub left: Vec<String>,
-    /// Settings that a manifest cannot express, one line each.
+    /// Settings that a manifest cannot express, and assumptions of the import, one line each.
     pub notes: Vec<String>,
 }
 
@@ -129,7 +129,7 @@ impl ImportedItems {
             .or_default()
             .entry(digest)
             .and_modify(|before| {
-                // all platforms, if the image is listed once without any
+                // if one of the two entries names no platforms, all are needed
                 *before = match (before.take(), platforms.clone()) {
                     (Some(one), Some(two)) => Some(one.union(&two).cloned().collect()),
                     _ => None,
@@ -227,7 +227,7 @@ impl ImportedItems {
         self.left.push(format!("{at}: {what}: {why}"));
     }
 
-    /// Records a setting that a manifest cannot express.
+    /// Records a setting that a manifest cannot express, or an assumption of the import.
     pub(super) fn note(&mut self, at: ImportPosition<'_>, what: &str) {
         self.notes.push(format!("{at}: {what}"));
     }
@@ -290,7 +290,7 @@ fn write_comments(text: &mut String, title: &str, lines: &[String]) {
     }
 }
 
-/// `reference` with `host` in front if it names no host.
+/// `reference`, with `host` in front if the reference has no host.
 pub(super) fn at_host(host: &str, reference: &str) -> String {
     if host.is_empty() || has_host(reference) {
         reference.to_owned()

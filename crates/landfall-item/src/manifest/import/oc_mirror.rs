@@ -46,7 +46,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The keys that are read here. oc-mirror accepts them in any case.
+/// The keys that are accepted in upper and lower case, as oc-mirror does.
 const KEYS: [&str; 16] = [
     "additionalImages",
     "apiVersion",
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_case_of_keys_does_not_matter_as_for_oc_mirror() {
+    fn keys_are_accepted_in_any_case_as_by_oc_mirror() {
         let text =
             "kind: ImageSetConfiguration\nmirror:\n  additionalimages: [{Name: 'h.test/x:1'}]\n";
         let imported = import("oc-mirror", text).unwrap();

@@ -74,8 +74,8 @@ fn read_mapping(
             .map(|tags| texts(tags, key))
             .unwrap_or_default(),
     };
-    // The other rules restrict `glob`, so a literal tag in it may not be selected. `include` adds
-    // tags regardless of them.
+    // The other rules restrict `glob`, so ocync may skip a literal tag in it. `include` adds tags
+    // regardless of these rules.
     let (globs, included) = (tags("glob"), tags("include"));
     let is_restricted = ["semver", "exclude", "sort", "latest"]
         .iter()

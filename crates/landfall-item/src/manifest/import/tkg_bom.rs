@@ -23,7 +23,7 @@ pub(super) fn read(
             let release = text(release, "version").unwrap_or_default();
             imported.note(
                 source.at("imageConfig.imageRepository"),
-                &format!("{repository} of {release} is a staging host"),
+                &format!("{repository} of {release} is on a staging host"),
             );
         }
         for (component, versions) in components {

@@ -33,7 +33,7 @@ pub(super) fn documents(source: &ImportSource) -> Result<Vec<Mapping>, Box<Diagn
     Ok(all)
 }
 
-/// The text at `key`; a number is converted to digits.
+/// The text, number or boolean at `key`, as text.
 pub(super) fn text(map: &Mapping, key: &str) -> Option<String> {
     scalar(map.get(key)?)
 }

@@ -31,8 +31,8 @@ fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, line)| !line.is_empty())
 }
 
-/// Whether most lines are references with a path or tag. Not all need to be, so that a mistake in
-/// one is reported as such.
+/// Whether at least half of the lines are references with a path or tag. A list with a mistake in
+/// some line is still recognized, so that the mistake is reported.
 fn is(text: &str) -> bool {
     let lines: Vec<&str> = entries(text).map(|(_, line)| line).collect();
     let references = lines

@@ -59,7 +59,10 @@ fn references(text: &Rc<SourceText>) -> Result<ListedImages, Box<Diagnostic>> {
     }
     match closing {
         Some((Some(count), span)) if count > found.len() as u64 => {
-            let message = format!("it found {count} images, but this log has {}", found.len());
+            let message = format!(
+                "the installer found {count} images, but this log has {}",
+                found.len()
+            );
             Err(span.fault(message, Some(AGAIN.into())))
         }
         None if !found.is_empty() => {
@@ -130,7 +133,7 @@ mod tests {
         assert!(
             read_text(&FORMAT, &fewer)
                 .unwrap_err()
-                .contains("it found 2 images, but this log has 1")
+                .contains("the installer found 2 images, but this log has 1")
         );
         let error = LOG.replacen("info", "error", 1);
         assert!(

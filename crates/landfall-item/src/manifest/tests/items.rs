@@ -59,7 +59,7 @@ fn the_last_day_of_a_loss_may_be_a_variable() {
 }
 
 #[test]
-fn the_designs_example_is_expanded() {
+fn a_manifest_with_all_common_sections_is_expanded() {
     let (pin, list) = (
         digest("node-exporter"),
         "docker.io/rancher/rke2-runtime:v1\nquay.io/example/unused:v3\n",
@@ -158,7 +158,7 @@ fn each_combination_of_the_variables_used_is_an_item() {
 }
 
 #[test]
-fn a_tag_is_the_name_and_a_digest_is_the_pin() {
+fn a_digest_pins_a_tag_or_is_part_of_the_name() {
     let (a, b) = (digest("a"), digest("b"));
     let body = format!("images: ['q.io/a:1@{a}', 'q.io/b@{b}', {{ref: q.io/c, digest: '{b}'}}]");
     let wanted = wanted(&body);
@@ -182,10 +182,10 @@ fn a_tag_is_the_name_and_a_digest_is_the_pin() {
 }
 
 #[test]
-fn empty_sections_have_no_entries() {
+fn empty_sections_are_accepted_if_another_has_entries() {
     let one = wanted("images: [a:1]\nfiles:\n# - later\n");
     assert_eq!(names(&one), ["docker.io/library/a:1"]);
-    // an empty list is reported: its entries were probably forgotten
+    // a manifest without any entry is reported: the entries were probably forgotten
     assert!(brief("images:\nfiles:\n# - later\n").contains("this manifest contains no items"));
 }
 
@@ -244,7 +244,7 @@ fn equal_items_of_several_files_and_lists_are_merged() {
     assert_eq!(
         endpoints,
         [("one; two", String::new()), ("w", "a,b,c".into())],
-        "all machines, and these three roles"
+        "no roles means all machines; otherwise the roles are joined"
     );
 
     let other_order = load_files(folder.path(), &["c.yaml", "a.yaml", "b.yaml"]).unwrap();

@@ -272,7 +272,7 @@ fn contradictions_name_both_positions() {
 }
 
 #[test]
-fn an_item_twice_in_one_file_is_found_after_another_file() {
+fn a_duplicate_in_one_file_is_found_even_if_another_file_has_the_item() {
     let folder = folder(&[
         ("a.yaml", "images: [x:1]"),
         ("b.yaml", "images: [x:1, x:1]"),

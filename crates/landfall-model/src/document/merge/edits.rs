@@ -24,7 +24,8 @@ impl<'t> TextEdits<'t> {
         self.text
     }
 
-    /// Adds `parts` to the flow collection at the bytes `span`, whose last part ends at `last`.
+    /// Adds `parts` to the flow collection at the bytes `span`. Its last part ends at `last`, which
+    /// is `None` if the collection is empty.
     pub(super) fn add_flow(&mut self, span: &Range<usize>, last: Option<usize>, parts: &[String]) {
         if parts.is_empty() {
             return;
@@ -98,7 +99,7 @@ impl<'t> TextEdits<'t> {
         Ok(())
     }
 
-    /// Replaces `item` of a list, which is a scalar.
+    /// Replaces the scalar `item` of a list.
     pub(super) fn set_item(
         &mut self,
         item: &YamlNode<'_>,
@@ -263,8 +264,8 @@ impl<'t> TextEdits<'t> {
 }
 
 /// The literal block scalar `block`, whose value is `old`, with the value `new` and the same header
-/// and indentation. `None` if it is not such a scalar, or if its header fixes the end or the
-/// indentation of the text, and `new` differs there.
+/// and indentation. `None` if `block` is not such a scalar, or if `new` cannot be written in it
+/// because of its last newlines, its indentation or a control character.
 fn literal_block(block: &str, old: &str, new: &str) -> Option<String> {
     let (header, body) = block.split_once('\n')?;
     let indicators = header

@@ -1,9 +1,9 @@
 //! Sets values in mappings and lists.
 //!
 //! Existing keys get the new values; missing keys are added after the last one of their mapping. An
-//! item of a list that has a `name` or a `path` is merged with the existing item of that name or
-//! path; any other item is added unless the list contains it. The result is read again: unless it
-//! has exactly the requested values, the merge fails.
+//! item of a list is merged with the existing item that has the same `mountPath`, `name`, `path` or
+//! `source`; any other item is added unless the list contains it. The result is read again: unless
+//! it has exactly the requested values, the merge fails.
 
 use super::edits::{TextEdits, block_text, flow_text};
 use super::error::MergeError;
@@ -39,15 +39,15 @@ pub struct DecodedText {
 /// How a merge treats existing content.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MergeRules {
-    /// Replace texts and lists that cannot be merged, which removes content.
+    /// Replace texts and lists that cannot be merged, and remove keys that conflict with new ones.
     pub replace: bool,
     /// A top-level key whose values are base64, such as `data` of a Secret. New values are given as
     /// plain text.
     pub base64: Option<&'static str>,
 }
 
-/// Keys that the APIs of Kubernetes (`env`) and Cluster API (`files`) refuse in one mapping: the
-/// key to remove, and the new key that excludes it.
+/// Pairs of keys that the APIs of Kubernetes (`env`) and Cluster API (`files`) refuse in one
+/// mapping: the key to remove, and the new key that excludes it.
 const EXCLUSIVE: [(&str, &str); 5] = [
     ("content", "contentFrom"),
     ("encoding", "contentFrom"),
@@ -278,7 +278,7 @@ impl ValueMerger<'_> {
         Ok(new)
     }
 
-    /// Adds the items of `new` that the list `node` lacks.
+    /// Adds the items of `new` that the list `node` lacks, and merges the items that it has.
     fn merge_list(
         &mut self,
         node: &YamlNode<'_>,

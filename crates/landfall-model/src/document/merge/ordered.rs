@@ -3,7 +3,8 @@
 
 use super::texts::{is_no_proxy, with_entries};
 
-/// The changes that make an old list contain all items of a new one, both in their own order.
+/// The changes that make an old list contain all items of a new one. The items of each list keep
+/// their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OrderedMerge {
     /// The insertions, in the order of the new list.
@@ -21,8 +22,8 @@ pub(super) struct Insertion {
     pub(super) before: usize,
 }
 
-/// Whether the order of the list `key` matters: commands run, and mirrors are
-/// tried, one after the other.
+/// Whether the order of the list `key` matters: commands run one after the other, and mirrors are
+/// tried in their order.
 pub(super) fn is_ordered(key: &str) -> bool {
     key.ends_with("Commands") || ["runcmd", "bootcmd", "mirrors", "endpoint"].contains(&key)
 }

@@ -179,7 +179,7 @@ fn odd_shapes_keep_their_bytes() {
 }
 
 #[test]
-fn a_conflict_is_refused_with_its_position() {
+fn a_conflict_is_refused_with_its_path() {
     for (file, values, words) in [
         (
             "a: [1]\n",

@@ -8,8 +8,8 @@ const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 /// The last line of a certificate in PEM form.
 const END: &str = "-----END CERTIFICATE-----";
 
-/// Merges `new` into `old`: certificates, systemd drop-ins, and texts that contain all lines of
-/// `old`. `None` if lines of `old` would be removed.
+/// Merges `new` into `old`: certificates and the variables of systemd drop-ins are added. Any other
+/// text becomes `new` if both are single lines or `new` has all lines of `old`; otherwise `None`.
 pub(super) fn merge_known_text(old: &str, new: &str) -> Option<String> {
     if old.trim().is_empty() {
         return Some(new.to_owned());
@@ -122,7 +122,7 @@ fn unit_variable(line: &str) -> Option<(&str, &str)> {
     (!value.contains('"')).then_some((name, value))
 }
 
-/// Whether a variable or key is a list of the hosts that bypass the proxy.
+/// Whether the variable or key `name` has the list of the hosts that bypass the proxy.
 pub(super) fn is_no_proxy(name: &str) -> bool {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     plain.to_ascii_lowercase().ends_with("noproxy")
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_known_parts_is_replaced_only_if_no_line_is_lost() {
+    fn another_text_is_replaced_if_both_are_single_lines_or_no_line_is_lost() {
         assert_eq!(
             merge_known_text("a\nb\n", "a\nc\nb\n").as_deref(),
             Some("a\nc\nb\n")

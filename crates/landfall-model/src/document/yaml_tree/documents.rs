@@ -24,7 +24,7 @@ pub struct YamlDocuments<'a> {
 }
 
 impl<'a> YamlDocuments<'a> {
-    /// The documents in the bytes `part` of `source`, which ends where a document ends.
+    /// The documents in the bytes `part` of `source`. `part` must end where a document ends.
     pub fn new(source: &'a str, part: Range<usize>) -> YamlDocuments<'a> {
         YamlDocuments {
             parser: parser(with_marker(source, &part)),
@@ -92,7 +92,7 @@ pub(in crate::document) fn document_roots(text: &str) -> Option<Vec<YamlNode<'_>
     Some(roots)
 }
 
-/// The bytes of the comments in the bytes `part` of `source`; `None` if they are not YAML.
+/// The bytes of the comments in the bytes `part` of `source`; `None` if that part is not YAML.
 pub fn comment_spans(source: &str, part: &Range<usize>) -> Option<Vec<Range<usize>>> {
     let mut spans = Vec::new();
     for event in Parser::new_from_str(with_marker(source, part)) {

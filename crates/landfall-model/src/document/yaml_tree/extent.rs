@@ -1,5 +1,5 @@
-//! The bytes to replace when a value gets a new text, which differ from those that its scalar has
-//! in the tree.
+//! The bytes to replace when a value gets a new text. For some values, they differ from the span in
+//! the tree.
 
 use super::node::{YamlEntry, YamlNode};
 use std::ops::Range;
@@ -60,7 +60,7 @@ impl YamlEntry<'_> {
 /// The bytes of a block scalar from its `|` or `>` to the end of its last line. The parser's range
 /// begins at the first word, and includes the blanks before what follows.
 fn block_scalar_extent(text: &str, span: &Range<usize>) -> Option<Range<usize>> {
-    // a comment may follow the header on its line, with signs like those of a header
+    // a comment may follow the header on its line, and contain `|` or `>` too
     let before = text.get(..span.start)?.trim_end();
     let line = before.rfind('\n').map_or(0, |newline| newline + 1);
     let header = before[line..].split(" #").next().unwrap_or_default();
