@@ -220,8 +220,8 @@ fn a_version_that_moves_takes_no_list_that_waits_or_is_not_selected() {
     }
     let list = up.here("REG/a:1.0.0\n");
     for name in ["slow", "other"] {
-        up.file(&format!("{name}.txt"), &list);
-        up.place.write(&format!("{name}.txt"), &list);
+        up.file(&format!("{name}.txt"), list.as_str());
+        up.place.write(&format!("{name}.txt"), list.as_str());
     }
     up.manifest(
         "images: [{ref: 'REG/a:1.0.1', update: patch}]\n\
