@@ -338,7 +338,7 @@ impl BlobRead for Bundle {
 
     fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
         match self.0.entry_index(digest) {
-            // a compressed blob is decoded frame by frame anyway, so its frames are verified there
+            // only for stored blobs: a compressed one is decoded, and so verified, frame by frame
             Some(entry_index)
                 if self.contents().entries[entry_index].form == ContentForm::Stored =>
             {
