@@ -150,7 +150,7 @@ impl Keychain {
     ///
     /// # Errors
     /// If a variable or file that the site names is missing, a helper cannot be run, or an entry is
-    /// invalid. Callers report it only if the registry requires an account.
+    /// invalid. Callers report the error only if the registry requires an account.
     pub async fn find(&self, host: &str, repository: &str) -> CredentialLookup {
         let host = hub_key(host);
         let full = format!("{host}/{repository}");
