@@ -180,7 +180,8 @@ mod tests {
 
     const CONTENT: &[u8] = b"hello world, once more";
 
-    /// A copy that fails after `good` bytes, or if it `is_silent`, has wrong bytes there.
+    /// A copy whose first `good` bytes are right. After them, reading fails; if the copy
+    /// `is_silent`, wrong bytes follow instead.
     struct DamagedCopy {
         good: usize,
         is_silent: bool,

@@ -13,8 +13,8 @@
 //!   Number: `--jobs` blobs and 4 manifests. Held from the start of a transfer to its end; lent
 //!   during waits.
 //! - **idle slots** ([`IdleSlots`](crate::IdleSlots)): helpers that fetch ranges of a large blob.
-//!   They are the transfer slots of blobs that no transfer needs any more. Number: the rest of
-//!   `--jobs`. Held from the start of a helper to the end of its range.
+//!   Idle slots are the transfer slots for blobs that no transfer needs any more. Number: the rest
+//!   of `--jobs`. Held from the start of a helper to the end of its range.
 //! - **upload slots** (`src/push/upload_slots.rs`): blobs that `push` and `mirror` upload or mount.
 //!   Number: `--jobs`. Held from the look-up at the destination to the end of the upload; lent
 //!   during waits.
