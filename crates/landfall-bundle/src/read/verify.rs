@@ -65,14 +65,14 @@ pub fn verify_shard(
     let mut damage = entries(bundle, &own, progress);
     progress.end();
     if shard.is_first() {
-        // a damaged frame table was found with the first entry that needed its rows
+        // damage of the frame table may have been found with the first entry that needed its rows
         for found in rest(bundle) {
             if !damage.contains(&found) {
                 damage.push(found);
             }
         }
     }
-    // determined only for damaged content, not for differences from the lock
+    // the loss is determined only for damaged content, not for differences from the lock
     let loss = (!damage.is_empty()).then(|| loss(bundle, &damage));
     if damage.is_empty() && shard.is_first() {
         damage = against_lock(bundle)?;
