@@ -1,5 +1,5 @@
 //! Tests with forged bundles: tar headers, frame table, footer and sizes that contradict the
-//! content. Each bundle is refused, and none of its content is returned.
+//! content. Each bundle is refused.
 
 use super::sample::{Packed, packed};
 use crate::Bundle;

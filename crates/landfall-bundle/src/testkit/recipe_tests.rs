@@ -462,7 +462,7 @@ fn forged_lists_of_recipes_are_refused() {
         ("no entry", &|index| {
             index.recipes[0].entry = "landfall-recipe-0".into()
         }),
-        ("the word is missing", &|index| {
+        ("a required feature that is not listed", &|index| {
             index.requires = vec!["delta".into()]
         }),
         ("a reference that nothing uses", &|index| {
