@@ -22,8 +22,8 @@ impl Keychain {
     /// Loads the credentials in a site and the environment, which `get` reads.
     ///
     /// # Errors
-    /// If a file or variable of the environment is invalid. Errors in the site are returned by
-    /// [`Keychain::find`].
+    /// If a file or variable of the environment, or the address of the site's registry, is invalid.
+    /// Errors in credentials of the site are returned by [`Keychain::find`].
     pub fn load(
         site: Option<&Site>,
         get: impl Fn(&str) -> Option<String>,
