@@ -26,7 +26,7 @@ impl BlobRead for BlobChain {
             return Err(ContentError::missing(digest));
         };
         let mut copies: VecDeque<_> = self.0.iter().cloned().collect();
-        // a copy of another size is damaged for certain, so it is not even opened
+        // a copy whose size is not that of the first copy counts as damaged, so it is not opened
         copies.retain(|blobs| blobs.stat(digest).is_ok_and(|found| found == Some(size)));
         let mut reader = ChainReader {
             digest: digest.clone(),

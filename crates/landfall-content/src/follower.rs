@@ -65,8 +65,8 @@ impl Drop for BackgroundTransfer {
     }
 }
 
-/// Streams the bytes `range` of the blob that `follower` sees; the range must reach to its end. The
-/// last byte is held back until the digest was verified. Returns an error if the transfer fails
+/// Streams `range` of the blob that `follower` reads. The range must end at the end of the blob.
+/// The last byte is held back until the digest was verified. Returns an error if the transfer fails
 /// before the first byte of the range is written.
 pub(super) async fn follow(
     mut follower: Follower,

@@ -7,8 +7,9 @@
 //!
 //! - [`registry`]: the OCI distribution API,
 //! - [`store`]: the store, on disk or in an object store ([`bucket`]),
-//! - [`upstream`]: registries and web servers as one source,
-//! - [`archives`]: files of other tools.
+//! - [`upstream`]: registries and web servers as one source.
+//!
+//! [`archives`] imports blobs from files of other tools into a store.
 //!
 //! The crate depends on `landfall-model`, `landfall-git` and `landfall-http`. Begin with
 //! `blob_read.rs`, `part_source.rs`, `blob_sink.rs` and `transfer.rs`.
@@ -28,9 +29,9 @@
 //!   cut or has another digest. Counted: cut bodies; wrong ones, the second of which is final.
 //! - The opener opens a broken stream of the source again, where it broke off and within the same
 //!   write. Counted: failures since new bytes arrived.
-//! - A transfer repeats a body that the sink refused, and wrong bytes. Counted: failures of the
-//!   sink; wrong bytes, the second of which is final. A part with several URLs moves on to the
-//!   next one.
+//! - A transfer repeats a part if the sink refused its body, or if its bytes were wrong. Counted:
+//!   failures of the sink; wrong bytes, the second of which is final. A part with several URLs
+//!   moves on to the next one.
 //! - The reader of package metadata (`landfall-item`) repeats an index that does not match the
 //!   signed list, if the list has changed by then. Counted: three reads of the list.
 //! - `serve --from` (`landfall-serve`) repeats the request for a MiB of a file in a registry if its
