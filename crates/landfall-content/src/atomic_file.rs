@@ -74,8 +74,8 @@ pub fn lock_partial_file(path: &Path) -> Result<Option<File>> {
     Ok(is_same.unwrap_or(false).then_some(file))
 }
 
-/// A file `OUT.partial` that is renamed to `OUT` when it is complete. If it is dropped before, it
-/// is removed.
+/// A file `OUT.partial` that is renamed to `OUT` when it is complete. Dropping it before that
+/// removes the partial file.
 pub struct AtomicFile {
     partial: PathBuf,
     out: PathBuf,
@@ -87,8 +87,8 @@ impl AtomicFile {
     /// Creates the partial file for `out`.
     ///
     /// # Errors
-    /// If `out` is not a regular file, another process is writing it, or the partial file cannot be
-    /// created.
+    /// If `out` exists and is not a regular file, another process is writing it, or the partial
+    /// file cannot be created.
     pub fn begin(out: &Path) -> Result<AtomicFile> {
         let mut partial = out.as_os_str().to_owned();
         partial.push(".partial");

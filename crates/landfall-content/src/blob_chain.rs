@@ -26,7 +26,7 @@ impl BlobRead for BlobChain {
             return Err(ContentError::missing(digest));
         };
         let mut copies: VecDeque<_> = self.0.iter().cloned().collect();
-        // a copy of another size is damaged for certain, so it is not even opened
+        // a copy whose size is not that of the first copy counts as damaged, so it is not opened
         copies.retain(|blobs| blobs.stat(digest).is_ok_and(|found| found == Some(size)));
         let mut reader = ChainReader {
             digest: digest.clone(),
@@ -180,7 +180,8 @@ mod tests {
 
     const CONTENT: &[u8] = b"hello world, once more";
 
-    /// A copy that fails after `good` bytes, or if it `is_silent`, has wrong bytes there.
+    /// A copy whose first `good` bytes are right. After them, reading fails; if the copy
+    /// `is_silent`, wrong bytes follow instead.
     struct DamagedCopy {
         good: usize,
         is_silent: bool,

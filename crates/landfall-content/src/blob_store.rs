@@ -41,7 +41,7 @@ pub trait BlobStore: BlobRead {
     /// If digest or size differ, or the store cannot be written.
     fn put(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError>;
 
-    /// Returns this store as a sink. Big blobs use `slots` while they are idle.
+    /// Returns this store as a sink. Big blobs also use those of the `slots` that are idle.
     fn sink(self: Arc<Self>, limits: Limits, slots: Option<IdleSlots>) -> Arc<dyn BlobSink>;
 
     /// Like [`BlobStore::sink`], for a single blob. If the store can show a blob while it is being

@@ -13,8 +13,8 @@
 //!   Number: `--jobs` blobs and 4 manifests. Held from the start of a transfer to its end; lent
 //!   during waits.
 //! - **idle slots** ([`IdleSlots`](crate::IdleSlots)): helpers that fetch ranges of a large blob.
-//!   They are the transfer slots of blobs that no transfer needs any more. Number: the rest of
-//!   `--jobs`. Held from the start of a helper to the end of its range.
+//!   Idle slots are the transfer slots for blobs that no transfer needs any more. Number: the rest
+//!   of `--jobs`. Held from the start of a helper to the end of its range.
 //! - **upload slots** (`src/push/upload_slots.rs`): blobs that `push` and `mirror` upload or mount.
 //!   Number: `--jobs`. Held from the look-up at the destination to the end of the upload; lent
 //!   during waits.
@@ -30,7 +30,7 @@
 //! large ones first, so that none of them begins at the end. Deliveries and resolutions limit how
 //! many items are incomplete at the same time, so that a run that ends early leaves complete items.
 //! Their limits are higher than those of transfers and uploads, because some items wait for a blob
-//! that another one uploads.
+//! that another item uploads.
 //!
 //! # Why the limits cannot deadlock
 //!
@@ -45,9 +45,9 @@
 //!    requests of later classes. An upload's source, whose host may be that of the upload, is read
 //!    with slots of `UploadSource`; it is opened before the upload takes its host slot. A delivery
 //!    that waits for a blob that another delivery uploads holds no upload slot.
-//! 3. **Hosts do not wait for each other.** Transfers of a host that others already wait for start
-//!    last, and no host has more transfers in progress than there are slots, so that a slow host
-//!    does not delay the others.
+//! 3. **Hosts do not wait for each other.** Transfers from a host that other transfers already wait
+//!    for start last, and no host has more transfers in progress than there are slots, so that a
+//!    slow host does not delay the others.
 //!
 //! If no request has been in flight for ten minutes and none has ended, a
 //! [`Watchdog`](crate::Watchdog) ends the run with an error that says so.

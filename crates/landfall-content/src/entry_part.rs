@@ -42,8 +42,8 @@ pub enum PartOrigin {
     },
     /// A file on a web server.
     Url(String),
-    /// A file with several URLs for the same bytes. The first is its own; the next is tried if one
-    /// no longer has the file.
+    /// A file with several URLs for the same bytes. The first is its own; if a URL does not provide
+    /// the file, the next one is tried.
     Urls(Vec<String>),
     /// A pack that is written from the objects of a git repository.
     Git {
@@ -116,7 +116,7 @@ impl EntryPart {
     }
 }
 
-/// The third piece of `scheme://host/path`.
+/// Returns the host of a URL: the third piece of `scheme://host/path`.
 fn host_of(url: &str) -> &str {
     url.split('/').nth(2).unwrap_or(url)
 }

@@ -65,8 +65,8 @@ impl Drop for BackgroundTransfer {
     }
 }
 
-/// Streams the bytes `range` of the blob that `follower` sees; the range must reach to its end. The
-/// last byte is held back until the digest was verified. Returns an error if the transfer fails
+/// Streams `range` of the blob that `follower` reads. The range must end at the end of the blob.
+/// The last byte is held back until the digest was verified. Returns an error if the transfer fails
 /// before the first byte of the range is written.
 pub(super) async fn follow(
     mut follower: Follower,
@@ -75,7 +75,7 @@ pub(super) async fn follow(
 ) -> Result<ByteStream, HttpError> {
     let begun = follower
         .progress
-        // the upload begins after this returns, so an error before the first byte opens none
+        // the upload begins after this returns, so an error before the first byte prevents it
         .wait_for(|progress| progress.is_verified || progress.bytes > range.start)
         .await
         .map(|progress| progress.restarts);
@@ -118,8 +118,8 @@ impl FollowingStream {
             let end = if progress.is_verified {
                 self.size
             } else {
-                // a receiver that counts bytes accepts the blob with the last one, so that one must
-                // wait
+                // a receiver that counts bytes accepts the blob when it has the last byte, so that
+                // byte must wait
                 progress.bytes.min(self.size.saturating_sub(1))
             };
             if self.at < end {

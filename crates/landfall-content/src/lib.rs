@@ -7,11 +7,12 @@
 //!
 //! - [`registry`]: the OCI distribution API,
 //! - [`store`]: the store, on disk or in an object store ([`bucket`]),
-//! - [`upstream`]: registries and web servers as one source,
-//! - [`archives`]: files of other tools.
+//! - [`upstream`]: registries and web servers as one source.
 //!
-//! The crate depends on `landfall-model` and `landfall-http`. Begin with `blob_read.rs`,
-//! `part_source.rs`, `blob_sink.rs` and `transfer.rs`.
+//! [`archives`] imports blobs from files of other tools into a store.
+//!
+//! The crate depends on `landfall-model`, `landfall-git` and `landfall-http`. Begin with
+//! `blob_read.rs`, `part_source.rs`, `blob_sink.rs` and `transfer.rs`.
 //!
 //! # Retries
 //!
@@ -22,19 +23,19 @@
 //!   one attempt.
 //! - The session of [`registry`] repeats a request that was answered with 401. Counted:
 //!   challenges; a second refusal of a fresh token or account is final.
-//! - The token service of [`registry`] repeats a token for an account that was accepted before and
-//!   is refused now. Counted: one more attempt.
+//! - The client of the token service in [`registry`] repeats the request for a token if an account
+//!   that was accepted before is refused now. Counted: one more attempt.
 //! - Reading whole bodies in `landfall-http` repeats a manifest, list or checksum file that was
 //!   cut or has another digest. Counted: cut bodies; wrong ones, the second of which is final.
-//! - The opener repeats a stream of the source that broke, at its last byte within the same write.
-//!   Counted: failures since new bytes arrived.
-//! - A transfer repeats a body that the sink refused, and wrong bytes. Counted: failures of the
-//!   sink; wrong bytes, the second of which is final. A part with several URLs moves on to the
-//!   next one.
+//! - The opener opens a broken stream of the source again, where it broke off and within the same
+//!   write. Counted: failures since new bytes arrived.
+//! - A transfer repeats a part if the sink refused its body, or if its bytes were wrong. Counted:
+//!   failures of the sink; wrong bytes, the second of which is final. A part with several URLs
+//!   moves on to the next one.
 //! - The reader of package metadata (`landfall-item`) repeats an index that does not match the
 //!   signed list, if the list has changed by then. Counted: three reads of the list.
-//! - `serve --from` (`landfall-serve`) repeats a MiB of a file at a registry whose body was cut.
-//!   Counted: three attempts at this MiB.
+//! - `serve --from` (`landfall-serve`) repeats the request for a MiB of a file in a registry if its
+//!   body was cut. Counted: three attempts at this MiB.
 //!
 //! A transfer does not repeat a request after `landfall-http` has used all attempts: an error
 //! before the first byte is final. A partial file is hashed once, when its write starts.

@@ -43,7 +43,7 @@ pub struct LocalSink {
 }
 
 impl LocalSink {
-    /// Returns a sink for `store`. Big blobs use `slots` while they are idle.
+    /// Returns a sink for `store`. Big blobs also use those of the `slots` that are idle.
     pub fn new(store: Arc<dyn LocalStore>, limits: Limits, slots: Option<IdleSlots>) -> LocalSink {
         LocalSink {
             store,

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// An object in memory that records its requests and can break responses off.
+/// An object in memory that records its requests and can cut off responses.
 #[derive(Debug, Default)]
 pub struct MemoryObject {
     /// The content of the object.

@@ -35,8 +35,8 @@ pub struct IdleSlots {
 }
 
 impl IdleSlots {
-    /// `free` has a permit for each transfer that may run, and `all_begun` becomes true when all
-    /// transfers of the run have begun.
+    /// Returns the idle slots of a run. `free` has a permit for each transfer that may run, and
+    /// `all_begun` becomes true when all transfers of the run have begun.
     pub fn new(free: Arc<Semaphore>, all_begun: watch::Receiver<bool>) -> IdleSlots {
         IdleSlots {
             free,

@@ -103,8 +103,9 @@ impl PartOpener {
         self.progress.bytes(self.count(u64::MAX));
     }
 
-    /// Subtracts the counted bytes from the progress, because the transfer failed. The rest is
-    /// counted first, so that a body still being read cannot count any more.
+    /// Raises the total of progress by the bytes that were counted, because the transfer failed and
+    /// the part is not done. The rest is marked as counted too, so that a body that is still being
+    /// read cannot count any more.
     pub(super) fn uncount(&self) {
         let rest = self.count(u64::MAX);
         self.progress.more(self.part.descriptor.size - rest);
@@ -238,7 +239,7 @@ impl PartOpener {
         }
     }
 
-    /// Notes the first failure of `stream`, unless a failure was noted before.
+    /// Records the first failure of `stream`, unless a failure was recorded before.
     fn noting(self: &Arc<Self>, stream: ByteStream) -> ByteStream {
         let opener = self.clone();
         stream

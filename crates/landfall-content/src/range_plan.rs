@@ -19,7 +19,7 @@ pub(super) struct RangePlan {
     helper_count: u64,
 }
 
-/// The range of a helper. Its end moves forward when another helper takes the second half.
+/// The range of a helper. Its end becomes smaller when another helper takes the second half.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HelperRange {
     from: u64,
@@ -50,8 +50,8 @@ impl RangePlan {
         }
     }
 
-    /// Returns the next step of the first connection at offset `at`. If it is to fetch, `first` is
-    /// set.
+    /// Returns the next step of the first connection at offset `at`. Sets `first` to the range to
+    /// fetch, which is empty for the other steps.
     pub(super) fn next_step(&mut self, at: u64) -> FirstConnectionStep {
         self.first = (at, at);
         if let Some((_, to)) = self

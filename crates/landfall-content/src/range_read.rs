@@ -121,7 +121,7 @@ mod tests {
     use crate::MemoryObject;
 
     #[test]
-    fn a_broken_response_is_resumed_and_one_without_new_bytes_fails() {
+    fn a_broken_response_is_resumed_and_a_replaced_object_is_an_error() {
         let bytes: Vec<u8> = (0..100).collect();
         let object = Arc::new(MemoryObject {
             cut: 30,

@@ -17,8 +17,8 @@ pub struct DeltaBase {
 }
 
 impl DeltaBase {
-    /// A bundle with this digest and index. Its receiver has its content, and the blobs that it
-    /// omits.
+    /// The base for the bundle with this digest and index. Its receiver has the blobs in the
+    /// bundle, and those that the bundle omits or has recipes for.
     pub fn bundle(digest: Digest, contents: &ContentsIndex) -> DeltaBase {
         let inside = contents
             .entries
@@ -38,7 +38,7 @@ impl DeltaBase {
         }
     }
 
-    /// A lock. Its receiver has all content that the lock names.
+    /// The base for a lock. Its receiver has all content that the lock names.
     pub fn lock(lock: &Lock) -> DeltaBase {
         let parts = lock.entries().into_iter().flat_map(|entry| entry.parts);
         let had = parts
@@ -52,7 +52,8 @@ impl DeltaBase {
         }
     }
 
-    /// The receipt of a push: `registry` has these blobs of `lock`, each in the repository.
+    /// The base for the receipt of a push: `registry` has these blobs of `lock`, each in the
+    /// repository that the map gives for its digest.
     pub fn receipt(
         lock: Digest,
         registry: String,

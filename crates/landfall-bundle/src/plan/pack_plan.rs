@@ -1,5 +1,5 @@
-//! The plan of a bundle: its content and order. It follows from the lock and the missing items
-//! alone.
+//! The plan of a bundle: its content and order. Without bases and recipes, it follows from the lock
+//! and the missing items alone.
 
 use super::delta_base::{self, DeltaBase};
 use super::planned_entry::{PlannedEntry, blob_entries, front_entry};
@@ -141,7 +141,7 @@ impl PackPlan {
     }
 
     /// Plans the bundle of `lock` as if all its content were available. Unresolved items of the
-    /// lock are missing, as in [`PackPlan::new`].
+    /// lock are missing, and so are items whose accepted date has passed, as in [`PackPlan::new`].
     pub fn of_complete_lock(lock: &Lock, today: jiff::civil::Date) -> PackPlan {
         PackPlan::with_missing(lock, Vec::new(), today)
     }
@@ -221,7 +221,7 @@ impl PackPlan {
         let mut layout = LayoutIndex::default();
         layout.add(items.iter().map(|(at, _)| lock.entry(*at)));
         let mut text = lock.to_text();
-        // the text is kept for as long as the plan
+        // the plan owns the text, so unused capacity would stay allocated
         text.shrink_to_fit();
         let fingerprint = Digest::sha256(text.as_bytes());
         let front = [
@@ -302,7 +302,7 @@ impl PackPlan {
             .sum()
     }
 
-    /// The bytes that the stored blobs occupy in the file, without their tar headers.
+    /// The bytes that the stored entries occupy in the file, without their tar headers.
     pub fn stored_bytes(&self) -> u64 {
         let stored = self
             .entries
@@ -319,7 +319,8 @@ impl PackPlan {
     }
 }
 
-/// The maximum size of an entry in the file, with its part of frame table and contents index.
+/// The maximum size of an entry in the file, with its rows of the frame table and its line in the
+/// contents index.
 fn max_entry_bytes(entry: &PlannedEntry) -> u64 {
     let size = entry.descriptor.size;
     // header and padding are frames as well, and the last content frame may be short

@@ -76,7 +76,7 @@ pub fn name_bad_volumes(
         has_rest: rest.is_some(),
         repair,
     });
-    // volumes are only missing: the shorter message that requests them
+    // if no volume is damaged, a shorter message requests the missing ones
     let error = if damaged.is_empty() {
         let volumes = missing.into_iter().map(|number| set.name(number)).collect();
         BundleError::Missing {

@@ -5,8 +5,11 @@
 //!
 //! - **Changed, swapped or truncated bytes.** The hash of a frame is compared before the frame is
 //!   decoded, and so before any byte of it is returned. It covers all bytes of the frame in the
-//!   file. The hashes of the frames are in the frame table, those of the table's frames in the
-//!   index, and that of the index, the bundle digest, in the footer.
+//!   file. The frame table has the hashes of the frames, the index has those of the table's frames,
+//!   and the footer has the hash of the index, the bundle digest. For stored blobs, `open_whole`
+//!   compares the digest of the blob instead, and holds back its last bytes if that is wrong.
+//!   `open_verified` is only for blobs whose digest was verified, and compares a checksum of each
+//!   frame.
 //! - **A forged index**, which may match all frames. A blob that is read from its beginning is
 //!   hashed on the way, and its last piece is not returned if its digest is wrong. The index does
 //!   not prove who packed the bundle; that needs the digest, the lock's fingerprint or a signature.
@@ -338,7 +341,7 @@ impl BlobRead for Bundle {
 
     fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
         match self.0.entry_index(digest) {
-            // a compressed blob is decoded frame by frame anyway, so its frames are verified there
+            // only for stored blobs: a compressed one is decoded, and so verified, frame by frame
             Some(entry_index)
                 if self.contents().entries[entry_index].form == ContentForm::Stored =>
             {

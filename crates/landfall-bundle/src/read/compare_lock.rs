@@ -67,7 +67,7 @@ pub(super) fn against_lock(bundle: &Bundle) -> Result<Vec<Damage>, BundleError> 
         Damage::new(CONTENTS, index_at, why)
     }));
     damage.extend(bad_layout(bundle, included(&lock, &without)));
-    // only if the blobs are right, as their content is read now
+    // only if the blobs match, because this check reads their content
     if damage.is_empty() {
         damage = lock_against_manifests(bundle, &lock, &without);
     }

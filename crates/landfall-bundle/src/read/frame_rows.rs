@@ -24,7 +24,7 @@ pub struct FrameRows {
 }
 
 impl FrameRows {
-    /// Returns a reader for the rows of this table, at its beginning.
+    /// Returns a reader for the rows of this table, without cached pieces.
     pub fn new(table: FrameTable) -> FrameRows {
         FrameRows {
             table,

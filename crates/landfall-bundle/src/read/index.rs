@@ -171,7 +171,7 @@ fn parse(
         serde_json::from_slice(index).map_err(|error| damaged(error.to_string()))?;
     if head.version != 1 {
         return newer(format!(
-            "its format has version {}, this one reads version 1",
+            "its format has version {}, this landfall reads version 1",
             head.version
         ));
     }

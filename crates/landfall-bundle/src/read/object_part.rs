@@ -82,7 +82,7 @@ fn read(object: &Arc<dyn RangeRead>, range: Range<u64>) -> io::Result<Vec<u8>> {
 impl ReadAt for ObjectPart {
     fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
         let to = at + buffer.len() as u64;
-        // a long read needs no window; one that crosses into the end is a single request, too
+        // one request without windows: for a long read, and for a read that crosses into the end
         if at < self.end() && (to > self.end() || to - at > LITTLE) {
             return self.reader(at..to).read_exact(buffer);
         }

@@ -65,14 +65,14 @@ pub fn verify_shard(
     let mut damage = entries(bundle, &own, progress);
     progress.end();
     if shard.is_first() {
-        // a damaged frame table was found with the first entry that needed its rows
+        // damage of the frame table may have been found with the first entry that needed its rows
         for found in rest(bundle) {
             if !damage.contains(&found) {
                 damage.push(found);
             }
         }
     }
-    // determined only for damaged content, not for differences from the lock
+    // the loss is determined only for damaged content, not for differences from the lock
     let loss = (!damage.is_empty()).then(|| loss(bundle, &damage));
     if damage.is_empty() && shard.is_first() {
         damage = against_lock(bundle)?;
@@ -254,7 +254,7 @@ fn entries(bundle: &Bundle, entry_indexes: &[usize], progress: &dyn Progress) ->
             };
             match content {
                 Err(found) => {
-                    // further damage of an entry is reported only if it is in another volume
+                    // further damage of an entry is reported only if it is the first in its volume
                     let volume = bundle.0.volumes.volume(at);
                     // not `||`: both must happen, because the hasher is dropped and the volume is
                     // remembered
@@ -288,9 +288,9 @@ fn entries(bundle: &Bundle, entry_indexes: &[usize], progress: &dyn Progress) ->
     damage
 }
 
-/// Verifies the bytes that no entry of the index covers: the entry of the frame table, tar header
-/// and padding of the index, and the end of the tar. Signatures and footer were checked when the
-/// bundle was opened.
+/// Verifies the bytes that no entry of the index covers: the entry of the frame table, the tar
+/// header and padding of the index, and the end of the tar. The bytes of the signatures and the
+/// footer were checked when the bundle was opened.
 fn rest(bundle: &Bundle) -> Vec<Damage> {
     let BundleIndex {
         contents, footer, ..

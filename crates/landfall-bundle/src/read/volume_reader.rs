@@ -1,6 +1,6 @@
-//! Reads the bytes of a bundle, which are in one file, in volumes `B.0001` … `B.0999` that are that
-//! file when joined, or in an object that is read by ranges. Other readers see contiguous bytes;
-//! only messages name a volume.
+//! Reads the bytes of a bundle from one file, from volumes `B.0001` … `B.0999`, which form that
+//! file when joined, or from ranges of an object. Other readers see contiguous bytes; only messages
+//! name a volume.
 
 use super::object_part::{LITTLE, ObjectPart};
 use super::volume_set::VolumeSet;
@@ -272,7 +272,7 @@ impl VolumeReader {
 
     /// The index of the part with the byte at offset `at`, or of the last part.
     fn part_at(&self, at: u64) -> usize {
-        // an empty part has the same offset as the next one, which is the right one
+        // an empty part has the same offset as the next part, and the last of these has the byte
         self.parts
             .partition_point(|part| part.start <= at)
             .saturating_sub(1)

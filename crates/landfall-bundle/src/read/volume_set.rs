@@ -26,16 +26,17 @@ pub(crate) struct VolumeSet {
 }
 
 impl VolumeSet {
-    /// Finds the volumes at `locations`. The first one is the name of the bundle (if no file has
-    /// that name), any volume, or a folder with the volumes of one bundle; the others are further
-    /// volumes or folders. `None` if the first one is a bundle in one file.
+    /// Finds the volumes at `locations`. The first location is the name of the bundle (if no file
+    /// has that name), any volume, or a folder with the volumes of one bundle; the other locations
+    /// are further volumes or folders. `None` if the first location is a bundle in one file, or if
+    /// no volume exists.
     pub(crate) fn of(locations: &[PathBuf]) -> io::Result<Option<VolumeSet>> {
         let Some((first, more)) = locations.split_first() else {
             return Ok(None);
         };
         let (base, named) = match split(first) {
-            // the name of a bundle in one file may end in such a number by chance; it begins like
-            // volume 1, and further volumes do not
+            // the name of a bundle in one file may end in such a number by chance; the content of
+            // that file begins like volume 1, but that of volumes 2 and later does not
             Some((base, number)) if number == 1 || !begins_bundle(first) => (base, number),
             _ if first.is_dir() => match only_bundle(first)? {
                 Some(base) => (base, 0),
@@ -114,8 +115,9 @@ pub fn is_split(locations: &[PathBuf]) -> bool {
     matches!(VolumeSet::of(locations), Ok(Some(_)))
 }
 
-/// The locations of the bundle `first`: itself, and those of `others` with further volumes of it,
-/// which are removed from `others`. So users can name each disc or each volume.
+/// The locations of the bundle at `first`: `first` itself, and each path in `others` with further
+/// volumes of the bundle. Removes these paths from `others`. So users can name each disc or each
+/// volume.
 pub fn volume_locations(first: PathBuf, others: &mut Vec<PathBuf>) -> Vec<PathBuf> {
     let mut locations = vec![first];
     others.retain(|other| {
@@ -125,7 +127,7 @@ pub fn volume_locations(first: PathBuf, others: &mut Vec<PathBuf>) -> Vec<PathBu
         let base = in_folder(&set.base, other);
         let is_of_bundle = other.is_dir() || split(other).is_some_and(|(named, _)| named == base);
         let new = numbers(&base).unwrap_or_default();
-        // a volume that was found elsewhere belongs to another copy, which is a bundle of its own
+        // if one of these volumes was found elsewhere, `other` is another copy of the bundle
         let are_new = new.iter().all(|number| {
             set.found
                 .get(number)
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_named_like_a_volume_is_ignored_if_the_checksums_do_not_list_it() {
+    fn an_unlisted_file_named_like_a_volume_is_ignored_unless_it_begins_like_one() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().join("app");
         fs::write(volume_path(&base, 1), PREFIX).unwrap();
@@ -293,7 +295,7 @@ mod tests {
         assert_eq!(
             last(),
             131,
-            "of a set that is longer than its checksums say"
+            "the checksums do not list it, but it begins like a volume"
         );
     }
 }

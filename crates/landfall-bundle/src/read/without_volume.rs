@@ -18,9 +18,9 @@ const NO_INDEX: &str = "the contents index is in this volume or in a damaged one
                         no volume can be rebuilt; pack the bundle again with the same lock, \
                         --level and --volume-size, which gives the same bytes";
 
-/// Opens the split bundle at `locations` without volume `number`, whose content cannot be read.
-/// Also returns the byte range of the missing volume; `cannot` turns the reason into an error if
-/// the bundle cannot be opened like this.
+/// Opens the split bundle at `locations` without volume `number`. Reading content of that volume
+/// then fails. Also returns the byte range of the volume. If the bundle cannot be opened like this,
+/// `cannot` turns the reason into an error.
 pub(crate) fn open_without(
     locations: &[PathBuf],
     number: usize,
@@ -68,8 +68,8 @@ pub(crate) fn open_without(
         return Err(cannot(&format!("{why}{}", missing.join(", "))));
     }
     let footer = footer.ok_or_else(|| cannot(NO_INDEX))?;
-    // the footer states the length of the whole bundle; what the other volumes do not cover is the
-    // length of the lost one
+    // the footer states the length of the whole bundle; the lost volume has all bytes that are not
+    // in the other volumes
     let gap = length.checked_sub(others.length()).filter(|gap| *gap > 0);
     let gap = gap.ok_or_else(|| {
         cannot("the other volumes are a complete bundle, or belong to different bundles")

@@ -18,7 +18,7 @@ use tempfile::SpooledTempFile;
 /// A section of the patch is kept in memory up to this size.
 const MAX_IN_MEMORY: usize = 4 << 20;
 
-/// A recipe is used if it is smaller than the blob by a tenth: rebuilding costs time.
+/// A recipe is used if its size is at most this percentage of the blob's: rebuilding costs time.
 const MAX_PERCENT: u64 = 90;
 
 /// The limits of the stream section.

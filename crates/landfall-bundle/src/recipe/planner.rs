@@ -26,8 +26,8 @@ const MAX_CANDIDATES: usize = 4;
 /// The maximum number of bases of one recipe.
 const BASES: usize = 2;
 
-/// The minimum share of the plain bytes in files that a candidate also has; below it, the candidate
-/// is not used.
+/// A candidate is used only if the files that it shares with the blob have at least this share of
+/// the blob's plain bytes.
 const MIN_SHARE: f64 = 0.02;
 
 /// The content that the receiver has already.
@@ -257,7 +257,7 @@ impl<'a> RecipePlanner<'a> {
         });
     }
 
-    /// Notes a base that the bundle does not contain.
+    /// Adds a base to the references if the bundle does not contain it.
     fn refer(&mut self, base: &FamilyBlob) {
         let is_inside = self.named.contains(&base.blob.digest)
             && !delta_base::all_have(self.old.bases, &base.blob);

@@ -7,14 +7,14 @@ use landfall_model::Descriptor;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FamilyBlob {
     pub(super) blob: Descriptor,
-    /// The name of the item without its version: the repository of an image, the URL of a file
-    /// without digits.
+    /// The repository of an image or the URL of a file, without digits: the same for all versions
+    /// of the item.
     pub(super) family: String,
     /// The position of the blob among those of its item.
     pub(super) position: usize,
     /// The name of the item, if it is an image or a chart.
     pub(super) image: Option<String>,
-    /// The repository of another item below the prefix of a destination.
+    /// The repository of any other item, below the prefix of a destination.
     pub(super) path: Option<String>,
 }
 

@@ -12,8 +12,8 @@ use std::sync::Arc;
 /// Opens the content of a recipe at an offset.
 pub(super) type OpenRecipe<'a> = &'a dyn Fn(u64) -> io::Result<Box<dyn Read + Send>>;
 
-/// Writes the blob to `sink`, which it returns. Never writes more bytes than the blob has; fails with
-/// [`InvalidData`](io::ErrorKind::InvalidData) if the result does not have the blob's digest.
+/// Writes the blob to `sink`, and returns `sink`. Never writes more bytes than the blob has; fails
+/// with [`InvalidData`](io::ErrorKind::InvalidData) if the result does not have the blob's digest.
 pub(super) fn rebuild<W: Write>(
     blob: &Descriptor,
     header: &RecipeHeader,

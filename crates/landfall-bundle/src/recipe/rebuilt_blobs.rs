@@ -94,8 +94,8 @@ impl RebuiltBlobs {
         }
     }
 
-    /// The blobs that must be added before this one can be rebuilt; `None` if there is no recipe
-    /// for it.
+    /// The blobs that must be added before this one can be rebuilt. `None` if there is no recipe
+    /// for it, or if the bundle cannot provide one of the bases.
     ///
     /// # Errors
     /// If content cannot be examined.
@@ -165,7 +165,7 @@ impl RebuiltBlobs {
         Ok(choice.recipes.get(digest).map(|number| &recipes[*number]))
     }
 
-    /// Chooses a recipe for each blob whose bases are available: as content, or from a recipe that
+    /// Chooses for each blob a recipe whose bases are available: as content, or from a recipe that
     /// was chosen before. So a rebuild never waits for itself, even if recipes of different bundles
     /// need each other, and earlier choices stay valid when bases are added.
     fn choose(&self, chosen: &mut HashMap<Digest, usize>) -> Result<(), ContentError> {
@@ -237,7 +237,8 @@ impl RebuiltBlobs {
         rebuild(&recipe.blob, &header, &open, bases, file)?.finish()
     }
 
-    /// Forgets the blobs that were rebuilt first, until the limit is kept.
+    /// Adds a rebuilt blob to the cache, and removes the oldest ones while the cache exceeds its
+    /// limit. The new blob always stays.
     fn keep(&self, digest: &Digest, size: u64) {
         let mut cache = locked(&self.cache);
         cache.kept.push((digest.clone(), size));
@@ -279,7 +280,7 @@ impl BlobRead for RebuiltBlobs {
 
 impl VerifiedRead for RebuiltBlobs {
     fn file_stamps(&self, _: &Digest) -> Result<Vec<FileStamp>, ContentError> {
-        // an unnamed temporary file, which no other process can change
+        // a rebuilt blob is in an unnamed temporary file, which no other process can change
         Ok(Vec::new())
     }
 }

@@ -65,7 +65,7 @@ impl UnpatchedReason {
             UnpatchedReason::OlderVersionElsewhere => {
                 "its older version is neither in a bundle of --since nor in the store"
             }
-            UnpatchedReason::NotSmaller => "its recipe would not be smaller",
+            UnpatchedReason::NotSmaller => "its recipe would not be much smaller",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A limit of how many threads rebuild blobs at the same time.
+//! Limits how many threads rebuild blobs at the same time.
 
 use landfall_model::locked;
 use std::sync::{Condvar, Mutex, PoisonError};

@@ -89,7 +89,7 @@ pub fn cyclonedx(
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "serialNumber": serial_number(subject.digest),
-        // the document never changes, because its serial number is derived from the bundle
+        // always 1: the serial number is derived from the bundle, and neither ever changes
         "version": 1,
         "metadata": {
             "tools": {"components": [

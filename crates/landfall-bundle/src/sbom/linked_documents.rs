@@ -169,7 +169,7 @@ fn sbom(document: &Value) -> Option<DocumentIdentity> {
         let uuid = document["serialNumber"]
             .as_str()
             .and_then(|serial| serial.strip_prefix("urn:uuid:"));
-        // it becomes part of a URL, so nothing but a UUID is accepted
+        // it becomes part of a URL, so only the characters of a UUID are accepted
         let uuid = uuid.filter(|uuid| {
             uuid.bytes()
                 .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')

@@ -5,8 +5,8 @@ use landfall_item::PackageDescription;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-/// The characters that the components of a package URL percent-encode: all except letters, digits,
-/// these and the colon (ECMA-427, 5.4).
+/// The characters that the components of a package URL percent-encode: all except letters, digits
+/// and these (ECMA-427, 5.4).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')

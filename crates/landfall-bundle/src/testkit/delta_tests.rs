@@ -76,7 +76,7 @@ fn a_delta_is_valid_and_names_its_bases() {
             "manifests and configs are in every delta"
         );
     }
-    // as a base, it represents all content that its receiver has
+    // as a base, the delta also has the content that it omits
     let (memory, _) = sample();
     let second = PackPlan::delta(&lock, &memory, &[bundle.as_base()], today()).unwrap();
     assert_eq!(second.omitted, bundle.omitted());

@@ -1,5 +1,5 @@
 //! Tests with forged bundles: tar headers, frame table, footer and sizes that contradict the
-//! content. Each bundle is refused, and none of its content is returned.
+//! content. Each bundle is refused.
 
 use super::sample::{Packed, packed};
 use crate::Bundle;
@@ -154,7 +154,7 @@ fn a_footer_with_wrong_values_is_refused() {
         packed.refoot(change);
         assert!(Bundle::open(&packed.path).is_err(), "change {number}");
     }
-    // an index at another offset, to which the footer points: it has a gap before it
+    // the footer points to an index that has a gap before it
     let packed = packed();
     let (bundle, bytes) = (
         Bundle::open(&packed.path).unwrap(),
@@ -190,8 +190,8 @@ fn bytes_between_the_parts_of_the_end_are_refused() {
 }
 
 #[test]
-fn impossible_sizes_allocate_nothing() {
-    // an index that claims the largest size that is read, or the size of the file
+fn impossible_index_sizes_are_refused() {
+    // each size exceeds the limit for an index, which depends on the length of the file
     for size in [1 << 62, 200 << 20, 5 << 20] {
         let packed = packed();
         packed.refoot(|footer| footer.size = size);
@@ -277,7 +277,7 @@ fn decompression_bombs_are_refused() {
         );
         assert!(
             read.len() <= size as usize,
-            "{what}: {} bytes came",
+            "{what}: {} bytes were returned",
             read.len()
         );
     }

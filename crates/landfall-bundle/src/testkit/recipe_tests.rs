@@ -268,7 +268,7 @@ fn packing_again_gives_the_same_bytes() {
 }
 
 #[test]
-fn blobs_that_cannot_be_rebuilt_are_named_before_any_read() {
+fn missing_bases_are_named_before_any_read() {
     let Versions {
         memory,
         old,
@@ -303,7 +303,7 @@ fn a_damaged_base_never_results_in_wrong_bytes() {
         new_layer,
     } = versions();
     let bundle = Bundle::open(&pack(&memory, &new, &[&old]).0.path).unwrap();
-    // other valid layers of the same size and of another one, and bytes that are not a layer
+    // another layer of the same size, one of another size, and bytes that are not a layer
     let mut wrong = layer(&[("bin/app", &program(7)), ("etc/version", b"1")]);
     wrong.resize(old_layer.size as usize, 0);
     for bytes in [wrong, layer(&[("a", b"b")]), noise(old_layer.size as usize)] {
@@ -321,7 +321,7 @@ fn a_damaged_base_never_results_in_wrong_bytes() {
 }
 
 #[test]
-fn deltas_are_chained() {
+fn blobs_are_rebuilt_through_a_chain_of_deltas() {
     let (mut memory, _) = sample();
     let made: Vec<(LockedImage, Descriptor)> = (0..4)
         .map(|number| image(&mut memory, &number.to_string(), 8 * number))
@@ -428,7 +428,7 @@ impl Read for BrokenReader {
     }
 }
 
-/// The content without the new layer, read from a source that fails as often as stated.
+/// A source of the content without the new layer. Its first readers fail: as many as `failures`.
 fn failing(memory: &Memory, new_layer: &Descriptor, failures: usize) -> Arc<dyn BlobRead> {
     let mut blobs = memory.blobs.clone();
     blobs.remove(&new_layer.digest);
@@ -513,7 +513,7 @@ fn forged_lists_of_recipes_are_refused() {
         ("no entry", &|index| {
             index.recipes[0].entry = "landfall-recipe-0".into()
         }),
-        ("the word is missing", &|index| {
+        ("a required feature that is not listed", &|index| {
             index.requires = vec!["delta".into()]
         }),
         ("a reference that nothing uses", &|index| {

@@ -133,8 +133,9 @@ pub fn noise(len: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(len).collect()
 }
 
-/// Returns a bundle whose lock names the layer `locked` of the image `h.example/app:1`, also as the
-/// file `layer.tgz`, but whose frames and index contain `carried` instead, which has the same size.
+/// Returns a forged bundle. Its lock names `locked`, as a layer of the image `h.example/app:1` and
+/// as the file `layer.tgz`. Its frames contain `carried` instead, which has the same size, and the
+/// frame table matches these frames.
 pub fn forged_bundle(locked: &[u8], carried: &[u8]) -> (Packed, Lock) {
     let (mut memory, mut lock) = sample();
     let layer = memory.put(locked, "application/vnd.oci.image.layer.v1.tar+gzip");
@@ -203,7 +204,7 @@ impl Packed {
     }
 
     /// Ends the file at `end` with a frame table of these rows, this index, these signatures, and a
-    /// footer. Corrects the description of the table in the index, unless it was forged.
+    /// footer. Corrects the description of the table in the index, unless it was forged (`is_lie`).
     pub(super) fn seal(
         &self,
         mut contents: ContentsIndex,
@@ -285,7 +286,7 @@ impl Packed {
 /// The rows of a frame table.
 pub(super) type Rows = Vec<(u64, FrameHash)>;
 
-/// The first entry with this form that is a blob.
+/// The index of the first entry with this form that is a blob.
 #[cfg(test)]
 pub(super) fn blob(contents: &ContentsIndex, form: ContentForm) -> usize {
     contents
@@ -295,8 +296,8 @@ pub(super) fn blob(contents: &ContentsIndex, form: ContentForm) -> usize {
         .unwrap()
 }
 
-/// Writes the bundle of `plan` to `out`. Every blob's digest is checked on the way. Items that
-/// `plan` misses are named inside the bundle.
+/// Writes the bundle of `plan` to `out`. Every blob's digest is checked on the way. The index of
+/// the bundle lists the items that are missing from `plan`.
 ///
 /// # Errors
 /// If there is not enough space, content is damaged or missing, or the file cannot be written. In

@@ -124,7 +124,7 @@ fn a_lock_or_index_json_that_does_not_match_the_blobs_is_refused() {
 }
 
 #[test]
-fn bundles_that_hide_missing_items_are_refused() {
+fn a_wrong_list_of_missing_items_is_refused() {
     let (memory, lock) = sample();
     let packed = packed();
     packed.reseal(|contents, _| {
@@ -261,8 +261,8 @@ fn a_list_of_signatures_is_read_as_it_was_written_or_refused() {
 
 #[test]
 fn a_bundle_that_another_release_serialized_differently_is_valid() {
-    // another first line of the lock, other forms than this release would choose, and unknown
-    // members and entries
+    // another version and level, another first line of the lock, an unknown annotation in
+    // `index.json`, and other forms than this release would choose
     let (memory, lock) = sample();
     let packed = packed();
     packed.reseal(|contents, _| {

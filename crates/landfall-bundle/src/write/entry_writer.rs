@@ -1,6 +1,6 @@
 //! Appends entries: reads and verifies content in the order of the plan, encodes frames on all
-//! cores, and writes them in order. `pack` writes all entries like this, a direct bundle those that
-//! must be compressed.
+//! cores, and writes them in order. `pack` writes all entries this way; a direct bundle only those
+//! that must be compressed.
 
 use super::volume_writer::VolumeWriter;
 use crate::error::BundleError;
@@ -117,8 +117,8 @@ impl EntryWriter<'_> {
         let failed = BundleError::content(&entry.item);
         let mut source = open(entry, self.blobs)?;
         let mut hasher = Hasher::new(entry.descriptor.digest.algorithm());
-        // each frame is passed on when the next one is read, so the last one only after the digest
-        // is verified
+        // each frame is held back until the next one begins, so that the last one is passed on only
+        // after the digest was verified
         let mut next = FrameBuilder::of(ContentForm::Stored, &header::encode(&entry.name, size));
         let mut send = |builder, is_last| {
             send(Unencoded {

@@ -100,7 +100,7 @@ impl IndexBuilder {
     }
 
     /// Fails with [`BundleError::TooLarge`], before anything is written, if readers would refuse
-    /// the bundle since its index or lock is too long.
+    /// the bundle because its index or lock is too long.
     pub(crate) fn check_size(&self, path: &Path, limits: &Limits) -> Result<(), BundleError> {
         let mut longest = self.contents.clone();
         let frames: u64 = longest

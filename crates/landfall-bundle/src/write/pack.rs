@@ -36,7 +36,7 @@ pub struct PackedBundle {
     pub bytes: u64,
     /// The files of the bundle: one file, or its volumes.
     pub files: Vec<PathBuf>,
-    /// The files next to it: programs and documents, then the checksums.
+    /// The files next to the bundle: programs and documents, then the checksums.
     pub beside: Vec<PathBuf>,
     /// Volumes of an older bundle with this name that were removed without being replaced.
     pub removed: Vec<PathBuf>,
@@ -221,8 +221,8 @@ pub(super) fn write_all(
         index.record(entry_index, offset, &frames);
         let item = &*plan.entries[entry_index].item;
         let next = plan.entries.get(entry_index + 1);
-        // blobs are in the order of the items that need them first, so the item is complete when
-        // the next blob belongs to another one
+        // blobs of one form are in the order of the items that first need them; an item is counted
+        // at the end of its first group, even if its compressed blobs follow later
         if entry_index >= FRONT_LEN
             && next.is_none_or(|next| next.item != item)
             && counted.insert(item)

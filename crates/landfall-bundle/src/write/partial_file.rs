@@ -9,8 +9,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Opens or creates `OUT.partial`, and locks it against other processes. Refuses a name that
-/// belongs to something else than a regular file.
+/// Opens or creates `OUT.partial`, and locks it against other processes. Fails if one of the names
+/// that the bundle needs belongs to something other than a regular file.
 pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), BundleError> {
     let path = partial_path(out);
     let failed = BundleError::write(&path);
@@ -37,7 +37,7 @@ pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), BundleError> {
 pub(crate) fn room(needed: u64, out: &Path) -> Result<(), BundleError> {
     let folder = parent_folder(out);
     let room = DiskSpace::measure(folder, needed).map_err(BundleError::write(folder))?;
-    // an estimate of the largest possible size, because compression cannot be predicted
+    // `needed` is the largest possible size, because compression cannot be predicted
     if room.is_enough() {
         return Ok(());
     }

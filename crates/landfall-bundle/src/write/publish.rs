@@ -13,9 +13,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Renames the unfinished bundle `partial`, which is one file, or volumes with these checksums, and
-/// the programs next to it. Returns the files of the bundle, those next to it, and the volumes of
-/// an older bundle that were not replaced.
+/// Renames the unfinished bundle `partial` and the programs and documents next to it. The bundle is
+/// split if there are `volume_sums`, the checksums of its volumes. Returns the files of the bundle,
+/// those next to it, and the volumes of an older bundle that were not replaced.
 ///
 /// First the volumes of an older bundle are removed, and an older bundle in the other form. Then
 /// the new volumes are renamed, the first one last. So whenever there is a first volume, all other
@@ -56,7 +56,7 @@ pub(crate) fn publish(
     } else {
         Vec::new()
     };
-    // documents of an older bundle describe that one
+    // the documents of an older bundle do not describe this one
     for path in DOCUMENTS.map(|ending| suffixed(out, ending)) {
         let is_new = tools.iter().any(|tool| tool.path == path);
         if !is_new && path.is_file() && has(out, &path) {

@@ -25,8 +25,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Rebuilds volume `number` of the split bundle at the locations `like`, and writes it next to the
-/// first volume, or next to `out`. Content is read from `blobs` or else from the other volumes, the
-/// lock from the other volumes or else from `lock`. Returns the path and size of the volume.
+/// first volume or, if `out` is given, as that volume of `out`. Content is read from `blobs` or
+/// else from the other volumes, the lock from the other volumes or else from `lock`. Returns the
+/// path and size of the volume.
 ///
 /// # Errors
 /// If other volumes are missing or damaged, the contents index was in the lost volume, content is
@@ -67,7 +68,7 @@ pub fn write_volume(
     };
     if lock.fingerprint() != *bundle.fingerprint() {
         return Err(cannot(&format!(
-            "the bundle was packed from the lock with fingerprint {}, this one has {}",
+            "the bundle was packed from the lock with fingerprint {}, but this lock has {}",
             bundle.fingerprint(),
             lock.fingerprint()
         )));

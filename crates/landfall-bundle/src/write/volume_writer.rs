@@ -179,8 +179,7 @@ impl<'a> VolumeWriter<'a> {
             volumes.hasher.update(bytes);
         }
         self.end += bytes.len() as u64;
-        // the file is sent to the flusher; in the background, so that encoding does not wait for
-        // the disk
+        // the flusher syncs the file in the background, so that encoding does not wait for the disk
         if self.end - self.flushed >= FLUSH {
             self.flush();
         }
@@ -210,8 +209,8 @@ impl<'a> VolumeWriter<'a> {
         };
         volumes.units.push(room);
         let is_full = self.end - self.start + room > volumes.size;
-        // nothing more is written; the rest is only counted, so that the error can name a size that
-        // fits
+        // if the unit does not fit, nothing more is written; this unit and later ones are only
+        // counted, so that the error can name a size that fits
         volumes.counting |= room > volumes.size || is_full && volumes.starts.len() == MAX_VOLUMES;
         let takes = !volumes.counting;
         if is_full && takes {
@@ -349,7 +348,7 @@ mod tests {
             .map(|file| landfall_model::Digest::sha256(file).hex())
             .collect();
         assert_eq!(sums, expected);
-        // a frame that is longer than a volume may be
+        // this frame is longer than a volume may be
         let (flush, _flushed) = sync_channel(100);
         let mut out = VolumeWriter::volumes(&base, 64, flush).unwrap();
         out.append(&frame::stored(&[0; 100])).unwrap();

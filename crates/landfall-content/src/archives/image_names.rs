@@ -1,5 +1,5 @@
-//! Reads the names of the images in an archive, for `lock`: those in `index.json`, and the
-//! manifests and configs that they refer to.
+//! Reads the names of the images in an archive from `index.json`, and their manifests and configs,
+//! for `lock`.
 
 use super::file_names::digest_of_name;
 use super::import_blobs::push_skipped;
@@ -173,7 +173,8 @@ pub fn read_image_names(
 }
 
 impl ArchiveImages {
-    /// Notes something that could not be used. An archive may have any number of such members.
+    /// Records something that could not be used. The list is limited, because an archive may have
+    /// any number of such members.
     fn skip(&mut self, line: String) {
         push_skipped(&mut self.skipped, line);
     }
@@ -226,8 +227,8 @@ impl ArchiveImages {
             annotations,
         } in index.manifests
         {
-            // Hauler names signatures like the image that they sign, and charts and files
-            // differently
+            // Hauler gives signatures the name of the image that they sign, so only `kind` tells
+            // them apart
             if annotations
                 .get("kind")
                 .is_some_and(|kind| !kind.contains("/image"))

@@ -53,8 +53,8 @@ pub(super) fn for_each_in_tar<R: Read>(
     Ok(())
 }
 
-/// Refuses an extended header that overrides the size of the next file: with plain headers alone,
-/// the file after it cannot be found.
+/// Refuses an extended header that overrides the size of the next file: the plain header alone does
+/// not say where that file ends.
 fn refuse_size_override(header: &mut impl Read) -> io::Result<()> {
     let mut text = Vec::new();
     // one byte more than allowed, to tell a header that is too long from one that just fits
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_with_a_size_or_too_long_is_refused() {
+    fn an_extended_header_that_has_a_size_or_is_too_long_is_refused() {
         let sized = [
             member("x", b'x', 20, b"20 size=12345678901\n"),
             member("a", b'0', 0, b""),

@@ -74,8 +74,8 @@ impl Emulator {
         self.stored().has_random_etags = true;
     }
 
-    /// Gives every uploaded part another etag, as if it were sent once more. Returns how many there
-    /// are.
+    /// Gives every uploaded part another etag, as if it were sent once more. Returns the number of
+    /// parts.
     pub fn rename_parts(&self) -> usize {
         let mut stored = self.stored();
         let parts = stored.uploads.values_mut().flat_map(BTreeMap::values_mut);

@@ -39,7 +39,7 @@ pub(super) fn request_error(location: &str, error: object_store::Error) -> HttpE
         // treated as if the upload were gone, since it can no longer be completed
         Some("InvalidPart" | "InvalidPartOrder" | "InvalidBlockList" | "EntityTooSmall") => (
             ErrorKind::NotFound,
-            "it lacks parts of the upload that were recorded as uploaded",
+            "the object store lacks parts of the upload that were recorded as uploaded",
         ),
         _ => (kind, words),
     };

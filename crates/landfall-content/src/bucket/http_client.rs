@@ -57,7 +57,6 @@ impl HttpService for TransportClient {
             } else {
                 RequestBody::Bytes(bytes)
             };
-            // `secret`: a signature is valid for this host only, so redirects must not carry it
             let is_slow = head.extensions.get::<SlowReader>().is_some();
             let class = if is_slow {
                 SlotClass::UploadSource
@@ -68,6 +67,7 @@ impl HttpService for TransportClient {
                 class,
                 headers: head.headers,
                 body,
+                // a signature is valid for this host only, so redirects must not carry it
                 secret: true,
                 ..landfall_http::HttpRequest::new(head.method, url, RequestPurpose::ObjectStore)
             };

@@ -40,7 +40,8 @@ impl Bucket {
 
     /// Completes an upload of `size` bytes from all its parts, in order. If another process has
     /// completed it, or the response was lost, the request fails although the object exists.
-    /// Therefore, an object of this size other than `before` counts as success.
+    /// Therefore, an object of this size counts as success unless it is `before`, the object that
+    /// existed when the upload began.
     ///
     /// # Errors
     /// Like [`Bucket::put_part`].

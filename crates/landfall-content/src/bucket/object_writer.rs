@@ -157,7 +157,7 @@ impl Drop for UploadGuard {
         // stop sending first: a part that is uploaded after the abort could stay in the store
         sending.abort();
         let upload = upload.clone();
-        // if this fails, the lifecycle rule of the bucket for incomplete uploads has to remove it
+        // if this fails, the bucket's lifecycle rule for incomplete uploads has to remove the parts
         let _ = block_on(async move { upload.bucket.abort_parts(&upload.key, &upload.id).await });
     }
 }
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn an_aborted_upload_leaves_no_files() {
+    fn an_aborted_upload_creates_no_object() {
         let bucket = Bucket::in_memory();
         let (mut writer, guard) = ObjectWriter::begin(&bucket, "b", 0).unwrap();
         writer.write_all(b"half").unwrap();

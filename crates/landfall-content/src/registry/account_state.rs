@@ -54,7 +54,8 @@ impl AccountState {
         (!self.is_proven()).then_some(turn)
     }
 
-    /// Records that the registry accepted a request, which `presented` the account or not.
+    /// Records that the registry accepted a request. `presented` is whether the request presented
+    /// the account.
     pub(super) fn request_accepted(&self, presented: bool) {
         if presented {
             self.account_accepted();

@@ -150,8 +150,8 @@ impl Auth {
     }
 
     /// Learns the scheme from a challenge to a request with the header `sent`. Fails if the scheme
-    /// is unknown, or an account was denied that was never accepted, which is final for all its
-    /// requests.
+    /// is unknown, if there is no account for Basic, or if the request presented an account that
+    /// was never accepted. That account is then denied for all requests.
     pub(super) async fn challenged(
         &self,
         headers: &HeaderMap,

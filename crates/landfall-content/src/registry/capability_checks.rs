@@ -1,5 +1,5 @@
-//! Checks what a registry allows, without leaving anything there: a sign-in, an upload of some
-//! size, an index with missing children.
+//! Checks what a registry allows: a sign-in, an upload of some size, an index with missing
+//! children. Uploaded content is removed again, if the registry allows that.
 
 use super::error_codes::is_missing_children_error;
 use super::session::RegistrySession;

@@ -22,8 +22,8 @@ impl Keychain {
     /// Loads the credentials in a site and the environment, which `get` reads.
     ///
     /// # Errors
-    /// If a file or variable of the environment is invalid. Errors in the site are returned by
-    /// [`Keychain::find`].
+    /// If a file or variable of the environment, or the address of the site's registry, is invalid.
+    /// Errors in credentials of the site are returned by [`Keychain::find`].
     pub fn load(
         site: Option<&Site>,
         get: impl Fn(&str) -> Option<String>,
@@ -150,7 +150,7 @@ impl Keychain {
     ///
     /// # Errors
     /// If a variable or file that the site names is missing, a helper cannot be run, or an entry is
-    /// invalid. Callers report it only if the registry requires an account.
+    /// invalid. Callers report the error only if the registry requires an account.
     pub async fn find(&self, host: &str, repository: &str) -> CredentialLookup {
         let host = hub_key(host);
         let full = format!("{host}/{repository}");

@@ -92,8 +92,8 @@ impl RegistrySession {
         Ok(TagList::LongerThan(pages))
     }
 
-    /// Returns the referrers of `subject`, or `None` if the registry has no referrers API. With
-    /// `push`, the account also writes there, so that its token is used again.
+    /// Returns the referrers of `subject`, or `None` if the registry returns no list. With `push`,
+    /// the token that is requested may also write, so that later uploads can use it.
     ///
     /// # Errors
     /// If the list cannot be read.
@@ -110,7 +110,7 @@ impl RegistrySession {
     }
 
     /// Requests the referrers of `subject`. If there is no list for the first subject of a
-    /// repository, its other subjects are not requested.
+    /// repository, the referrers of its other subjects are not requested.
     ///
     /// # Errors
     /// If the list cannot be read.
@@ -190,7 +190,7 @@ impl RegistrySession {
         Err(HttpError::new(ErrorKind::Invalid, words).about(&*name))
     }
 
-    /// Requests a page of a list, which may have `limit` bytes.
+    /// Requests a page of a list. The page may have at most `limit` bytes.
     async fn page(
         &self,
         request: &HttpRequest,
@@ -294,7 +294,7 @@ async fn no_list(response: HttpResponse) -> ReferrersResponse {
 }
 
 /// Returns the URL of the next page (RFC 8288, `rel="next"`). Scheme, host and port of the request
-/// are kept, whatever a registry behind a proxy believes to have.
+/// are kept, because a registry behind a proxy may name its internal address.
 fn next_page(request_url: &Url, response: &HttpResponse) -> Option<Url> {
     next_link(request_url, response.header(LINK.as_str())?)
 }

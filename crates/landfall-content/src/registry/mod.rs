@@ -1,14 +1,14 @@
 //! The OCI distribution protocol over [`landfall_http`], one session per registry host.
 //!
-//! The first request to a registry is sent before all others and finds out how to authenticate; so
-//! is the first one with each account, since namespaces may have their own. Tokens are requested
-//! once per repository and scope while others wait. A refusal belongs to an account
-//! (`account_state`): an account that was never accepted is presented once, and its refusal is
-//! final for all requests, so that it is not locked out. An account that was accepted before is
-//! tried once more, alone; if it is refused again, `/v2/`, or the token service without a scope,
-//! tells whether the account or only this scope is refused. If a registry redirects to a host with
-//! a token realm of its own, the tokens for it are anonymous, one for each scope and host
-//! (`redirect_tokens`).
+//! The first request to a registry is sent before all others and finds out how to authenticate. The
+//! first request with each account is sent alone, too, since namespaces may have their own
+//! accounts. Tokens are requested once per repository and scope while other requests wait. A
+//! refusal belongs to an account (`account_state`): an account that was never accepted is presented
+//! once, and its refusal is final for all requests, so that it is not locked out. An account that
+//! was accepted before is tried once more, alone. If it is refused again, a request to `/v2/`, or
+//! to the token service without a scope, shows whether the account or only this scope is refused.
+//! If a registry redirects to a host with a token realm of its own, the tokens for that host are
+//! anonymous, one for each scope and host (`redirect_tokens`).
 //!
 //! If a registry is named by a loopback or private address and nothing is configured for it, https
 //! is tried first: a ClientHello is sent, and plain http is used only if the response starts with

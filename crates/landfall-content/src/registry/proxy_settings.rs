@@ -8,7 +8,8 @@ use landfall_model::config::Site;
 use url::Url;
 
 /// Returns the proxy rules. If the site has `proxy`, it replaces all variables of the environment.
-/// The registry, file server and mirrors of the site bypass the proxy, unless they set `viaProxy`.
+/// The file server of the site bypasses the proxy, and so do its registry and mirrors unless they
+/// set `viaProxy`.
 ///
 /// # Errors
 /// If the URL of a proxy or its credentials are invalid. The message does not contain the URL,

@@ -137,7 +137,7 @@ impl RegistrySession {
     /// Sends a request with the authentication that the registry requires. Challenges are answered
     /// at any time of the run, and the request is sent again, including its body.
     //
-    // Boxed as `Transport::send` is: its code would be generated again for each caller.
+    // Boxed like `Transport::send`: otherwise its code would be generated again for each caller.
     pub(super) fn send<'a>(
         &'a self,
         request: HttpRequest,

@@ -1,4 +1,5 @@
-//! The sessions of a run: one for each registry host, by its name, mirror and scheme.
+//! The sessions of a run: for each registry host, one to read, which may use a mirror, and one to
+//! write.
 
 use super::keychain::Keychain;
 use super::registry_url::BaseUrl;
@@ -117,7 +118,7 @@ impl RegistrySessions {
     async fn connect(&self, host: &str, mirrored: bool) -> Result<RegistrySession, HttpError> {
         let (transport, keychain) = (self.transport.clone(), self.keychain.clone());
         let base = self.find_base_url(host, mirrored).await?;
-        // the user has named a destination, so that a private address is allowed
+        // the user has named the destination, so a private address is allowed
         if !mirrored {
             transport.add_own_host(&base.url);
         }
