@@ -25,8 +25,8 @@ pub struct LockedImage {
     /// Platform of an image without an index.
     #[serde(default)]
     pub platform: Option<Platform>,
-    /// The manifests of these platforms below the index, children before parents. Empty for an
-    /// image without an index.
+    /// The manifests below the index that `platforms` requires, children before parents. Empty for
+    /// an image without an index.
     #[serde(default)]
     pub manifests: Vec<LockedManifest>,
     /// The signatures that met the rules of `verify:`, sorted; empty if it needs none.
