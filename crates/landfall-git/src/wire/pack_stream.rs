@@ -16,7 +16,7 @@ enum PackStreamState {
     /// Before the pack.
     #[default]
     Head,
-    /// Between the packets of the pack.
+    /// In the pack, between two packets.
     Pack,
     /// After the end of the message.
     Done,

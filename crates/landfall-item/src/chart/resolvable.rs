@@ -211,7 +211,7 @@ fn chart_resolver<'r>(
     if *depth > limit {
         let why = format!(
             "charts depend on each other in a chain of more than {limit}; list this chart in the \
-            manifest"
+             manifest"
         );
         return Err(why.into());
     }

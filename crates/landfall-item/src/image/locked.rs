@@ -101,7 +101,7 @@ pub struct LockedTrimmedIndex {
 
 /// A signature, attestation, SBOM or other manifest that refers to the image, to one of its
 /// manifests, or to another referrer. A manifest below a referrer that is an index is listed as
-/// well; it has neither tag nor subject.
+/// well; it has no tag, and usually no subject.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct LockedReferrer {
