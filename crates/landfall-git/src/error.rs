@@ -4,8 +4,8 @@ use crate::object::ObjectId;
 use std::io;
 use thiserror::Error;
 
-/// An error from reading or writing git data. The texts may contain names of a remote repository,
-/// which are escaped.
+/// An error from reading or writing git data. Names from a remote repository are escaped in its
+/// texts.
 #[derive(Debug, Error)]
 pub enum GitError {
     /// A pack could not be read from this machine or from the network.

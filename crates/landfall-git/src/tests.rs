@@ -222,7 +222,7 @@ fn deltas_that_loop_or_have_no_base_are_refused() {
     let other = ObjectId::of_object(GitObjectKind::Blob, b"other").unwrap();
     let mut looping = TestPack::default();
     looping.add(GitObjectKind::Blob, b"x");
-    // two deltas that could be each other's base: their ids can never be computed
+    // two deltas whose bases are not in the pack: as in a loop, their ids cannot be computed
     looping.add_delta_to(other, &[5, 1, 1, b'a']);
     looping.add_delta_to(ObjectId::ZERO, &[5, 1, 1, b'b']);
     let mut itself = TestPack::default();

@@ -38,7 +38,7 @@ pub enum ConnectError {
     #[error("{}", describe_known(.0).unwrap_or_else(|| .0.to_string()))]
     Io(#[source] io::Error),
     /// The proxy closed the connection before the end of its answer.
-    #[error("it hung up without an answer ({0})")]
+    #[error("it closed the connection before the end of its answer ({0})")]
     HungUp(#[source] io::Error),
     /// The head of the proxy's answer does not end within 64 KiB.
     #[error("the head of its answer does not end within 64 KiB")]

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 /// The class of slots from which a request takes one.
 ///
-/// Each class has its own slots. A request that holds a slot waits only for requests of later
-/// classes, so no two requests can wait for each other.
+/// Each class has its own slots. A request that holds a slot waits only for requests of classes
+/// that are listed later, so no two requests can wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SlotClass {
     /// All requests that do not belong to another class.

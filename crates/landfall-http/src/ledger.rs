@@ -19,7 +19,7 @@ pub enum RequestPurpose {
     File,
     /// A request for a token.
     Token,
-    /// A request to the target of a redirect.
+    /// A request to the target of a redirect, if that has another origin.
     Redirect,
     /// A request to an object store.
     ObjectStore,

@@ -54,8 +54,8 @@ impl LostHosts {
     /// not count any more.
     ///
     /// If it has done nothing else for longer than a request may wait ([`Limits::max_wait_secs`]),
-    /// it is given up. Returns the error for this and all further requests then, which `error`
-    /// creates.
+    /// it is given up. In that case, returns the error for this and all further requests, which
+    /// `error` creates.
     pub(super) fn postpone(
         &self,
         host: &str,

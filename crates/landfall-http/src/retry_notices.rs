@@ -41,8 +41,8 @@ impl RetryNotices {
         }
     }
 
-    /// Returns the notice about `host` and its `error`, unless one was shown less than [`INTERVAL`]
-    /// ago.
+    /// Returns the notice about `host` and its `error`. `None` if one was shown less than
+    /// [`INTERVAL`] ago, or if no request to the host has waited yet.
     pub(super) fn line(&self, host: &str, error: &HttpError) -> Option<String> {
         let mut hosts = self.hosts();
         // every worker that fails at the host calls this, but people need only one line

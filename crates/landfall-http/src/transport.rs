@@ -42,7 +42,8 @@ pub(super) struct ClientKey {
 #[derive(Clone)]
 pub struct Transport(pub(super) Arc<TransportState>);
 
-/// The state that the clones of a [`Transport`] share. Hosts are keys of the form `host:port`.
+/// The state that the clones of a [`Transport`] share. Hosts are keys of the form `host:port`,
+/// unless a field says otherwise.
 pub(super) struct TransportState {
     pub(super) config: TransportConfig,
     pub(super) ledger: Arc<Ledger>,
@@ -50,7 +51,7 @@ pub(super) struct TransportState {
     limiters: Mutex<HashMap<String, Arc<HostLimiter>>>,
     /// Hosts that belong to the user, set by [`Transport::add_own_host`].
     own_hosts: Mutex<HashSet<String>>,
-    /// The protocols of hosts that were probed for plain http.
+    /// The protocols of hosts that were probed for plain http, by the host as references write it.
     pub(super) protocols: OnceMap<String, ProbedProtocol>,
     sign_ins: ProxySignIns,
     /// Hosts that answer `Range` wrongly.
@@ -58,7 +59,7 @@ pub(super) struct TransportState {
     pub(super) lost_hosts: LostHosts,
     pub(super) retrying: RetryNotices,
     pub(super) activity: Activity,
-    /// Hosts whose rate limit was shown to people.
+    /// Hosts without ports, or upstreams of mirrors, whose rate limit was shown to people.
     pub(super) rate_limits: Mutex<HashSet<String>>,
     /// Hosts of URLs that responses of public hosts contained, each with the public host.
     pub(super) named_hosts: Mutex<HashMap<String, String>>,

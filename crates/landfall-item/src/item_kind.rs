@@ -236,7 +236,7 @@ pub enum PinPolicy {
 pub enum ResolveOutcome<T> {
     /// The pin is unchanged, whether upstream was queried or not.
     Kept(T),
-    /// The item was resolved again.
+    /// The item was resolved, for the first time or again.
     New(T),
     /// Upstream no longer has the item; the old pin stays.
     Gone(T),

@@ -16,9 +16,8 @@
 //! [`ItemKind`] ties the three together, and `kinds.rs` lists all kinds. `note.rs`, a kind that
 //! only tests have, shows what a new kind needs.
 //!
-//! The crate imports `landfall-model`, `landfall-http`, `landfall-content`, `landfall-git` and
-//! `landfall-packages`.
-//! Begin with `item_kind.rs` and `locked_item.rs`.
+//! The crate imports `landfall-model`, `landfall-http`, `landfall-content`, `landfall-git`,
+//! `landfall-packages` and `landfall-signature`. Begin with `item_kind.rs` and `locked_item.rs`.
 //!
 //! # How each kind is carried
 //!

@@ -90,8 +90,8 @@ impl<'a> Iterator for TreeEntries<'a> {
     }
 }
 
-/// The kind of an entry by the type bits of its mode. The other bits are ignored, because old
-/// repositories have modes with other permission bits. Some tools wrote leading zeros.
+/// The kind of an entry by the type bits of its mode. The other bits and leading zeros are ignored:
+/// old repositories have modes with other permission bits, and some tools wrote leading zeros.
 fn mode_of(text: &[u8]) -> Result<EntryMode, String> {
     let invalid = || format!("the mode '{}' is not valid", text.escape_ascii());
     let text = std::str::from_utf8(text).map_err(|_| invalid())?;

@@ -67,7 +67,7 @@ struct ResolvedBase {
     object: u32,
     /// The entry of the object in this pack, unless the object is in a pack that was added before.
     entry: Option<u32>,
-    }
+}
 
 impl<'a> DeltaResolver<'a> {
     fn new(entries: &'a [ScannedEntry], pack: u16, end: u64) -> Result<Self, GitError> {

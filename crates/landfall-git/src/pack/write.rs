@@ -4,8 +4,8 @@
 //! packs, so any change here requires a new version of the format.
 //!
 //! Objects are stored in zlib streams without compression: the output of a compressor differs from
-//! release to release, and a bundle compresses the pack as a whole, which saves more than to
-//! compress each object. Deltas keep the pack small enough for a store or a registry.
+//! release to release, and a bundle compresses the pack as a whole, which saves more than
+//! compressing each object. Deltas keep the pack small enough for a store or a registry.
 
 use super::database::{ObjectDatabase, ObjectIndex};
 use super::entry_header::{EntryForm, EntryHeader};

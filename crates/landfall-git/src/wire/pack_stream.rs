@@ -1,4 +1,4 @@
-//! The answer to `fetch`, which contains the pack, as it arrives.
+//! Reads the pack from the answer to `fetch` while the answer arrives.
 
 use super::packet::{Packet, remote_error};
 use crate::error::GitError;

@@ -1,5 +1,5 @@
-//! Pushing to a server: its refs, the changes of refs, and its report (gitprotocol-pack, "Pushing
-//! Data To a Server").
+//! Pushing to a server: the refs that it has, the requested changes, and the server's report
+//! (gitprotocol-pack, "Pushing Data To a Server").
 
 use super::packet::{Packet, Packets, push_data, push_flush};
 use crate::error::GitError;

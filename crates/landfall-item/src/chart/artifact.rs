@@ -55,7 +55,7 @@ impl LockedChart {
         }
     }
 
-    /// Whether the lock has a list of the chart's referrers exactly if a rule matches the chart.
+    /// Whether the lock lists the chart's referrers if, and only if, a rule matches the chart.
     fn has_referrers_for(&self, resolver: &Resolver) -> bool {
         let is_needed = self
             .source()

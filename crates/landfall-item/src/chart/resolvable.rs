@@ -199,7 +199,7 @@ impl UpdatableRequest for ChartRequest {
 }
 
 /// The resolver for `request`. A chart that the manifest does not list counts against a limit, and
-/// is fetched without credentials.
+/// is fetched without credentials unless the manifest or the site names its repository.
 fn chart_resolver<'r>(
     resolver: &'r Resolver,
     request: &ChartRequest,
@@ -211,7 +211,7 @@ fn chart_resolver<'r>(
     if *depth > limit {
         let why = format!(
             "charts depend on each other in a chain of more than {limit}; list this chart in the \
-            manifest"
+             manifest"
         );
         return Err(why.into());
     }

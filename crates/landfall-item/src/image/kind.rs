@@ -166,10 +166,10 @@ impl ItemKind for LockedImage {
     }
 }
 
-/// Whether `text` is a tag of the form `sha256-<hex>.<ending>`. The length of the hex part does not
-/// matter.
+/// Whether `text` is a tag of the form `sha256-<hex>.<ending>`. The length of the hex part and its
+/// digits are not checked.
 fn is_referrer_tag(text: &str) -> bool {
-    // 128 is the longest tag of the distribution specification
+    // 128 is the maximum length of a tag in the distribution specification
     text.len() <= 128
         && text
             .strip_prefix("sha256-")

@@ -25,8 +25,8 @@ pub struct LockedImage {
     /// Platform of an image without an index.
     #[serde(default)]
     pub platform: Option<Platform>,
-    /// The manifests of these platforms below the index, children before parents. Empty for an
-    /// image without an index.
+    /// The manifests below the index that `platforms` requires, children before parents. Empty for
+    /// an image without an index.
     #[serde(default)]
     pub manifests: Vec<LockedManifest>,
     /// The signatures that met the rules of `verify:`, sorted; empty if it needs none.
@@ -101,7 +101,7 @@ pub struct LockedTrimmedIndex {
 
 /// A signature, attestation, SBOM or other manifest that refers to the image, to one of its
 /// manifests, or to another referrer. A manifest below a referrer that is an index is listed as
-/// well; it has neither tag nor subject.
+/// well; it has no tag, and usually no subject.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct LockedReferrer {

@@ -134,7 +134,7 @@ pub(super) fn read(
         }
     };
     let digest_at = reader.here(node.get("digest"));
-    // a short entry is a scalar, whose keys have its own position
+    // a short entry is a scalar: a look-up of any key returns the position of the scalar itself
     let mut fields = vec![reader.field(node, "ref", &full.r#ref)];
     fields.extend(
         full.digest
@@ -186,7 +186,8 @@ pub(super) fn read(
     Ok(images)
 }
 
-/// The tag in a reference that may contain variables, so that it cannot be parsed as a whole.
+/// The tag in a reference. The reference may contain variables and is therefore not parsed as a
+/// whole.
 pub fn tag_of(reference: &str) -> Option<&str> {
     let path = reference.split('@').next().unwrap_or(reference);
     // a colon before the last slash belongs to the port of the registry
@@ -243,8 +244,8 @@ fn pinned(
         let message = format!("this digest differs from the one in `ref` ({written})");
         return Err(digest_at.fault(message, Some("keep the correct one".into())));
     }
-    // With a tag, the digest is a requirement that `lock` checks; without a tag, it is the name
-    // itself.
+    // With a tag, the digest is a requirement that `lock` checks; without a tag, it is a part of
+    // the name.
     match (reference.tag.is_some(), reference.digest.clone().or(digest)) {
         (true, pin) => Ok((
             ImageRef {
@@ -261,7 +262,7 @@ fn pinned(
     }
 }
 
-/// Parses and sorts platforms. `span` returns the position of the nth.
+/// Parses and sorts platforms. `span` returns the position of the text with the given index.
 ///
 /// # Errors
 /// If one of them is not a valid platform.

@@ -79,7 +79,8 @@ impl ManifestBudget {
         ManifestBudget(Mutex::new(limits.image_manifest_bytes))
     }
 
-    /// Subtracts these sizes, before the manifests are fetched. Fails if less than that is left.
+    /// Subtracts these sizes, if they are known before the manifests are fetched. Fails if less
+    /// than their sum is left.
     pub(super) fn spend(
         &self,
         limits: &Limits,
@@ -102,8 +103,8 @@ impl ManifestBudget {
     }
 }
 
-/// Fetches every manifest below the `kept` children, level by level. Manifests that are `known`
-/// are skipped, with everything below them.
+/// Fetches the manifests among the `kept` children and every manifest below them, level by level.
+/// Manifests that are `known` are skipped, with everything below them.
 pub(super) async fn fetch_below(
     resolver: &Resolver,
     name: &ImageRef,
@@ -188,8 +189,8 @@ pub(super) async fn fetch_one(
     })
 }
 
-/// The configs and layers of the manifests and the blobs that an index lists directly, once each,
-/// sorted by digest.
+/// The configs and layers of `manifests`, the blobs that an index among them lists directly, and
+/// the blobs in `loose`: once each, sorted by digest.
 pub(super) fn blobs_of<'a>(
     manifests: impl IntoIterator<Item = &'a Manifest>,
     loose: &[&ChildManifest],

@@ -48,7 +48,7 @@ pub(super) fn entry(image: &LockedImage) -> LockEntry {
     let referrers = referrers_of(image);
     for referrer in &referrers {
         if known.insert(referrer.descriptor.digest.clone()) {
-            // registries reject an index before its children, so the top stays last
+            // registries reject an index whose children are missing, so the top stays last
             let part = EntryPart {
                 descriptor: referrer.descriptor.clone(),
                 origin: manifest(),
@@ -131,7 +131,7 @@ mod tests {
         let wanted = ["blob", "child", "own", "sig", "trimmed", "top"].map(digest);
         assert_eq!(parts, wanted.iter().collect::<Vec<_>>());
         assert_eq!(entry.referrers.len(), 3);
-        // a child of the index is pushed before it, although it is a referrer as well
+        // a child of the index is pushed before the index, even if it is a referrer as well
         assert!(entry.only_refers(&digest("sig")) && !entry.only_refers(&digest("own")));
     }
 }

@@ -14,8 +14,8 @@ pub struct MissingPlatforms {
 }
 
 /// Selects the children for `platforms`: those that satisfy one of them, those without a platform
-/// (nested indexes and artifacts), and the attestations of both. Fails if a platform is not
-/// satisfied by any child.
+/// (nested indexes and artifacts), and the attestations of both. If any child has a platform, fails
+/// for a requested platform that no child satisfies.
 pub(super) fn select_children<'a>(
     children: &'a [ChildManifest],
     platforms: &[Platform],

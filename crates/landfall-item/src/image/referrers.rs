@@ -211,7 +211,7 @@ impl<'a> ReferrerSearch<'a> {
 
     /// Fetches the referrers of `subject`.
     async fn find(&self, subject: &Digest) -> Result<Vec<FoundReferrer>, ResolveError> {
-        // with a list of tags, this costs no request
+        // with a list of tags, a search for cosign's tags costs no request
         let searches_tags = self.tags.is_some() || !self.known.unreferred.contains(subject);
         let tags = cosign_tags(subject)
             .into_iter()
@@ -307,7 +307,7 @@ impl<'a> ReferrerSearch<'a> {
 
     /// The listed referrers of `subject`: from the referrers API, otherwise from the index that
     /// clients maintain under a tag (the "referrers tag schema" of the OCI distribution
-    /// specification). If a registry has both, both count.
+    /// specification). If the list of tags shows that there is such an index, both count.
     async fn listed_referrers(&self, subject: &Digest) -> Result<Vec<Descriptor>, ResolveError> {
         let repository = &self.name.repository;
         let by_api = if self.known.unreferred.contains(subject) {

@@ -66,8 +66,8 @@ pub(super) async fn resolve(
                 .iter()
                 .map(|child| (child.descriptor.digest.clone(), child.platform.clone()));
             image.manifests = ordered_manifests(&kept, &below, &platforms.collect());
-            // Many registries refuse an index with missing children. Push then needs these bytes,
-            // whose digest the lock must name.
+            // Many registries refuse an index with missing children. `push` then needs the trimmed
+            // index, whose digest the lock must name.
             if kept.len() < children.len() {
                 let keep: BTreeSet<Digest> = kept
                     .iter()
@@ -90,7 +90,7 @@ pub(super) async fn resolve(
     referrers::look_up(resolver, &image, request.referrers).await
 }
 
-/// The digest that the tag of `name` has upstream now.
+/// The digest that the tag of `name` has upstream now; without a tag, the digest in `name`.
 pub(super) async fn upstream_digest(
     resolver: &Resolver,
     name: &ImageRef,
@@ -108,7 +108,7 @@ pub(super) async fn upstream_digest(
         .map_err(ResolveError::from)
 }
 
-/// The manifests, children before parents, in the order of the index.
+/// The manifests, children before parents, otherwise in the order of the index.
 fn ordered_manifests(
     kept: &[&ChildManifest],
     below: &BTreeMap<Digest, ImageManifest>,

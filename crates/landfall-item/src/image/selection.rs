@@ -352,7 +352,8 @@ mod tests {
         }
     }
 
-    /// amd64 and its attestation, an index with arm64, and an artifact.
+    /// An image with amd64, its attestation, an index with arm64 and an artifact; and the manifests
+    /// of amd64 and arm64.
     fn nested(memory: &mut Memory) -> (LockedImage, [Descriptor; 2]) {
         let [amd64, arm64] =
             ["linux/amd64", "linux/arm64"].map(|platform| manifest(memory, platform));
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn one_manifest_is_found_by_its_index_or_its_config() {
+    fn one_manifest_is_found_by_the_platform_in_the_index_or_in_its_config() {
         let mut memory = Memory::default();
         let (image, [amd64, arm64]) = nested(&mut memory);
         for (platform, wanted) in [("linux/amd64", amd64), ("linux/arm64/v8", arm64)] {
@@ -448,7 +449,7 @@ mod tests {
         let trimmed: Value = serde_json::from_slice(&chosen.trimmed.unwrap()).unwrap();
         assert_eq!(trimmed["manifests"], json!([children[1]]));
         assert_eq!(chosen.parts.len(), 3);
-        // manifests that the lock omits cannot be selected, and its trimmed index is the result
+        // manifests that the lock omits cannot be selected
         let lacks = image
             .select(&memory, &[p("linux/s390x")])
             .unwrap_err()
@@ -457,6 +458,7 @@ mod tests {
             lacks,
             "it has no linux/s390x, only linux/amd64, linux/arm64"
         );
+        // the trimmed index must be the one in the lock
         let two = image.select(&memory, &[]).unwrap().top;
         image.trimmed = Some(LockedTrimmedIndex {
             digest: two.digest,

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Why an image does not meet a policy.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageSignatureError {
-    /// The lock does not say which signatures it has.
+    /// The lock does not say which signatures the image has.
     #[error(
         "its signatures were not looked up, because `referrers: false` is set or it comes from an \
          archive"
@@ -90,7 +90,8 @@ pub(super) async fn verify_outcome(
             wrapped(LockedImage { verified, ..image }, is_kept)
         }
         Err(cause) => {
-            // an image whose signature is gone is not kept, unless only the network failed
+            // an image whose signature is gone is not kept, but an old image with another digest
+            // is; a temporary failure does not show that the signature is gone
             let kept = old
                 .filter(|old| accepted(old) && (old.digest != image.digest || cause.is_temporary));
             ResolveOutcome::Failed(kept.cloned(), cause)
@@ -197,7 +198,7 @@ fn signature_layers(
             continue;
         }
         let (bytes, ..) = read_manifest(blobs, &referrer.descriptor())?;
-        // an index, or annotations that are not texts, have no signature
+        // an index, or a manifest whose annotations are not texts, contains no signature
         let Ok(manifest) = serde_json::from_slice::<SignatureManifest>(&bytes) else {
             continue;
         };

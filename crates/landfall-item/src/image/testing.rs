@@ -26,7 +26,7 @@ impl Memory {
         self.put(value.to_string().as_bytes(), kind)
     }
 
-    /// A manifest, its config and its layer.
+    /// A manifest with the further fields `more`, and its config and layer.
     pub(super) fn manifest(&mut self, name: &str, more: &Value) -> (Descriptor, Vec<Descriptor>) {
         let config = self.put(format!("{{\"for\":\"{name}\"}}").as_bytes(), OCI_CONFIG);
         let layer = self.put(name.as_bytes(), "application/layer.tar+gzip");

@@ -2,7 +2,8 @@
 //! name.
 //!
 //! A lock may come from the other side of an air gap. If it left out a layer, a bundle would be
-//! incomplete without anyone noticing; if it added one, it would carry something unreferenced.
+//! incomplete without anyone noticing. If it added one, the bundle would contain a blob that no
+//! manifest names.
 
 use super::locked::LockedImage;
 use super::manifests::{blobs_of, is_manifest, read_manifest};

@@ -37,7 +37,7 @@ pub fn collision(mapping: &DestinationMap, lock: &Lock) -> Option<Collision> {
                 let place = format!("{place}:{tag}");
                 match taken.get(&place) {
                     Some(&(first, first_digest)) => {
-                        // two tags of one image share its signatures, whose tags contain the digest
+                        // two tags of one image share its signatures: their tags contain its digest
                         let is_shared_referrer = tag != own && first.source() == item.source();
                         if first_digest != digest && !is_shared_referrer {
                             let first = (first, first_digest);
@@ -71,7 +71,8 @@ impl Collision {
     }
 }
 
-/// The name of `item`, or that of its referrer with `digest`, which has no name in the lock.
+/// The name of `item` if `digest` is its digest. Otherwise, `digest` is that of a referrer, which
+/// has no name in the lock.
 fn name_of(item: &dyn LockedItem, digest: &Digest) -> String {
     if item.digest() == digest {
         item.name().into_owned()

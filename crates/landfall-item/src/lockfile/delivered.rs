@@ -1,6 +1,6 @@
 //! The list of locks that were delivered to a registry, stored there as an artifact with one layer
-//! for each lock, the oldest first. Registries have no API to list their content that every account
-//! may use, so `serve --from` uses this list to find the content of the registry.
+//! for each lock, the oldest first. Not every account may list the content of a registry, so
+//! `serve --from` finds the content by this list.
 
 use super::Lock;
 use landfall_content::{EntryPart, LockEntry, PartOrigin};

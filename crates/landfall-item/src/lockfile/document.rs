@@ -118,7 +118,8 @@ impl Lock {
         }
     }
 
-    /// Adds all items, endpoints and losses of `other`.
+    /// Adds all items, endpoints, losses and unresolved items of `other`, and its name if this lock
+    /// has none.
     pub fn append(&mut self, mut other: Lock) {
         self.images.append(&mut other.images);
         self.files.append(&mut other.files);
@@ -148,7 +149,7 @@ impl Lock {
             .or_else(|| endpoint::duplicate(&self.endpoints))
     }
 
-    /// Sorts items and endpoints by name.
+    /// Sorts items by name and endpoints by host.
     pub fn sort(&mut self) {
         self.endpoints.sort();
         for section in self.sections_mut() {
@@ -156,7 +157,7 @@ impl Lock {
         }
     }
 
-    /// Writes the sections with items as YAML, sorted by name.
+    /// Writes the sections with items as YAML, each sorted by name.
     pub(super) fn write_sections(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         self.sections()
             .into_iter()

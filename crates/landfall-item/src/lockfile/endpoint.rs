@@ -31,7 +31,7 @@ impl Endpoint {
         reasons.sort_unstable();
         reasons.dedup();
         self.why = reasons.join("; ");
-        // an empty list means all roles, and all includes any others
+        // an empty list means all roles, which include those of the other list
         if self.from.is_empty() || other.from.is_empty() {
             self.from.clear();
             return;
