@@ -51,9 +51,9 @@ pub fn replace_file(
         fchown(file.as_file(), Some(metadata.uid()), Some(metadata.gid()))?;
     }
     let mut lost = Vec::new();
-    // after the owner, since changing it clears the set-user-ID and set-group-ID bits
+    // after the owner, because a change of owner clears the set-user-ID and set-group-ID bits
     copy_attributes(&old, &metadata, file.as_file(), &mut lost)?;
-    // before the rename: after a crash, neither the old nor the new content would be there
+    // before the rename: otherwise, a crash could lose both the old and the new content
     file.as_file().sync_all()?;
     let other_names = metadata.nlink().saturating_sub(1);
     if other_names > 0 {

@@ -75,7 +75,7 @@ pub(crate) fn check_lines(table: &str, prefix: &str, start: impl Fn(&str) -> Box
         }
         checked += 1;
     }
-    assert!(checked > 0, "the table is empty");
+    assert!(checked > 0, "the table has no such lines");
     assert!(differing.is_empty(), "other output for: {differing:#?}");
 }
 

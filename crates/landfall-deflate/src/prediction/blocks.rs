@@ -44,7 +44,7 @@ pub(super) enum PartEnd {
     Limit,
 }
 
-/// The adaptive model of block lengths.
+/// The adaptive model of the kinds and lengths of blocks.
 #[derive(Debug, Clone)]
 pub(super) struct BlockModel {
     kind_before: usize,

@@ -89,9 +89,9 @@ impl fmt::Display for GnuGzip {
 #[derive(Debug)]
 struct GnuDialect {
     ends_early: bool,
-    /// The matches of the block up to the last multiple of 4,096 tokens.
+    /// The number of matches of the block up to the last multiple of 4,096 tokens.
     matches: usize,
-    /// The estimated size of their distances.
+    /// The estimated size of the distances of these matches, in bits.
     distance_bits: usize,
 }
 

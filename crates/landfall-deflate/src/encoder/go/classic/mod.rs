@@ -12,10 +12,11 @@
 //! bytes are stored, more are written as literals. The next block does not refer to earlier bytes.
 //!
 //! Levels 2 to 9 have hash chains of four bytes over a window of 64 KiB. When the encoder has come so
-//! close to the window's end that fewer than 262 bytes follow, the window moves by 32 KiB; a match
-//! does not begin before the window. A chain is followed for a number of positions or up to
-//! a length that depends on the level. Levels 2 and 3 use the longest match at once; levels 4 to 9
-//! use it if the next position does not have a longer one. A block ends when it has 2^14 tokens.
+//! close to the window's end that fewer than 262 bytes follow, the window moves by 32 KiB. A match
+//! does not refer to bytes before the window. The level limits how many positions of a chain are
+//! tried, and sets the length of a match that ends the search. Levels 2 and 3 use the longest match
+//! at once; levels 4 to 9 use it if the next position does not have a longer one. A block ends when
+//! it has 2^14 tokens.
 //!
 //! The way in which the input is split between calls matters in one case only. Go moves the window
 //! when it gets more bytes. A call that ends less than 262 bytes before the window's end can

@@ -22,7 +22,8 @@ pub(super) fn hash<const BYTES: u32, const BITS: u32>(bytes: u64) -> usize {
     }
 }
 
-/// The hash of four bytes of level 1, which is that of Go's level 1.
+/// The hash of four bytes, of 15 bits, with the multiplier of Go's level 1. Level 1 uses it, and the
+/// first variant of level 3.
 #[inline]
 pub(super) fn hash_15(bytes: u64) -> usize {
     ((bytes as u32).wrapping_mul(0x1e35_a7bd) >> (32 - 15)) as usize
@@ -46,7 +47,7 @@ impl PositionPair {
     }
 }
 
-/// The bytes that matches refer to, and the block that is searched at their end. A *place* is an
+/// The bytes that matches refer to; the block that is searched is at their end. A *place* is an
 /// index of these bytes; a *position* does not change when the history moves.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HistoryPlaces<'h> {

@@ -19,7 +19,7 @@ use effort::{LazySearchRules, MIN_MATCH, NO_MATCH};
 const LOOKAHEAD: usize = MIN_MATCH + MAX_LENGTH;
 /// The number of tokens of a block.
 const BLOCK_TOKENS: usize = 1 << 15;
-/// The estimate of a new block is raised by itself divided by 2 to the power of this.
+/// The estimated size of a new block is increased by this size shifted right by this many bits.
 const PENALTY_SHIFT: u32 = 8;
 
 /// The encoder of levels 7 to 9.
