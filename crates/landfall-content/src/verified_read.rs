@@ -20,7 +20,7 @@ pub trait VerifiedRead: BlobRead {
     /// [`open_verified`](Self::open_verified) compares.
     ///
     /// # Errors
-    /// If the blob cannot be read; of kind `InvalidData` if its bytes are wrong.
+    /// If the blob cannot be read; of kind `InvalidData` if its stored form is damaged.
     fn verify(&self, digest: &Digest) -> io::Result<bool> {
         let mut reader = self.open_verified(digest, 0).map_err(io::Error::other)?;
         has_digest(&mut reader, digest)

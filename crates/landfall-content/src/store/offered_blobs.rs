@@ -197,7 +197,7 @@ impl Read for HashingReader {
             && hasher.finish() != self.digest
         {
             let message = format!(
-                "{}: the object store has other bytes under this digest",
+                "{}: the store has other bytes under this digest",
                 self.digest
             );
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));

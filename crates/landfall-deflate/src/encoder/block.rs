@@ -136,8 +136,9 @@ pub(crate) fn stored_size(length: usize) -> u64 {
 /// The header of a block with dynamic codes: the lengths of both codes, run-length coded.
 ///
 /// A run of zeros is cut into pieces of 138; a remainder of at least 3 is one more piece. A run of
-/// a nonzero code length begins with this length; pieces of 6 repetitions follow, then the remainder
-/// if it is at least 3. Shorter remainders are transmitted one by one. Runs extend over both codes.
+/// a nonzero code length begins with this length; pieces of 6 repetitions follow, then the
+/// remainder if it is at least 3. Shorter remainders are transmitted one by one. Runs extend over
+/// both codes.
 #[derive(Debug)]
 pub(crate) struct DynamicHeader {
     literals: usize,

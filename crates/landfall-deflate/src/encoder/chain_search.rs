@@ -2,8 +2,8 @@
 //!
 //! A match can be longer than the best one so far only if it also agrees in the four bytes that end
 //! one byte after the best match. This *gram* is often rarer than the gram at the beginning of the
-//! match. If all positions are on chains, the search follows the chain of the rarer gram. A position
-//! on this chain minus the offset of the gram in the match is a candidate.
+//! match. If all positions are on chains, the search follows the chain of the rarer gram. A
+//! position on this chain minus the offset of the gram in the match is a candidate.
 //!
 //! The original encoders try a limited number of positions in the chain of the first gram. The
 //! number of steps to a candidate on that chain shows whether they would try it. Within this limit,

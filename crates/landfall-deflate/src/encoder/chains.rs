@@ -76,7 +76,8 @@ impl Chains {
         links
     }
 
-    /// The links of a position that was inserted, and that is fewer than 32 KiB before the last one.
+    /// The links of a position that was inserted, and that is fewer than 32 KiB before the last
+    /// one.
     #[inline]
     pub(crate) fn links(&self, position: usize) -> u64 {
         self.links[position % MAX_DISTANCE]

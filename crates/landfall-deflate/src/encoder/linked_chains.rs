@@ -1,5 +1,5 @@
-//! Hash chains that are linked in advance, for searches that insert every position: Go's levels 4 to
-//! 9 and levels 7 to 9 of `klauspost/compress`.
+//! Hash chains that are linked in advance, for searches that insert every position: Go's levels 4
+//! to 9 and levels 7 to 9 of `klauspost/compress`.
 //!
 //! Every position is on a chain, whatever the search decides. Therefore positions are linked as
 //! soon as their bytes have arrived, and the search can follow the chains of
@@ -78,8 +78,8 @@ impl LinkedChains {
         }
     }
 
-    /// Leaves out the positions up to `end`, whose four bytes were not complete at a flush or at the
-    /// end of a dictionary.
+    /// Leaves out the positions up to `end`, whose four bytes were not complete at a flush or at
+    /// the end of a dictionary.
     pub(crate) fn skip_to(&mut self, end: usize) {
         if self.linked < end {
             self.links[self.linked..end].fill(0);

@@ -41,8 +41,8 @@ impl Input {
     }
 }
 
-/// Compares an encoder with a table whose lines have parameters, the name of an input, and the digest
-/// of the output. `start` starts the encoder that the parameters name.
+/// Compares an encoder with a table whose lines have parameters, the name of an input, and the
+/// digest of the output. `start` starts the encoder that the parameters name.
 pub(crate) fn check(table: &str, start: impl Fn(&str) -> Box<dyn Encoder>) {
     check_lines(table, "", start);
 }

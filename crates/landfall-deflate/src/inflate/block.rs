@@ -76,8 +76,8 @@ pub(crate) struct DynamicBlockHeader {
 /// The form of the content of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BlockKind {
-    /// Plain bytes. `padding` is the value of the padding bits before the length; all known encoders
-    /// write 0.
+    /// Plain bytes. `padding` is the value of the padding bits before the length; all known
+    /// encoders write 0.
     Stored { length: u16, padding: u8 },
     /// Tokens in the fixed code.
     Fixed,
@@ -162,8 +162,8 @@ pub(crate) fn read_dynamic<R: Read>(
     })
 }
 
-/// The number of extra bits of a symbol of the code of code lengths, and how many lengths the symbol
-/// stands for if its extra bits are zero.
+/// The number of extra bits of a symbol of the code of code lengths, and how many lengths the
+/// symbol stands for if its extra bits are zero.
 pub(crate) fn run_shape(symbol: u8) -> (u32, usize) {
     match symbol {
         16 => (2, 3),

@@ -271,8 +271,8 @@ impl Inflater {
     }
 }
 
-/// Appends a copy of the `length` bytes that begin `distance` bytes before the end. They may overlap
-/// with the copy.
+/// Appends a copy of the `length` bytes that begin `distance` bytes before the end. They may
+/// overlap with the copy.
 #[inline]
 fn copy_match(buffer: &mut Vec<u8>, length: usize, distance: usize) {
     let from = buffer.len() - distance;

@@ -7,8 +7,8 @@ use crate::symbols::LONGEST_CODE;
 pub(crate) struct DecodeEntry {
     /// The symbol, or the index of the second table.
     pub(crate) value: u16,
-    /// The length of the code. For a link, the maximum length of the codes in the second table. 0 if
-    /// no code begins with these bits.
+    /// The length of the code. For a link, the maximum length of the codes in the second table. 0
+    /// if no code begins with these bits.
     pub(crate) bits: u8,
     /// Whether this is a link.
     is_link: bool,
@@ -102,8 +102,8 @@ impl DecodeTable {
         Ok(())
     }
 
-    /// Adds a second table for the first code with a new prefix. Codes are assigned in order, so the
-    /// table is as wide as the longest code that the following counts leave room for.
+    /// Adds a second table for the first code with a new prefix. Codes are assigned in order, so
+    /// the table is as wide as the longest code that the following counts leave room for.
     fn add_second(&mut self, reversed: u32, code: u32, length: u32, counts: &[u32; 16]) {
         let mut bits = length - self.index_bits;
         let mut room = 1_i32 << bits;

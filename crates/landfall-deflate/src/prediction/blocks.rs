@@ -118,7 +118,8 @@ impl BlockModel {
         }
     }
 
-    /// Codes the end of a part of a block that is not the last of its stream.
+    /// Codes the end of a part of a block. It is not called for the last block of a stream, which
+    /// ends with the stream.
     pub(super) fn code_end<C: BitCoder>(&mut self, coder: &mut C, actual: PartEnd) -> PartEnd {
         if coder.code(actual == PartEnd::Limit, &mut self.reaches_limit) {
             return PartEnd::Limit;

@@ -3,8 +3,8 @@
 //! The estimate is a sum of single-precision numbers in a fixed order, with a logarithm that is
 //! a polynomial of the mantissa. Each operation affects the result. Programs that Go compiled for
 //! arm64 round less often, because they fuse multiplications and additions (1.20.4 avoids this).
-//! Their estimates differ by a few bits. This changes the decision for at most one of many thousands
-//! of blocks, and is not reproduced.
+//! Their estimates differ by a few bits. This changes the decision for at most one of many
+//! thousands of blocks, and is not reproduced.
 
 use crate::encoder::symbols::{
     DISTANCE_SYMBOLS, END_OF_BLOCK, LITERAL_SYMBOLS, SymbolCounts, distance_extra_bits,

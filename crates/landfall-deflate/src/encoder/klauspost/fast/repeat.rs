@@ -1,5 +1,5 @@
-//! Levels 5 and 6: a table for hashes of four bytes, and one with the last two positions of each hash
-//! of seven bytes.
+//! Levels 5 and 6: a table for hashes of four bytes, and one with the last two positions of each
+//! hash of seven bytes.
 
 use super::places::{
     BlockSearch, FastMatch, HistoryPlaces, PositionPair, TablePosition, TokenOutput, hash,
@@ -163,8 +163,9 @@ fn extend(places: HistoryPlaces<'_>, found: FoundCandidate) -> FastMatch {
 }
 
 /// Replaces the match `found`, which was first found at the place `start`, by a longer match if
-/// there is one. `entry`, an earlier position of the bytes after `found`, leads to the longer match.
-/// If the rule skips the first bytes, they may differ. Returns whether the entry is in reach.
+/// there is one. `entry`, an earlier position of the bytes after `found`, leads to the longer
+/// match. If the rule skips the first bytes, they may differ. Returns whether the entry is in
+/// reach.
 #[inline]
 fn improve(
     places: HistoryPlaces<'_>,
