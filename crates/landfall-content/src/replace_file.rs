@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_written_to_in_place() {
+    fn a_device_is_written_to_and_a_file_is_replaced() {
         write_file(Path::new("/dev/null"), b"gone").unwrap();
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("x");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dangling_link_gets_its_file() {
+    fn the_target_of_a_dangling_link_is_created() {
         let place = tempfile::tempdir().unwrap();
         let (link, file) = (place.path().join("link"), place.path().join("file"));
         std::os::unix::fs::symlink("file", &link).unwrap();

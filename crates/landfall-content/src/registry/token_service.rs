@@ -238,7 +238,7 @@ impl Auth {
     }
 
     /// Fetches an anonymous token for the host of `url`, which answered a redirected request of
-    /// this scope with 401. The request was sent there with the headers `sent`.
+    /// this scope with 401. `sent` are the `Authorization` headers that the request had, by origin.
     pub(super) async fn challenged_elsewhere(
         &self,
         headers: &HeaderMap,

@@ -33,7 +33,8 @@ pub(crate) struct LinkedChains {
     linked: usize,
     /// The end of the last positions that were left out.
     skipped_to: usize,
-    /// Like `skipped_to`, if positions after that end are linked.
+    /// The end of the last gap between linked positions: `skipped_to` when later positions were
+    /// linked.
     gap_end: usize,
 }
 

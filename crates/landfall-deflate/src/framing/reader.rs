@@ -68,7 +68,8 @@ impl FramingReader {
         }
     }
 
-    /// Reads the trailer of a member into the first [`StreamFormat::trailer_bytes`] bytes.
+    /// Reads the trailer of a member. Returns it in the first [`StreamFormat::trailer_bytes`]
+    /// bytes.
     pub(crate) fn read_trailer<R: Read>(
         self,
         input: &mut BitReader<R>,

@@ -118,7 +118,7 @@ impl BlockModel {
         }
     }
 
-    /// Codes the end of a part of a block. It is not called for the last block of a stream, which
+    /// Codes the end of a part of a block. Callers skip this for the last block of a stream, which
     /// ends with the stream.
     pub(super) fn code_end<C: BitCoder>(&mut self, coder: &mut C, actual: PartEnd) -> PartEnd {
         if coder.code(actual == PartEnd::Limit, &mut self.reaches_limit) {

@@ -178,8 +178,8 @@ async fn begin(bucket: &Bucket, blob: &Descriptor) -> Result<Option<OwnUploadRec
     Ok(own)
 }
 
-/// Takes over the upload of a run that has ended. One that cannot be resumed is forgotten. Returns
-/// `None` in that case, or if another run was first.
+/// Takes over the upload of a run that has ended. If it cannot be resumed, its record is deleted.
+/// Returns `None` in that case, or if another run was first.
 async fn take_over(
     bucket: &Bucket,
     blob: &Descriptor,

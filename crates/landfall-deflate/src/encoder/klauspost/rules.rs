@@ -171,7 +171,7 @@ pub(crate) struct KlauspostRules {
     /// all symbols, unless a flush ends the block. The releases that trim every header also always
     /// count the end of the block when sizes are compared.
     pub(crate) trims_headers: bool,
-    /// Whether a block that a flush does not end has codes for all symbols, so that they suit the
+    /// Whether a block has codes for all symbols unless a flush ends it, so that the codes suit the
     /// next block. These releases compare sizes in another way, and never look for noise.
     pub(crate) fills_codes: bool,
     /// Whether the size of literals is estimated without building their code.

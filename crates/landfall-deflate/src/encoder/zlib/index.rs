@@ -4,7 +4,7 @@
 //! has a link to the latest earlier position with the same hash of three bytes. zlib follows the
 //! same chains.
 //!
-//! Only few positions on a long chain improve the match that is already known. A better match
+//! Only a few positions on a long chain improve the match that is already known. A better match
 //! agrees in all bytes up to the one after the best length. The last four of these bytes are a
 //! *gram*, which is rare. So positions also have a link to the latest earlier position with the
 //! same hash of four bytes, and the search follows the links of that gram. If a gram never occurred
@@ -29,8 +29,8 @@ const GRAM: usize = 4;
 const GRAM_BITS: u32 = 16;
 const GRAM_HEADS: usize = 1 << GRAM_BITS;
 
-/// A position of a chain, and a rank: the number of positions that were on the chain before the
-/// one that has the link, modulo 2^16.
+/// A link to an earlier position on a chain, and the rank of the position that has the link: the
+/// number of positions before it on the chain, modulo 2^16.
 #[derive(Debug, Clone, Copy, Default)]
 struct Link(u32);
 

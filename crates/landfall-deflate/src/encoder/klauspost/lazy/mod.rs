@@ -40,8 +40,8 @@ pub(super) struct LazyEncoder {
     is_byte_pending: bool,
     /// The number of literals since the last match; it begins again after 65,535.
     literals: u16,
-    /// The estimated bits of the literals from the beginning of a part of the window up to each
-    /// position, at level 9.
+    /// At level 9: for each position, the estimated bits of all literals before it, counted from an
+    /// earlier position of the window.
     literal_bits: Vec<u32>,
     chains: LinkedChains,
     tokens: Vec<Token>,

@@ -134,7 +134,8 @@ impl<D: Dialect> Engine<D> {
         out.align();
     }
 
-    /// Replaces all earlier input by the last 32 KiB of `dictionary`. All blocks must have ended.
+    /// Replaces all earlier input by the end of `dictionary`, up to the size of the window. All
+    /// blocks must have ended.
     pub(super) fn restart(&mut self, dictionary: &[u8]) {
         let used = dictionary.len().min(self.window.size());
         self.position = self
