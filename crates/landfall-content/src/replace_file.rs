@@ -51,9 +51,9 @@ pub fn replace_file(
         fchown(file.as_file(), Some(metadata.uid()), Some(metadata.gid()))?;
     }
     let mut lost = Vec::new();
-    // after the owner, since changing it clears the set-user-ID and set-group-ID bits
+    // after the owner, because a change of owner clears the set-user-ID and set-group-ID bits
     copy_attributes(&old, &metadata, file.as_file(), &mut lost)?;
-    // before the rename: after a crash, neither the old nor the new content would be there
+    // before the rename: otherwise, a crash could lose both the old and the new content
     file.as_file().sync_all()?;
     let other_names = metadata.nlink().saturating_sub(1);
     if other_names > 0 {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_written_to_in_place() {
+    fn a_device_is_written_to_and_a_file_is_replaced() {
         write_file(Path::new("/dev/null"), b"gone").unwrap();
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("x");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dangling_link_gets_its_file() {
+    fn the_target_of_a_dangling_link_is_created() {
         let place = tempfile::tempdir().unwrap();
         let (link, file) = (place.path().join("link"), place.path().join("file"));
         std::os::unix::fs::symlink("file", &link).unwrap();

@@ -3,11 +3,11 @@
 use futures_util::{StreamExt, stream};
 use std::collections::BTreeMap;
 
-/// Runs the tasks 0 to `count`, at most `limit` at a time, and returns their results in this order.
+/// Runs the tasks `0..count`, at most `limit` at a time, and returns their results in this order.
 /// Each future is created when its turn comes.
 ///
-/// Unlike in [`StreamExt::buffered`], a slow task does not delay those after it: there, a task that
-/// has finished behind a slow one still counts as running.
+/// A slow task does not delay later tasks. [`StreamExt::buffered`] would delay them: it counts a
+/// finished task as running until all earlier tasks have finished.
 pub async fn run_concurrently<T, F: Future<Output = T>>(
     count: usize,
     limit: usize,

@@ -30,11 +30,11 @@ pub struct TransferSchedule<T, R> {
     all_begun: watch::Sender<bool>,
     running: JoinSet<R>,
     watchdog: Watchdog,
-    /// When the schedule was created, from when its tasks wait for a slot.
+    /// When the schedule was created and its tasks began to wait for a slot.
     began: Instant,
 }
 
-/// The next step of the owner of a schedule.
+/// What the owner of a schedule has to handle next.
 pub enum ScheduleStep<T, R> {
     /// The task has a slot and is to be started with [`TransferSchedule::spawn`].
     Begin(T, Arc<TransferSlot>),
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn idle_slots_of_a_later_queue_serve_those_before_it() {
+    async fn free_slots_of_a_later_queue_serve_earlier_queues() {
         let mut schedule = schedule::<()>([(vec!["a", "b", "c"], 1), (vec!["x", "y"], 3)]);
         let (mut begun, mut slots) = (Vec::new(), Vec::new());
         while let Some(ScheduleStep::Begin(task, slot)) = schedule.begin() {
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(
             begun,
             ["a", "x", "y", "b"],
-            "one of its own, and one that the other queue no longer needs"
+            "the first queue has its own slot, and one that the other queue no longer needs"
         );
     }
 
@@ -317,7 +317,7 @@ mod tests {
         let expected: Vec<usize> = [4, 5].into_iter().chain(24..40).collect();
         assert_eq!(
             rest, expected,
-            "six tasks of the host that tasks wait for, and all tasks of the other host"
+            "the host that tasks wait for gets up to six tasks in total, the other host all"
         );
     }
 

@@ -322,7 +322,7 @@ mod tests {
         );
     }
 
-    /// A disk store that counts how often a write is begun: each time the partial blob is hashed.
+    /// A disk store that counts how often a write begins. Each beginning hashes the partial blob.
     struct CountingStore(DiskStore, AtomicUsize);
 
     impl BlobRead for CountingStore {
@@ -364,10 +364,10 @@ mod tests {
         fn begin(
             &self,
             descriptor: &Descriptor,
-            apart: bool,
+            keep_ranges: bool,
         ) -> Result<Option<(VerifiedWriter, Vec<ByteRange>)>, WriteError> {
             self.1.fetch_add(1, Ordering::Relaxed);
-            LocalStore::begin(&self.0, descriptor, apart)
+            LocalStore::begin(&self.0, descriptor, keep_ranges)
         }
     }
 

@@ -112,7 +112,7 @@ impl HostLoad {
         self.loads().get(host).map_or(0, |load| load.begun)
     }
 
-    /// Waits until a slot was lent, reclaimed or returned since the last call.
+    /// Waits until the load of a host has changed since the last call.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }

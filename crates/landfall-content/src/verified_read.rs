@@ -16,18 +16,19 @@ pub trait VerifiedRead: BlobRead {
     /// If the blob is missing, or a file cannot be examined.
     fn file_stamps(&self, digest: &Digest) -> Result<Vec<FileStamp>, ContentError>;
 
-    /// Reads the whole blob and returns whether it has its digest, and whether the checksums that
-    /// [`open_verified`](Self::open_verified) compares are right.
+    /// Reads the whole blob. Returns whether its digest is right, and so are the checksums that
+    /// [`open_verified`](Self::open_verified) compares.
     ///
     /// # Errors
-    /// If the blob cannot be read; of kind `InvalidData` if its bytes are wrong.
+    /// If the blob cannot be read; of kind `InvalidData` if its stored form is damaged.
     fn verify(&self, digest: &Digest) -> io::Result<bool> {
         let mut reader = self.open_verified(digest, 0).map_err(io::Error::other)?;
         has_digest(&mut reader, digest)
     }
 
-    /// Opens a blob at `offset` that [`verify`](Self::verify) accepted when its files had their
-    /// present stamps. Compares checksums only, to notice bit rot, and buffers no whole frame.
+    /// Opens, at `offset`, a blob that [`verify`](Self::verify) accepted, and whose file stamps
+    /// have not changed since then. Compares only checksums, to notice bit rot, and does not buffer
+    /// whole frames.
     ///
     /// # Errors
     /// If the blob is missing or cannot be opened.

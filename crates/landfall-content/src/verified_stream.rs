@@ -42,7 +42,7 @@ pub fn verify_stream(stream: ByteStream, descriptor: &Descriptor) -> ByteStream 
     };
     futures_util::stream::unfold(state, |mut state| async move {
         loop {
-            // the end was seen already, and a stream must not be polled again after it
+            // a stream must not be polled again after its end or an error
             state.hasher.as_ref()?;
             match state.stream.next().await {
                 Some(Ok(bytes)) => {

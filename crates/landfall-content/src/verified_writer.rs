@@ -81,7 +81,7 @@ impl VerifiedWriter {
         self.partial.clear()
     }
 
-    /// Writes the next bytes. Bytes past the size of the blob discard everything.
+    /// Writes the next bytes. If they exceed the size of the blob, everything is discarded.
     ///
     /// # Errors
     /// If the blob becomes too long, or the bytes cannot be written.
@@ -111,8 +111,8 @@ impl VerifiedWriter {
     /// Checks size and digest and publishes the blob.
     ///
     /// # Errors
-    /// If the size is wrong, which keeps the written bytes for another attempt; if the digest is
-    /// wrong, which discards them; and if the blob cannot be published.
+    /// If the size or the digest is wrong, or the blob cannot be published. After a wrong size, the
+    /// written bytes are kept for another attempt; after a wrong digest, they are discarded.
     pub fn commit(mut self) -> Result<(), WriteError> {
         let wanted = self.descriptor.digest.clone();
         if self.offset != self.descriptor.size {

@@ -127,7 +127,8 @@ pub(crate) const FIXED_LITERAL_LENGTHS: [u8; 288] = {
 pub(crate) const FIXED_DISTANCE_LENGTHS: [u8; 32] = [5; 32];
 
 /// Assigns the canonical code with these lengths. Each code has its first bit in the lowest bit,
-/// as [`BitWriter::write`](crate::bits::BitWriter::write) needs it; a symbol of length 0 has code 0.
+/// as [`BitWriter::write`](crate::bits::BitWriter::write) needs it; a symbol of length 0 has code
+/// 0.
 pub(crate) fn canonical_codes(lengths: &[u8], codes: &mut [u16]) {
     let mut next = [0_u32; LONGEST_CODE + 2];
     for &length in lengths {

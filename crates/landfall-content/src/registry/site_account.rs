@@ -1,4 +1,4 @@
-//! The credentials that a site names, for generated configuration that contains them for nodes.
+//! Reads the credentials that a site names, for generated node configuration that contains them.
 
 use super::credential::{CredentialError, RegistrySecret};
 use super::keychain::Keychain;
@@ -22,7 +22,7 @@ const PERSONAL_VARIABLES: [&str; 5] = [
 /// Returns the user name and password that `site` names for `host/repository`.
 ///
 /// # Errors
-/// If they cannot be read, or are an identity token.
+/// If the credentials cannot be read, or are an identity token.
 pub fn site_account(
     site: &Site,
     get: impl Fn(&str) -> Option<String>,

@@ -51,12 +51,12 @@ impl BearerToken {
             // 60 seconds is the default of the distribution token specification
             .unwrap_or(60)
             .min(DAY);
-        // services send either name or both; an empty one does not count
+        // services send `token`, `access_token` or both; an empty one is ignored
         let token = [answer.token, answer.access_token]
             .into_iter()
             .flatten()
             .find(|token| !token.is_empty())?;
-        // renewed half a minute before it expires, or after half of a shorter lifetime
+        // renewed 30 seconds before it expires; after half of a lifetime of less than a minute
         let early = (lifetime / 2).min(30);
         // from receipt, by the monotonic clock: `issued_at` depends on the clock of the service
         let until = Instant::now() + Duration::from_secs(lifetime.saturating_sub(early).max(1));

@@ -97,7 +97,7 @@ impl Auth {
         ) && state.was_accepted()
         {
             tokio::time::sleep(self.transport.retry_policy().pause(1)).await;
-            // another worker may have been denied finally during the pause
+            // during the pause, another worker may have found that the account or scope is denied
             state.check(scope)?;
             failure = self.fetch(&scopes, realm, service, Some(account)).await;
         }
@@ -109,8 +109,8 @@ impl Auth {
             Err(TokenFailure::Error(error)) => return Err(error),
             Err(TokenFailure::Refused(status)) => status,
         };
-        // 403 denies the scope; 401 may deny the account or the scope, so a request without a scope
-        // decides
+        // 403 denies the scope; 401 denies an account that was never accepted; for an accepted
+        // account, a request without a scope decides
         let everywhere = status == StatusCode::UNAUTHORIZED
             && (!state.was_accepted()
                 || matches!(
@@ -238,7 +238,7 @@ impl Auth {
     }
 
     /// Fetches an anonymous token for the host of `url`, which answered a redirected request of
-    /// this scope with 401. The request was sent there with the headers `sent`.
+    /// this scope with 401. `sent` are the `Authorization` headers that the request had, by origin.
     pub(super) async fn challenged_elsewhere(
         &self,
         headers: &HeaderMap,

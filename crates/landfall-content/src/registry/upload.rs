@@ -146,7 +146,7 @@ impl RegistrySession {
 }
 
 /// Whether the registry refuses a mount: 401 and 403 without rights for the other repository, 404
-/// for an unknown repository, and other 4xx if it does not support mounts.
+/// for an unknown repository, and other 4xx that are not transient if it does not support mounts.
 pub(super) fn refuses_mount(error: &HttpError) -> bool {
     match error.kind {
         ErrorKind::Denied | ErrorKind::NotFound => true,

@@ -1,5 +1,5 @@
-//! Sends the body of an upload: in one PUT, or in chunks with PATCH if the host accepts no larger
-//! body (distribution-spec, "Pushing a blob in chunks").
+//! Sends the body of an upload: in one PUT, or in chunks with PATCH if the host limits the size of
+//! a body (distribution-spec, "Pushing a blob in chunks").
 
 use super::session::RegistrySession;
 use super::upload_session::{FailedUpload, UploadSession, upload_url};
@@ -168,8 +168,9 @@ impl RegistrySession {
         })
     }
 
-    /// Decides whether the next attempt sends smaller bodies: if the host refused the body for its
-    /// size, or cut the connection at the same position as in the attempt `before`.
+    /// Lowers the body limit if the host refused the body for its size, or cut the connection near
+    /// `before`, the position of the previous cut. Returns whether the next attempt sends smaller
+    /// bodies.
     pub(super) fn reduce_body_size(&self, failed: &FailedUpload, before: Option<u64>) -> bool {
         let too_large =
             failed.error.kind == ErrorKind::Status(StatusCode::PAYLOAD_TOO_LARGE.as_u16());

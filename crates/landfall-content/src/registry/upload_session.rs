@@ -5,14 +5,14 @@ use landfall_http::HttpError;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use url::Url;
 
-/// Whether mounting a blob from the repository that it is pushed to succeeds if the blob is
-/// present. If so, one request checks for a blob and opens its upload.
+/// Whether the registry accepts mounts of a repository's blobs into the same repository. If so, one
+/// request both checks whether a blob is present and, if it is not, opens its upload.
 #[derive(Debug, Default)]
 pub(super) struct SelfMounts(AtomicU8);
 
 impl SelfMounts {
     const WORK: u8 = 1;
-    // also while the first caller tries, so that no other one tries, too
+    // set as soon as the first caller tries, so that no other caller tries
     const UNKNOWN_OR_NOT: u8 = 2;
 
     /// Whether such mounts are known to succeed.
@@ -20,7 +20,7 @@ impl SelfMounts {
         self.0.load(Ordering::Relaxed) == Self::WORK
     }
 
-    /// Whether the caller is the first, which has to find out.
+    /// Returns `true` only for the first caller, which then has to find out.
     pub(super) fn begin_to_learn(&self) -> bool {
         self.0
             .compare_exchange(
@@ -38,7 +38,7 @@ impl SelfMounts {
     }
 }
 
-/// The largest body that a host is known to accept, in bytes; 0 as long as it has refused none.
+/// The largest body that is sent to a host, in bytes; 0 until the host has refused a body.
 #[derive(Debug, Default)]
 pub(super) struct BodyLimit(AtomicU64);
 
@@ -48,7 +48,7 @@ impl BodyLimit {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Lowers the limit to `bytes`. Returns whether it was higher before.
+    /// Lowers the limit to `bytes`, unless it is that low already. Returns whether it was lowered.
     pub(super) fn lower(&self, bytes: u64) -> bool {
         let limit = self.get();
         let is_lower = limit == 0 || bytes < limit;
@@ -95,9 +95,9 @@ pub(super) enum LocationError {
     LeavesHttps,
 }
 
-/// Returns the URL at which an upload continues. A `Location` may be relative, absolute, without a
-/// scheme, or have the scheme or port that a registry behind a TLS proxy believes to have. On the
-/// same host, scheme and port of the request are used.
+/// Returns the URL at which an upload continues. A `Location` may be relative, absolute or without
+/// a scheme. A registry behind a TLS proxy may send a wrong scheme or leave out the port; if the
+/// host is the same, the scheme and port of the request are used instead.
 pub(super) fn upload_url(request: &Url, location: &str) -> Result<Url, LocationError> {
     let mut target = request.join(location)?;
     let same_host = target.host_str() == request.host_str();

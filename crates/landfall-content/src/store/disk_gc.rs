@@ -59,8 +59,8 @@ pub struct DiskGcReport {
 }
 
 /// Removes everything but `keep` from the store at `dir`, including names in `index.json` and lines
-/// of the journal; with `dry_run`, only lists it. Partial files of `keep` are kept, so that they
-/// can be resumed.
+/// of the journal. With `dry_run`, only lists the files that would be removed. Partial files of
+/// `keep` are kept, so that they can be resumed.
 ///
 /// # Errors
 /// If another process uses the store, or a file cannot be read or removed.

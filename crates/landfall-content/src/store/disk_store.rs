@@ -39,7 +39,7 @@ const TEMPORARY: &str = ".landfall/temporary";
 fn remove_abandoned(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         // the lock is held until the file is gone: a process that has just created the file waits
-        // for it, finds the name gone, and creates another one
+        // for the lock, finds the name gone, and creates another file
         if let Ok(file) = File::open(entry.path())
             && file.try_lock().is_ok()
         {
@@ -146,7 +146,7 @@ impl DiskStore {
             return Ok(metadata.len() == size);
         }
         let is_good = self.check(digest, &path, size)?;
-        debug!(%digest, is_good, "in the store, but not in its journal; hashed again");
+        debug!(%digest, is_good, "in the store, but changed or not in its journal; hashed again");
         Ok(is_good)
     }
 
@@ -200,8 +200,8 @@ impl DiskStore {
         Ok(false)
     }
 
-    /// Creates a file for a blob whose digest is not known yet. It is locked, so that a file
-    /// without a lock is known to be left by a killed process, and is removed when the store is
+    /// Creates a temporary file, for example for a blob whose digest is not known yet. The file is
+    /// locked. A file without a lock was left by a killed process, and is removed when the store is
     /// opened.
     ///
     /// # Errors
@@ -218,7 +218,8 @@ impl DiskStore {
         }
     }
 
-    /// Adds a [`DiskStore::temporary_file`] that was hashed while it was written.
+    /// Adds a [`DiskStore::temporary_file`] as the blob `digest`, which the caller computed while
+    /// writing the file.
     ///
     /// # Errors
     /// If it cannot be synced to disk or renamed.
@@ -381,7 +382,7 @@ mod tests {
         std::fs::write(&abandoned, b"half a file").unwrap();
         DiskStore::open(dir.path()).unwrap();
         assert!(mine.path().exists() && !abandoned.exists());
-        // a file that has its final name is not removed again
+        // a file that was given its final name is not removed
         store.adopt(mine, &Digest::sha256(b"")).unwrap();
         DiskStore::open(dir.path()).unwrap();
         assert!(store.path(&Digest::sha256(b"")).exists());

@@ -88,8 +88,7 @@ impl LayoutIndex {
         })
     }
 
-    /// Adds the names of the entries. A name that exists already refers to its new manifest
-    /// afterwards.
+    /// Adds the names of the entries. A name that exists already then refers to the new manifest.
     pub fn add(&mut self, entries: impl IntoIterator<Item = impl Borrow<LockEntry>>) {
         for entry in entries {
             let entry = entry.borrow();

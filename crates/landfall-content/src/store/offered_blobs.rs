@@ -20,7 +20,7 @@ const URL_LIFETIME: Duration = Duration::from_mins(15);
 
 /// The blobs of a store that a server offers.
 pub struct OfferedBlobs {
-    /// The sizes in the locks, so that no request is needed for them.
+    /// The sizes of the blobs according to the locks, so that no request is needed to get them.
     sizes: HashMap<Digest, u64>,
     storage: OfferedStorage,
 }
@@ -197,7 +197,7 @@ impl Read for HashingReader {
             && hasher.finish() != self.digest
         {
             let message = format!(
-                "{}: the object store has other bytes under this digest",
+                "{}: the store has other bytes under this digest",
                 self.digest
             );
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));

@@ -1,5 +1,5 @@
-//! Small files with landfall's own state in the store. Each is replaced atomically, by one process
-//! at a time.
+//! Small files with landfall's own state in the store. Each is replaced atomically, and only one
+//! process edits them at a time.
 
 use super::disk_store::DiskStore;
 use super::error::io;

@@ -44,8 +44,8 @@ pub(super) async fn send_with_account(
     }
 }
 
-/// Requests the headers of a file, in one attempt: some servers hang up on HEAD, and GET works with
-/// all.
+/// Requests the headers of a file, in one attempt: some servers close the connection after a HEAD
+/// request, and all of them support GET.
 ///
 /// # Errors
 /// If the request fails.
@@ -60,8 +60,9 @@ pub async fn head_file(sessions: &RegistrySessions, url: &str) -> Result<HttpRes
         .await
 }
 
-/// Returns the request with the account for its host, or why the account cannot be read. This is
-/// not an error yet, because most files need no account.
+/// Returns the request with the account for its host. If the account cannot be read, returns the
+/// request without an account, and the reason. This is not an error yet, because most files need no
+/// account.
 pub(super) async fn request(
     sessions: &RegistrySessions,
     method: Method,
@@ -73,8 +74,8 @@ pub(super) async fn request(
         .map(|port| format!(":{port}"))
         .unwrap_or_default();
     let host = format!("{}{port}", target.host_str().unwrap_or_default());
-    // over plain http, credentials are sent only if the user allowed it for this host or named it
-    // as a mirror
+    // over plain http, credentials are sent only if the user allowed plain http for this host, or
+    // named this host as a mirror
     let trusted = target.scheme() == "https" || origin.is_some() || sessions.is_plain(&host);
     let request = HttpRequest {
         origin,
@@ -97,8 +98,8 @@ pub(super) async fn request(
     })
 }
 
-/// Returns the response if it is the file. An HTML page in place of another file comes from a proxy
-/// or a login.
+/// Returns the response if it is the file. If the response is an HTML page although the file is
+/// not, it comes from a proxy or a login.
 ///
 /// # Errors
 /// If the status is not a success, or the response is such a page.
@@ -118,10 +119,10 @@ pub(super) fn is_page(url: &str) -> bool {
     path.ends_with(".html") || path.ends_with(".htm") || path.ends_with('/')
 }
 
-/// Returns the response if its status is a success.
+/// Returns the response if its status is 200 or 206.
 ///
 /// # Errors
-/// If it is not, with the kind of error that fits the status.
+/// If it has another status, with the kind of error that fits the status.
 pub fn expect_success(response: HttpResponse) -> Result<HttpResponse, HttpError> {
     let kind = match response.status.as_u16() {
         200 | 206 => return Ok(response),

@@ -183,7 +183,8 @@ pub(super) async fn expect_answer(
     Err(HttpError::new(ErrorKind::Invalid, words).at(&response.url))
 }
 
-/// Returns the error for a response that violates git's protocol.
+/// Turns an error of git's formats or protocol into an HTTP error: of kind `Local` if a pack cannot
+/// be read or written, and `Invalid` otherwise.
 pub fn git_error(error: GitError) -> HttpError {
     let kind = match error {
         GitError::ReadPack(_) | GitError::WritePack(_) => ErrorKind::Local,

@@ -1,4 +1,5 @@
-//! The connected side as a source: registries for images, web servers for files.
+//! The connected side as a source: registries for images, web servers for files, git servers for
+//! repositories.
 
 mod file;
 mod foreign_layer;

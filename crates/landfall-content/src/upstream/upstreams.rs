@@ -1,4 +1,5 @@
-//! The connected side as a source: registries for images, web servers for files.
+//! The connected side as a source: registries for images, web servers for files, git servers for
+//! repositories.
 
 use super::file::{expect_success, get_file, is_page};
 use super::foreign_layer;
@@ -98,7 +99,7 @@ impl PartSource for Upstreams {
                     Ok(registry_blob(session, start, stream))
                 }
                 PartOrigin::Url(_) | PartOrigin::Urls(_) => {
-                    // a transfer tries several URLs one by one, so here is only the first
+                    // a transfer tries several URLs one by one, so only the first is used here
                     let url = part.origin.url().unwrap_or_default();
                     let (target, _) = self.sessions.file_url(url)?;
                     let size = part.descriptor.size;
@@ -109,7 +110,7 @@ impl PartSource for Upstreams {
                         })
                         .await?;
                     let response = expect_success(response)?;
-                    // `content_stream` refuses HTML pages, which this file is
+                    // `content_stream` refuses HTML pages, but this file is one
                     let stream = if is_page(url) {
                         response.stream()
                     } else {
@@ -141,7 +142,8 @@ impl PartSource for Upstreams {
     }
 }
 
-/// Returns an opened blob of a registry. If it turns out wrong, no more ranges are requested there.
+/// Returns an opened blob of a registry. If it started in the middle and turns out wrong, no more
+/// ranges are requested from this registry.
 fn registry_blob(session: Arc<RegistrySession>, start: u64, stream: ByteStream) -> OpenedPart {
     opened_at(start, stream, move || session.distrust_ranges())
 }

@@ -28,13 +28,13 @@ const EXEMPT_BYTES: u64 = 64 << 10;
 /// Takes a gzip, zlib or raw deflate stream apart and returns the recipe that rebuilds it from its
 /// plain bytes, which [`PlainReader`](crate::PlainReader) reads.
 ///
-/// `open` opens the stream at its beginning. It is called again, up to three times, if an encoder that
-/// wrote the beginning exactly did not write all of it.
+/// `open` opens the stream at its beginning. It is called again, up to three times, if an encoder
+/// reproduced the beginning of a member exactly, but not the rest.
 ///
 /// # Errors
-/// If the stream cannot be read or is not valid, and if the limits are exceeded. A stream with a
-/// [`RecipeTooLarge`](DeflateError::RecipeTooLarge) error is valid, but a recipe is not worth its
-/// size.
+/// If the stream cannot be read or is not valid, and if the limits are exceeded. With
+/// [`RecipeTooLarge`](DeflateError::RecipeTooLarge), the stream is valid as far as it was read, but
+/// a recipe is not worth its size.
 pub fn analyze<R: Read>(
     mut open: impl FnMut() -> io::Result<R>,
     limits: &AnalysisLimits,
@@ -146,7 +146,8 @@ pub(super) struct AnalysisPass<'a, R> {
     tokens: TokenWriter,
     recipe: RecipeBuilder,
     plain_size: u64,
-    /// Whether another pass is needed, so that this one only looks for further members to predict.
+    /// Whether another pass is needed. If so, this pass only looks for other members that must be
+    /// read again.
     is_repeated: bool,
 }
 
@@ -266,7 +267,7 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
         Ok(Some(member))
     }
 
-    /// Describes the last piece of a deflate stream.
+    /// Describes the piece of a deflate stream that was inflated last.
     fn advance(
         &mut self,
         stage: &mut MemberStage,

@@ -90,7 +90,8 @@ pub(super) struct EncoderCandidates {
 
 impl EncoderCandidates {
     /// The encoders that write the prefix; at most one if the prefix is the whole stream. If an
-    /// encoder of an earlier stream writes it, others are tried only if `tries_all` is set.
+    /// encoder of an earlier stream writes it, others are tried only if `tries_all` is set and the
+    /// prefix is not the whole stream.
     pub(super) fn matching(
         &mut self,
         prefix: &StreamPrefix,
@@ -127,7 +128,7 @@ impl EncoderCandidates {
 /// The encoders that write a prefix.
 pub(super) struct CandidateMatches {
     pub(super) replays: Vec<EncoderReplay>,
-    /// Whether all encoders were tried that can have written the stream.
+    /// Whether no other encoders remain to be tried for the stream.
     pub(super) were_all_tried: bool,
 }
 

@@ -106,8 +106,8 @@ impl EncoderReplay {
         }) && self.is_equal(expected)
     }
 
-    /// Compares and removes the output of the encoder so far. It may be a few bytes ahead: it ends
-    /// a block together with its last plain byte.
+    /// Compares and removes the output of the encoder so far. The output may be a few bytes ahead
+    /// of the stream, because the encoder ends a block together with the block's last plain byte.
     fn is_equal(&mut self, expected: &ExpectedBytes) -> bool {
         let after = expected.after(self.written);
         let count = after.len().min(self.out.bytes.len());

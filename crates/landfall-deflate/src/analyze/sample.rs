@@ -9,9 +9,9 @@ const SAMPLE_BYTES: u64 = 1 << 20;
 /// The size of the recipe of one member that a known encoder wrote.
 const SMALL_RECIPE: u64 = 40;
 
-/// Estimates the size in bytes of the recipe that [`analyze`] returns for a stream of `stream_bytes`
-/// bytes, in much less time: only the first MiB is analyzed. The estimate is too low if an encoder
-/// wrote this beginning exactly, but not the rest.
+/// Estimates the size in bytes of the recipe that [`analyze`] returns for a stream of
+/// `stream_bytes` bytes, in much less time: only the first MiB is analyzed. The estimate is too low
+/// if an encoder wrote this beginning exactly, but not the rest.
 ///
 /// # Errors
 /// As [`analyze`], as far as the beginning shows it.

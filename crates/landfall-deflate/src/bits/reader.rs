@@ -20,7 +20,7 @@ pub(crate) struct BitReader<R> {
     /// The next `count` bits. Above them there may be the bits of the byte at `next`.
     bits: u64,
     count: u32,
-    /// The bytes of the stream before `buffer`.
+    /// The number of bytes of the stream before `buffer`.
     dropped: u64,
     ended: bool,
 }

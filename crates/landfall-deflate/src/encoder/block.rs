@@ -10,7 +10,8 @@ use crate::bits::BitWriter;
 /// The maximum number of bytes in a stored block.
 pub(crate) const MAX_STORED: usize = 65_535;
 
-/// The maximum number of bits of a token: 15 and 5 of a length, 15 and 13 of a distance.
+/// The maximum number of bits of a token: code words of 15 bits each for a length and a distance,
+/// with 5 and 13 extra bits.
 const MAX_TOKEN_BITS: usize = 48;
 /// The number of tokens that are written at once, so that little space is reserved for them.
 const BULK_TOKENS: usize = 1024;
@@ -26,7 +27,7 @@ pub(crate) type DistanceCode = Code<32>;
 
 /// The number of code length symbols.
 pub(crate) const HEADER_SYMBOLS: usize = 19;
-/// The order in which the lengths of their codes are transmitted.
+/// The order in which the lengths of the codes of these symbols are transmitted.
 const HEADER_ORDER: [usize; HEADER_SYMBOLS] = [
     16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15,
 ];
@@ -134,9 +135,10 @@ pub(crate) fn stored_size(length: usize) -> u64 {
 
 /// The header of a block with dynamic codes: the lengths of both codes, run-length coded.
 ///
-/// A run of zeros is cut into pieces of 138; a remainder of at least 3 is one more piece. In a run
-/// of another length, the first length is transmitted, then pieces of 6, then the remainder if it
-/// is at least 3. Shorter remainders are transmitted one by one. Runs extend over both codes.
+/// A run of zeros is cut into pieces of 138; a remainder of at least 3 is one more piece. A run of
+/// a nonzero code length begins with this length; pieces of 6 repetitions follow, then the
+/// remainder if it is at least 3. Shorter remainders are transmitted one by one. Runs extend over
+/// both codes.
 #[derive(Debug)]
 pub(crate) struct DynamicHeader {
     literals: usize,

@@ -1,13 +1,13 @@
 //! The search for the best match in hash chains of four bytes.
 //!
-//! A match is longer than the best one so far only if its last four bytes agree, too. This *gram*
-//! is often rarer than the gram at the beginning of the match. If all positions are on chains, the
-//! search follows the chain of the rarer gram. Each position on it is as far behind a candidate as
-//! the gram is in the match.
+//! A match can be longer than the best one so far only if it also agrees in the four bytes that end
+//! one byte after the best match. This *gram* is often rarer than the gram at the beginning of the
+//! match. If all positions are on chains, the search follows the chain of the rarer gram. A
+//! position on this chain minus the offset of the gram in the match is a candidate.
 //!
-//! The original tries a limited number of positions in the chain of the first gram; the distance on
-//! that chain shows how many. Within that limit, candidates are tried in the same order, nearest
-//! first, and the result is the same.
+//! The original encoders try a limited number of positions in the chain of the first gram. The
+//! number of steps to a candidate on that chain shows whether they would try it. Within this limit,
+//! candidates are tried in the same order, nearest first, and the result is the same.
 
 use super::bytes::{load32, match_length};
 use super::chains::{ChainWindow, LINKS, WINDOW};
@@ -17,7 +17,7 @@ use super::symbols::{MAX_DISTANCE, MAX_LENGTH};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChainSearch {
     pub(crate) position: usize,
-    /// The number of bytes that follow.
+    /// The number of bytes from `position` to the end.
     pub(crate) lookahead: usize,
     /// A match must be longer than this, which is at least 3.
     pub(crate) longer_than: usize,
@@ -46,8 +46,8 @@ impl ChainMatch {
 /// distance is 0 if there is no match.
 ///
 /// `links` returns the four positions + 1 before a position on its chain, the nearest in the lowest
-/// bits, and `steps` how many steps lead from a position to another one of its chain. All positions
-/// must be on chains if grams are followed.
+/// bits. `steps` returns the number of steps from a position to an earlier one on its chain. If
+/// grams are followed, all positions must be on chains.
 #[inline]
 pub(crate) fn best_match<const FOLLOWS_GRAMS: bool>(
     window: &ChainWindow,
@@ -79,8 +79,9 @@ pub(crate) fn best_match<const FOLLOWS_GRAMS: bool>(
             if via == 0 {
                 break;
             }
-            // The chain of this gram is long, perhaps longer than that of the first one, which is
-            // followed from here on. Candidates that are tried again do not replace the best match.
+            // The chain of this gram is long, perhaps longer than the chain of the first gram. From
+            // here on, the chain of the first gram is followed. Candidates that are tried again do
+            // not replace the best match.
             via = 0;
             tried = 0;
             entries = links(position);

@@ -5,7 +5,7 @@ use super::symbols::MAX_DISTANCE;
 
 /// The number of bytes in a window.
 pub(crate) const WINDOW: usize = 2 * MAX_DISTANCE;
-/// The number of positions in the links of one.
+/// The number of positions in the links of a position.
 pub(crate) const LINKS: usize = 4;
 /// A window, and some bytes after it, so that loads need no bounds check.
 pub(crate) type ChainWindow = [u8; WINDOW + 512];
@@ -47,8 +47,8 @@ pub(crate) struct Chains {
     /// The last position of each hash.
     heads: Box<[u16; 1 << HASH_BITS]>,
     /// The four positions before with the same hash, for each position modulo 32 KiB; the nearest
-    /// in the lowest bits. A search waits for one load for each four positions, not for four in
-    /// turn. Entries after a position that is out of reach are meaningless.
+    /// in the lowest bits. So a search needs one load per four positions, not four loads that
+    /// depend on each other. Entries after a position that is out of reach are meaningless.
     links: Box<[u64; MAX_DISTANCE]>,
 }
 
@@ -76,13 +76,14 @@ impl Chains {
         links
     }
 
-    /// The links of a position that was inserted, and that is fewer than 32 KiB before the last one.
+    /// The links of a position that was inserted, and that is fewer than 32 KiB before the last
+    /// one.
     #[inline]
     pub(crate) fn links(&self, position: usize) -> u64 {
         self.links[position % MAX_DISTANCE]
     }
 
-    /// Lowers all entries by 32 KiB, as the window moves.
+    /// Lowers all entries by 32 KiB, because the window moves.
     pub(crate) fn slide(&mut self) {
         for head in self.heads.iter_mut() {
             *head = head.saturating_sub(MAX_DISTANCE as u16);
@@ -97,7 +98,7 @@ impl Chains {
 #[inline]
 pub(super) fn lower_links(links: u64) -> u64 {
     const { assert!(MAX_DISTANCE == 1 << 15) };
-    // each of the four that has its highest bit loses it; the others become 0
+    // an entry whose highest bit is set loses this bit; the others become 0
     let highest = links & 0x8000_8000_8000_8000;
     links & (highest - (highest >> 15))
 }

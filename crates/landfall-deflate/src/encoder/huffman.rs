@@ -3,9 +3,10 @@
 //! [`code_lengths`] builds an optimal code, that of Go's `compress/flate` and its descendants:
 //! symbols are sorted by their counts, then by their values, and subtrees are joined starting with
 //! the smallest; [`TieOrder`] decides between equal ones. The tree gives the number of codes of
-//! each length. The longest codes go to the rarest symbols, among equal ones to those with the
-//! smallest values. If the tree is deeper than the limit, the numbers come from package-merge
-//! (Larmore and Hirschberg 1990) instead, in which a package precedes a symbol of the same weight.
+//! each length. The longest codes go to the rarest symbols, and among equally rare symbols to those
+//! with the smallest values. If the tree is deeper than the limit, the numbers come from
+//! package-merge (Larmore and Hirschberg 1990) instead, in which a package precedes a symbol of the
+//! same weight.
 
 /// The longest code for literals, lengths and distances.
 pub(crate) const MAX_BITS: usize = 15;
@@ -143,7 +144,7 @@ fn tree_length_counts(
     limit: usize,
     ties: TieOrder,
 ) -> Option<[usize; MAX_BITS + 1]> {
-    // a joint (an inner node) follows a symbol if its weight is greater by at least this
+    // a symbol precedes a joint (an inner node) if the joint's weight is greater by at least this
     let more = u32::from(ties == TieOrder::SubtreeFirst);
     let joints = sorted.len() - 1;
     let mut weights = [0_u32; MAX_SYMBOLS];

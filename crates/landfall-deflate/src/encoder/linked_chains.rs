@@ -1,10 +1,10 @@
-//! Hash chains that are linked in advance, for searches that insert every position: Go's levels 4 to
-//! 9 and levels 7 to 9 of `klauspost/compress`.
+//! Hash chains that are linked in advance, for searches that insert every position: Go's levels 4
+//! to 9 and levels 7 to 9 of `klauspost/compress`.
 //!
 //! Every position is on a chain, whatever the search decides. Therefore positions are linked as
 //! soon as their bytes have arrived, and the search can follow the chains of
 //! [grams](super::chain_search). Each position has a rank on its chain, so that the difference of
-//! two ranks is their distance on it.
+//! the ranks of two positions is the number of steps between them.
 
 use super::bytes::{boxed_table, load32};
 use super::chain_search::{ChainMatch, ChainSearch, best_match};
@@ -24,8 +24,8 @@ pub(crate) struct LinkedChains {
     hash: ChainHash,
     /// The last position of each hash.
     heads: Box<[u16; 1 << HASH_BITS]>,
-    /// By position: the four positions before with the same hash, the nearest in the lowest bits. A
-    /// search waits for one load for each four positions, not for four in turn.
+    /// By position: the four positions before with the same hash, the nearest in the lowest bits.
+    /// So a search needs one load per four positions, not four loads that depend on each other.
     links: Box<[u64; WINDOW]>,
     /// By position: the number of positions before it on its chain, modulo 2^16.
     ranks: Box<[u16; WINDOW]>,
@@ -33,7 +33,8 @@ pub(crate) struct LinkedChains {
     linked: usize,
     /// The end of the last positions that were left out.
     skipped_to: usize,
-    /// Like `skipped_to`, if positions after that end are linked.
+    /// The end of the last gap between linked positions: `skipped_to` when later positions were
+    /// linked.
     gap_end: usize,
 }
 
@@ -78,7 +79,8 @@ impl LinkedChains {
         }
     }
 
-    /// Leaves out the positions up to `end`: their bytes came after a flush.
+    /// Leaves out the positions up to `end`, whose four bytes were not complete at a flush or at
+    /// the end of a dictionary.
     pub(crate) fn skip_to(&mut self, end: usize) {
         if self.linked < end {
             self.links[self.linked..end].fill(0);
@@ -93,7 +95,8 @@ impl LinkedChains {
         self.links(position) != 0
     }
 
-    /// The last position up to `last` with the hash of the bytes at `position`, which is linked.
+    /// The last position up to `last` with the hash of the bytes at `position`. `position` must be
+    /// linked.
     pub(crate) fn last_up_to(&self, last: usize, position: usize) -> Option<usize> {
         let mut links = self.links(position);
         loop {
@@ -118,7 +121,7 @@ impl LinkedChains {
         self.gap_end = 0;
     }
 
-    /// Lowers all positions by 32 KiB, as the window moves.
+    /// Lowers all positions by 32 KiB, because the window moves.
     pub(crate) fn slide(&mut self) {
         for head in self.heads.iter_mut() {
             *head = head.saturating_sub(MAX_DISTANCE as u16);
@@ -143,7 +146,7 @@ impl LinkedChains {
         is_better: impl FnMut(ChainMatch) -> bool,
     ) -> ChainMatch {
         let first = search.position.saturating_sub(MAX_DISTANCE);
-        // a gram in a gap has no chain, but the position before it has
+        // a gram in a gap is not on a chain, although a position before the gap is
         let is_gapless = self.gap_end == 0 || self.gap_end <= first;
         let links = |position| self.links(position);
         let steps = |from, to| self.steps(from, to);

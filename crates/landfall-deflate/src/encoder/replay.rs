@@ -15,8 +15,8 @@ pub(crate) trait Encoder {
     /// Ends the stream with its final block, and pads to a byte boundary.
     fn finish(&mut self, out: &mut BitWriter);
 
-    /// Whether `write` appends empty stored blocks by itself, as encoders do that compress pieces of
-    /// a stream in parallel. All empty stored blocks of other encoders come from `flush`.
+    /// Whether `write` appends empty stored blocks by itself, like the encoders that compress
+    /// pieces of a stream in parallel. All empty stored blocks of other encoders come from `flush`.
     fn writes_empty_blocks(&self) -> bool {
         false
     }

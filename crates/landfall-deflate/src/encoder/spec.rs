@@ -76,7 +76,7 @@ macro_rules! families {
     };
 }
 
-// 0 is the number of streams whose tokens are predicted
+// the number 0 means that the tokens of a stream are predicted
 families! {
     // Go's standard library
     1 => Go(GoFlate),

@@ -29,7 +29,7 @@ static TABLES: [[u32; 256]; 8] = {
     tables
 };
 
-/// The CRC-32 of the bytes after those whose CRC-32 is `crc`.
+/// The CRC-32 of earlier bytes, whose CRC-32 is `crc`, and `bytes` after them.
 fn crc32(crc: u32, bytes: &[u8]) -> u32 {
     let (chunks, rest) = bytes.as_chunks::<8>();
     let mut crc = !crc;
@@ -49,7 +49,7 @@ fn crc32(crc: u32, bytes: &[u8]) -> u32 {
     !crc
 }
 
-/// The Adler-32 of the bytes after those whose Adler-32 is `adler`.
+/// The Adler-32 of earlier bytes, whose Adler-32 is `adler`, and `bytes` after them.
 fn adler32(adler: u32, bytes: &[u8]) -> u32 {
     const MODULUS: u32 = 65521;
     // the most bytes after which the sums still fit into 32 bits (RFC 1950, section 9)
@@ -95,7 +95,7 @@ impl PlainChecksum {
         self.length = self.length.wrapping_add(bytes.len() as u32);
     }
 
-    /// The trailer that a correct member has; its first [`StreamFormat::trailer_bytes`] bytes.
+    /// The trailer of a correct member, in the first [`StreamFormat::trailer_bytes`] bytes.
     pub(crate) fn trailer(&self) -> [u8; 8] {
         let mut trailer = [0; 8];
         if self.format == StreamFormat::Zlib {

@@ -5,7 +5,8 @@ use crate::bits::BitReader;
 use crate::error::DeflateError;
 use std::io::Read;
 
-/// The longest header of a gzip member: an extra field of 64 KiB, a name and a comment.
+/// The limit of the header of a gzip member: enough for an extra field of 64 KiB, a name and a
+/// comment.
 pub(crate) const LONGEST_HEADER: usize = 128 << 10;
 /// The maximum number of bytes after the last member, without the zero bytes directly after it.
 pub(crate) const LONGEST_TRAILING: usize = 64 << 10;
@@ -67,7 +68,8 @@ impl FramingReader {
         }
     }
 
-    /// Reads the trailer of a member into the first [`StreamFormat::trailer_bytes`] bytes.
+    /// Reads the trailer of a member. Returns it in the first [`StreamFormat::trailer_bytes`]
+    /// bytes.
     pub(crate) fn read_trailer<R: Read>(
         self,
         input: &mut BitReader<R>,
@@ -145,7 +147,7 @@ fn read_gzip_header<R: Read>(
     Ok(())
 }
 
-/// Appends bytes up to and with a zero byte.
+/// Appends bytes up to and including a zero byte.
 fn copy_text<R: Read>(input: &mut BitReader<R>, header: &mut Vec<u8>) -> Result<(), DeflateError> {
     loop {
         let byte = input.byte()?;

@@ -25,8 +25,8 @@ impl DecodedToken {
         Self(Self::MATCH | (length as u32) << 16 | distance as u32)
     }
 
-    /// A match of 258 bytes that is written as symbol 284 with extra bits, which no known encoder
-    /// does, instead of symbol 285.
+    /// A match of 258 bytes that is written as symbol 284 with extra bits instead of symbol 285. No
+    /// known encoder does this.
     pub(crate) fn matched_in_long_form(distance: usize) -> Self {
         Self(Self::matched(258, distance).0 | Self::LONG_FORM)
     }
@@ -64,7 +64,8 @@ pub(crate) struct DynamicBlockHeader {
     pub(crate) literals: Vec<u8>,
     /// The code lengths of distances: 1 to 30.
     pub(crate) distances: Vec<u8>,
-    /// The symbols that describe both, in order, each with the value of its extra bits.
+    /// The symbols that describe `literals` and `distances`, in order, each with the value of its
+    /// extra bits.
     pub(crate) runs: Vec<(u8, u8)>,
     /// The code lengths of these symbols, by symbol.
     pub(crate) run_lengths: [u8; LENGTH_CODE_SYMBOLS],
@@ -75,7 +76,8 @@ pub(crate) struct DynamicBlockHeader {
 /// The form of the content of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BlockKind {
-    /// Plain bytes; the value of the padding bits before its length, 0 from all known encoders.
+    /// Plain bytes. `padding` is the value of the padding bits before the length; all known
+    /// encoders write 0.
     Stored { length: u16, padding: u8 },
     /// Tokens in the fixed code.
     Fixed,
@@ -160,8 +162,8 @@ pub(crate) fn read_dynamic<R: Read>(
     })
 }
 
-/// The number of extra bits of a symbol of the code of code lengths, and how many lengths it stands
-/// for if they are zero.
+/// The number of extra bits of a symbol of the code of code lengths, and how many lengths the
+/// symbol stands for if its extra bits are zero.
 pub(crate) fn run_shape(symbol: u8) -> (u32, usize) {
     match symbol {
         16 => (2, 3),

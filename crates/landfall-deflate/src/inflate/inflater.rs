@@ -15,7 +15,7 @@ pub(crate) const STEP_BYTES: usize = 64 << 10;
 /// The maximum number of blocks that one step begins. It bounds a step over blocks without plain
 /// bytes.
 const STEP_BLOCKS: usize = 1024;
-/// The bits that the tables of literals and of distances decode in one step.
+/// The number of bits that the tables of literals and of distances decode in one step.
 const LITERAL_BITS: u32 = 10;
 const DISTANCE_BITS: u32 = 9;
 
@@ -271,7 +271,8 @@ impl Inflater {
     }
 }
 
-/// Appends `length` bytes from `distance` bytes before the end. Both may overlap.
+/// Appends a copy of the `length` bytes that begin `distance` bytes before the end. They may
+/// overlap with the copy.
 #[inline]
 fn copy_match(buffer: &mut Vec<u8>, length: usize, distance: usize) {
     let from = buffer.len() - distance;

@@ -7,8 +7,8 @@ use crate::symbols::LONGEST_CODE;
 pub(crate) struct DecodeEntry {
     /// The symbol, or the index of the second table.
     pub(crate) value: u16,
-    /// The length of the code; of a link, the number of bits that the whole code can have at most.
-    /// 0 if no code begins with these bits.
+    /// The length of the code. For a link, the maximum length of the codes in the second table. 0
+    /// if no code begins with these bits.
     pub(crate) bits: u8,
     /// Whether this is a link.
     is_link: bool,
@@ -55,7 +55,7 @@ impl DecodeTable {
         for length in 1..LONGEST_CODE {
             next[length + 1] = (next[length] + counts[length]) << 1;
         }
-        // the second table of the current prefix, and how many of its patterns are still unused
+        // the prefix of the codes in the current second table
         let mut prefix = None;
         for length in 1..=LONGEST_CODE as u32 {
             if counts[length as usize] == 0 {
@@ -102,8 +102,8 @@ impl DecodeTable {
         Ok(())
     }
 
-    /// Adds a second table for the first code with a new prefix. Codes are assigned in order, so the
-    /// table is as wide as the longest code that the following counts leave room for.
+    /// Adds a second table for the first code with a new prefix. Codes are assigned in order, so
+    /// the table is as wide as the longest code that the following counts leave room for.
     fn add_second(&mut self, reversed: u32, code: u32, length: u32, counts: &[u32; 16]) {
         let mut bits = length - self.index_bits;
         let mut room = 1_i32 << bits;

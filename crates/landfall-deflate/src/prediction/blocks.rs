@@ -44,7 +44,7 @@ pub(super) enum PartEnd {
     Limit,
 }
 
-/// The adaptive model of block lengths.
+/// The adaptive model of the kinds and lengths of blocks.
 #[derive(Debug, Clone)]
 pub(super) struct BlockModel {
     kind_before: usize,
@@ -118,7 +118,8 @@ impl BlockModel {
         }
     }
 
-    /// Codes the end of a part of a block that is not the last of its stream.
+    /// Codes the end of a part of a block. Callers skip this for the last block of a stream, which
+    /// ends with the stream.
     pub(super) fn code_end<C: BitCoder>(&mut self, coder: &mut C, actual: PartEnd) -> PartEnd {
         if coder.code(actual == PartEnd::Limit, &mut self.reaches_limit) {
             return PartEnd::Limit;

@@ -1,8 +1,9 @@
 //! An adaptive binary arithmetic coder.
 //!
 //! Encoder and decoder keep the bounds of an interval of 64-bit numbers. Each bit selects a part of
-//! it, as large as the bit is probable; bytes in which both bounds agree are written. After the last
-//! bit, one more byte selects a number inside of the interval, with zeros after it.
+//! the interval, in proportion to the probability of the bit. Bytes in which both bounds agree are
+//! written. After the last bit, one more byte selects a number inside of the interval, with zeros
+//! after it.
 
 use crate::error::DeflateError;
 
@@ -215,8 +216,8 @@ impl BitCoder for BitDecoder<'_> {
     }
 }
 
-/// Codes the low `bits` bits of a number, the highest first. Each bit has a probability for all
-/// values of the bits before it: `tree` has `1 << bits` entries.
+/// Codes the low `bits` bits of a number, the highest first. Each bit has a probability for each
+/// value of the bits before it: `tree` has `1 << bits` entries.
 pub(super) fn code_tree<C: BitCoder>(
     coder: &mut C,
     number: usize,
@@ -231,7 +232,8 @@ pub(super) fn code_tree<C: BitCoder>(
     node - (1 << bits)
 }
 
-/// Codes numbers below 2^24 - 1: the number of bits of the number plus one, then these bits.
+/// Codes numbers n below 2^24 - 1: the position of the highest bit of n + 1, then the bits below
+/// it.
 #[derive(Debug, Clone)]
 pub(super) struct NumberModel {
     lengths: [Probability; 32],

@@ -120,7 +120,7 @@ impl HeaderModel {
         })
     }
 
-    /// Codes the lengths of one of the two codes. At least `fewest` symbols have one.
+    /// Codes the lengths of one of the two codes, for at least `fewest` symbols.
     fn code_lengths<C: BitCoder>(
         &mut self,
         coder: &mut C,

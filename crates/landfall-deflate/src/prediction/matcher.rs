@@ -6,7 +6,7 @@ use crate::symbols::{LONGEST_MATCH, SHORTEST_MATCH, WINDOW};
 
 /// The number of plain bytes after a position that affect the prediction of its token.
 pub(super) const LOOKAHEAD: usize = LONGEST_MATCH + 4;
-/// The number of positions that a search for a match of a given length compares.
+/// The maximum number of positions that a search for matches of a given length compares.
 const LONGEST_WALK: usize = 1024;
 /// The number of bytes after which the window is moved to the front.
 const KEPT_BYTES: usize = 256 << 10;
@@ -141,8 +141,8 @@ impl MatchSearch {
         }
     }
 
-    /// Searches for the longest match at the current position, and among equal ones for the
-    /// nearest.
+    /// Searches for the longest match at the current position, and among equally long matches for
+    /// the nearest.
     pub(super) fn search(&mut self) -> WindowMatch {
         self.search_at(self.at, 0)
     }
@@ -230,7 +230,7 @@ impl Iterator for MatchChain<'_> {
     }
 }
 
-/// An array on the heap.
+/// An array of zeros on the heap.
 fn zeros<const N: usize>() -> Box<[u32; N]> {
     let zeros = vec![0; N].into_boxed_slice();
     zeros
@@ -238,7 +238,7 @@ fn zeros<const N: usize>() -> Box<[u32; N]> {
         .unwrap_or_else(|_| unreachable!("the length is N"))
 }
 
-/// The last three or four of the first `length` bytes, at least three.
+/// The last four of the first `length` bytes, or all three if `length` is 3.
 #[inline]
 fn tail(bytes: &[u8], length: usize) -> u32 {
     if length == SHORTEST_MATCH {
@@ -248,7 +248,8 @@ fn tail(bytes: &[u8], length: usize) -> u32 {
     word.map_or(0, |word| u32::from_le_bytes(*word))
 }
 
-/// The number of equal bytes at the beginning of both, at most the length of `ahead`.
+/// The number of equal bytes at the beginning of `earlier` and `ahead`, at most the length of
+/// `ahead`.
 fn common_length(earlier: &[u8], ahead: &[u8]) -> usize {
     let earlier = &earlier[..ahead.len()];
     let (ahead_words, _) = ahead.as_chunks::<8>();

@@ -6,7 +6,7 @@ use crate::error::DeflateError;
 use crate::inflate::DecodedToken;
 use crate::symbols::{LONGEST_MATCH, SHORTEST_MATCH, WINDOW};
 
-/// The classes of match lengths, and the first length of each. Class 0 means that there is no match.
+/// The number of classes of match lengths. Class 0 means that there is no match.
 const LENGTH_CLASSES: usize = 15;
 const CLASS_OF_LENGTH: [u8; LONGEST_MATCH + 1] = {
     let starts = [3, 4, 5, 6, 7, 8, 10, 13, 17, 25, 33, 65, 129, 258];
@@ -23,11 +23,12 @@ const CLASS_OF_LENGTH: [u8; LONGEST_MATCH + 1] = {
     classes
 };
 
-/// The match one byte later, compared: none or shorter, equal, longer by 1, longer by more.
+/// The number of classes of the match one byte later, compared with the match here: none or
+/// shorter, equal, longer by 1, longer by more.
 const COMPARISONS: usize = 4;
-/// The kind of the previous token.
+/// The number of kinds of the previous token.
 const BEFORE_CLASSES: usize = 3;
-/// Distances up to 256, 4096, 16,384, and longer ones.
+/// The number of classes of distances: up to 256, 4096 and 16,384, and longer ones.
 const DISTANCE_CLASSES: usize = 4;
 
 /// The previous token, reduced to the properties that the model uses.
@@ -74,15 +75,15 @@ impl TokenModel {
         }
     }
 
-    /// Resets the state that does not apply to the next token, because it is in another stream or
-    /// follows a stored block.
+    /// Resets the state that does not apply to the next token, because that token is in another
+    /// stream or follows a stored block.
     pub(super) fn interrupt(&mut self) {
         self.before = PreviousToken::Literal;
         self.found = None;
     }
 
-    /// Codes the token at the current position of `matcher`, which has `LOOKAHEAD` plain bytes there
-    /// or all up to the end of the stream, and at least one. A decoder ignores `actual`.
+    /// Codes the token at the current position of `matcher`, which has `LOOKAHEAD` plain bytes
+    /// there or all up to the end of the stream, and at least one. A decoder ignores `actual`.
     pub(super) fn code<C: BitCoder>(
         &mut self,
         coder: &mut C,

@@ -184,8 +184,8 @@ impl TokenReader {
         Ok(())
     }
 
-    /// Decodes tokens of a part for which there are enough plain bytes. Returns whether the part has
-    /// ended.
+    /// Decodes tokens of a part for which there are enough plain bytes. Returns whether the part
+    /// has ended.
     fn decode_tokens(
         &mut self,
         end: PartEnd,

@@ -13,11 +13,13 @@ pub(crate) struct PredictionSpec {
     pub(super) chain_log: u8,
     /// A match of this length ends the search.
     pub(super) nice_length: u16,
-    /// After a match of this length, the search one byte later compares only a quarter.
+    /// After a match of this length, the search one byte later compares only a quarter of the
+    /// positions.
     pub(super) good_length: u16,
     /// After a shorter match than this, a match one byte later is searched.
     pub(super) lazy_length: u16,
-    /// The longest match all of whose positions can be found later; 0 if there is no such limit.
+    /// The positions inside a longer match than this cannot be found later; 0 if there is no such
+    /// limit.
     pub(super) longest_inserted: u8,
     /// Whether the last 262 distances of the window are used.
     pub(super) uses_whole_window: bool,
@@ -60,7 +62,8 @@ impl PredictionSpec {
         self
     }
 
-    /// The parameters that are tried, from fast to slow: the nearest match, then the levels of zlib.
+    /// The parameters that are tried, from fast to slow: the nearest match, then the levels of
+    /// zlib.
     pub(super) const CANDIDATES: [Self; 15] = [
         Self::greedy(0, 258, 0).with_four_bytes(),
         Self::greedy(0, 258, 0),

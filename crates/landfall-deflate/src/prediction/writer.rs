@@ -212,8 +212,8 @@ impl TokenWriter {
         true
     }
 
-    /// Codes tokens of the current part for which there are enough plain bytes, and returns their
-    /// number.
+    /// Codes tokens of the current part, of which `coded` are coded already, as far as there are
+    /// enough plain bytes. Returns the number of coded tokens of the part.
     fn code_tokens(&mut self, coded: usize, count: usize) -> Result<usize, DeflateError> {
         let Some(matcher) = &mut self.matcher else {
             return Ok(coded);

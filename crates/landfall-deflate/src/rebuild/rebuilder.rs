@@ -60,8 +60,8 @@ impl<W: Write> Rebuilder<W> {
     /// Processes the next plain bytes.
     ///
     /// # Errors
-    /// If the sink fails, and [`DeflateError::Plain`] or [`DeflateError::Recipe`] if plain bytes and
-    /// recipe do not belong together.
+    /// If the sink fails, and [`DeflateError::Plain`] or [`DeflateError::Recipe`] if plain bytes
+    /// and recipe do not belong together.
     pub fn write(&mut self, mut plain: &[u8]) -> Result<(), DeflateError> {
         while !plain.is_empty() {
             let Some(member) = self.open_member()? else {

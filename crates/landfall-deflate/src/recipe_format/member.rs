@@ -6,7 +6,7 @@ use crate::error::DeflateError;
 use crate::framing::{LONGEST_HEADER, StreamFormat};
 use crate::prediction::PredictionSpec;
 
-/// The fields after the flags of a member.
+/// The flags of a member: each stands for a field that follows the flags.
 const HEADER: u8 = 0x01;
 const METHOD: u8 = 0x02;
 const FLUSHES: u8 = 0x04;
@@ -95,7 +95,7 @@ pub(crate) struct StreamMember {
     pub(crate) plain_size: u64,
     /// The flushes of a replayed encoder.
     pub(crate) flushes: Vec<FlushRun>,
-    /// The trailer, if it is not the one that the plain bytes have.
+    /// The trailer, if it is not the one that follows from the plain bytes.
     pub(crate) trailer: Option<[u8; 8]>,
     /// The value of the padding bits after a predicted deflate stream.
     pub(crate) padding: u8,
@@ -212,7 +212,7 @@ impl MemberReader {
             let shared = self.cursor.number(bytes)?;
             if shared > header.len() as u64 {
                 return Err(DeflateError::Recipe(
-                    "a header is longer than the one before it",
+                    "a header shares more bytes than the one before it has",
                 ));
             }
             header.truncate(shared as usize);

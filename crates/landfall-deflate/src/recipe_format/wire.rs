@@ -26,7 +26,7 @@ pub(crate) fn put_bytes(bytes: &[u8], to: &mut Vec<u8>) {
 pub(crate) struct RecipeCursor {
     /// The offset of the next byte.
     pub(crate) at: usize,
-    /// The byte after the last.
+    /// The offset after the last byte.
     pub(crate) end: usize,
 }
 

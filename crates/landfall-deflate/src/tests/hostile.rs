@@ -32,11 +32,11 @@ fn recipes_that_contradict_themselves_are_rejected() {
             &[3, 1, 0, 2, 255, 1, 10],
         ),
         ("a flush after the end", &[6, 2, 255, 1, 10, 1, 11, 1]),
-        ("a flush of no bytes", &[6, 2, 255, 1, 10, 1, 0, 0]),
+        ("a run of no flushes", &[6, 2, 255, 1, 10, 1, 0, 0]),
         ("too many flushes", &[6, 2, 255, 1, 10, 1, 0, 0xff, 0xff, 3]),
         ("flushes that do not exist", &[6, 2, 255, 1, 10, 3, 1, 1]),
         ("padding of an encoder", &[0x12, 2, 255, 1, 10, 5]),
-        ("a trailer that does not exist", &[10, 2, 255, 1, 10, 1]),
+        ("a trailer that is cut off", &[10, 2, 255, 1, 10, 1]),
         ("a number that is too long", &[2, 2, 255, 1, 0x8a, 0]),
     ];
     for (what, members) in rejected {

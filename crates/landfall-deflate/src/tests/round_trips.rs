@@ -93,7 +93,7 @@ fn the_size_of_a_recipe_is_estimated_from_the_beginning_of_the_stream() {
 fn tokens_are_predicted_if_the_encoder_differs_late() {
     let plain = noise(1_500_000, 4);
     let first = runs(&plain[..1_000_000], 50, &[1_000_000]);
-    // without the empty final block, the other half follows in blocks of another size
+    // the empty final block is cut off, and the other half follows in blocks of another size
     let half = &first[..first.len() - 2];
     let stream = member(&[half, &runs(&plain[1_000_000..], 1, &[])].concat(), &plain);
     let both = [&stream[..], &member(&runs(&plain, 2, &[]), &plain)].concat();

@@ -1,4 +1,4 @@
-//! Lists of blobs as objects: compressed lines of digest and size, named by the digest of the list.
+//! Lists of blobs as objects: compressed lines of digest and size, named by the digest of the text.
 
 use super::keys;
 use crate::bucket::{Bucket, BucketObject, PutCondition};
@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 /// The largest compressed list that is read, in bytes.
 const MAX_COMPRESSED: u64 = 256 << 20;
-/// The limit of a decompressed list in bytes; a longer one fails its digest.
+/// The limit of a decompressed list in bytes. A longer list is cut off, so its digest is wrong.
 const MAX_TEXT: u64 = 1 << 30;
 /// How many lists are read at the same time.
 const CONCURRENT_READS: usize = 16;
@@ -28,7 +28,7 @@ pub(super) struct BlobList {
     pub written: SystemTime,
 }
 
-/// Writes a list to `folder`, unless it is empty, and returns its key.
+/// Writes a list to `folder` and returns its key, or `None` if the list is empty.
 pub(super) async fn write(
     bucket: &Bucket,
     folder: &str,
@@ -43,7 +43,7 @@ pub(super) async fn write(
     Ok(Some(key))
 }
 
-/// Compresses a list. Returns it with the key that `key` makes of its digest.
+/// Compresses a list. Returns it with the key that `key` returns for its digest.
 pub(super) fn compress(
     contents: &BlobSizes,
     key: impl Fn(&Digest) -> String,
@@ -106,7 +106,7 @@ pub(super) async fn read_each(
         .await
 }
 
-/// Decompresses and parses a list, if it has the digest in its key.
+/// Decompresses and parses a list. Returns `None` if it is damaged or its key has another digest.
 fn parse(key: &str, compressed: &[u8]) -> Option<BlobSizes> {
     let mut text = String::new();
     // limited, because a small object may decompress to any size

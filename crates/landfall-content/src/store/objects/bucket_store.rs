@@ -1,4 +1,4 @@
-//! The store in an object store: knows which blobs are present from lists, and looks up others.
+//! The store in an object store: knows from lists which blobs are present, and looks up others.
 
 use super::blob_list::{self, BlobSizes};
 use super::claims::{self, ClaimedLock};
@@ -35,7 +35,7 @@ struct KnownContent {
     unlisted: BlobSizes,
     /// Blobs that `gc` may delete, and damaged ones. They count as absent and are written again.
     condemned: BTreeSet<Digest>,
-    /// Blobs that lists say are present, while lists are not trusted.
+    /// The blobs that the lists contain, if the lists are not trusted.
     distrusted: BlobSizes,
     /// The lists that were read.
     lists: Vec<BucketObject>,
@@ -45,8 +45,8 @@ impl KnownContent {
     /// Reads the lists, or returns `None` if they are the same as `before`.
     ///
     /// A `gc` deletes lists of present blobs before the blobs, and lists of condemned blobs after
-    /// them. So the condemned ones must be read first: a blob that is deleted meanwhile is not
-    /// considered present.
+    /// them. The lists of condemned blobs must be read first, so that a blob that is deleted
+    /// meanwhile is not considered present.
     async fn read(
         bucket: &Bucket,
         before: &[BucketObject],
@@ -103,14 +103,14 @@ impl BucketStore {
         })))
     }
 
-    /// Claims blobs, and reads the lists again if they have changed. Blobs that are present and not
-    /// condemned now will not be deleted.
+    /// Claims blobs, and reads the lists again if they have changed. `gc` does not delete a claimed
+    /// blob that the lists then show as present and not condemned.
     pub(super) async fn claim(
         &self,
         lock: ClaimedLock<'_>,
         wanted: &BTreeSet<Digest>,
     ) -> Result<(), HttpError> {
-        // claimed before the lists are read: only for claimed blobs are the lists reliable
+        // claimed before the lists are read, because the lists are reliable only for claimed blobs
         claims::claim(self.bucket(), lock, wanted, self.timeouts().gc_wait).await?;
         let before = self.known().lists.clone();
         if let Some(known) = KnownContent::read(self.bucket(), &before).await? {
@@ -283,7 +283,7 @@ impl BucketStore {
     }
 
     /// Returns which of the `wanted` blobs are present: by lists, or else by looking each one up.
-    /// Blobs that a list has although they are absent are condemned.
+    /// Absent blobs are condemned if a list that is not trusted contains them.
     pub(super) async fn find_present(
         &self,
         wanted: Vec<Descriptor>,

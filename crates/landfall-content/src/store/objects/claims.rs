@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::time::sleep;
 
-/// The longest time between a marker and the end of its deletion.
+/// How long after its marker a deletion may be sent, and how long its response is waited for.
 const DELETION_TIMEOUT: Duration = Duration::from_mins(5);
 /// How long a marker is valid: longer than [`DELETION_TIMEOUT`] plus the age at which S3 refuses a
 /// signature.
@@ -81,7 +81,7 @@ pub(super) async fn claim(
     }
 }
 
-/// Whether a marker that was written at this time has expired.
+/// Whether a marker from the time `written` has expired.
 pub(super) fn is_expired(written: SystemTime, now: SystemTime) -> bool {
     now.duration_since(written)
         .is_ok_and(|age| age > MARKER_LIFETIME)
@@ -95,7 +95,7 @@ pub(super) struct DeletionMarker<'a> {
 }
 
 impl<'a> DeletionMarker<'a> {
-    /// Writes the marker, which runs that begin from now on see.
+    /// Writes the marker. Runs that begin afterwards see it.
     pub(super) async fn write(
         bucket: &'a Bucket,
         blobs: &BlobSizes,
@@ -123,7 +123,7 @@ impl<'a> DeletionMarker<'a> {
         self.remove().await
     }
 
-    /// Removes the marker, after nothing or everything that it lists was deleted.
+    /// Removes the marker, when no deletion of the blobs that it lists is in progress.
     pub(super) async fn remove(self) -> Result<(), HttpError> {
         self.bucket.delete(vec![self.key]).await
     }

@@ -44,7 +44,8 @@ impl BlobRead for BucketStore {
 }
 
 impl VerifiedRead for BucketStore {
-    /// No file holds the content: a blob is verified once in a process.
+    /// Returns no stamps, because no file holds the content. So a blob is verified once in a
+    /// process.
     fn file_stamps(&self, _digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
         Ok(Vec::new())
     }
@@ -89,7 +90,7 @@ impl VerifyingReader {
             self.position = 0;
             return Ok(());
         };
-        // one piece is held back: its last bytes are returned when the digest is known
+        // one piece is held back, so that the last bytes are returned only if the digest is right
         std::mem::swap(&mut self.piece, &mut self.next);
         self.position = 0;
         self.next.resize(PIECE_SIZE, 0);

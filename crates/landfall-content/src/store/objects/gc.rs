@@ -87,7 +87,7 @@ impl BucketGc<'_> {
         let (due, waiting): (Vec<_>, Vec<_>) = condemned
             .into_iter()
             .partition(|list| self.is_old(list.written));
-        // `doomed` are blobs of a list whose grace period has ended, unless they were written again
+        // `doomed` blobs are in a list whose grace period has ended, and were not written again
         let mut doomed = Vec::new();
         let mut listed = BlobSizes::new();
         let mut condemns = BlobSizes::new();
@@ -97,7 +97,7 @@ impl BucketGc<'_> {
                 report.kept += 1;
                 report.kept_bytes += object.size;
             } else if due.iter().any(|list| {
-                // written again after the list means that a run needs it
+                // a run needs a blob that was written after the list
                 list.contents.contains_key(&digest) && object.modified < list.written
             }) {
                 doomed.push((digest, object));
@@ -107,9 +107,9 @@ impl BucketGc<'_> {
             {
                 report.waiting += 1;
             } else if self.is_old(object.modified) {
-                // younger than the grace period: a run that is still in progress may need it
                 condemns.insert(digest, object.size);
             } else {
+                // younger than the grace period: a run that is still in progress may need it
                 listed.insert(digest, object.size);
             }
         }
@@ -117,7 +117,7 @@ impl BucketGc<'_> {
         let deleted = if self.dry_run {
             sizes_of(&doomed)
         } else {
-            // first, so that runs that begin now know the condemned blobs before any are deleted
+            // first, so that a run that begins from now on considers these blobs absent
             blob_list::write(self.bucket, keys::CONDEMNED, &condemns).await?;
             if !condemns.is_empty() {
                 // a run that began before the list may rely on some of these blobs; it has claimed
@@ -147,7 +147,7 @@ impl BucketGc<'_> {
         Ok(report)
     }
 
-    /// Deletes the doomed blobs that no run has claimed meanwhile, and returns those.
+    /// Deletes the doomed blobs that no run has claimed meanwhile. Returns the deleted blobs.
     async fn delete_doomed(
         &mut self,
         doomed: Vec<(Digest, BucketObject)>,
@@ -180,8 +180,8 @@ impl BucketGc<'_> {
             .is_ok_and(|age| age > self.grace)
     }
 
-    /// Adds the blobs of claims to `keep`. The locks in `claimed` were read before, and new ones
-    /// are added. Claims older than the grace period are deleted.
+    /// Adds the blobs of claims to `keep`. Locks in `claimed` are not read again; locks that are
+    /// read are added to it. Deletes claims older than the grace period, except in a dry run.
     async fn keep_claimed(&mut self, claimed: &mut BTreeSet<String>) -> Result<(), HttpError> {
         let mut over = Vec::new();
         let objects: Vec<BucketObject> = self.bucket.list(keys::CLAIMS).try_collect().await?;
@@ -227,7 +227,8 @@ impl BucketGc<'_> {
             .await
     }
 
-    /// Aborts uploads that no run has resumed for the grace period. Returns how many.
+    /// Aborts uploads that no run has continued within the grace period; in a dry run, only counts
+    /// them. Returns their number.
     async fn abort_old_uploads(&self) -> Result<usize, HttpError> {
         let old: Vec<BucketObject> = self
             .bucket
@@ -333,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn gc_removes_in_two_steps_and_keeps_needed_claimed_and_new_content() {
+    async fn gc_removes_in_two_steps_and_keeps_needed_and_new_content() {
         let bucket = Bucket::in_memory();
         store(&bucket, &["a", "bb", "ccc", "dddd"]).await;
         assert_eq!(

@@ -35,7 +35,7 @@ pub(super) fn named_apart(folder: &str, digest: &Digest) -> String {
     format!("{}-{}", named(folder, digest), unique())
 }
 
-/// Returns the key of the claim of all runs in this hour that use the lock with this fingerprint.
+/// Returns the key of the claim that all runs with this lock write in the hour of `now`.
 /// The claim of a past hour is never written again, so a `gc` that deletes it cannot delete the
 /// claim of a run that has just begun.
 pub(super) fn claim(fingerprint: &Digest, now: SystemTime) -> String {

@@ -55,7 +55,7 @@ impl BlobStore for BucketStore {
         let descriptor = descriptor.clone();
         let bytes = Bytes::copy_from_slice(bytes);
         let putting = async move {
-            // computed blobs are the same in every run with the lock, so most are present
+            // computed blobs are the same in every run with the same lock, so most are present
             if this.look_up(&descriptor.digest).await? == Some(descriptor.size) {
                 return Ok(Ok(()));
             }

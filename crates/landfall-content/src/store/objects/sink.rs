@@ -151,8 +151,8 @@ struct MultipartUpload {
 /// The parts that were uploaded.
 struct UploadedParts {
     own: OwnUploadRecord,
-    /// Parts that were uploaded before an earlier one: their identifiers, and the state of the
-    /// hasher after each.
+    /// Uploaded parts after a part that is still in progress: their identifiers, and the state of
+    /// the hasher after each.
     out_of_order: BTreeMap<usize, (String, String)>,
 }
 
@@ -203,7 +203,7 @@ impl MultipartUpload {
             part_result(done)?;
         }
         let found = hasher.finish();
-        // compared before the upload is completed, which makes the object visible
+        // compared before the upload is completed, because completion makes the object visible
         if found != self.blob.digest {
             return Err(WriteError::Digest {
                 wanted: self.blob.digest.clone(),
@@ -279,7 +279,8 @@ impl MultipartUpload {
             out_of_order,
         } = &mut *uploaded;
         let before = record.parts.len();
-        // the record has parts without a gap, because the hasher can resume only at its end
+        // the record lists parts without a gap, because it has only the state of the hasher after
+        // the last one
         while let Some((name, state)) = out_of_order.remove(&record.parts.len()) {
             record.parts.push(name);
             record.hash = state;
@@ -306,8 +307,8 @@ impl MultipartUpload {
     }
 }
 
-/// Opens the part at `at`, by requests that have slots of their own: its host may be that of the
-/// object store, whose slots the uploads hold.
+/// Opens the part at the offset `at`. Its requests have slots of their own, because the source may
+/// be on the host of the object store, and the uploads may hold all slots of that host.
 async fn open_for_upload(opener: &Arc<PartOpener>, at: u64) -> Result<ByteStream, FailedAttempt> {
     Ok(stream_for_upload(
         read_for_upload(opener.unchecked_stream(at)).await?,

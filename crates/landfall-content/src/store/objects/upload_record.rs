@@ -1,10 +1,10 @@
 //! The record of an upload in progress, with which any process on any machine can resume it after
 //! its last part.
 //!
-//! Only the owner that the record names continues the upload, since a part that two runs send gets
-//! an identifier that only one of them knows. The owner rewrites the record as a heartbeat; another
-//! run takes over the upload when the record has not changed for [`StoreTimeouts::lease`]. An owner
-//! rewrites the record only if it is still the version that it wrote last.
+//! Only the owner that the record names continues the upload: if two runs sent the same part, only
+//! one of them would know its identifier. The owner rewrites the record as a heartbeat; another run
+//! takes over the upload when the record has not changed for [`StoreTimeouts::lease`]. An owner
+//! rewrites the record only if the stored version is the one that it wrote last.
 
 use super::keys;
 use super::store_timeouts::StoreTimeouts;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use tokio::time::sleep;
 
-/// The smallest size of a part in bytes. S3 accepts only a last part that is smaller than 5 MiB.
+/// The smallest size in bytes of a part that is not the last. S3 requires at least 5 MiB.
 pub(super) const MIN_PART_SIZE: u64 = 8 << 20;
 /// The largest number of parts of an upload that S3 accepts.
 const MAX_PARTS: u64 = 10_000;
@@ -54,8 +54,8 @@ pub(super) struct OwnUploadRecord {
 
 impl OwnUploadRecord {
     /// Begins the upload of `blob`, or takes it over from a run that has ended. Waits while another
-    /// run continues it. Returns `None` if that run completes it, which shows in an object other
-    /// than `before` at the key of the blob.
+    /// run continues it. Returns `None` if that run completes it: the key of the blob then has an
+    /// object other than `before`.
     pub(super) async fn open(
         bucket: &Bucket,
         blob: &Descriptor,
@@ -178,8 +178,8 @@ async fn begin(bucket: &Bucket, blob: &Descriptor) -> Result<Option<OwnUploadRec
     Ok(own)
 }
 
-/// Takes over the upload of a run that has ended. One that cannot be resumed is forgotten. Returns
-/// `None` in that case, or if another run was first.
+/// Takes over the upload of a run that has ended. If it cannot be resumed, its record is deleted.
+/// Returns `None` in that case, or if another run was first.
 async fn take_over(
     bucket: &Bucket,
     blob: &Descriptor,
@@ -235,7 +235,7 @@ impl UploadRecord {
             .then(|| object.version()))
     }
 
-    /// Aborts the upload whose record has this key.
+    /// Aborts the upload whose record has this key, and deletes the record.
     pub(super) async fn abort(bucket: &Bucket, key: &str) -> Result<(), HttpError> {
         let blob = key.replacen(keys::UPLOADS, "blobs", 1);
         if let Some((bytes, _)) = bucket.get(key, MAX_RECORD).await?
@@ -252,7 +252,7 @@ impl UploadRecord {
 
     /// Whether the upload of `blob` can be resumed with this record.
     fn is_resumable(&self, blob: &Descriptor) -> bool {
-        // the last part is shorter than the others
+        // rounded up, because the last part may be shorter than the others
         let max_parts = blob.size.div_ceil(self.part_size.max(1));
         self.part_size >= MIN_PART_SIZE
             && self.parts.len() as u64 <= max_parts

@@ -1,17 +1,17 @@
 //! Estimates the size of a block with codes of its own, without building them.
 //!
 //! The estimate is a sum of single-precision numbers in a fixed order, with a logarithm that is
-//! a polynomial of the mantissa: each operation is part of the result. Programs that Go compiled for
-//! arm64 round less often, because they fuse multiplications and additions (1.20.4 avoids this). The
-//! estimates then differ by a few bits, which decides differently in one of many thousands of blocks
-//! at most, and is not reproduced.
+//! a polynomial of the mantissa. Each operation affects the result. Programs that Go compiled for
+//! arm64 round less often, because they fuse multiplications and additions (1.20.4 avoids this).
+//! Their estimates differ by a few bits. This changes the decision for at most one of many
+//! thousands of blocks, and is not reproduced.
 
 use crate::encoder::symbols::{
     DISTANCE_SYMBOLS, END_OF_BLOCK, LITERAL_SYMBOLS, SymbolCounts, distance_extra_bits,
     length_extra_bits, length_symbol,
 };
 
-/// The estimated bits of a symbol of which `count` occur among `1 / inverse_total`.
+/// The estimated bits of a symbol that occurs `count` times among `1 / inverse_total` symbols.
 fn bits(count: u32, inverse_total: f32, bounds: BitBounds) -> f32 {
     let count = count as f32;
     let each = -fast_log2(count * inverse_total);
@@ -42,8 +42,8 @@ fn fast_log2(value: f32) -> f32 {
     exponent as f32 + fraction
 }
 
-/// The estimated size in bits of literals with these counts, of which `total` remain after some were
-/// added for symbols that do not occur.
+/// The estimated size in bits of literals with these counts. `total` is the number of literals; it
+/// may include literals that are added for symbols that do not occur.
 pub(super) fn estimated_literal_bits(counts: &[u32], total: usize) -> u64 {
     let inverse_total = 1.0 / total as f32;
     let mut sum = 0.0_f32;

@@ -1,11 +1,11 @@
-//! The `flate` package of `github.com/klauspost/compress`, and `pgzip`, which podman, buildah, skopeo
-//! and others use. Go's standard library has had the same encoder since 1.27.
+//! The `flate` package of `github.com/klauspost/compress`, and `pgzip`, which podman, buildah,
+//! skopeo and others use. Go's standard library has had the same encoder since 1.27.
 //!
-//! Levels 1 to 6 cut the stream into blocks of 65,535 bytes and search each from left to right, with
-//! tables of hashes ([`fast`]). Levels 7 to 9 have hash chains over a window of 64 KiB, and decide
-//! about each match when the next position has been searched ([`lazy`]). The tokens of a block are
-//! appended to the block before if its codes suit them ([`blocks`]). A stream ends with an empty
-//! fixed block.
+//! Levels 1 to 6 cut the stream into blocks of 65,535 bytes and search each from left to right,
+//! with tables of hashes ([`fast`]). Levels 7 to 9 have hash chains over a window of 64 KiB, and
+//! decide about each match when the next position has been searched ([`lazy`]). The tokens of a
+//! block are appended to the block before if its codes suit them ([`blocks`]). A stream ends with
+//! an empty fixed block.
 //!
 //! Releases differ in details; [`rules`] lists them. `pgzip` compresses pieces of a stream
 //! independently ([`parallel`]).
@@ -199,8 +199,8 @@ mod tests {
     use super::*;
     use crate::encoder::vectors;
 
-    /// Compares with the lines of one release. Their parameters are a level, or the size of pieces, a
-    /// slash and a level.
+    /// Compares with the lines of one release. Their parameters are a level, or the size of pieces,
+    /// a slash and a level.
     fn check(release: &str, generation: KlauspostGeneration) {
         let table = include_str!("../../../tests/vectors/klauspost.txt");
         vectors::check_lines(table, &format!("{release} "), |parameters| {

@@ -162,15 +162,16 @@ impl fmt::Display for KlauspostGeneration {
 pub(crate) struct KlauspostRules {
     /// The shape of Huffman codes.
     pub(crate) ties: TieOrder,
-    /// Whether a flush of few bytes still leaves them as history, and whether fewer than 128 bytes
-    /// are searched for matches.
+    /// Levels 1 to 6: whether a flush of fewer than 128 bytes searches them for matches and keeps
+    /// them as history.
     pub(crate) flushes_keep_history: bool,
     /// Levels 7 to 9: whether the first block begins after the dictionary.
     pub(crate) ends_dictionary: bool,
-    /// Whether the header of a block ends with the last symbol that is used; else a block that
-    /// a flush does not end lists all symbols. The same releases count the end of such a block.
+    /// Whether every header ends with the last used symbol. Otherwise, the header of a block lists
+    /// all symbols, unless a flush ends the block. The releases that trim every header also always
+    /// count the end of the block when sizes are compared.
     pub(crate) trims_headers: bool,
-    /// Whether a block that a flush does not end has codes for all symbols, so that they suit the
+    /// Whether a block has codes for all symbols unless a flush ends it, so that the codes suit the
     /// next block. These releases compare sizes in another way, and never look for noise.
     pub(crate) fills_codes: bool,
     /// Whether the size of literals is estimated without building their code.
@@ -178,8 +179,8 @@ pub(crate) struct KlauspostRules {
     /// Whether the symbols that are added to the codes of literals are left out of this estimate at
     /// first.
     pub(crate) guesses_filled_literals: bool,
-    /// Levels 1 to 6: the estimated size of a new block is increased by itself shifted right by
-    /// this many bits.
+    /// Levels 1 to 6: the estimated size of a new block is increased by this size shifted right by
+    /// `penalty_shift` bits.
     pub(crate) penalty_shift: u32,
     /// Level −2: like `penalty_shift`.
     pub(crate) literal_penalty_shift: u32,
@@ -190,8 +191,8 @@ pub(crate) struct KlauspostRules {
     /// Level 4: whether the length of the alternative match is measured at a wrong index, by a bug
     /// of the releases.
     pub(crate) mixes_up_distance: bool,
-    /// Levels 1 to 6: whether a match of more than 258 bytes is cut into pieces of 258 bytes, else
-    /// of 255.
+    /// Levels 1 to 6: whether a match of more than 258 bytes is cut into pieces of 258 bytes. If
+    /// not, the pieces have 255 bytes.
     pub(crate) splits_evenly: bool,
     /// Levels 1 to 3: the hash of the bytes at a position.
     pub(crate) hashes: HashWidth,

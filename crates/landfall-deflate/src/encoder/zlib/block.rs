@@ -1,9 +1,9 @@
 //! The choice among stored, fixed and dynamic blocks.
 //!
 //! Sizes are compared in whole bytes, with the three bits of the header: a fixed block is chosen
-//! if it is not longer than a dynamic one, and a stored block if it and its four bytes of lengths
-//! are not longer than the shorter of both. A stored block needs the block's plain bytes, which the
-//! window may have dropped by then.
+//! if it is not longer than a dynamic one, and a stored block if its plain bytes and four bytes of
+//! lengths are not longer than the shorter of the two. A stored block needs the block's plain
+//! bytes, which the window may have dropped by then.
 //!
 //! The runs of code lengths in the header of a dynamic block do not cross from one code to the
 //! other.
@@ -20,7 +20,7 @@ use crate::encoder::symbols::{
 };
 use std::sync::LazyLock;
 
-/// Computed once, as low memory levels have many small blocks.
+/// Computed once, because low memory levels have many small blocks.
 static FIXED_CODES: LazyLock<BlockCodes> = LazyLock::new(BlockCodes::fixed);
 
 /// The kinds of blocks that may be used.

@@ -58,7 +58,7 @@ impl HashChains {
     }
 
     /// Finds the longest match of the bytes at `at`, on the chain that begins at `head`. Among
-    /// equal ones, returns the nearest. Returns nothing if none is longer than
+    /// equally long matches, returns the nearest. Returns `None` if no match is longer than
     /// `search.longer_than`.
     #[inline]
     pub(super) fn longest_match(
@@ -75,7 +75,7 @@ impl HashChains {
     }
 }
 
-/// Follows the chain that begins at `head`, on which `link` returns the position before a position.
+/// Follows the chain that begins at `head`. `link` returns the previous position on the chain.
 #[inline]
 pub(super) fn follow_chain(
     bytes: &WindowBytes,
@@ -89,8 +89,8 @@ pub(super) fn follow_chain(
     let mut found = None;
     let mut chain = search.chain;
     let mut best = search.longer_than;
-    // a longer match has the same four bytes up to the one after the best length; of the shortest
-    // match, which has only three, the fourth is masked
+    // a longer match agrees in the bytes up to the one after the best length; the last four of them
+    // are compared; the shortest match has only three bytes, so the fourth is masked
     let mut tail_at = best.max(MIN_LENGTH) - MIN_LENGTH;
     let mut tail_mask = if best < MIN_LENGTH {
         0xff_ffff

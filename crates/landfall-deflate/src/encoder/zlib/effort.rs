@@ -21,8 +21,8 @@ pub(super) struct Effort {
     pub(super) parsing: Parsing,
     /// After a match of this length, only a quarter of the chain is searched for a longer one.
     pub(super) good: usize,
-    /// After a match of this length, no longer one is searched. Without lazy matching: longer
-    /// matches do not enter the dictionary.
+    /// After a match of at least this length, the next position is not searched. Without lazy
+    /// matching: the positions inside longer matches do not enter the dictionary.
     pub(super) lazy: usize,
     /// A match of this length ends the search.
     pub(super) nice: usize,

@@ -5,7 +5,7 @@
 //! - A block has up to 32,767 tokens. From level 3, it also ends at each 4,096 tokens if this looks
 //!   profitable: if less than half of the tokens are matches, and literals of 8 bits and distances
 //!   of 5 bits plus their extra bits take less than half of the plain size. The plain size is
-//!   counted up to the position of the search, which is that of a lazy match plus one.
+//!   counted up to the position of the search, which is one byte after the start of a lazy match.
 //! - At the end of the input, the search compares the bytes that the window happens to have there:
 //!   two zeros, then remains of earlier input. A match that reaches the end is cut; among several
 //!   such matches, the longest before the cut is used.
@@ -89,9 +89,9 @@ impl fmt::Display for GnuGzip {
 #[derive(Debug)]
 struct GnuDialect {
     ends_early: bool,
-    /// The matches of the block up to the last multiple of 4,096 tokens.
+    /// The number of matches of the block up to the last multiple of 4,096 tokens.
     matches: usize,
-    /// The estimated size of their distances.
+    /// The estimated size of the distances of these matches, in bits.
     distance_bits: usize,
 }
 

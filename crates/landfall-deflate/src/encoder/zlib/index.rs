@@ -4,11 +4,11 @@
 //! has a link to the latest earlier position with the same hash of three bytes. zlib follows the
 //! same chains.
 //!
-//! With a long chain, nearly all positions on it cannot improve the match that is already known. A
-//! better match has the same bytes up to the one after the best length, thus also the same *gram*
-//! of the last four of them, which is rare. So positions also have a link to the latest earlier
-//! one with the same hash of four bytes, and the search follows the links of that gram. If a gram
-//! never occurred before, the search ends at once.
+//! Only a few positions on a long chain improve the match that is already known. A better match
+//! agrees in all bytes up to the one after the best length. The last four of these bytes are a
+//! *gram*, which is rare. So positions also have a link to the latest earlier position with the
+//! same hash of four bytes, and the search follows the links of that gram. If a gram never occurred
+//! before, the search ends at once.
 //!
 //! zlib considers a limited number of positions of its chain. Each position has a rank on that
 //! chain, so the difference of two ranks shows whether zlib would have reached a candidate.
@@ -29,8 +29,8 @@ const GRAM: usize = 4;
 const GRAM_BITS: u32 = 16;
 const GRAM_HEADS: usize = 1 << GRAM_BITS;
 
-/// A position of a chain, and a rank: the number of positions that were on the chain before the
-/// one that has the link, modulo 2^16.
+/// A link to an earlier position on a chain, and the rank of the position that has the link: the
+/// number of positions before it on the chain, modulo 2^16.
 #[derive(Debug, Clone, Copy, Default)]
 struct Link(u32);
 
@@ -163,8 +163,9 @@ impl PositionIndex {
             & 0xffff
     }
 
-    /// Finds the longest match of the bytes at `at`, whose chain begins at `head`. Among equal
-    /// ones, returns the nearest. Returns nothing if none is longer than `search.longer_than`.
+    /// Finds the longest match of the bytes at `at`, whose chain begins at `head`. Among equally
+    /// long matches, returns the nearest. Returns `None` if no match is longer than
+    /// `search.longer_than`.
     #[inline]
     pub(super) fn longest_match(
         &self,
@@ -178,7 +179,7 @@ impl PositionIndex {
         }
         let lowest = lowest_match(at, head, self.window_size);
         let mut found: Option<Match> = None;
-        // the last four bytes that a better match must have
+        // the last four of the bytes in which a better match must agree
         let mut tail_at = search.longer_than.max(MIN_LENGTH) - MIN_LENGTH;
         let mut tail = bytes.word(at + tail_at);
         // the links that are followed are those of the gram with this offset in the match
@@ -204,7 +205,8 @@ impl PositionIndex {
                     }
                     tail_at = length - MIN_LENGTH;
                     tail = bytes.word(at + tail_at);
-                    // the new tail is rarer, but its links may begin before the candidate
+                    // the new tail is rarer; its links are followed unless they lead to positions
+                    // that were passed already
                     let newest = self.gram_link(at + tail_at);
                     if newest < candidate + tail_at {
                         link = newest;
@@ -218,7 +220,7 @@ impl PositionIndex {
                 if same_chain && self.steps(at, candidate) >= search.chain {
                     break;
                 }
-                // the original's chain is no longer than this one
+                // the chain that zlib follows is not longer than this one
                 let longer_than = found.map_or(search.longer_than, |found| found.length);
                 let rest = Search {
                     longer_than,
@@ -246,8 +248,8 @@ impl PositionIndex {
         follow_chain(bytes, at, head, self.window_size, search, link)
     }
 
-    /// Finds the nearest match of exactly three bytes that is near enough to be useful, if no
-    /// longer match is within `chain` positions.
+    /// Finds the nearest match of exactly three bytes that is near enough to be useful, within
+    /// `chain` positions. The caller has checked that there are no matches of more bytes.
     #[inline]
     fn nearest_shortest_match(
         &self,

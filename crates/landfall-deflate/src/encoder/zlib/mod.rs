@@ -129,7 +129,7 @@ impl ZlibDeflate {
             None => window_bits(hints.longest_distance),
         };
         let mut candidates = Vec::new();
-        // far matches can be missing by chance
+        // the largest window is tried too, because far matches can be missing by chance
         let windows = [15]
             .into_iter()
             .chain((window_bits < 15).then_some(window_bits));
@@ -221,7 +221,7 @@ fn block_tokens_of(memory_level: u8) -> usize {
     (1 << (memory_level + 6)) - 1
 }
 
-/// The smallest window that can have matches at this distance.
+/// The base-2 logarithm of the smallest window that can have matches at this distance.
 fn window_bits(longest_distance: u32) -> u8 {
     let fits = |bits: &u8| longest_distance as usize + WANTED_AHEAD <= 1 << bits;
     (9..15).find(fits).unwrap_or(15)

@@ -1,9 +1,9 @@
 //! pigz, which compresses blocks of the input in parallel with zlib.
 //!
 //! Each block is compressed separately, with the 32 KiB before it as dictionary. The deflate blocks
-//! of a block end at a byte boundary. If an even number of bits is missing, it is reached by empty
-//! fixed blocks of ten bits each, else by an empty stored block. Before zlib 1.2.6, the empty stored
-//! block was always written.
+//! of a block end at a byte boundary. If an even number of bits is missing, empty fixed blocks of
+//! ten bits each lead to the boundary, otherwise an empty stored block. Before zlib 1.2.6, the
+//! empty stored block was always written.
 //!
 //! With one thread, the stream is compressed as a whole, but its blocks end in the same way. If
 //! blocks are independent (`-i`), there is no dictionary, and each block but the last ends with two
@@ -188,7 +188,8 @@ impl PigzEncoder {
 impl Encoder for PigzEncoder {
     fn write(&mut self, mut plain: &[u8], out: &mut BitWriter) {
         while !plain.is_empty() {
-            // the end of the stream must not be mistaken for the end of a block that is not the last
+            // the end of the stream must not be mistaken for the end of a block that is not the
+            // last
             if self.written == self.block_bytes {
                 self.end_block(out);
             }

@@ -3,15 +3,15 @@
 //! Codes of equal cost differ between programs, so the order in which nodes of equal weight are
 //! joined is part of the result. The rules:
 //!
-//! - A block always has at least two codes: if fewer symbols occur, the lowest symbols that are
-//!   missing (only 0, 1 or 2) get a weight of one.
+//! - At least two symbols always have a code: if fewer symbols occur, the lowest missing symbols
+//!   (only 0, 1 or 2) get a weight of one.
 //! - Nodes wait in a binary heap. A node goes before another if its weight is lower, or if the
 //!   weights are equal and its subtree is not deeper. The heap is built from the symbols in
 //!   ascending order, from its middle to its top. The first node is removed by moving the last one
 //!   into its position; the second is replaced in its position by the node that joins both.
-//! - A node that would be deeper than the limit is put at the limit. For each two of them, a leaf
-//!   from the deepest level above the limit that has one moves down by one level. Then the lengths
-//!   are assigned again, the longest to the leaves that were removed first.
+//! - A node that would be deeper than the limit is put at the limit. For each two such nodes, one
+//!   leaf moves down by one level, from the deepest level above the limit that has a leaf. Then the
+//!   lengths are assigned again, the longest to the leaves that were removed first.
 
 use std::array;
 

@@ -43,7 +43,7 @@ pub(super) struct Match {
 pub(super) struct WindowBytes(Box<[u8; EXTENT + MARGIN]>);
 
 impl WindowBytes {
-    /// Four bytes, the first lowest. `at` is a position plus at most 258.
+    /// Four bytes, the first in the lowest bits. `at` is a position plus at most 258.
     #[inline]
     pub(super) fn word(&self, at: usize) -> u32 {
         let mut word = [0; 4];

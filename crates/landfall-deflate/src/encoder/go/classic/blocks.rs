@@ -7,8 +7,8 @@ use crate::encoder::block::{
 use crate::encoder::huffman::{MAX_BITS, TieOrder};
 use crate::encoder::symbols::{END_OF_BLOCK, SymbolCounts, Token};
 
-/// Writes blocks, each with codes of its own. None of them is the last of the stream: this is
-/// always an empty stored block.
+/// Writes blocks, each with codes of its own. None of them is the last block of the stream, because
+/// that is always an empty stored block.
 #[derive(Debug)]
 pub(super) struct GoBlockWriter {
     fixed: BlockCodes,
@@ -24,8 +24,8 @@ impl GoBlockWriter {
     }
 
     /// Writes the smallest of a fixed, a dynamic and a stored block; the first of them if sizes are
-    /// equal. `plain` are the bytes of the block, if they are still in the window; else it is not
-    /// stored.
+    /// equal. `plain` are the bytes of the block if they are still in the window. Without them, the
+    /// block is not stored.
     pub(super) fn write_smallest(
         &mut self,
         tokens: &[Token],
@@ -53,8 +53,8 @@ impl GoBlockWriter {
         }
     }
 
-    /// Writes a dynamic block, or a stored one if this is smaller than 17/16 of the dynamic one,
-    /// without the extra bits of matches.
+    /// Writes a dynamic block, or a stored block if that is smaller than 17/16 of the dynamic one.
+    /// The size of the dynamic block is measured without the extra bits of matches.
     pub(super) fn write_dynamic(&mut self, tokens: &[Token], plain: &[u8], out: &mut BitWriter) {
         let (counts, header) = self.prepare(tokens);
         if is_better_stored(plain, header.size() + self.dynamic.size(&counts)) {

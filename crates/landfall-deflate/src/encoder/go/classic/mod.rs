@@ -4,18 +4,20 @@
 //! empty stored block. Each block has codes of its own; see [`blocks`] for the choice between
 //! stored, fixed and dynamic blocks.
 //!
-//! Level 1 cuts the stream into blocks of 65,535 bytes, and searches each from left to right. A table
-//! of 2^14 entries holds, for each hash of four bytes, the last position and the bytes there. If the
-//! bytes are the same and the distance is at most 32 KiB, this is a match, and it is used. If a block
-//! has more tokens than 15/16 of its bytes, it is written as literals. A block of fewer than 128
-//! bytes, which only a flush or the end of the stream makes, is written without a search: up to 16
-//! bytes are stored, more are written as literals. The next block does not refer to earlier bytes.
+//! Level 1 cuts the stream into blocks of 65,535 bytes, and searches each from left to right. A
+//! table of 2^14 entries holds, for each hash of four bytes, the last position and the bytes there.
+//! If the bytes are the same and the distance is at most 32 KiB, this is a match, and it is used.
+//! If a block has more tokens than 15/16 of its bytes, it is written as literals. A block of fewer
+//! than 128 bytes, which only a flush or the end of the stream makes, is written without a search:
+//! up to 16 bytes are stored, more are written as literals. The next block does not refer to
+//! earlier bytes.
 //!
-//! Levels 2 to 9 have hash chains of four bytes over a window of 64 KiB. When the encoder has come so
-//! close to the window's end that fewer than 262 bytes follow, the window moves by 32 KiB; a match
-//! does not begin before the window. A chain is followed for a number of positions or up to
-//! a length that depends on the level. Levels 2 and 3 use the longest match at once; levels 4 to 9
-//! use it if the next position does not have a longer one. A block ends when it has 2^14 tokens.
+//! Levels 2 to 9 have hash chains of four bytes over a window of 64 KiB. When the encoder has come
+//! so close to the window's end that fewer than 262 bytes follow, the window moves by 32 KiB. A
+//! match does not refer to bytes before the window. The level limits how many positions of a chain
+//! are tried, and sets the length of a match that ends the search. Levels 2 and 3 use the longest
+//! match at once; levels 4 to 9 use it if the next position does not have a longer one. A block
+//! ends when it has 2^14 tokens.
 //!
 //! The way in which the input is split between calls matters in one case only. Go moves the window
 //! when it gets more bytes. A call that ends less than 262 bytes before the window's end can

@@ -94,7 +94,7 @@ impl SpeedEncoder {
         self.next_block(length.min(MAX_DISTANCE));
     }
 
-    /// Begins a block whose matches do not reach into those before.
+    /// Begins a block whose matches do not refer to earlier blocks.
     fn forget(&mut self) {
         self.base += MAX_DISTANCE as u32;
         self.next_block(0);
@@ -120,7 +120,7 @@ impl SpeedEncoder {
     /// Splits the block into tokens.
     ///
     /// Without a match, each 32 positions that were skipped or tried make the steps longer by one.
-    /// After a match, the position before it ends and the one where it ends are entered.
+    /// After a match, the last position inside it and the position after it are entered.
     fn find_tokens(&mut self) {
         self.tokens.clear();
         let Self {
@@ -173,7 +173,8 @@ impl SpeedEncoder {
             loop {
                 let known_end = place + KNOWN_LENGTH;
                 let limit = (MAX_LENGTH - KNOWN_LENGTH).min(end - known_end);
-                // Bytes before a short previous block are only known if they are in the entry.
+                // Bytes before a short previous block are not in the buffer: only the four bytes in
+                // the entry are known.
                 let more = known_end
                     .checked_sub(distance)
                     .map_or(0, |source| match_length(buffer, source, known_end, limit));

@@ -12,7 +12,8 @@ use crate::encoder::symbols::{
 };
 
 impl KlauspostBlockWriter {
-    /// Writes tokens, or stores their bytes if this is smaller than 17/16 of their size.
+    /// Writes tokens, or stores their bytes if a stored block is smaller than 17/16 of the size of
+    /// the coded tokens.
     pub(super) fn write_filled(
         &mut self,
         tokens: &[Token],
@@ -137,7 +138,7 @@ impl KlauspostBlockWriter {
     }
 }
 
-/// Sets the count of each symbol that does not occur to 1. Returns the number of these symbols.
+/// Sets the count of each unused symbol to 1. Returns the number of these symbols.
 fn fill(counts: &mut [u32]) -> usize {
     let mut filled = 0;
     for count in counts.iter_mut().filter(|count| **count == 0) {

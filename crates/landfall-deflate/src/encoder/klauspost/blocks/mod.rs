@@ -1,8 +1,8 @@
 //! Decides which kind of block is written, and whether it reuses the codes of the previous block.
 //!
-//! A block with dynamic codes is left open. The next tokens are appended to it if its codes have
-//! all symbols that they need, and if they take at most as many bits as a new block is estimated to
-//! take.
+//! A block with dynamic codes is left open. The next tokens are appended to it if its codes cover
+//! all symbols of the tokens, and if the tokens then take at most as many bits as the estimate for
+//! a new block.
 
 mod filled;
 
@@ -22,14 +22,15 @@ use crate::encoder::symbols::{
 const MAX_FIXED_TOKENS: usize = 250;
 /// The size in bits that a header is expected to have.
 const EXPECTED_HEADER: u64 = 70 * 8;
-/// Blocks of literals that are longer are stored if all byte values occur about equally often.
+/// Longer blocks of literals are stored if all byte values occur about equally often.
 const MIN_NOISE: usize = 1024;
 
 /// Writes the blocks of a stream.
 #[derive(Debug)]
 pub(super) struct KlauspostBlockWriter {
     rules: KlauspostRules,
-    /// The estimated size of a new block is increased by itself shifted right by this many bits.
+    /// The estimated size of a new block is increased by this size shifted right by
+    /// `penalty_shift` bits.
     penalty_shift: u32,
     fixed: BlockCodes,
     codes: BlockCodes,

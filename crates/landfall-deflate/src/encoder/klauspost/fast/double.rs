@@ -33,8 +33,8 @@ impl Level4 {
         &mut self.long[hash::<7, BITS>(bytes)]
     }
 
-    /// Enters `inside` and the index after it into the table of long hashes, and the latter into
-    /// the other table too.
+    /// Enters `inside` and `inside + 1` into the table of long hashes, and `inside + 1` also into
+    /// the table of short hashes.
     #[inline]
     fn enter_two(&mut self, places: HistoryPlaces<'_>, inside: usize) {
         let bytes = places.load(inside);
@@ -62,7 +62,7 @@ impl Level4 {
         if load32(places.bytes, next_source) != next_bytes as u32 {
             return (place, source);
         }
-        // Some releases compare the bytes at the distance, not at the source.
+        // Some releases have a bug: they use the distance as the index of the bytes to compare.
         let compared = if places.rules.mixes_up_distance {
             distance
         } else {

@@ -19,7 +19,7 @@ use places::{BlockSearch, HistoryPlaces, MARGIN, TablePosition, TokenOutput};
 const BLOCK: usize = MAX_STORED;
 /// Smaller blocks are not searched.
 const MIN_SEARCHED: usize = MARGIN + 2;
-/// A flush of fewer bytes than this is special.
+/// In most releases, a flush of fewer bytes than this is not searched, and clears the history.
 const SMALL: usize = 128;
 /// A flush stores up to this many bytes.
 const MAX_FLUSH_STORED: usize = 32;
@@ -98,7 +98,8 @@ impl FastEncoder {
         }
     }
 
-    /// Writes the bytes that were collected. `is_last` means that no bytes follow before a flush.
+    /// Writes the bytes that were collected. `is_flush` means that a flush or the end of the stream
+    /// follows, `is_last` that the end follows.
     fn write_block(&mut self, is_flush: bool, is_last: bool, out: &mut BitWriter) {
         let length = self.block.len();
         if length == 0 {

@@ -22,7 +22,8 @@ pub(super) fn hash<const BYTES: u32, const BITS: u32>(bytes: u64) -> usize {
     }
 }
 
-/// The hash of four bytes of level 1, which is that of Go's level 1.
+/// The hash of four bytes, of 15 bits, with the multiplier of Go's level 1. Level 1 uses it, and
+/// the first variant of level 3.
 #[inline]
 pub(super) fn hash_15(bytes: u64) -> usize {
     ((bytes as u32).wrapping_mul(0x1e35_a7bd) >> (32 - 15)) as usize
@@ -46,7 +47,7 @@ impl PositionPair {
     }
 }
 
-/// The bytes that matches refer to, and the block that is searched at their end. A *place* is an
+/// The bytes that matches refer to; the block that is searched is at their end. A *place* is an
 /// index of these bytes; a *position* does not change when the history moves.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HistoryPlaces<'h> {
@@ -75,8 +76,8 @@ impl HistoryPlaces<'_> {
         self.position(place).wrapping_sub(entry) as usize
     }
 
-    /// The place of an entry that is fewer than 32 KiB before `place` and agrees with `bytes` in four
-    /// bytes.
+    /// The place of an entry that is fewer than 32 KiB before `place` and agrees with `bytes` in
+    /// four bytes.
     #[inline]
     pub(super) fn find(&self, place: usize, entry: TablePosition, bytes: u64) -> Option<usize> {
         self.find_within(place, entry, bytes, MAX_DISTANCE - 1)
@@ -142,8 +143,8 @@ pub(super) struct TokenOutput<'t> {
 }
 
 impl TokenOutput<'_> {
-    /// Extends a match backwards over bytes that are not yet written, then writes the literals before
-    /// the match and the match itself. Returns the match that was written.
+    /// Extends a match backwards over bytes that are not yet written, then writes the literals
+    /// before the match and the match itself. Returns the match that was written.
     #[inline]
     pub(super) fn push(&mut self, mut found: FastMatch, places: HistoryPlaces<'_>) -> FastMatch {
         let bytes = places.bytes;

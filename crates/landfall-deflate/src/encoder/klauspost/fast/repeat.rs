@@ -1,5 +1,5 @@
-//! Levels 5 and 6: a table for hashes of four bytes, and one with the last two positions of each hash
-//! of seven bytes.
+//! Levels 5 and 6: a table for hashes of four bytes, and one with the last two positions of each
+//! hash of seven bytes.
 
 use super::places::{
     BlockSearch, FastMatch, HistoryPlaces, PositionPair, TablePosition, TokenOutput, hash,
@@ -52,8 +52,8 @@ impl HashTables {
     }
 
     /// Finds the best earlier entry for `place`, and enters `place`. `next`, the place that is
-    /// tried after it, is entered too if there is a match. `repeat` is the distance of the match
-    /// before, at level 6.
+    /// tried after it, is entered too if there is a match. At level 6, `repeat` is the distance of
+    /// the previous match.
     #[inline]
     fn find(
         &mut self,
@@ -162,9 +162,10 @@ fn extend(places: HistoryPlaces<'_>, found: FoundCandidate) -> FastMatch {
     }
 }
 
-/// Replaces the match `found`, which was first found at the place `start`, by a longer one if there
-/// is one. It is found by `entry`, an earlier position of the bytes after the match. If the rule
-/// skips the first bytes, they may differ. Returns whether the entry is in reach.
+/// Replaces the match `found`, which was first found at the place `start`, by a longer match if
+/// there is one. `entry`, an earlier position of the bytes after `found`, leads to the longer
+/// match. If the rule skips the first bytes, they may differ. Returns whether the entry is in
+/// reach.
 #[inline]
 fn improve(
     places: HistoryPlaces<'_>,

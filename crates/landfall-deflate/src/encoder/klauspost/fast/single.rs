@@ -7,9 +7,9 @@ use crate::encoder::bytes::boxed_table;
 use crate::encoder::klauspost::rules::{HashWidth, KlauspostRules};
 use crate::encoder::symbols::MAX_DISTANCE;
 
-/// The number of bytes without a match after which the step between tried positions grows by one.
+/// The steps between positions grow by one for each 2^5 bytes without a match.
 const SKIP_SHIFT: u32 = 5;
-/// Every second position is tried.
+/// The shortest step. Each step is followed by a step of one.
 const STEP: usize = 2;
 
 pub(super) fn level_1(rules: KlauspostRules) -> Box<dyn BlockSearch> {
@@ -75,7 +75,7 @@ impl<const BYTES: u32> BlockSearch for Level1<BYTES> {
                     source = found;
                     break;
                 }
-                // the next place is tried too, before the search takes a step
+                // `next` is tried too; the search then continues one place after it
                 bytes = next_bytes;
                 place = next;
                 next += 1;
@@ -178,7 +178,7 @@ impl<const BYTES: u32> BlockSearch for Level2<BYTES> {
                     source = found;
                     break;
                 }
-                // the next place is tried too, before the search takes a step
+                // `next` is tried too; the search then continues one place after it
                 bytes = next_bytes;
                 place = next;
                 next += 1;
@@ -208,7 +208,7 @@ impl<const BYTES: u32> BlockSearch for Level2<BYTES> {
                     }
                     break 'block;
                 }
-                // some of the positions inside the match
+                // enters some of the positions inside the match
                 for inside in (place - found.length + 2..place - 5).step_by(7) {
                     let around = places.load(inside);
                     for offset in [0, 2, 4] {

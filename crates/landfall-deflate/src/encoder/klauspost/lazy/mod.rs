@@ -19,7 +19,7 @@ use effort::{LazySearchRules, MIN_MATCH, NO_MATCH};
 const LOOKAHEAD: usize = MIN_MATCH + MAX_LENGTH;
 /// The number of tokens of a block.
 const BLOCK_TOKENS: usize = 1 << 15;
-/// The estimate of a new block is raised by itself divided by 2 to the power of this.
+/// The estimated size of a new block is increased by this size shifted right by this many bits.
 const PENALTY_SHIFT: u32 = 8;
 
 /// The encoder of levels 7 to 9.
@@ -40,8 +40,8 @@ pub(super) struct LazyEncoder {
     is_byte_pending: bool,
     /// The number of literals since the last match; it begins again after 65,535.
     literals: u16,
-    /// The estimated bits of the literals from the beginning of a part of the window up to each
-    /// position, at level 9.
+    /// At level 9: for each position, the estimated bits of all literals before it, counted from an
+    /// earlier position of the window.
     literal_bits: Vec<u32>,
     chains: LinkedChains,
     tokens: Vec<Token>,

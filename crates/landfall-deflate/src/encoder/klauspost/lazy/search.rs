@@ -24,8 +24,8 @@ impl LazyEncoder {
         };
         let bits = &self.literal_bits[self.index..];
         self.best_match(NO_MATCH.length, lookahead, |found| {
-            // the release interprets the distance as a distance − 1, whose greatest value has no
-            // code
+            // the original interprets the distance as a distance − 1, so the greatest distance has
+            // no code
             let distance_bits = match found.distance {
                 MAX_DISTANCE => 6,
                 distance => distance_extra_bits(distance_code(distance as u16)),
@@ -59,7 +59,7 @@ impl LazyEncoder {
         best.or(NO_MATCH)
     }
 
-    /// Estimates the bits of each literal from those in the window.
+    /// Estimates the bits of each literal from the next bytes in the window.
     pub(super) fn estimate_literals(&mut self) {
         let plain = &self.window[self.index..self.end];
         let mut counts = [0_u32; 256];

@@ -10,8 +10,8 @@ impl<D: Dialect> Engine<D> {
     fn fill(&mut self, wanted: usize, input: &mut &[u8], end: InputEnd) {
         loop {
             let moves = match end {
-                // the window moves once it cannot be filled up to `wanted`: zlib, which had the
-                // whole input, does not check earlier
+                // the window moves once it cannot be filled up to `wanted`: zlib does not check
+                // earlier if it gets the whole input at once
                 InputEnd::Open => 2 * self.window.size() - self.position < wanted,
                 InputEnd::Reached => self.is_movable() && !self.end_marked,
             };
@@ -57,7 +57,7 @@ impl<D: Dialect> Engine<D> {
         self.pending_inserts = self.pending_inserts.min(self.position);
     }
 
-    /// Enters positions whose bytes have arrived into the dictionary.
+    /// Enters into the dictionary the positions whose bytes have arrived.
     fn enter_input(&mut self) {
         match self.effort.parsing {
             Parsing::Greedy => {

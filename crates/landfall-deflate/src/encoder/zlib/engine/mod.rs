@@ -1,8 +1,9 @@
-//! The search for matches of zlib and GNU gzip: with lazy matching, without, and without a
-//! dictionary.
+//! The search for matches of zlib and GNU gzip: with lazy matching, without lazy matching, and
+//! without a dictionary.
 //!
 //! With lazy matching, a match is used unless the next position has a longer one, in which case a
-//! literal is written and the next position decides again. Without, each match is used at once.
+//! literal is written and the next position decides again. Without lazy matching, each match is
+//! used at once.
 //!
 //! Matches of three bytes at a distance above 4,096 cost more than literals and are dropped by the
 //! lazy search. All positions of a match enter the dictionary, without lazy matching only if the
@@ -133,7 +134,8 @@ impl<D: Dialect> Engine<D> {
         out.align();
     }
 
-    /// Replaces all earlier input by the last 32 KiB of `dictionary`. All blocks must have ended.
+    /// Replaces all earlier input by the end of `dictionary`, up to the size of the window. All
+    /// blocks must have ended.
     pub(super) fn restart(&mut self, dictionary: &[u8]) {
         let used = dictionary.len().min(self.window.size());
         self.position = self

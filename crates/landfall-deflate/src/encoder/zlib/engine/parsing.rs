@@ -1,4 +1,4 @@
-//! The cutting of input into tokens.
+//! Cuts input into tokens.
 
 use super::{Dialect, Engine, InputEnd, NO_MATCH};
 use crate::bits::BitWriter;
@@ -7,7 +7,8 @@ use crate::encoder::zlib::effort::Parsing;
 use crate::encoder::zlib::window::{FARTHEST_OF_SHORTEST, Match, Search, WANTED_AHEAD};
 
 impl<D: Dialect> Engine<D> {
-    /// Cuts `input` and the remaining earlier input into tokens, up to `end`.
+    /// Cuts `input` and the remaining earlier input into tokens. If more input may follow, the last
+    /// bytes remain for the next call.
     pub(super) fn run(&mut self, mut input: &[u8], end: InputEnd, out: &mut BitWriter) {
         match self.effort.parsing {
             Parsing::Lazy => self.search_lazily(&mut input, end, out),
@@ -17,8 +18,8 @@ impl<D: Dialect> Engine<D> {
         }
     }
 
-    /// The parameters of a search for a match that is longer than `longer_than`. Returns nothing
-    /// if there can be none. `head` is the head of the position's chain.
+    /// The parameters of a search for a match that is longer than `longer_than`. Returns `None` if
+    /// there can be no such match. `head` is the head of the position's chain.
     #[inline]
     fn plan_search(&self, head: usize, longer_than: usize) -> Option<Search> {
         let too_far = self.position - head > self.window.size() - WANTED_AHEAD;
@@ -43,7 +44,7 @@ impl<D: Dialect> Engine<D> {
         })
     }
 
-    /// Searches for a match of the position that is longer than `longer_than`, with lazy matching.
+    /// Searches for a match at the position that is longer than `longer_than`, with lazy matching.
     #[inline]
     fn search_index(&self, longer_than: usize) -> Option<Match> {
         let head = self.index.head(self.position);
