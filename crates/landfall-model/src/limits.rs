@@ -36,9 +36,9 @@ pub struct Limits {
     /// The maximum number of steps of the yum solver: rules and packages that it visits.
     ///
     /// With Debian 12 as a yum repository (65,503 packages), sets of 3,447 and 6,943 packages took
-    /// 22 and 59 million steps, and a set of 3,457 took 325 million if the repository had five
-    /// versions of each. Sets that cannot be solved reach the limit after 13 to 141 s of CPU time
-    /// and with at most 133 MiB.
+    /// 22 and 59 million steps. With five versions of each package in the repository, a set of
+    /// 3,457 packages took 325 million. Sets that cannot be solved reach the limit after 13 to
+    /// 141 s of CPU time and with at most 133 MiB.
     pub solver_steps: u64,
     /// The maximum number of versions that `update` tries if the newest cannot be used.
     pub candidates: usize,

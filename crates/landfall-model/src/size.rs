@@ -1,6 +1,6 @@
 //! Parsing and formatting of sizes in bytes.
 
-/// A text is not a size.
+/// The error for a text that is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is not a size: write a number with an optional unit, as in 4700000000, 4.7G (10^9) or \

@@ -81,7 +81,7 @@ impl Notice {
 }
 
 impl RunReport {
-    /// Adds `notices`, sorted, to the member of that name.
+    /// Adds `notices`, sorted, to the member `notices` of the JSON document.
     pub fn add_notices(&mut self, mut notices: Vec<Notice>) {
         notices.sort();
         let member = self.extra.entry("notices").or_insert_with(|| json!([]));

@@ -127,7 +127,7 @@ impl AllowedSigners {
             }
         }
         if why.is_empty() {
-            why.push("no line of it has this key".into());
+            why.push("no line has this key".into());
         }
         Err(SignatureError::NotAllowed {
             key: key.clone(),

@@ -183,8 +183,8 @@ impl<'t> ReleaseFields<'t> {
     }
 }
 
-/// Returns the first component of a suite that is a path, such as `jammy/mongodb-org/7.0` or
-/// `jammy-updates/antelope`. Such releases have only that name in `Suite` or `Codename`.
+/// Returns the first component of a suite. Some suites are paths, such as `jammy/mongodb-org/7.0` or
+/// `jammy-updates/antelope`, and their releases have only this component in `Suite` or `Codename`.
 fn first_component(suite: &str) -> &str {
     suite.split('/').next().unwrap_or_default()
 }

@@ -22,7 +22,7 @@ pub(super) struct InstallRequest<'r> {
 /// The package and version that an [`InstallRequest`] resolves to.
 pub(super) struct ResolvedRequest {
     pub(super) package: AptPackageId,
-    /// The requested version; `None` if the request names no version or suite.
+    /// The requested version; `None` if the request names neither a version nor a suite.
     pub(super) version: Option<AptVersionId>,
     /// Whether the version was selected by its suite (`name/suite`).
     pub(super) is_of_suite: bool,
