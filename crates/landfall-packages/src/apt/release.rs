@@ -183,8 +183,8 @@ impl<'t> ReleaseFields<'t> {
     }
 }
 
-/// Returns the first component of a suite. Some suites are paths, such as `jammy/mongodb-org/7.0` or
-/// `jammy-updates/antelope`, and their releases have only this component in `Suite` or `Codename`.
+/// Returns the first component of a suite. Some suites are paths, such as `jammy/mongodb-org/7.0`
+/// or `jammy-updates/antelope`, and `Suite` or `Codename` of their releases is only this component.
 fn first_component(suite: &str) -> &str {
     suite.split('/').next().unwrap_or_default()
 }

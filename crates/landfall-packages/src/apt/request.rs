@@ -109,7 +109,7 @@ impl InstallRequest<'_> {
             let found = texts.iter().position(|text| fits(text, pattern));
             let found = found.ok_or_else(|| {
                 format!(
-                    "no source has {name} {pattern}; they have {}",
+                    "no source has {name} {pattern}; the sources have {}",
                     texts.join(", ")
                 )
             })?;

@@ -267,8 +267,8 @@ impl<'u, 't> Marking<'u, 't> {
         false
     }
 
-    /// Changes a package instead of `other`: keeps, upgrades or removes the package, or installs the
-    /// package that `relation` names.
+    /// Changes a package instead of `other`: keeps, upgrades or removes the package, or installs
+    /// the package that `relation` names.
     fn change_self(
         &mut self,
         resolution: &mut Resolution,
@@ -453,8 +453,8 @@ impl<'u, 't> Marking<'u, 't> {
         found
     }
 
-    /// Returns the package that a relation names. If there is none, returns the provider of the name
-    /// that was read last, except `parent` itself.
+    /// Returns the package that a relation names. If there is none, returns the provider of the
+    /// name that was read last, except `parent` itself.
     fn smart_target(
         &self,
         relation: &AptRelation<'t>,
