@@ -214,7 +214,7 @@ pub(super) fn children_mut(
     let list = index
         .get_mut("manifests")
         .and_then(serde_json::Value::as_array_mut);
-    list.ok_or_else(|| ManifestError::NotAManifest("no list `manifests`".into()))
+    list.ok_or_else(|| ManifestError::Json("it has no list `manifests`".into()))
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub enum FileKeyError {
     #[error("it contains a private key; name the public one")]
     Private,
     /// The signature is damaged, or of another kind.
-    #[error("it is not a {0} signature, or a damaged one")]
+    #[error("it is not a {0} signature, or it is damaged")]
     Malformed(&'static str),
     /// The key did not make the signature, or the file was changed.
     #[error(
