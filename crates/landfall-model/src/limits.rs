@@ -52,8 +52,8 @@ pub struct Limits {
     pub chart_file_bytes: usize,
     /// The maximum size of a chart's entry in the index of a repository, in bytes.
     pub chart_entry_bytes: usize,
-    /// The maximum number of charts that a run resolves only because other charts depend on them,
-    /// and of dependencies of one chart.
+    /// The maximum number of charts that a run resolves only because other charts depend on them.
+    /// It is also the maximum number of dependencies of one chart.
     pub chart_dependencies: usize,
     /// The maximum length of a chain of chart dependencies.
     pub chart_dependency_depth: usize,
@@ -111,7 +111,7 @@ pub struct Limits {
     /// The time after which landfall gives up a host whose requests have only failed.
     pub lost_after: Duration,
     /// The number of new bytes with which an interrupted body counts as progress and costs no
-    /// attempt. Without a minimum a host that sends single bytes would be retried forever.
+    /// attempt. Without a minimum, a host that sends single bytes would be retried forever.
     pub progress: u64,
     /// The time after which a run ends if its transfers only wait for each other, with no request
     /// in flight.
@@ -138,7 +138,8 @@ pub struct Limits {
     pub connect: Duration,
     /// The timeout for the first byte of a response (`--first-byte`).
     pub first_byte: Duration,
-    /// The same timeout through a proxy, which may read the whole body before it forwards any byte.
+    /// The timeout for the first byte of a response through a proxy, which may read the whole body
+    /// before it forwards any byte.
     pub first_byte_proxied: Duration,
     /// The timeout between two bytes of a body, received or sent (`--idle`).
     pub idle: Duration,

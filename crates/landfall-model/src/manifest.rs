@@ -1,6 +1,7 @@
 //! Parsing of manifests and indexes.
-//! landfall stores and sends the raw bytes and never serializes a parsed manifest, except for
-//! trimmed indexes: otherwise the digest would change.
+//!
+//! landfall stores and sends the raw bytes. It does not serialize a parsed manifest, because that
+//! would change the digest; the only exceptions are trimmed indexes and lists of referrers.
 
 use super::{Descriptor, Digest, DigestError, Platform, media_type};
 use serde::Deserialize;

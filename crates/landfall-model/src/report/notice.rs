@@ -24,7 +24,7 @@ pub enum NoticeKind {
 /// A notice about one item.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Notice {
-    /// What happened to the item upstream.
+    /// The kind of the change or problem.
     pub kind: NoticeKind,
     /// The name of the item in the lock.
     pub name: String,

@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 /// A member of the document: its name, its JSON type, which commands have it, and what it means.
 pub(super) struct Member {
     pub name: &'static str,
-    /// `string`, `integer`, `array` or `object`; several words if the value may have several types.
+    /// `string`, `integer`, `array`, `object` or `null`; several words if the value may have
+    /// several types.
     pub kind: &'static str,
     /// The commands that may have it; empty means all.
     pub commands: &'static [&'static str],

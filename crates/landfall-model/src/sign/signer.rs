@@ -21,8 +21,8 @@ enum SigningMethod {
 
 impl Signer {
     /// Loads a signer. `key` is the path of an OpenSSH private key file or `.pub` file, or a public
-    /// key itself (`ssh-ed25519 AAAA…`). landfall signs with unencrypted private key files, except
-    /// with RSA keys; with all other keys, the agent at the socket `agent` signs.
+    /// key itself (`ssh-ed25519 AAAA…`). landfall itself signs with unencrypted private keys of the
+    /// types Ed25519, P-256 and P-384; with all other keys, the agent at the socket `agent` signs.
     ///
     /// # Errors
     /// Fails if there is no such key, or neither landfall nor the agent can sign with it.

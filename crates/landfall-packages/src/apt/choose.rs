@@ -25,9 +25,9 @@ pub struct AptSelection {
 /// dependencies, which can be hundreds of packages deep.
 const STACK: usize = 256 << 20;
 
-/// Selects packages for the requests `install`, in their order: the first is marked first with all
-/// its dependencies, and so affects the alternatives of the later requests. `suites` has the names
-/// of the suite of each source.
+/// Selects packages for the requests `install`. All requested packages are marked before any
+/// dependency. Then the dependencies are marked in the order of the requests, so those of the first
+/// affect the alternatives of the later ones. `suites` has the names of the suite of each source.
 ///
 /// # Errors
 /// If the requests cannot be installed; the text is a chain of reasons.

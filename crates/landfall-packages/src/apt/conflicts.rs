@@ -80,8 +80,8 @@ impl<'u, 't> Marking<'u, 't> {
         true
     }
 
-    /// Removes a conflicting package: at once for a protected package, otherwise later, through
-    /// `removals`. Returns whether it may be removed.
+    /// Removes a conflicting package: at once if the package to install `is_protected`, otherwise
+    /// later, through `removals`. Returns whether it may be removed.
     fn remove_conflicting(
         &mut self,
         package: AptPackageId,

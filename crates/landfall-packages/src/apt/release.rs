@@ -118,8 +118,9 @@ impl AptRelease {
         }
     }
 
-    /// Whether `Codename` or `Suite` is `suite`, or the release has neither. apt makes the same
-    /// comparison (`pkgAcqMetaBase::VerifyVendor`), and only warns.
+    /// Whether the release belongs to `suite`: `Codename` or `Suite` has the same first component,
+    /// or the release has neither field. apt makes the same comparison
+    /// (`pkgAcqMetaBase::VerifyVendor`), and only warns.
     pub fn is_of_suite(&self, suite: &str) -> bool {
         // the suite `bookworm/updates` of security.debian.org is now called `bookworm-security`
         let security = suite

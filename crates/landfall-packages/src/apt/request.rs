@@ -49,7 +49,7 @@ fn is_package_name(text: &str) -> bool {
 }
 
 /// Returns the name in `text` (with its architecture, if any) and the byte range of its version;
-/// `None` if it has no version, or a pattern.
+/// `None` if it has no version, or the version is a pattern.
 pub fn pinned_version(text: &str) -> Option<(&str, Range<usize>)> {
     let (name, version) = text.split_once('=').filter(|_| is_request(text))?;
     (!version.contains('*')).then_some((name, name.len() + 1..text.len()))

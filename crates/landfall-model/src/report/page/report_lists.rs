@@ -152,7 +152,7 @@ const REPORT_LISTS: &[ReportList] = &[
     },
 ];
 
-/// A section for each of [`REPORT_LISTS`], empty if `extra`, the members that only one command has,
+/// A section for each of [`REPORT_LISTS`]. It is empty if `extra`, the members of this command,
 /// lacks the list.
 pub(super) fn list_sections(extra: &Map<String, Value>) -> impl Iterator<Item = Section> {
     REPORT_LISTS.iter().map(|list| {

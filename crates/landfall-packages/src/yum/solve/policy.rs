@@ -1,7 +1,7 @@
 //! libsolv's policy: which of several candidates is installed. The machines' dnf selects by the
 //! same policy, so the carried packages are those that it will request.
 //!
-//! libsolv's `policy.c` has the same steps under the same names.
+//! libsolv's `policy.c` has the same steps under similar names.
 
 use super::base_rules::obsoletes;
 use super::formula::{Formula, Literal, installed, package};
