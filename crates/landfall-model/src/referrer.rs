@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_config_type_replaces_a_missing_artifact_type() {
+    fn an_entry_has_the_artifact_or_config_type_and_annotations_up_to_their_limit() {
         let subject = Digest::sha256(b"subject");
         let descriptor = Descriptor {
             digest: Digest::sha256(b"m"),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_contain_the_digest_and_are_not_too_long() {
+    fn tags_are_made_from_the_digest_and_are_not_too_long() {
         let short = Digest::sha256(b"x");
         assert_eq!(referrers_tag(&short), format!("sha256-{}", short.hex()));
         assert_eq!(

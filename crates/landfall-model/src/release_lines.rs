@@ -193,7 +193,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn release_lines_are_ordered_and_contain_the_current_versions(
+        fn release_lines_are_ordered_and_contain_the_newest_current_versions(
             policy in prop_oneof![Just("patch"), Just("minor"), Just("*"), Just(">=1 <2")],
             current in proptest::collection::btree_set(version(), 1..4),
             found in proptest::collection::vec(version(), 0..20),

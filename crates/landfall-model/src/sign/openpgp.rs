@@ -79,7 +79,7 @@ impl OpenPgpKeys {
     }
 
     /// Returns the key with this fingerprint, armored, or `None` if there is none. Omits pictures,
-    /// and signatures of its user IDs that other keys made.
+    /// and certifications of its user IDs by other keys.
     pub fn certificate(&self, wanted: &str) -> Option<String> {
         let mut key = self
             .0

@@ -27,8 +27,8 @@ pub(super) struct SigningKey<'k> {
     subkey: Option<&'k SignedPublicSubKey>,
 }
 
-/// The status of a key according to the newest statements of its owner. A statement is a signature
-/// about a key that the key itself or its primary key made.
+/// The status of a key according to the newest statements of its owner: signatures about the key,
+/// made by the key itself or by its primary key.
 struct KeyStatus {
     revoked: bool,
     /// The expiry date in seconds since 1970.

@@ -9,10 +9,10 @@ use super::offer::{AptPackageId, AptRelation, AptVersionId, MultiArch};
 use super::reason::{BrokenReason, relation_text};
 
 impl<'u, 't> Marking<'u, 't> {
-    /// Whether the candidate of `package` can be installed: each of its critical dependencies is
-    /// satisfied by a planned version or a candidate, and no version for another architecture
-    /// prevents it. If a dependency cannot be satisfied, the candidate is discarded, unless the
-    /// package is protected.
+    /// Whether the candidate of `package` can be installed: no version for another architecture
+    /// prevents it and, if `with_needs` is set, a planned version or a candidate satisfies each of
+    /// its critical dependencies. If a dependency cannot be satisfied, the candidate is discarded,
+    /// unless the package is protected.
     fn can_install(&mut self, package: AptPackageId, with_needs: bool, is_user: bool) -> bool {
         let state = self.states[package as usize];
         let Some(candidate) = state.candidate else {

@@ -404,8 +404,8 @@ impl<'u, 't> Marking<'u, 't> {
         })
     }
 
-    /// Removes an obstacle of `package`: keeps its installed version if that is enough; otherwise,
-    /// if it is a conflict, deletes the conflicting package.
+    /// Clears an obstacle of `package`: keeps its installed version if that satisfies the relation;
+    /// otherwise, if the relation is a conflict, deletes the conflicting package.
     fn clear_obstacle(
         &mut self,
         resolution: &mut Resolution,

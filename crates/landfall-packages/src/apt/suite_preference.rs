@@ -136,8 +136,9 @@ impl<'t> Marking<'_, 't> {
         }) || self.is_expected(group)
     }
 
-    /// Whether all dependencies of `version` are installed, and no package that conflicts with it
-    /// is. With [`AptSettings::expects_rest`](super::marking::AptSettings), every version is ready.
+    /// Whether all dependencies of `version` are installed, and it conflicts with no installed
+    /// package. With [`AptSettings::expects_rest`](super::marking::AptSettings), every version is
+    /// ready.
     fn is_ready(&self, version: AptVersionId) -> bool {
         let mut critical = self.groups(version).filter(|group| group[0].is_critical());
         self.settings.expects_rest

@@ -258,7 +258,7 @@ fn several_kernels_can_be_installed() {
 }
 
 #[test]
-fn without_a_base_dependencies_that_no_source_offers_are_expected() {
+fn dependencies_that_no_source_offers_are_expected_without_a_base() {
     let sources = "a: requires libc.so.6; requires b; requires (x if y)\n b: requires /bin/sh\n c: requires b >= 5\n";
     let answer = ask(sources, "", &["a"], true, true);
     assert_eq!(answer.names(), ["a-1-1", "b-1-1"]);
