@@ -2,7 +2,7 @@
 
 /// Whether `text` is a DNS name (RFC 1123, section 2.1) of at most 253 characters.
 ///
-/// A host that a URL parser accepts need not be one: it also accepts `*.*`, `-i` and `a"b`.
+/// URL parsers accept more as a host: `*.*`, `-i` and `a"b`, for example.
 pub fn is_dns_name(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_dns_label)
 }
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_texts_than_dns_names_are_refused() {
+    fn only_dns_names_are_accepted() {
         let longest = format!("{}.test", "a".repeat(63));
         for name in [
             "a",

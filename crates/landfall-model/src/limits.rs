@@ -36,9 +36,9 @@ pub struct Limits {
     /// The maximum number of steps of the yum solver: rules and packages that it visits.
     ///
     /// With Debian 12 as a yum repository (65,503 packages), sets of 3,447 and 6,943 packages took
-    /// 22 and 59 million steps, and a set of 3,457 took 325 million if the repository had five
-    /// versions of each. Sets that cannot be solved reach the limit after 13 to 141 s of CPU time
-    /// and with at most 133 MiB.
+    /// 22 and 59 million steps. With five versions of each package in the repository, a set of
+    /// 3,457 packages took 325 million. Sets that cannot be solved reach the limit after 13 to
+    /// 141 s of CPU time and with at most 133 MiB.
     pub solver_steps: u64,
     /// The maximum number of versions that `update` tries if the newest cannot be used.
     pub candidates: usize,
@@ -52,8 +52,8 @@ pub struct Limits {
     pub chart_file_bytes: usize,
     /// The maximum size of a chart's entry in the index of a repository, in bytes.
     pub chart_entry_bytes: usize,
-    /// The maximum number of charts that a run resolves only because other charts depend on them,
-    /// and of dependencies of one chart.
+    /// The maximum number of charts that a run resolves only because other charts depend on them.
+    /// It is also the maximum number of dependencies of one chart.
     pub chart_dependencies: usize,
     /// The maximum length of a chain of chart dependencies.
     pub chart_dependency_depth: usize,
@@ -117,7 +117,7 @@ pub struct Limits {
     /// The time after which landfall gives up a host whose requests have only failed.
     pub lost_after: Duration,
     /// The number of new bytes with which an interrupted body counts as progress and costs no
-    /// attempt. Without a minimum a host that sends single bytes would be retried forever.
+    /// attempt. Without a minimum, a host that sends single bytes would be retried forever.
     pub progress: u64,
     /// The time after which a run ends if its transfers only wait for each other, with no request
     /// in flight.
@@ -144,7 +144,8 @@ pub struct Limits {
     pub connect: Duration,
     /// The timeout for the first byte of a response (`--first-byte`).
     pub first_byte: Duration,
-    /// The same timeout through a proxy, which may read the whole body before it forwards any byte.
+    /// The timeout for the first byte of a response through a proxy, which may read the whole body
+    /// before it forwards any byte.
     pub first_byte_proxied: Duration,
     /// The timeout between two bytes of a body, received or sent (`--idle`).
     pub idle: Duration,

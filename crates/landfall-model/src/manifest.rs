@@ -1,6 +1,7 @@
 //! Parsing of manifests and indexes.
-//! landfall stores and sends the raw bytes and never serializes a parsed manifest, except for
-//! trimmed indexes: otherwise the digest would change.
+//!
+//! landfall stores and sends the raw bytes. It does not serialize a parsed manifest, because that
+//! would change the digest; the only exceptions are trimmed indexes and lists of referrers.
 
 use super::{Descriptor, Digest, DigestError, Platform, media_type};
 use serde::Deserialize;
@@ -31,7 +32,7 @@ pub enum Manifest {
         layers: Vec<Descriptor>,
         /// The manifest that this one refers to.
         subject: Option<Descriptor>,
-        /// The `artifactType`, or the media type of the config if that is missing.
+        /// The `artifactType` or, if it is missing, the media type of the config.
         artifact_type: String,
     },
 }
@@ -51,8 +52,8 @@ pub enum ManifestError {
          tag of the image"
     )]
     Schema1,
-    /// It names a media type that is not a manifest's. Served as `text/html`, for example, a
-    /// browser would run it.
+    /// It names a media type that is not that of a manifest. A browser would run a manifest that a
+    /// registry serves as `text/html`, for example.
     #[error("its media type is '{0}', not that of an image manifest or an index of OCI or Docker")]
     MediaType(String),
     /// It has neither `manifests` nor `config` and `layers`.
@@ -114,9 +115,10 @@ impl RawDescriptor {
 }
 
 impl Manifest {
-    /// Parses a manifest. Returns it with its media type: that in the body, else `content_type`
-    /// without parameters, else the one that matches its members (manifest.md, "mediaType"). It is
-    /// always one that [`media_type::is_manifest`] accepts.
+    /// Parses a manifest. Returns it with its media type: the `mediaType` of the body; else
+    /// `content_type` without parameters, if it is the media type of a manifest; else the OCI type
+    /// that matches the members (manifest.md, "mediaType"). [`media_type::is_manifest`] accepts
+    /// every returned type.
     ///
     /// # Errors
     /// Fails if `bytes` are not a manifest of a supported media type.
@@ -213,7 +215,7 @@ pub(super) fn children_mut(
     let list = index
         .get_mut("manifests")
         .and_then(serde_json::Value::as_array_mut);
-    list.ok_or_else(|| ManifestError::NotAManifest("no list `manifests`".into()))
+    list.ok_or_else(|| ManifestError::Json("it has no list `manifests`".into()))
 }
 
 #[cfg(test)]
@@ -267,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn schema1_and_other_json_are_refused_by_name() {
+    fn schema1_and_other_documents_are_refused_with_distinct_errors() {
         assert_eq!(
             Manifest::parse(br#"{"schemaVersion":1,"fsLayers":[]}"#, None),
             Err(ManifestError::Schema1)

@@ -1,5 +1,5 @@
-//! The media types that landfall knows, and a type for media types that does not allocate for
-//! these: a lock has thousands of them.
+//! The media types that landfall knows, and [`MediaType`], which does not allocate for the most
+//! frequent ones: a lock has thousands of media types.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

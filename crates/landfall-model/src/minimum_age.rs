@@ -16,7 +16,7 @@ pub struct MinimumAge {
     text: String,
 }
 
-/// A text that is not a minimum age.
+/// The error for a text that is not a minimum age.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an age: write a number with h, d or w, as in 12h, 7d or 2w (at most 3650d)")]
 pub struct MinimumAgeError(String);

@@ -16,7 +16,7 @@ pub struct Platform {
     pub variant: Option<String>,
 }
 
-/// A text is not a platform.
+/// The error for a text that is not a platform.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{text}' is not a platform: write os/architecture or os/architecture/variant, as in \
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_platform_names_the_nearest() {
+    fn an_unknown_platform_is_refused_with_the_nearest_name() {
         let message = "linux/x86_64".parse::<Platform>().unwrap_err().to_string();
         assert!(message.contains("amd64"), "{message}");
         assert!("linux".parse::<Platform>().is_err());

@@ -1,8 +1,8 @@
 //! Image references in their normal form, by the grammar of the distribution project
 //! (distribution/reference), with IPv6 hosts and upper-case hosts added.
 //!
-//! Tests compare the parser with that of oci-client, whose regular expression would cost every
-//! command 40 ms and 17 MB at its start.
+//! Tests compare the parser with that of oci-client, which landfall does not use: its regular
+//! expression would cost every command 40 ms and 17 MB at startup.
 
 use super::docker_hub::{HUB, canonical_host};
 use super::{Digest, DigestError};
@@ -84,7 +84,7 @@ impl fmt::Display for ImageRef {
 }
 
 /// Splits `host/rest` if the first component is a host: it contains a dot or a colon, is
-/// `localhost`, or contains an upper-case letter, which repositories cannot.
+/// `localhost`, or contains an upper-case letter, which no repository contains.
 fn split_host(text: &str) -> Option<(&str, &str)> {
     let (first, rest) = text.split_once('/')?;
     let is_host = first.contains(['.', ':'])

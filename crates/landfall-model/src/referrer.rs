@@ -77,7 +77,7 @@ pub fn referrers_tag(subject: &Digest) -> String {
     format!("{}-{}", subject.algorithm().as_str(), subject.short(64))
 }
 
-/// The subject that a tag names: that of a list of referrers or one of cosign.
+/// The subject that is encoded in the tag of a list of referrers, or in a tag of cosign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaggedSubject {
     /// The digest of the subject, or as much of it as the tag contains.
@@ -86,7 +86,7 @@ pub struct TaggedSubject {
     pub is_list: bool,
 }
 
-/// Returns the subject that `tag` names if it is the tag of a list of referrers or one of cosign.
+/// Returns the subject in `tag` if it is the tag of a list of referrers, or a tag of cosign.
 pub fn tagged_subject(tag: &str) -> Option<TaggedSubject> {
     let (algorithm, rest) = tag
         .split_once('-')
@@ -116,7 +116,7 @@ pub fn cosign_tags(subject: &Digest) -> Vec<String> {
 }
 
 /// Appends the missing `entries` to the list of referrers `old`, whose entries stay unchanged.
-/// Returns `None` if none is missing. Without `old`, creates a list.
+/// Returns `None` if `old` contains all of them. Without `old`, starts with an empty list.
 ///
 /// # Errors
 /// Fails if `old` is not an index.
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_config_type_replaces_a_missing_artifact_type() {
+    fn an_entry_has_the_artifact_or_config_type_and_annotations_up_to_their_limit() {
         let subject = Digest::sha256(b"subject");
         let descriptor = Descriptor {
             digest: Digest::sha256(b"m"),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_follow_from_the_digest_and_fit_into_a_tag() {
+    fn tags_are_made_from_the_digest_and_are_not_too_long() {
         let short = Digest::sha256(b"x");
         assert_eq!(referrers_tag(&short), format!("sha256-{}", short.hex()));
         assert_eq!(

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 /// The versions of one release line, such as `1.33`, the newest first.
 pub type ReleaseLine = Vec<String>;
 
-/// How many numbers of a version identify its release line.
+/// How many numbers of a version identify its release line, unless the policy is `patch`.
 const LINE_NUMBERS: usize = 2;
 
 /// A version that can be compared with others of the same policy.
@@ -67,12 +67,12 @@ impl OrderedVersion {
 }
 
 impl UpdatePolicy {
-    /// Returns the release lines of `found` and `current`, the newest first. A line has the
-    /// versions that the policy allows for the newest of `current`, and no version below a current
-    /// one of the line.
+    /// Returns the release lines of `found` and `current`, the newest first. A line contains the
+    /// found versions that the policy allows for the newest of `current`. If it has current
+    /// versions, it ends with the newest of them.
     ///
     /// # Errors
-    /// If the policy cannot order one of `current`, or `current` is empty.
+    /// Fails if the policy cannot order one of `current`, or `current` is empty.
     pub fn release_lines(
         &self,
         current: &[String],
@@ -193,7 +193,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn release_lines_are_ordered_and_contain_the_current_versions(
+        fn release_lines_are_ordered_and_contain_the_newest_current_versions(
             policy in prop_oneof![Just("patch"), Just("minor"), Just("*"), Just(">=1 <2")],
             current in proptest::collection::btree_set(version(), 1..4),
             found in proptest::collection::vec(version(), 0..20),
@@ -219,7 +219,7 @@ mod tests {
                 });
                 prop_assert_eq!(flat.contains(one), !newer);
             }
-            // all other versions were found, and all versions of a line have the same numbers
+            // each version was found or is current, and its line has only versions like it
             for versions in &lines {
                 prop_assert!(versions.iter().all(|one| line(one) == line(&versions[0])));
                 prop_assert!(versions.iter().all(|one| found.contains(one) || current.contains(one)));

@@ -26,7 +26,7 @@ impl Default for Shard {
     }
 }
 
-/// A text or two numbers are not a shard.
+/// The error for a text, or a pair of numbers, that is not a shard.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a shard: write I/N, as in 1/8 for the first of eight (I from 1 to N, N at \
          most {limit})", limit = Limits::default().shards)]

@@ -1,6 +1,6 @@
 //! Parsing and formatting of sizes in bytes.
 
-/// A text is not a size.
+/// The error for a text that is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is not a size: write a number with an optional unit, as in 4700000000, 4.7G (10^9) or \
@@ -11,7 +11,7 @@ pub struct SizeError(String);
 /// Parses `1234`, `1.5G` (powers of 1000) or `2GiB` (powers of 1024) as a number of bytes.
 ///
 /// # Errors
-/// Fails if `text` is not a number with such a unit.
+/// Fails if `text` is not a number with an optional unit, or is more than 2^62 bytes.
 pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     let wrong = || SizeError(text.into());
     let text = text.trim();

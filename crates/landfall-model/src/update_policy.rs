@@ -209,7 +209,7 @@ pub struct PackageVersion<'v> {
 }
 
 /// Parses an upstream version of a package. In packages `~` precedes a pre-release, as in
-/// `1.0~rc1`; a number after it, as in `1.0~3`, is not one.
+/// `1.0~rc1`; a number after `~`, as in `1.0~3`, is not a pre-release.
 fn parse_upstream(text: &str) -> Option<TagVersion> {
     TagVersion::parse(&text.replace('~', "-"))
 }

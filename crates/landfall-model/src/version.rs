@@ -118,7 +118,7 @@ impl TagVersion {
     }
 
     /// Adds a word and the separator before it. `after_prerelease` says whether the last part is a
-    /// pre-release, to which numbers belong. Returns the same for the next word.
+    /// pre-release, to which numbers belong. Returns this value for the next word.
     fn add_word(&mut self, separator: &str, word: &str, after_prerelease: bool) -> bool {
         let is_number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
         if after_prerelease
@@ -201,7 +201,7 @@ impl TagVersion {
             .collect()
     }
 
-    /// The order of two versions, which means something only if their shapes are equal.
+    /// The order of two versions. It is meaningful only if their shapes are equal.
     pub fn order(&self, other: &TagVersion) -> Ordering {
         self.core()
             .cmp(&other.core())

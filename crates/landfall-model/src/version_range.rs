@@ -4,7 +4,8 @@
 use super::version::{TagVersion, VersionNumber};
 use std::cmp::Ordering;
 
-/// A range of tag versions. It compares only their [core](TagVersion::core).
+/// A range of tag versions. It compares only their [core](TagVersion::core), unless a limit is a
+/// pre-release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TagVersionRange {
     alternatives: Vec<Vec<Bound>>,
@@ -185,7 +186,7 @@ mod tests {
                 assert!(has(range, version), "{range} has {version}");
             }
             for version in outside {
-                assert!(!has(range, version), "{range} has not {version}");
+                assert!(!has(range, version), "{range} does not have {version}");
             }
         }
         for bad in ["", "latest", "~", ">=a", "^1-alpine", "1..2", ">=1.2 ||"] {

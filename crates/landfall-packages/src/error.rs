@@ -1,6 +1,6 @@
 //! Errors in the metadata of an apt repository, and in compressed indexes.
 
-/// The metadata of a package repository cannot be used.
+/// Why the metadata of a package repository cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PackagesError {
     /// A compressed index is damaged or truncated.
@@ -40,7 +40,7 @@ pub enum PackagesError {
         /// The time in `Valid-Until`.
         until: String,
     },
-    /// A release has only checksums that are too weak to verify its files.
+    /// A release has no checksums that are strong enough to verify its files.
     #[error("{name} has no SHA-256 or SHA-512 checksums{weak}, so its indexes cannot be verified")]
     Weak {
         /// The file in the repository.

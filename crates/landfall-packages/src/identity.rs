@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The name, version and architecture in the header of a package file.
+/// The name, version and architecture in the control file or header of a package file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageIdentity {
     /// The name of the package, without version and architecture.

@@ -331,9 +331,9 @@ fn an_unaccepted_signature_is_refused_with_its_reason() {
     refused(
         "B",
         &desk.line("x", "", "other"),
-        "no line of it has this key",
+        "no line has this key",
     );
-    refused("B", "", "no line of it has this key");
+    refused("B", "", "no line has this key");
     refused(
         "B",
         &desk.line("x", "valid-before=\"20200101\"", "board"),
@@ -495,7 +495,7 @@ fn every_verb_refuses_a_bundle_that_the_signers_of_the_site_did_not_sign() {
     for verb in verbs {
         for (bundle, why) in [
             ("unsigned", "is not signed"),
-            ("wrong", "no line of it has this key"),
+            ("wrong", "no line has this key"),
         ] {
             let output = desk.run(&[verb, &[bundle, "--site", site]].concat());
             assert_eq!(code(&output), 4, "{verb:?} {}", shown(&output));

@@ -11,10 +11,10 @@ pub fn csv_line<T: AsRef<str>>(fields: impl IntoIterator<Item = T>) -> String {
     fields.join(",") + "\r\n"
 }
 
-/// Returns a field, quoted if needed.
+/// Returns `field` on one line, quoted if needed, and marked as text if it looks like a formula.
 fn quoted(field: &str) -> String {
     let field = one_line(field);
-    // spreadsheets evaluate a field that begins with such a sign, even after blanks, as a formula
+    // spreadsheets evaluate a field as a formula if it begins with one of these, even after blanks
     let is_formula = field.trim_start().starts_with(['=', '+', '-', '@']);
     let field = if is_formula {
         format!("'{field}")

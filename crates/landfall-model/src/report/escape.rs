@@ -1,6 +1,6 @@
 //! Escapes untrusted text for terminals, logs and single lines of output.
 
-/// Escapes untrusted `text`, from a server, chart or archive, for a part of one line.
+/// Escapes untrusted `text` from a server, chart or archive, for use within one line.
 ///
 /// The result cannot start a line, move the cursor or hide text: control characters, line
 /// separators and invisible characters are escaped. So are the commands that CI services read in

@@ -3,8 +3,8 @@
 use super::escape::is_hidden;
 use super::html::escape_html;
 
-/// The maximum size of a document. GitHub accepts 65,536 characters for a pull request; the
-/// difference is left to other text.
+/// The maximum size of a document in bytes. GitHub accepts 65,536 characters for a pull request, so
+/// there is space for other text.
 const MAX_BYTES: usize = 60_000;
 
 /// The size of a table without its rows: the note about omitted rows, and the end.
@@ -133,7 +133,8 @@ pub fn markdown_text(plain: &str) -> String {
     out
 }
 
-/// Formats `plain` as a code span in a table cell, or as text if it contains a backquote.
+/// Formats `plain` as a code span in a table cell, or as text if it contains a backquote, a
+/// backslash or a hidden character.
 pub fn markdown_code(plain: &str) -> String {
     if plain.chars().any(|c| c == '`' || c == '\\' || is_hidden(c)) {
         markdown_text(plain)

@@ -24,7 +24,7 @@ pub enum NoticeKind {
 /// A notice about one item.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Notice {
-    /// What happened to the item upstream.
+    /// The kind of the change or problem.
     pub kind: NoticeKind,
     /// The name of the item in the lock.
     pub name: String,
@@ -81,7 +81,7 @@ impl Notice {
 }
 
 impl RunReport {
-    /// Adds `notices`, sorted, to the member of that name.
+    /// Adds `notices`, sorted, to the member `notices` of the JSON document.
     pub fn add_notices(&mut self, mut notices: Vec<Notice>) {
         notices.sort();
         let member = self.extra.entry("notices").or_insert_with(|| json!([]));

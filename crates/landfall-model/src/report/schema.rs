@@ -1,12 +1,13 @@
-//! The members of the JSON document of every command, as one table. The schema and
-//! `docs/reference/report.md` are compared with it.
+//! The members of the JSON document of every command, as one table. The schema is made from it, and
+//! a test compares `docs/reference/report.md` with it.
 
 use serde_json::{Map, Value, json};
 
 /// A member of the document: its name, its JSON type, which commands have it, and what it means.
 pub(super) struct Member {
     pub name: &'static str,
-    /// `string`, `integer`, `array` or `object`; several words if the value may have several types.
+    /// `string`, `integer`, `array`, `object` or `null`; several words if the value may have
+    /// several types.
     pub kind: &'static str,
     /// The commands that may have it; empty means all.
     pub commands: &'static [&'static str],
@@ -408,15 +409,16 @@ pub(super) const MEMBERS: &[Member] = &[
         &["push"],
         "unneeded content of the registry: `manifests` (`repository`, `digest`, `tags`), \
          the `bytes` of blobs that nothing needs any more, the `repositories` with the number \
-         of tags that remain (`kept`) or `why` one was left, and whether they were `deleted`",
+         of tags that remain (`kept`) or `why` one was left, and whether the manifests were \
+         `deleted`",
     ),
     member(
         "notices",
         "array",
         &["lock", "report", "update", "refresh"],
         "changes that upstream reports: `kind` (`gone`, `moved`, `newer`, `old`, `clock`), `name`, \
-         `message`, whether it is `taken`, `from` and `to` of what moved, and `until` when \
-         something waits",
+         `message`, whether it is `taken`, `from` and `to` if the content moved, and the time \
+         `until` which the change waits",
     ),
     member("sbom", "object", &["sbom"], "the CycloneDX document"),
     member(
@@ -591,7 +593,7 @@ mod tests {
     use super::*;
     use std::fmt::Write as _;
 
-    /// `docs/reference/report.md` has this table between its headings.
+    /// Formats a table as `docs/reference/report.md` must contain it.
     fn table(members: &[Member], has_commands: bool) -> String {
         let mut table = String::new();
         for Member {

@@ -160,7 +160,7 @@ impl RunReport {
         self.hosts.sort();
     }
 
-    /// Counts the items by outcome, and sums up the traffic.
+    /// Counts the items by outcome, and adds the traffic of the run.
     pub fn totals(&self) -> RunTotals {
         let count = |status| {
             self.items

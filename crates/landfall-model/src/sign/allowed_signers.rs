@@ -76,7 +76,7 @@ impl AllowedSigners {
     }
 
     /// Parses the text of a file of allowed signers. `file` is its name in messages, `zone` the
-    /// time zone of times without `Z`.
+    /// time zone of times without `Z` or `UTC`.
     ///
     /// # Errors
     /// Fails if a line does not have the form that ssh-keygen(1) describes.
@@ -127,7 +127,7 @@ impl AllowedSigners {
             }
         }
         if why.is_empty() {
-            why.push("no line of it has this key".into());
+            why.push("no line has this key".into());
         }
         Err(SignatureError::NotAllowed {
             key: key.clone(),

@@ -19,7 +19,7 @@ const NAMESPACE: &str = "file";
 /// memory.
 const MAX_LEGACY_FILE: u64 = 64 << 20;
 
-/// A public key that signs files.
+/// A public key, or alternative public keys, for verifying signatures of files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileKey(FileKeyKind);
 
@@ -42,7 +42,7 @@ pub enum FileKeyError {
     #[error("it contains a private key; name the public one")]
     Private,
     /// The signature is damaged, or of another kind.
-    #[error("it is not a {0} signature, or a damaged one")]
+    #[error("it is not a {0} signature, or it is damaged")]
     Malformed(&'static str),
     /// The key did not make the signature, or the file was changed.
     #[error(
@@ -96,7 +96,8 @@ impl FileKey {
         Ok(FileKey(FileKeyKind::Ssh(keys)))
     }
 
-    /// Whether [`FileKey::verify`] returns `name` for this key, or for one of these keys.
+    /// Whether `name` is the name that [`FileKey::verify`] returns for this key, or for one of
+    /// these keys.
     pub fn has(&self, name: &str) -> bool {
         match &self.0 {
             FileKeyKind::OpenPgp(keys) => keys.has(name),

@@ -78,8 +78,8 @@ impl OpenPgpKeys {
             .collect()
     }
 
-    /// Returns the key with this fingerprint, armored, or `None` if there is none. Signatures of
-    /// other keys and pictures are left out.
+    /// Returns the key with this fingerprint, armored, or `None` if there is none. Omits pictures,
+    /// and certifications of its user IDs by other keys.
     pub fn certificate(&self, wanted: &str) -> Option<String> {
         let mut key = self
             .0
@@ -152,9 +152,10 @@ impl OpenPgpKeys {
         self.find_signer(&found, time, open)
     }
 
-    /// Returns the fingerprint of the key that made the first good one of `signatures`, as apt
-    /// interprets gpgv: signatures by other keys and expired or weak ones are ignored, and one that
-    /// does not match the content invalidates all.
+    /// Returns the fingerprint of the key that made the first valid one of `signatures`.
+    ///
+    /// The rules are those of gpgv and apt: signatures by other keys and weak or expired signatures
+    /// are skipped. If a signature by one of the keys does not match the content, all are invalid.
     fn find_signer<R: Read>(
         &self,
         signatures: &[Signature],
@@ -204,7 +205,8 @@ impl fmt::Display for OpenPgpKeys {
     }
 }
 
-/// The packets in `bytes`, which are binary or start with an armored block of a type that `T` accepts.
+/// The packets in `bytes`: binary packets, or an armored block at the start, of a type that `T`
+/// accepts.
 ///
 /// `Deserializable::from_reader_many` accepts both as well, but compiles the whole parser a second
 /// time for each kind of reader.

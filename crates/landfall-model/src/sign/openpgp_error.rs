@@ -23,7 +23,7 @@ pub enum OpenPgpError {
         "it is locked; set the environment variable LANDFALL_PACKAGES_PASSPHRASE to its passphrase"
     )]
     Locked,
-    /// gpg and dnf cannot verify the signatures of the private key.
+    /// gpg and dnf cannot verify the signatures of the private key, or signing with it failed.
     #[error(
         "gpg and dnf cannot verify the signatures of this key; `gpg --quick-gen-key NAME ed25519 \
          sign` makes one that they can"
@@ -69,7 +69,7 @@ pub enum OpenPgpError {
     /// The key was revoked by its owner.
     #[error("the key {0} that signed it is revoked")]
     Revoked(String),
-    /// The key has expired, or the key of which it is a subkey.
+    /// The key or its primary key has expired.
     #[error(
         "the key {key} that signed it expired on {end}; get the key with its new expiry date from \
          its owner"

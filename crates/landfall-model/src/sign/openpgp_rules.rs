@@ -1,4 +1,4 @@
-//! Rules for OpenPGP keys and signatures: whether a key may sign, and a signature is valid.
+//! Rules for OpenPGP keys and signatures: whether a key may sign, and whether a signature is valid.
 //!
 //! They are those of gpgv (`merge_selfsigs` and `check_signature` of `GnuPG` 2.2), so that landfall
 //! accepts what apt accepts.
@@ -27,8 +27,8 @@ pub(super) struct SigningKey<'k> {
     subkey: Option<&'k SignedPublicSubKey>,
 }
 
-/// The status of a key by the newest statements of its owner, which are signatures of the key
-/// itself.
+/// The status of a key according to the newest statements of its owner: signatures about the key,
+/// made by the key itself or by its primary key.
 struct KeyStatus {
     revoked: bool,
     /// The expiry date in seconds since 1970.
@@ -222,7 +222,7 @@ fn is_valid(statement: &Signature, now: u64) -> bool {
     is_acceptable(statement) && expiry_of(statement).is_none_or(|expiry| expiry > now)
 }
 
-/// Whether a statement of the owner is valid until it expires.
+/// Whether a statement of the owner is valid, regardless of its expiry.
 fn is_acceptable(statement: &Signature) -> bool {
     // like gpg, accept SHA-1 here: both contents of a collision would be the owner's
     let is_weak = matches!(statement.hash_alg(), None | Some(HashAlgorithm::Md5));
@@ -260,7 +260,7 @@ fn newest<'s>(statements: impl Iterator<Item = &'s Signature>) -> Option<&'s Sig
     statements.max_by_key(|statement| statement.created().map(pgp::types::Timestamp::as_secs))
 }
 
-/// The lifetime of a key by `statement`, in seconds.
+/// The lifetime that `statement` gives the key, in seconds.
 fn lifetime(statement: &Signature) -> Option<u64> {
     statement
         .key_expiration_time()
@@ -268,8 +268,8 @@ fn lifetime(statement: &Signature) -> Option<u64> {
         .filter(|life| *life > 0)
 }
 
-/// Whether a key may sign content by `statement`, or `None` if it does not limit the use of the
-/// key.
+/// Whether `statement` permits the key to sign content, or `None` if it does not limit the use of
+/// the key.
 fn may_sign(statement: &Signature) -> Option<bool> {
     let mut parts = statement.config()?.hashed_subpackets();
     parts.find_map(|part| match &part.data {
@@ -278,7 +278,7 @@ fn may_sign(statement: &Signature) -> Option<bool> {
     })
 }
 
-/// The status of the primary key. A direct statement overrides those of its user IDs.
+/// The status of the primary key. A direct statement overrides the statements about its user IDs.
 fn primary_status(certificate: &SignedPublicKey, now: u64) -> KeyStatus {
     let key = &certificate.primary_key;
     let details = &certificate.details;
@@ -340,8 +340,8 @@ fn primary_status(certificate: &SignedPublicKey, now: u64) -> KeyStatus {
     }
 }
 
-/// The status of `subkey` by its newest binding to `primary`, and any revocation, regardless of its
-/// date.
+/// The status of `subkey`, from its newest valid binding to `primary`. A revocation counts
+/// regardless of its date.
 fn subkey_status(primary: &PublicKey, subkey: &SignedPublicSubKey, now: u64) -> KeyStatus {
     let key = &subkey.key;
     let is_bound = |one: &&Signature| one.verify_subkey_binding(primary, key).is_ok();

@@ -17,7 +17,8 @@ pub struct OpenPgpSigner {
     key: SignedSecretKey,
     public: OpenPgpKeys,
     passphrase: Password,
-    /// The time since which the whole key is valid, in seconds. An earlier signature would not be.
+    /// The time since which the whole key is valid, in seconds since 1970. Earlier signatures would
+    /// be invalid.
     since: u32,
     /// The index of the signing subkey, or `None` for the primary key.
     subkey: Option<usize>,
@@ -91,7 +92,7 @@ impl OpenPgpSigner {
         time.max(since)
     }
 
-    /// Returns `text` with its signature below, made at [`time`](OpenPgpSigner::time) `at`.
+    /// Returns `text` with its signature below, dated with [`OpenPgpSigner::time`] of `at`.
     ///
     /// # Errors
     /// Fails if the key cannot sign.
@@ -105,7 +106,7 @@ impl OpenPgpSigner {
         signed.map_err(|_| OpenPgpError::Unfit)
     }
 
-    /// Returns the armored signature of `content`, made at [`time`](OpenPgpSigner::time) `at`.
+    /// Returns the armored signature of `content`, dated with [`OpenPgpSigner::time`] of `at`.
     ///
     /// # Errors
     /// Fails if the key cannot sign.

@@ -12,7 +12,7 @@ use std::fmt;
 
 pub(super) const ED25519_KEY: &str = "ssh-ed25519";
 pub(super) const RSA_KEY: &str = "ssh-rsa";
-/// The signature that landfall requests from the agent for an RSA key.
+/// The signature algorithm that landfall requests from the agent for an RSA key.
 pub(super) const RSA_SHA512: &str = "rsa-sha2-512";
 pub(super) const P256_KEY: &str = "ecdsa-sha2-nistp256";
 pub(super) const P384_KEY: &str = "ecdsa-sha2-nistp384";
@@ -110,7 +110,7 @@ impl PublicKey {
         Ok(self.check(algorithm, signature, message).is_some())
     }
 
-    /// The length of the modulus of an RSA key.
+    /// The length of the modulus of an RSA key in bytes.
     fn rsa_bytes(&self) -> Option<usize> {
         let mut key = SshReader(&self.blob);
         let _kind = key.string()?;

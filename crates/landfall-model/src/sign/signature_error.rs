@@ -78,7 +78,7 @@ pub enum SignatureError {
         key: PublicKey,
     },
     /// The text is not a signature.
-    #[error("it is not an SSH signature, or a damaged one")]
+    #[error("it is not an SSH signature, or it is damaged")]
     Malformed,
     /// The signature has another namespace.
     #[error("it was made for \"{found}\", not for \"{wanted}\"")]

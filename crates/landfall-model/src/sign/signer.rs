@@ -20,9 +20,9 @@ enum SigningMethod {
 }
 
 impl Signer {
-    /// Loads the signer that `key` names: a private key file of OpenSSH, or a `.pub` file or a
-    /// public key itself (`ssh-ed25519 AAAA…`), whose private key the agent at the socket `agent`
-    /// holds. The agent also signs for a private key file that is encrypted or of RSA.
+    /// Loads a signer. `key` is the path of an OpenSSH private key file or `.pub` file, or a public
+    /// key itself (`ssh-ed25519 AAAA…`). landfall itself signs with unencrypted private keys of the
+    /// types Ed25519, P-256 and P-384; with all other keys, the agent at the socket `agent` signs.
     ///
     /// # Errors
     /// Fails if there is no such key, or neither landfall nor the agent can sign with it.
@@ -97,7 +97,7 @@ impl Signer {
     /// would write.
     ///
     /// # Errors
-    /// Fails if the agent does not sign.
+    /// Fails if the agent does not sign, or the signature is not valid.
     pub fn sign(&self, namespace: &str, message: &[u8]) -> Result<String, SignatureError> {
         let data = data_to_sign(namespace, message);
         let signature = match &self.method {

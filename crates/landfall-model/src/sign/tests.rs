@@ -213,7 +213,7 @@ fn a_key_is_accepted_only_for_its_namespaces_and_within_its_validity() {
 }
 
 #[test]
-fn one_line_with_the_key_is_enough_and_quotes_keep_words_together() {
+fn one_valid_line_is_enough_and_quotes_keep_words_together() {
     let expired = format!("old@example.com valid-before=\"20200101\" {KEY}");
     let text = format!("{expired}\r\n\"Change Board,*@example.com\"\t{KEY}\n");
     let now = "2026-11-20T11:00:00Z".parse().unwrap();
@@ -229,7 +229,7 @@ fn one_line_with_the_key_is_enough_and_quotes_keep_words_together() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("no line of it has this key") && error.contains("SHA256:"),
+        error.contains("no line has this key") && error.contains("SHA256:"),
         "{error}"
     );
     assert!(signers.warnings().is_empty());

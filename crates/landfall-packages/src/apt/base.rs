@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minimal_system_has_the_packages_that_debootstrap_installs() {
+    fn minimal_and_standard_systems_have_the_packages_of_debootstrap() {
         let minimal = [
             "apt",
             "base-files",

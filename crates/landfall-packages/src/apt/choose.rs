@@ -14,20 +14,20 @@ use std::collections::BTreeSet;
 pub struct AptSelection {
     /// The versions to install or upgrade to.
     pub versions: Vec<AptVersionId>,
-    /// Dependencies that no source offers, so that the machine must have them already, in the
+    /// Dependencies that the machine must have already, because no source offers them, in the
     /// syntax of Debian relations.
     pub expected: BTreeSet<String>,
     /// The installed packages that are upgraded or removed: one line each, for people.
     pub replaced: Vec<String>,
 }
 
-/// The stack size of the thread that selects, in bytes. It recurses into dependencies, which can be
-/// hundreds of packages deep.
+/// The stack size, in bytes, of the thread that selects packages. The selection recurses into
+/// dependencies, which can be hundreds of packages deep.
 const STACK: usize = 256 << 20;
 
-/// Selects packages for the requests `install`, in their order: the first is marked first with all
-/// its dependencies, and so affects the alternatives of the later requests. `suites` has the names
-/// of the suite of each source.
+/// Selects packages for the requests `install`. All requested packages are marked before any
+/// dependency. Then the dependencies are marked in the order of the requests, so those of the first
+/// affect the alternatives of the later ones. `suites` has the names of the suite of each source.
 ///
 /// # Errors
 /// If the requests cannot be installed; the text is a chain of reasons.
@@ -88,7 +88,7 @@ fn choose_here(
         .iter()
         .for_each(|package| marking.mark_dependencies(*package));
     if let Some(bad) = marking.broken().first() {
-        // the reasons are collected before the resolver changes the marks they are about
+        // the reasons are collected before the resolver changes the marks that they explain
         let why = explain(universe, &marking, &requested, *bad);
         if !marking.can_resolve() {
             return Err(why);

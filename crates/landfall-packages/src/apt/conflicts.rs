@@ -6,9 +6,9 @@ use super::offer::{AptPackageId, AptRelation, AptVersionId};
 use super::reason::BrokenReason;
 
 impl<'u, 't> Marking<'u, 't> {
-    /// Resolves the conflicts `against` of `candidate`. Packages to upgrade or remove are added to
-    /// `upgrades` and `removals`; for a protected `package`, they are removed at once. Returns
-    /// whether all conflicts can be resolved.
+    /// Resolves `against`, the conflicts of `candidate`, which is a version of `package`. Adds the
+    /// packages to upgrade to `upgrades`. Adds the packages to remove to `removals`, or removes
+    /// them at once if `package` is protected. Returns whether all conflicts can be resolved.
     #[allow(
         clippy::too_many_arguments,
         reason = "the state of one step of the recursion"
@@ -80,8 +80,8 @@ impl<'u, 't> Marking<'u, 't> {
         true
     }
 
-    /// Removes a conflicting package: at once for a protected package, otherwise later, through
-    /// `removals`. Returns whether it may be removed.
+    /// Removes a conflicting package: at once if the package to install `is_protected`, otherwise
+    /// later, through `removals`. Returns whether it may be removed.
     fn remove_conflicting(
         &mut self,
         package: AptPackageId,

@@ -9,8 +9,10 @@ use super::offer::{AptPackageId, AptRelation, AptVersionId, MultiArch};
 use super::reason::{BrokenReason, relation_text};
 
 impl<'u, 't> Marking<'u, 't> {
-    /// Whether some candidate can satisfy each dependency of the candidate of `package`. Otherwise
-    /// the candidate is discarded, unless the package is protected.
+    /// Whether the candidate of `package` can be installed: no version for another architecture
+    /// prevents it and, if `with_needs` is set, a planned version or a candidate satisfies each of
+    /// its critical dependencies. If a dependency cannot be satisfied, the candidate is discarded,
+    /// unless the package is protected.
     fn can_install(&mut self, package: AptPackageId, with_needs: bool, is_user: bool) -> bool {
         let state = self.states[package as usize];
         let Some(candidate) = state.candidate else {
@@ -231,8 +233,7 @@ impl<'u, 't> Marking<'u, 't> {
             self.state(only).is_protected = true;
             return self.install(only, true, depth + 1, false);
         }
-        // an upgrade does not install a package that the installed version recommended too and that
-        // is still missing
+        // an upgrade does not install a missing package that the installed version recommended too
         let current = self.states[package as usize].current;
         if let Some(current) = current.filter(|_| !is_critical)
             && !self.is_new_or_was_met(current, &group[0])

@@ -152,8 +152,8 @@ impl<'u, 't> Marking<'u, 't> {
             .collect()
     }
 
-    /// Returns the new versions that a requested or an installed package needs. The others were
-    /// marked for a package that was later rejected.
+    /// Returns the new versions of requested and installed packages, and those that these need.
+    /// Other versions were marked for a package that was later rejected.
     pub(super) fn needed(&self) -> Vec<AptVersionId> {
         let requested = (0..self.states.len() as AptPackageId)
             .filter(|package| self.states[*package as usize].is_requested);
@@ -230,7 +230,8 @@ impl<'u, 't> Marking<'u, 't> {
             .chunk_by(|relation, _| relation.or)
     }
 
-    /// Whether a relation affects the selection: `Suggests` never do, `Recommends` by the settings.
+    /// Whether a relation affects the selection: a critical one always does, `Recommends` if the
+    /// settings say so, `Suggests` never.
     pub(super) fn is_followed(&self, relation: &AptRelation<'_>) -> bool {
         relation.is_critical()
             || (self.settings.recommends && relation.kind == RelationKind::Recommends)

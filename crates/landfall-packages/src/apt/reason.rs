@@ -18,7 +18,7 @@ pub(super) enum BrokenReason {
     Needs(AptVersionId, String, Vec<AptPackageId>),
     /// The first version conflicts with the second.
     Conflicts(AptVersionId, AptVersionId),
-    /// This version for another architecture cannot be installed together with it.
+    /// This version, for another architecture, cannot be installed together with the package.
     OtherArchitecture(AptVersionId),
     /// This package would have to be removed, which is not allowed.
     Holds(AptPackageId),
@@ -102,8 +102,8 @@ impl BrokenReasons {
         self.0.entry(package).or_insert(reason);
     }
 
-    /// Returns the chain of reasons that begins with `package`, one sentence each. Each failed
-    /// alternative of a dependency adds its own.
+    /// Returns the chain of reasons that begins with `package`, one sentence for each reason. Each
+    /// failed alternative of a dependency adds its own reasons.
     pub(super) fn chain(&self, universe: &Universe<'_>, package: AptPackageId) -> Vec<String> {
         let (mut lines, mut seen, mut next) = (Vec::new(), Vec::new(), vec![package]);
         while let Some(at) = next.pop() {
@@ -118,7 +118,7 @@ impl BrokenReasons {
             seen.push(at);
             let (line, causes) = describe(universe, at, reason);
             lines.push(line);
-            // the last is visited first, so that the sentences follow the order of the alternatives
+            // `pop` returns the last one, so this order visits the alternatives from the first on
             next.extend(causes.into_iter().rev());
         }
         lines

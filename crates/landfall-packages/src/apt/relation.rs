@@ -60,7 +60,8 @@ impl fmt::Display for VersionOperator {
     }
 }
 
-/// Iterates over the alternatives of all relations in `text`. Those without a name are skipped.
+/// Iterates over the alternatives of all relations in `text`. Alternatives without a name are
+/// skipped.
 pub(super) fn relations(text: &str) -> impl Iterator<Item = ParsedRelation<'_>> {
     let groups = text
         .split(',')

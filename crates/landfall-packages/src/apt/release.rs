@@ -118,8 +118,9 @@ impl AptRelease {
         }
     }
 
-    /// Whether `Codename` or `Suite` is `suite`, or the release has neither. apt makes the same
-    /// comparison (`pkgAcqMetaBase::VerifyVendor`), and only warns.
+    /// Whether the release belongs to `suite`: `Codename` or `Suite` has the same first component,
+    /// or the release has neither field. apt makes the same comparison
+    /// (`pkgAcqMetaBase::VerifyVendor`), and only warns.
     pub fn is_of_suite(&self, suite: &str) -> bool {
         // the suite `bookworm/updates` of security.debian.org is now called `bookworm-security`
         let security = suite
@@ -183,8 +184,8 @@ impl<'t> ReleaseFields<'t> {
     }
 }
 
-/// Returns the first component of a suite that is a path, such as `jammy/mongodb-org/7.0` or
-/// `jammy-updates/antelope`. Such releases have only that name in `Suite` or `Codename`.
+/// Returns the first component of a suite. Some suites are paths, such as `jammy/mongodb-org/7.0`
+/// or `jammy-updates/antelope`, and `Suite` or `Codename` of their releases is only this component.
 fn first_component(suite: &str) -> &str {
     suite.split('/').next().unwrap_or_default()
 }

@@ -22,7 +22,7 @@ pub(super) struct InstallRequest<'r> {
 /// The package and version that an [`InstallRequest`] resolves to.
 pub(super) struct ResolvedRequest {
     pub(super) package: AptPackageId,
-    /// The requested version; `None` if the request names no version or suite.
+    /// The requested version; `None` if the request names neither a version nor a suite.
     pub(super) version: Option<AptVersionId>,
     /// Whether the version was selected by its suite (`name/suite`).
     pub(super) is_of_suite: bool,
@@ -49,7 +49,7 @@ fn is_package_name(text: &str) -> bool {
 }
 
 /// Returns the name in `text` (with its architecture, if any) and the byte range of its version;
-/// `None` if it has no version, or a pattern.
+/// `None` if it has no version, or the version is a pattern.
 pub fn pinned_version(text: &str) -> Option<(&str, Range<usize>)> {
     let (name, version) = text.split_once('=').filter(|_| is_request(text))?;
     (!version.contains('*')).then_some((name, name.len() + 1..text.len()))
@@ -109,7 +109,7 @@ impl InstallRequest<'_> {
             let found = texts.iter().position(|text| fits(text, pattern));
             let found = found.ok_or_else(|| {
                 format!(
-                    "no source has {name} {pattern}; they have {}",
+                    "no source has {name} {pattern}; the sources have {}",
                     texts.join(", ")
                 )
             })?;

@@ -90,7 +90,7 @@ impl<'u, 't> Marking<'u, 't> {
         }
     }
 
-    /// Marks a broken package for installation if it is kept. Returns whether it is upgraded.
+    /// If a broken package would be kept, tries to upgrade it. Returns whether it is upgraded.
     fn upgrade_broken(&mut self, package: AptPackageId) -> bool {
         if self.states[package as usize].mode == MarkMode::Install
             || !self.is_broken(package, false)
@@ -267,8 +267,8 @@ impl<'u, 't> Marking<'u, 't> {
         false
     }
 
-    /// Changes a package instead of `other`, which has a higher score: it is kept, upgraded or
-    /// removed, or another alternative is installed.
+    /// Changes a package instead of `other`: keeps, upgrades or removes the package, or installs
+    /// the package that `relation` names.
     fn change_self(
         &mut self,
         resolution: &mut Resolution,
@@ -404,7 +404,8 @@ impl<'u, 't> Marking<'u, 't> {
         })
     }
 
-    /// Keeps the installed version of an obstacle of `package` if that is enough, or removes it.
+    /// Clears an obstacle of `package`: keeps its installed version if that satisfies the relation;
+    /// otherwise, if the relation is a conflict, deletes the conflicting package.
     fn clear_obstacle(
         &mut self,
         resolution: &mut Resolution,
@@ -452,8 +453,8 @@ impl<'u, 't> Marking<'u, 't> {
         found
     }
 
-    /// Returns the package that a relation names or, if there is none, the last provider of the
-    /// name that was read.
+    /// Returns the package that a relation names. If there is none, returns the provider of the
+    /// name that was read last, except `parent` itself.
     fn smart_target(
         &self,
         relation: &AptRelation<'t>,

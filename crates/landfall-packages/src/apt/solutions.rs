@@ -154,7 +154,7 @@ impl<'t> Marking<'_, 't> {
         true_first(state_a.is_protected, state_b.is_protected)
             .then_with(|| true_first(self.has_sibling(a), self.has_sibling(b)))
             .then_with(|| true_first(state_a.current.is_some(), state_b.current.is_some()))
-            // a package of this name before a virtual package
+            // a package with this name precedes a package that only provides the name
             .then_with(|| true_first(known_a.name == relation.name, known_b.name == relation.name))
             .then_with(|| {
                 true_first(

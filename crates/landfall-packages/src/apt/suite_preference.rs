@@ -7,8 +7,8 @@ use super::relation::VersionOperator;
 
 /// The maximum number of packages that may be changed for one request, which also limits the depth.
 const DEPTH: usize = 300;
-/// The maximum number of visited packages. Failing alternatives are visited again, so without a
-/// limit a hostile index could make this take exponentially long; real ones have few of them.
+/// The maximum number of visited packages. Alternatives that fail are visited again, so without a
+/// limit a hostile index could make the search take exponential time.
 const VISITS: u32 = 100_000;
 
 /// The suite of a request, and the state of the search for it.
@@ -136,8 +136,9 @@ impl<'t> Marking<'_, 't> {
         }) || self.is_expected(group)
     }
 
-    /// Whether all dependencies of `version` are installed, and none of the packages that it
-    /// conflicts with.
+    /// Whether all dependencies of `version` are installed, and it conflicts with no installed
+    /// package. With [`AptSettings::expects_rest`](super::marking::AptSettings), every version is
+    /// ready.
     fn is_ready(&self, version: AptVersionId) -> bool {
         let mut critical = self.groups(version).filter(|group| group[0].is_critical());
         self.settings.expects_rest

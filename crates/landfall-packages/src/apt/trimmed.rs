@@ -137,7 +137,7 @@ impl TrimmedSuite {
         let mut text = self.head.clone();
         text += &format!("Date: {}\n", date.strftime("%a, %d %b %Y %H:%M:%S UTC"));
         text += &format!("Architectures: {}\n", join_words(&self.architectures));
-        // a flat repository has none
+        // a flat repository has no components
         if !self.components.is_empty() {
             text += &format!("Components: {}\n", join_words(&self.components));
         }

@@ -100,8 +100,8 @@ impl<'t> Universe<'t> {
             .for_each(|known| known.current = None);
     }
 
-    /// Adds a version of a package. Returns `None` for architectures that the machine does not
-    /// have.
+    /// Adds a version of a package. Returns `None` if the machine does not have its architecture,
+    /// or the fields lack the name or the version.
     fn add_version(
         &mut self,
         source: Option<u16>,
@@ -326,8 +326,8 @@ impl<'t> Universe<'t> {
             .collect()
     }
 
-    /// Returns the versions of installed packages that were built from the same source package as
-    /// `version`, in the order of their packages.
+    /// Returns all versions of installed packages that were built from the same version of the same
+    /// source package as `version`, in the order of their packages.
     pub fn siblings_of(&self, version: AptVersionId) -> impl Iterator<Item = AptVersionId> {
         let from = self.versions[version as usize].built_from;
         let installed = self.packages.iter().filter(|known| known.current.is_some());

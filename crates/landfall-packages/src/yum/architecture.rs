@@ -83,7 +83,7 @@ impl Architectures {
 fn word_sizes(name: &str) -> u8 {
     match name {
         NOARCH => 0b11,
-        // the only 64-bit architecture in use whose name does not contain 64
+        // `s390x` is the only 64-bit architecture in use whose name does not contain 64
         name if name.contains("64") || name.starts_with("s390x") => 0b10,
         _ => 0b01,
     }

@@ -90,7 +90,7 @@ pub fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
     Ok(())
 }
 
-/// Starts a package, which provides its own name in its version.
+/// Starts a package in `new`. Every package provides its own name with its own version.
 fn begin(new: &mut NewPackage, pool: &mut Pool, name: &str, evr: &str, arch: &str) {
     let [name, evr, arch] = [name, evr, arch].map(|text| pool.strings().add(text));
     (new.name, new.evr, new.arch) = (Some(name), Some(evr), Some(arch));

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_read_of_the_given_packages() {
+    fn labels_of_the_given_packages_are_read() {
         let package = |digest: &str, format: &str| {
             format!(
                 "<package type=\"rpm\"><checksum type=\"sha256\" pkgid=\"YES\">{digest}</checksum>\

@@ -52,7 +52,7 @@ pub struct AvailablePackages {
     hidden: Vec<HiddenPackage>,
 }
 
-/// An index could not be read.
+/// The error for an index that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{url} {path}: {source}")]
 pub struct MetadataError {
@@ -90,8 +90,8 @@ impl PackedIndex {
         })
     }
 
-    /// Returns the licences and vendors in a primary index, by the digests (hexadecimal) of the
-    /// packages in `digests`.
+    /// Returns the licences and vendors of the packages in a primary index whose digests
+    /// (hexadecimal) are in `digests`, by digest.
     ///
     /// # Errors
     /// If the index is damaged or malformed.
@@ -165,8 +165,8 @@ impl AvailablePackages {
                     .map_err(|error| source.failed(index, error))?;
             }
         }
-        // after all sources were read: a module of one source can hide packages of another; before
-        // the lists of files are read: hiding changes the ids of packages
+        // after all sources, because a module of one source can hide packages of another, and
+        // before the lists of files, because hiding changes the ids of packages
         let hidden = modules.hide(&mut pool);
         // most lists are not needed: the caller downloads them only if a selection misses a file
         let mut paths = BTreeSet::new();

@@ -96,7 +96,7 @@ impl Modules {
         let mut of_streams: Vec<HiddenPackage> = Vec::new();
         let mut enabled_names: BTreeSet<String> = BTreeSet::new();
         let mut plain: Vec<PackageId> = Vec::new();
-        // installed packages are kept, from any stream
+        // installed packages are never hidden
         for id in pool.ids().filter(|id| pool.package(*id).source.is_some()) {
             match streams_of.get(full_name(pool, id).as_str()) {
                 None => plain.push(id),

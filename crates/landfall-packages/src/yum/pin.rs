@@ -21,8 +21,8 @@ pub struct RpmPin<'t> {
 }
 
 impl<'t> RpmPin<'t> {
-    /// Parses a request; returns `None` if it has no version, or wildcards. A version begins with a
-    /// digit. If the last two parts both do, they are version and release.
+    /// Parses a request; returns `None` if it has wildcards or no version. A version begins with a
+    /// digit. If the last two parts both begin with a digit, they are version and release.
     pub fn parse(text: &'t str) -> Option<RpmPin<'t>> {
         // patterns, capabilities with a version, files, rich dependencies, and variables
         if text.contains(['*', '?', ' ', '/', '(', '$']) {

@@ -40,9 +40,9 @@ pub enum RpmRelationKind {
     Recommends,
     /// Packages that are preferred among alternatives; this does not cause an installation.
     Suggests,
-    /// Reverse `Recommends`: this package is installed with them if possible.
+    /// Reverse `Recommends`: if the related packages are installed, this one is too, if possible.
     Supplements,
-    /// Reverse `Suggests`: this package is preferred if they are installed.
+    /// Reverse `Suggests`: if the related packages are installed, this one is preferred.
     Enhances,
     /// The files of the package that the primary index lists.
     Files,
@@ -155,14 +155,14 @@ impl Pool {
                 bounds,
             });
         }
-        // the emptied lists keep their memory for the next of many packages
+        // the emptied lists keep their memory for the next package
         *new = NewPackage {
             relations: std::mem::take(&mut new.relations),
             ..NewPackage::default()
         };
     }
 
-    /// Removes `packages`. The ids of the others change.
+    /// Removes `packages`. The ids of the remaining packages change.
     pub(super) fn hide(&mut self, packages: &[PackageId]) {
         let hidden: std::collections::HashSet<PackageId> = packages.iter().copied().collect();
         // `retain` visits the packages in order, so the counter is their id

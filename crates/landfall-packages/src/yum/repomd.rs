@@ -40,8 +40,8 @@ impl Repomd {
     /// Parses the content of a `repomd.xml`.
     ///
     /// # Errors
-    /// If the file is malformed, lists a path that leads out of the repository, or has an index
-    /// without a SHA-256 or SHA-512 checksum, or with another checksum of its unpacked content.
+    /// If the file is malformed, lists a path that leads out of the repository, or has a checksum
+    /// (of an index or of its unpacked content) that is not SHA-256 or SHA-512.
     pub fn parse(bytes: &[u8]) -> Result<Repomd, YumError> {
         let mut indexes = Vec::new();
         let mut one = IndexDraft::default();

@@ -43,8 +43,8 @@ impl<'a> RichDependency<'a> {
         rest.trim().is_empty().then_some(rich)
     }
 
-    /// Parses the name of `relation` if that is a rich dependency, which has no version then.
-    /// Returns `None` if it is malformed.
+    /// Parses the name of `relation` if it is a rich dependency, which has no version. Otherwise
+    /// returns the relation itself. Returns `None` if a rich dependency is malformed.
     pub(super) fn parse_relation(relation: &RpmRelation<'a>) -> Option<RichDependency<'a>> {
         if RichDependency::is_rich(relation.name) {
             RichDependency::parse(relation.name)
@@ -60,7 +60,7 @@ impl<'a> RichDependency<'a> {
             RichDependency::And(all) | RichDependency::Or(all) | RichDependency::With(all) => {
                 all.iter().for_each(|one| one.each_relation(visit));
             }
-            // conditions count too: a file in one affects whether it holds
+            // conditions count too: a file in a condition affects whether the condition holds
             RichDependency::If(both, otherwise) | RichDependency::Unless(both, otherwise) => {
                 both.iter().for_each(|one| one.each_relation(visit));
                 otherwise.iter().for_each(|one| one.each_relation(visit));

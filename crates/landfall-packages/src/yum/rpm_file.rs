@@ -76,7 +76,7 @@ pub enum RpmFileError {
 }
 
 /// Verifies that one of `keys` signed the header of `package`, and that its payload has the digest
-/// in the header. Returns the identity in the header. The signature is judged at `time`.
+/// in the header. Returns the identity in the header. The signature must be valid at `time`.
 ///
 /// # Errors
 /// If none of the keys signed the package, or its content does not match.
@@ -284,7 +284,8 @@ mod tests {
 
     const WHAT: &str = "hello 1.0-1 noarch";
 
-    /// Made by rpmbuild and rpmsign 4.18: one signed by RSA, one by Ed25519, one not.
+    /// Reads a test file. rpmbuild and rpmsign 4.18 made the packages: one is signed by RSA, one by
+    /// Ed25519, and one is not signed.
     fn file(name: &str) -> Vec<u8> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/packages/");
         std::fs::read(format!("{folder}{name}")).unwrap()

@@ -58,7 +58,7 @@ impl<'a> BlobUsage<'a> {
             .is_some_and(|users| users.items.len() == 1)
     }
 
-    /// The bytes that no other item uses.
+    /// The size of the blobs of `item` that no other item uses.
     pub(super) fn unshared_bytes(&self, item: &ItemContent) -> u64 {
         let unshared = item
             .blobs

@@ -7,7 +7,7 @@
 //! - `content.rs`: the content of the page.
 //! - `blob_usage.rs`: which items share which blobs.
 //! - `table.rs`: a table and its cells; `section.rs`: a section; `sections.rs` and
-//!   `report_lists.rs` make them all.
+//!   `report_lists.rs` make all sections.
 //! - `squarify.rs`: rectangles in proportion to sizes; `treemap.rs` lays out the content with them.
 //! - `render.rs`: the whole page.
 

@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn nothing_from_outside_is_markup() {
         let html = render(&page(3, &|at| format!("{EVIL}{at}")));
-        // our own script and style, and nothing else that begins an element which does something
+        // the script of the page is the only one, and nothing else is active
         assert_eq!(
             (
                 html.matches("<script").count(),

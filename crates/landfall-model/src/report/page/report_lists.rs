@@ -152,7 +152,8 @@ const REPORT_LISTS: &[ReportList] = &[
     },
 ];
 
-/// The sections for the lists that `extra`, the members of one command, contains.
+/// A section for each of [`REPORT_LISTS`]. It is empty if `extra`, the members of this command,
+/// lacks the list.
 pub(super) fn list_sections(extra: &Map<String, Value>) -> impl Iterator<Item = Section> {
     REPORT_LISTS.iter().map(|list| {
         let rows = extra.get(list.member).and_then(Value::as_array);

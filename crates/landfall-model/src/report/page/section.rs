@@ -23,7 +23,7 @@ impl Section {
         }
     }
 
-    /// The number of rows of the table.
+    /// The number of rows of a table; 0 for a treemap.
     pub(super) fn rows(&self) -> usize {
         match &self.body {
             SectionBody::Table(table) => table.rows.len(),

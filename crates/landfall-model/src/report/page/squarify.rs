@@ -40,7 +40,7 @@ impl Rect {
     }
 }
 
-/// Divides `area` among `sizes`, which must be sorted from the largest to the smallest.
+/// Divides `area` among `sizes`, in their order. The rectangles are squarest if the sizes descend.
 pub(super) fn squarify(sizes: &[u64], area: Rect) -> Vec<Rect> {
     let total: f64 = sizes.iter().map(|size| *size as f64).sum();
     let scale = if total > 0.0 {

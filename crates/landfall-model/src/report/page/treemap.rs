@@ -14,7 +14,8 @@ pub(super) const AREA: Rect = Rect {
     w: 1200.0,
     h: 640.0,
 };
-/// Parts with a smaller area than this, in square units, are drawn as one.
+/// The minimum area of an item or blob, in square units. Smaller items are drawn as one, and
+/// smaller blobs are omitted.
 const SMALLEST: f64 = 6.0;
 /// The height of a group's name.
 const NAME_HEIGHT: f64 = 18.0;
@@ -84,7 +85,7 @@ struct TreeNode {
 }
 
 impl TreeNode {
-    /// A node with `parts`, which are sorted by size, largest first.
+    /// Creates a node with `parts`, and sorts them by size, largest first.
     fn with_parts(label: &str, name: &str, mut parts: Vec<TreeNode>) -> TreeNode {
         parts.sort_by_key(|part| Reverse(part.size));
         let size = sizes(&parts).iter().sum();
@@ -176,7 +177,8 @@ fn item_boxes(group: &TreeNode, area: Rect) -> Vec<ItemBox> {
     let (visible, small) = group.parts.split_at(visible);
     let small_size: u64 = sizes(small).iter().sum();
     let mut sizes = sizes(visible);
-    // their box is the last one, of any size: descending sizes only improve the layout
+    // the box of all small items is the last one, even if it is larger than others: descending
+    // sizes only improve the layout
     sizes.push(small_size);
     let areas = squarify(&sizes, area);
     let mut boxes: Vec<ItemBox> = visible

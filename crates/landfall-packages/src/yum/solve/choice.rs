@@ -134,8 +134,8 @@ impl ChoiceRules {
         })
     }
 
-    /// Drops the rule at `position` among the enabled ones, and all rules that exclude a package
-    /// which it excluded.
+    /// Drops the rule at `position` among the enabled ones, and all rules for dependencies that a
+    /// package excluded by it would satisfy.
     pub(super) fn drop_enabled(&mut self, position: usize) {
         let number = (0..self.all.len())
             .filter(|number| self.all[*number].is_enabled)
@@ -153,8 +153,8 @@ impl ChoiceRules {
         }
     }
 
-    /// Drops the rules that exclude a package which the solution installs anyway. Returns whether
-    /// there were any.
+    /// Drops the rules that exclude a package that the solution installs anyway, as in
+    /// [`drop_enabled`](ChoiceRules::drop_enabled). Returns whether there were any.
     pub(super) fn drop_unneeded(&mut self, is_installed: impl Fn(PackageId) -> bool) -> bool {
         let mut has_dropped = false;
         for number in 0..self.all.len() {

@@ -34,14 +34,14 @@ pub struct SelectionRequest<'a> {
 /// The packages to install for a [`SelectionRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct YumSelection {
-    /// The packages that are not in the base, by name.
+    /// The selected packages that are not in the base, sorted by name.
     pub packages: Vec<PackageId>,
     /// The dependencies that are assumed to be installed.
     pub expected: BTreeSet<String>,
     /// The packages of the base that are removed, each with its replacement.
     pub replaced: Vec<(PackageId, Option<PackageId>)>,
-    /// Files in relations that no index lists. Lists of all files that were not read may contain
-    /// them.
+    /// Paths in relations that a list of all files may contain, because the primary index does not
+    /// list such paths or no package provides them.
     pub unlisted: BTreeSet<String>,
 }
 
@@ -52,7 +52,7 @@ pub struct UnsolvableRequest {
     pub reasons: Vec<String>,
     /// The relations and requests that no visible package satisfies.
     pub missing: BTreeSet<String>,
-    /// Files in relations that no index lists, as in [`YumSelection`].
+    /// Paths that a list of all files may contain, as in [`YumSelection::unlisted`].
     pub unlisted: BTreeSet<String>,
 }
 
@@ -153,7 +153,7 @@ pub fn choose(request: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableR
             }
             Err(SolverStop::Contradiction(contradiction)) => {
                 let core = chooser.sat.core(contradiction);
-                // choice rules come last, so the highest number is one if any is involved
+                // choice rules come last: if one is involved, the highest number is a choice rule
                 let last = core
                     .iter()
                     .max()

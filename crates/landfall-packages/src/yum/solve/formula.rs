@@ -27,7 +27,8 @@ pub(super) enum Formula {
     Or(Vec<Formula>),
 }
 
-/// The maximum number of clauses for one dependency. It can grow exponentially with its length.
+/// The maximum number of clauses for one dependency. Without a limit, the number could grow
+/// exponentially with the length of the dependency.
 const CLAUSES: usize = 4096;
 
 impl Formula {
@@ -218,7 +219,8 @@ mod tests {
         Formula::Any(numbers.iter().map(|number| PackageId(*number)).collect())
     }
 
-    /// For every set of installed packages, the clauses of a formula hold if the formula holds.
+    /// For every set of installed packages, the clauses of a formula hold exactly if the formula
+    /// has the wanted value.
     #[test]
     fn clauses_are_equivalent_to_the_formula() {
         let not = |formula| Formula::Not(Box::new(formula));

@@ -1,7 +1,7 @@
 //! libsolv's policy: which of several candidates is installed. The machines' dnf selects by the
 //! same policy, so the carried packages are those that it will request.
 //!
-//! libsolv's `policy.c` has the same steps under the same names.
+//! libsolv's `policy.c` has the same steps under similar names.
 
 use super::base_rules::obsoletes;
 use super::formula::{Formula, Literal, installed, package};
@@ -59,8 +59,8 @@ impl<'r, 'p> Policy<'r, 'p> {
         }
     }
 
-    /// Keeps the candidates of the best architecture, the newest of each name, and those that no
-    /// other obsoletes.
+    /// Keeps only the candidates of the best architecture, then of these the newest of each name,
+    /// then of these the ones that no other candidate obsoletes.
     pub(super) fn prune_to_best(&self, candidates: &mut Vec<PackageId>) {
         let pool = self.rules.pool;
         let ranks = candidates.iter().map(|id| self.rules.arch_rank(*id));
@@ -304,7 +304,7 @@ impl<'r, 'p> Policy<'r, 'p> {
             .unwrap_or_default();
         clauses
             .iter()
-            // a negative literal is a condition: it holds if the package is not installed
+            // if the package of a negative literal is not installed, the clause holds already
             .filter(|clause| {
                 clause
                     .iter()

@@ -8,16 +8,16 @@ use crate::yum::relation::RpmRelation;
 use crate::yum::rich::RichDependency;
 use std::collections::BTreeSet;
 
-/// Returns sentences for the rules of `core`, which cannot all hold, and the relations among them
-/// that no package provides. Omits the rules that are not needed for the contradiction, if `steps`
-/// are enough to find them.
+/// Returns sentences for the rules of `core`, which cannot all hold, and the required relations
+/// that no package provides. Omits rules that are not needed for the contradiction, as long as
+/// `steps` are left to find them.
 pub(super) fn explain(
     rules: &Rules<'_>,
     core: &[ClauseId],
     mut steps: u64,
 ) -> (Vec<String>, BTreeSet<String>) {
     let mut needed: Vec<&Rule> = core.iter().map(|id| &rules.rules[*id as usize]).collect();
-    // without this, a chain would contain every rule that the search has met
+    // without this reduction, a chain would contain every rule that the search used
     let mut at = needed.len();
     while let Some(before) = at.checked_sub(1) {
         at = before;

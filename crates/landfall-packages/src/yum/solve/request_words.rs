@@ -129,7 +129,7 @@ fn by_name(pool: &Pool, found: Vec<PackageId>) -> Vec<Vec<PackageId>> {
     names.into_values().collect()
 }
 
-/// Whether `text` matches `pattern`: `*` matches any text, `?` one character.
+/// Whether `text` matches `pattern`: `*` matches any text, `?` one byte.
 fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     // only the last `*` is ever extended, so the time is at most the product of the lengths
@@ -175,8 +175,8 @@ pub(super) fn explain_no_match(pool: &Pool, word: &str) -> String {
     }
 }
 
-/// Returns the longest package name at the beginning of `word` that a version or an architecture
-/// follows.
+/// Returns the longest package name at the beginning of `word` that is followed by a version or an
+/// architecture.
 fn name_before_version(pool: &Pool, word: &str) -> Option<String> {
     pool.ids()
         .map(|id| pool.name(id))
@@ -193,7 +193,7 @@ fn name_before_version(pool: &Pool, word: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Returns the package name with the fewest edits from `word`, and at most two.
+/// Returns the package name that differs from `word` by the fewest edits, at most two.
 fn nearest(pool: &Pool, word: &str) -> Option<String> {
     pool.ids()
         .map(|id| pool.name(id))
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wildcards_are_those_of_dnf() {
+    fn wildcards_match_any_text_or_one_character() {
         for (pattern, text, expected) in [
             ("a*", "abc", true),
             ("a*c", "abcbc", true),

@@ -57,7 +57,7 @@ pub(super) struct Rules<'p> {
     pub(super) reached: Vec<bool>,
     /// The dependencies that are assumed to be installed, by the package that requires them.
     pub(super) assumed: BTreeMap<PackageId, BTreeSet<String>>,
-    /// Files in relations that no index has so far.
+    /// Paths in relations that a list of all files may contain.
     pub(super) unlisted: BTreeSet<String>,
     /// The packages that can be installed in several versions.
     multiversion: BTreeSet<PackageId>,
@@ -107,7 +107,7 @@ impl<'p> Rules<'p> {
         }
     }
 
-    /// Collects the files in relations of a package that only a list of all files can contain.
+    /// Collects the paths in relations of a package that a list of all files may contain.
     fn note_files(&mut self, id: PackageId) {
         let pool = self.pool;
         for relation in FILE_RELATIONS
@@ -118,7 +118,7 @@ impl<'p> Rules<'p> {
         }
     }
 
-    /// Collects the files in `relation` that only a list of all files can contain.
+    /// Collects the paths in `relation` that a list of all files may contain.
     pub(super) fn note_file(&mut self, relation: &RpmRelation<'_>) {
         if !relation.name.contains('/') {
             return;
@@ -198,8 +198,8 @@ impl<'p> Rules<'p> {
         }
     }
 
-    /// Whether `relation`, which no package provides, is assumed to be installed. It is not if its
-    /// name exists in another version.
+    /// Whether `relation`, which no package provides, is assumed to be installed. If a package
+    /// provides its name in another version, it is not.
     fn is_elsewhere(&self, relation: RpmRelation<'_>) -> bool {
         self.assume && self.pool.named(relation.name).is_empty()
     }
@@ -344,9 +344,10 @@ impl<'p> Rules<'p> {
         self.multiversion.contains(&id)
     }
 
-    /// Adds rules against packages that are also available for a better architecture: they may only
-    /// be installed together with the same version for that one. This does not apply to the names
-    /// in `requested`, because a request may name an architecture.
+    /// Adds rules against packages that are also available for a better architecture: such a
+    /// package may only be installed together with the same version for the better architecture.
+    /// Packages with a name in `requested` get no such rule, because a request may name an
+    /// architecture.
     pub(super) fn prefer_architectures(&mut self, requested: &BTreeSet<&str>) {
         let reached: Vec<PackageId> = self
             .pool
@@ -393,7 +394,7 @@ impl<'p> Rules<'p> {
 }
 
 /// The sort key of a rule: packages with higher ids come first, and for each package its rules of
-/// two literals.
+/// at most two literals.
 fn sort_key(rule: &Rule) -> (Literal, bool) {
     (rule.literals[0], rule.literals.len() > 2)
 }

@@ -52,7 +52,7 @@ impl From<Contradiction> for SolverStop {
     }
 }
 
-/// The clauses cannot all hold. The clause is the one in which the contradiction was detected.
+/// The clauses cannot all hold. Contains the clause in which the contradiction was detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Contradiction(pub(super) ClauseId);
 
@@ -265,7 +265,7 @@ impl Sat {
                 if decided == level {
                     open += 1;
                 } else {
-                    // literals of level 1 always have this value and could be omitted, but their
+                    // literals of level 1 never change their value and could be omitted, but their
                     // reasons belong to the explanation
                     learnt.push(literal);
                 }
@@ -362,7 +362,7 @@ mod tests {
         match outcome {
             Ok(()) => Ok((1..=8).map(|package| sat.value(package) > 0).collect()),
             Err(SolverStop::Contradiction(contradiction)) => Err(sat.core(contradiction)),
-            Err(SolverStop::OutOfSteps) => unreachable!("there are enough"),
+            Err(SolverStop::OutOfSteps) => unreachable!("there are enough steps"),
         }
     }
 

@@ -43,7 +43,7 @@ impl Answer {
 }
 
 fn ask(sources: &str, base: &str, install: &[&str], weak: bool, assume: bool) -> Answer {
-    // `a 1 requires b; conflicts c` is shorter than a line for each
+    // `a 1: requires b; conflicts c` is shorter than a line for each relation
     let long = |short: &str| {
         let lines = short.lines().map(str::trim).filter(|line| !line.is_empty());
         let package = |line: &str| {
@@ -104,7 +104,7 @@ fn an_older_version_is_selected_if_the_newest_cannot_be_installed() {
 }
 
 #[test]
-fn rich_dependencies() {
+fn each_operator_of_rich_dependencies_is_respected() {
     let sources = "a: requires (b if c)\n b\n c\n d: requires (b if gone else e)\n e\n f: requires (x = 1 with y)\n
         g 1: provides x = 1; provides y\n h: provides x = 1\n i: requires (b and c)\n j: requires (b unless c)\n
         k: requires (x without y)\n l: conflicts (b and c)\n";
@@ -258,7 +258,7 @@ fn several_kernels_can_be_installed() {
 }
 
 #[test]
-fn without_a_base_dependencies_that_no_source_offers_are_expected() {
+fn dependencies_that_no_source_offers_are_expected_without_a_base() {
     let sources = "a: requires libc.so.6; requires b; requires (x if y)\n b: requires /bin/sh\n c: requires b >= 5\n";
     let answer = ask(sources, "", &["a"], true, true);
     assert_eq!(answer.names(), ["a-1-1", "b-1-1"]);
@@ -319,7 +319,8 @@ fn rich_recommendations_are_followed() {
         chosen(sources, &["e", "c"]),
         ["b-1-1", "c-1-1", "e-1-1", "h-1-1"]
     );
-    // libsolv treats it as (b or not c) and (g or c), and takes c as the first by name
+    // libsolv reads the recommendation of f as (b or not c) and (g or c), and selects c, which is
+    // the first by name
     assert_eq!(
         chosen(sources, &["f"]),
         ["b-1-1", "c-1-1", "f-1-1", "h-1-1"]
@@ -451,8 +452,8 @@ fn reasons_of_all_alternatives_and_the_providers_of_a_name_are_reported() {
     );
 }
 
-/// The pigeonhole problem: each pigeon needs a hole of its own, and there is one hole too few. To
-/// prove that takes exponentially many steps.
+/// The pigeonhole problem: each pigeon needs a hole of its own, and there is one hole too few. A
+/// proof takes exponentially many steps.
 fn pigeons(count: usize) -> String {
     let holes = |pigeon: usize| (1..count).map(move |hole| format!("p{pigeon}h{hole}"));
     let mut text = String::new();

@@ -38,7 +38,7 @@ impl<'p> PackageChooser<'p> {
             .filter(|id| reached[id.0 as usize] && self.sat.value(installed(*id)) == 0)
             .collect();
         let mut policy = self.policy();
-        // not if another version of the package is installed
+        // a package of which any version is installed is not a candidate
         supplementing.retain(|id| {
             policy.newly_supplements(*id)
                 && !pool
@@ -82,9 +82,9 @@ impl<'p> PackageChooser<'p> {
         Ok(true)
     }
 
-    /// Returns the undecided packages that would satisfy a recommendation; none if it is satisfied.
-    /// Each clause of a rich recommendation is a recommendation of its own, once the packages of
-    /// its condition are installed.
+    /// Returns the undecided packages that would satisfy a recommendation; an empty list if the
+    /// recommendation is satisfied. Each clause of a rich recommendation is a recommendation of its
+    /// own, once the packages of its condition are installed.
     fn recommended(&mut self, relation: RpmRelation<'p>) -> Vec<PackageId> {
         let clauses: Vec<Vec<Literal>> = if RichDependency::is_rich(relation.name) {
             self.rules
