@@ -4,9 +4,10 @@
 //! [`Signer`] signs with a key file or the SSH agent, [`Signature`] is the result, and
 //! [`AllowedSigners`] says who may sign.
 //!
-//! It verifies the signatures of others: detached ones of files ([`FileKey`]: minisign, OpenSSH or
-//! OpenPGP), those of git ([`GitSigners`]), and texts signed by OpenPGP ([`OpenPgpKeys`]). The metadata of package repositories is
-//! signed again with OpenPGP ([`OpenPgpSigner`]).
+//! landfall also verifies signatures that others made: detached signatures of files ([`FileKey`]:
+//! minisign, OpenSSH or OpenPGP), those of git ([`GitSigners`]), and texts that contain an OpenPGP
+//! signature ([`OpenPgpKeys`]). It signs the metadata of package repositories again with OpenPGP
+//! ([`OpenPgpSigner`]).
 
 mod agent;
 mod allowed_signers;
