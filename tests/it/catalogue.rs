@@ -33,10 +33,19 @@ fn manifests(system: &Value, folder: &Path) -> Vec<PathBuf> {
     names.map(|name| folder.join(name)).collect()
 }
 
-/// `text` without the digests after tags, since the images of the stand-in have other digests.
+/// `text` without the digests after tags and the checksums of files, since the content of the
+/// stand-in has other ones.
 fn without_pins(text: &str) -> String {
+    let is_checksum = |line: &&str| {
+        ["checksum: sha256:", "checksum: sha512:"]
+            .iter()
+            .any(|start| line.trim_start().starts_with(start))
+    };
     let line = |line: &str| line.split("@sha256:").next().unwrap().to_owned() + "\n";
-    text.lines().map(line).collect()
+    text.lines()
+        .filter(|line| !is_checksum(line))
+        .map(line)
+        .collect()
 }
 
 /// A registry and a file server with everything requested; each host is a folder with its name.
@@ -61,8 +70,10 @@ fn add(content: &mut Content, wanted: &MergedManifest) {
         let index = content.index(&repository, &children);
         content.tag(&repository, image.name.tag.as_ref().unwrap(), &index);
     }
+    // several files may share a checksum file
+    let mut sidecars: BTreeMap<String, String> = BTreeMap::new();
+    let path = |url: &str| format!("/files/{}", url.split_once("://").unwrap().1);
     for file in &wanted.requests.files {
-        let path = |url: &str| format!("/files/{}", url.split_once("://").unwrap().1);
         let bytes = file.url.as_bytes().to_vec();
         let sum = sha256(&bytes).replace("sha256:", "");
         if let Some(sidecar) = file
@@ -71,12 +82,15 @@ fn add(content: &mut Content, wanted: &MergedManifest) {
             .map(ToString::to_string)
             .filter(|at| at.contains("://"))
         {
-            content
-                .files
-                .insert(path(&sidecar), format!("{sum}\n").into_bytes().into());
+            let name = file.url.rsplit('/').next().unwrap();
+            *sidecars.entry(path(&sidecar)).or_default() += &format!("{sum} *{name}\n");
         }
         content.files.insert(path(&file.url), bytes.into());
     }
+    let sidecars = sidecars
+        .into_iter()
+        .map(|(path, text)| (path, text.into_bytes().into()));
+    content.files.extend(sidecars);
     for chart in &wanted.requests.charts {
         let (name, reference) = (&chart.name, &chart.name.reference);
         let made = Chart::new(&name.chart, &name.version, "", &[]);
@@ -431,7 +445,8 @@ fn update_changes_only_the_versions_in_shipped_manifests() {
             "kubeone",
             "kubermatic",
             "monitoring",
-            "network"
+            "network",
+            "talos"
         ]
     );
 }

@@ -42,6 +42,12 @@ pub enum Consumer {
     Giantswarm,
     /// Cluster API with kubeadm's objects, on nodes with containerd.
     Capi,
+    /// Talos, whose machine configuration has mirrors for containerd.
+    Talos,
+    /// k0s, which reads a `hosts.toml` for each mirrored registry.
+    K0s,
+    /// Kubespray, which has a variable for each registry of its images.
+    Kubespray,
 }
 
 /// The paths of one image by the rules of the site, below the prefix of the target.
@@ -74,6 +80,9 @@ impl Consumer {
             Consumer::Tkg => ("tkg", source_path),
             Consumer::Giantswarm => ("giantswarm", prefixed_path),
             Consumer::Capi => ("capi", prefixed_path),
+            Consumer::Talos => ("talos", prefixed_path),
+            Consumer::K0s => ("k0s", prefixed_path),
+            Consumer::Kubespray => ("kubespray", kubespray_path),
         }
     }
 
@@ -153,6 +162,29 @@ fn kubeadm_path(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
         vec![name.to_owned()]
     } else {
         vec![format!("{repository}/{name}")]
+    }
+}
+
+/// The registries of Kubespray's images, each with the variable that replaces it
+/// (`roles/kubespray_defaults/defaults/main/download.yml` of Kubespray).
+pub const KUBESPRAY_REGISTRIES: [(&str, &str); 5] = [
+    (KUBERNETES, "kube_image_repo"),
+    ("gcr.io", "gcr_image_repo"),
+    (HUB, "docker_image_repo"),
+    ("quay.io", "quay_image_repo"),
+    ("ghcr.io", "github_image_repo"),
+];
+
+/// Kubespray replaces the host of its images by one path for each host. containerd's mirrors have
+/// the images of other hosts.
+fn kubespray_path(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
+    let has_variable = |(host, _): &(&str, &str)| *host == image.registry;
+    if !KUBESPRAY_REGISTRIES.iter().any(has_variable) {
+        return prefixed_path(image, site);
+    }
+    match (site.host)(&image.registry).as_str() {
+        "" => source_path(image, site),
+        path => vec![format!("{path}/{}", image.repository)],
     }
 }
 

@@ -48,7 +48,7 @@ mod version;
 mod version_range;
 
 pub use chart_version::{ChartVersion, ChartVersionRange};
-pub use consumer::{Consumer, path_prefix};
+pub use consumer::{Consumer, KUBESPRAY_REGISTRIES, path_prefix};
 pub use date::{now, today};
 pub use descriptor::Descriptor;
 pub use destination::{Destination, DestinationRules, TargetRegistryError};

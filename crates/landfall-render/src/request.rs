@@ -7,7 +7,7 @@ use super::node_registry::NodeRegistry;
 use super::settings::PlatformSettings;
 use landfall_item::lockfile::Lock;
 use landfall_model::config::Site;
-use landfall_model::{DestinationMap, ImageRef, Limits, TargetRegistry};
+use landfall_model::{DestinationMap, ImageRef, Limits, ReferenceError, TargetRegistry};
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -48,6 +48,29 @@ impl<'r> RenderRequest<'r> {
     /// Returns the names of the locked images.
     pub fn images(&self) -> impl Iterator<Item = &'r ImageRef> {
         self.lock.images.iter().map(|image| &image.name)
+    }
+
+    /// Returns the locked image that the user named with the setting `key`, if the setting is given.
+    ///
+    /// # Errors
+    /// If the value is not the name of a locked image.
+    pub fn named_image(&self, key: &str) -> Result<Option<&'r ImageRef>, RenderError> {
+        let Some(named) = self.settings.get(key) else {
+            return Ok(None);
+        };
+        let wrong = |why: String| RenderError::Value {
+            key: key.into(),
+            value: named.into(),
+            why,
+        };
+        let image: ImageRef = named
+            .parse()
+            .map_err(|error: ReferenceError| wrong(error.to_string()))?;
+        let locked = self.images().find(|locked| **locked == image);
+        match locked {
+            Some(locked) => Ok(Some(locked)),
+            None => Err(wrong("the lock has no such image".into())),
+        }
     }
 
     /// Returns the site's registry in the form that nodes need.

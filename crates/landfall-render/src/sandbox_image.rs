@@ -37,19 +37,8 @@ pub(super) fn sandbox_image(
                 .unwrap_or_default()
         ))
     };
-    if let Some(named) = request.settings.get(SANDBOX.key) {
-        let wrong = |why: String| RenderError::Value {
-            key: SANDBOX.key.into(),
-            value: named.into(),
-            why,
-        };
-        let image: ImageRef = named
-            .parse()
-            .map_err(|error: landfall_model::ReferenceError| wrong(error.to_string()))?;
-        let locked = request.images().find(|locked| **locked == image);
-        return Ok(at_registry(
-            locked.ok_or_else(|| wrong("the lock has no such image".into()))?,
-        ));
+    if let Some(locked) = request.named_image(SANDBOX.key)? {
+        return Ok(at_registry(locked));
     }
     match pause_images(request)[..] {
         [] => {

@@ -4,13 +4,16 @@
 use super::place;
 
 /// Every platform whose nodes pull from the registry, with its arguments besides the site.
-const PLATFORMS: [&[&str]; 12] = [
+const PLATFORMS: [&[&str]; 15] = [
     &["containerd"],
     &["docker"],
     &["crio"],
     &["podman"],
     &["k3s"],
     &["rke2"],
+    &["k0s"],
+    &["talos"],
+    &["kubespray"],
     &["openshift"],
     &["kubeone"],
     &["kubeadm"],

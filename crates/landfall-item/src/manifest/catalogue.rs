@@ -109,6 +109,38 @@ pub const CATALOGUE: &[CatalogueManifest] = &[
         platform: "rke2",
     },
     CatalogueManifest {
+        name: "k0s",
+        about: "k0s 1.36.3 with kube-router and Calico",
+        files: files!["k0s/k0s.yaml", "k0s/site.yaml"],
+        edit: &[
+            REGISTRY,
+            "site.yaml: the address of the server that has the k0s binary",
+            "k0s.yaml: remove the network and the load balancer that you do not use",
+        ],
+        platform: "k0s",
+    },
+    CatalogueManifest {
+        name: "talos",
+        about: "Talos 1.13.9 with Kubernetes 1.36: images, talosctl, boot images",
+        files: files!["talos/talos.yaml", "talos/site.yaml"],
+        edit: &[
+            REGISTRY,
+            "talos.yaml: the installer, if you use extensions or the Image Factory",
+        ],
+        platform: "talos",
+    },
+    CatalogueManifest {
+        name: "kubespray",
+        about: "Kubespray 2.31.0 with Kubernetes 1.35: all images and files of its list",
+        files: files!["kubespray/kubespray.yaml", "kubespray/site.yaml"],
+        edit: &[
+            REGISTRY,
+            "site.yaml: the address of the server that has the files",
+            "kubespray.yaml: remove the groups that you do not use",
+        ],
+        platform: "kubespray",
+    },
+    CatalogueManifest {
         name: "network",
         about: "Calico 3.32, Cilium 1.19, Flannel 0.28",
         files: files![
@@ -151,8 +183,8 @@ pub const CATALOGUE: &[CatalogueManifest] = &[
     },
     CatalogueManifest {
         name: "packages-ubuntu",
-        about: "apt packages for nodes with Ubuntu 24.04: workers of KKP, machines of KubeOne and \
-                kubeadm",
+        about: "apt packages for nodes with Ubuntu 24.04: workers of KKP, machines of KubeOne, \
+                kubeadm and Kubespray",
         files: files!["packages/ubuntu.yaml", "packages/site.yaml"],
         edit: &[
             PACKAGES,
@@ -182,8 +214,8 @@ pub const CATALOGUE: &[CatalogueManifest] = &[
     },
     CatalogueManifest {
         name: "packages-rocky",
-        about: "dnf packages for nodes with Rocky Linux 9: workers of KKP, machines of KubeOne \
-                and kubeadm",
+        about: "dnf packages for nodes with Rocky Linux 9: workers of KKP, machines of KubeOne, \
+                kubeadm and Kubespray",
         files: files!["packages/rocky.yaml", "packages/site.yaml"],
         edit: &[
             PACKAGES,

@@ -15,6 +15,16 @@ use landfall_model::{Consumer, Destination, path_prefix};
 
 pub(super) struct ContainerdPlatform;
 
+/// Selects the file with the account of the registry.
+pub(super) const AUTH: PlatformSetting = PlatformSetting {
+    key: "auth",
+    value_name: "PLACE",
+    help: "Where to write the account: in each hosts.toml as a header, or in the configuration, \
+           which is required for registries with a token service",
+    default: Some("header"),
+    choices: &["header", "config"],
+};
+
 impl RenderPlatform for ContainerdPlatform {
     fn spec(&self) -> &'static PlatformSpec {
         &PlatformSpec {
@@ -24,18 +34,7 @@ impl RenderPlatform for ContainerdPlatform {
                       config-2.x.toml, depending on the release of containerd, to \
                       /etc/containerd/config.toml.",
             inputs: &[],
-            settings: &[
-                FORM,
-                PlatformSetting {
-                    key: "auth",
-                    value_name: "PLACE",
-                    help: "Where to write the account: in each hosts.toml as a header, or in the \
-                           configuration, which is required for registries with a token service",
-                    default: Some("header"),
-                    choices: &["header", "config"],
-                },
-                SANDBOX,
-            ],
+            settings: &[FORM, AUTH, SANDBOX],
             consumer: Some(Consumer::Containerd),
             reads_lock: true,
             writes: OutputForm::Files {
@@ -47,16 +46,16 @@ impl RenderPlatform for ContainerdPlatform {
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let registry = request.registry()?;
         let mut notes = Vec::new();
-        let by_header = request.settings.get("auth") == Some("header");
+        let by_header = account_by_header(request);
         let mut files = hosts(request, &registry, by_header)?;
         let sandbox = sandbox_image(request, &mut notes)?;
         for release in [ContainerdRelease::One, ContainerdRelease::Two] {
             files.push(config(
                 release,
+                FOLDER,
                 sandbox.as_ref(),
                 request,
                 &registry,
-                by_header,
             )?);
         }
         files.extend(drop_in("containerd", DropInForm::of(request), request)?);
@@ -70,8 +69,13 @@ impl RenderPlatform for ContainerdPlatform {
     }
 }
 
+/// Whether `--set auth` puts the account into each hosts.toml.
+pub(super) fn account_by_header(request: &RenderRequest<'_>) -> bool {
+    request.settings.get(AUTH.key) == Some("header")
+}
+
 /// The folder of the hosts.toml files of all hosts on a node.
-const FOLDER: &str = "/etc/containerd/certs.d";
+pub(super) const FOLDER: &str = "/etc/containerd/certs.d";
 
 /// Returns the folder name of a host: `quay.io`, `172.20.0.2_5000_`. It is the first name that
 /// containerd looks for.
@@ -125,7 +129,7 @@ fn hosts_toml(
     }
     for (at, mirror) in mirrors.iter().enumerate() {
         let (url, keys) = (
-            quoted_string(&url(mirror, registry)),
+            quoted_string(&mirror_url(mirror, registry)),
             keys(mirror, registry),
         );
         let account = if by_header {
@@ -195,7 +199,7 @@ pub(super) fn unreadable(
 
 /// Returns notes for images that need different credentials, although containerd uses the same for
 /// all: it has one account per mirror (in hosts.toml), or per registry (in its configuration).
-fn other_accounts(
+pub(super) fn other_accounts(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
     by_header: bool,
@@ -250,7 +254,7 @@ fn other_accounts(
 }
 
 /// Returns the URL of a mirror. containerd adds `/v2` only if there is no path.
-fn url(mirror: &HostMirror, registry: &NodeRegistry<'_>) -> String {
+pub(super) fn mirror_url(mirror: &HostMirror, registry: &NodeRegistry<'_>) -> String {
     match mirror.prefix.as_str() {
         "" => registry.url(),
         prefix => format!("{}/v2/{prefix}", registry.url()),
@@ -286,19 +290,19 @@ fn authorization(credentials: &BasicCredentials) -> String {
 
 /// The releases of containerd whose configurations differ.
 #[derive(Clone, Copy)]
-enum ContainerdRelease {
+pub(super) enum ContainerdRelease {
     One,
     Two,
 }
 
-/// Returns the configuration of one release: the folder of the hosts, the sandbox image, and the
-/// credentials unless they are in hosts.toml.
-fn config(
+/// Returns the configuration of one release: `hosts_folder` with the hosts.toml files, the sandbox
+/// image, and the credentials unless they are in hosts.toml.
+pub(super) fn config(
     release: ContainerdRelease,
+    hosts_folder: &str,
     sandbox: Option<&String>,
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
-    by_header: bool,
 ) -> Result<RenderedFile, RenderError> {
     let (name, version, plugin) = match release {
         ContainerdRelease::One => (
@@ -319,9 +323,9 @@ fn config(
             ContainerdRelease::Two => format!("\n[{plugin}.pinned_images]\nsandbox = {sandbox}\n"),
         };
     }
-    text += &format!("\n[{plugin}.registry]\nconfig_path = \"{FOLDER}\"\n");
+    text += &format!("\n[{plugin}.registry]\nconfig_path = \"{hosts_folder}\"\n");
     let repository = request.mapping.target().prefix.as_str();
-    let account = if by_header {
+    let account = if account_by_header(request) {
         None
     } else {
         registry.account(repository)?

@@ -8,10 +8,12 @@ mod giantswarm;
 mod git;
 mod helm_overlay;
 mod helm_values;
+mod k0s;
 mod kubeadm;
 mod kubeone;
 mod kubermatic;
 mod kubernetes;
+mod kubespray;
 mod kustomize;
 mod kyverno;
 mod machine_packages;
@@ -21,6 +23,7 @@ mod registries_conf;
 mod registries_yaml;
 mod serve;
 mod systemd;
+mod talos;
 mod tkg;
 mod trivy;
 mod yum;
@@ -37,9 +40,12 @@ pub const PLATFORMS: &[&dyn RenderPlatform] = &[
     &docker::DockerPlatform,
     &registries_yaml::K3S,
     &registries_yaml::RKE2,
+    &k0s::K0sPlatform,
     &systemd::KUBELET,
     &systemd::SYSTEMD,
     &kubeadm::KubeadmPlatform,
+    &kubespray::KubesprayPlatform,
+    &talos::TalosPlatform,
     &kustomize::KustomizePlatform,
     &kyverno::KyvernoPlatform,
     &openshift::OpenShiftPlatform,

@@ -1,0 +1,79 @@
+//! `k0s`: containerd's hosts.toml files and configuration where k0s reads them, and the proxy.
+
+use super::containerd::{
+    AUTH, ContainerdRelease, FOLDER, account_by_header, config, hosts, other_accounts, unreadable,
+};
+use super::systemd::{DropInForm, drop_in};
+use crate::error::RenderError;
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
+use crate::settings::PlatformSetting;
+use landfall_model::Consumer;
+
+pub(super) struct K0sPlatform;
+
+const VERSION: PlatformSetting = PlatformSetting {
+    key: "version",
+    value_name: "VERSION",
+    help: "The release of k0s: 1.36 and newer have containerd 2, up to 1.35 they have containerd 1",
+    default: Some("1.36"),
+    choices: &["1.35", "1.36"],
+};
+
+/// The folder from which k0s adds files to the configuration of its containerd.
+const DROP_INS: &str = "/etc/k0s/containerd.d";
+
+impl RenderPlatform for K0sPlatform {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
+            name: "k0s",
+            about: "k0s: a hosts.toml for every upstream host, its containerd configuration, its \
+                    proxy",
+            details: "The paths below the folder are those on a node. Archives of `landfall export \
+                      images` in /var/lib/k0s/images are loaded before any image is pulled.",
+            inputs: &[],
+            settings: &[VERSION, AUTH],
+            consumer: Some(Consumer::K0s),
+            reads_lock: true,
+            writes: OutputForm::Files {
+                not_into: Some("hosts.toml and landfall.toml are not YAML; write them with -o DIR"),
+            },
+        }
+    }
+
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+        let registry = request.registry()?;
+        let by_header = account_by_header(request);
+        let hosts_folder = format!("{DROP_INS}/certs.d");
+        // the files refer to each other by relative paths
+        let in_k0s = |file: RenderedFile| RenderedFile {
+            path: file.path.replacen(&FOLDER[1..], &hosts_folder[1..], 1),
+            ..file
+        };
+        let hosts = hosts(request, &registry, by_header)?;
+        let mut files: Vec<RenderedFile> = hosts.into_iter().map(in_k0s).collect();
+        let has_containerd_2 = request.settings.get(VERSION.key) == Some("1.36");
+        let release = if has_containerd_2 {
+            ContainerdRelease::Two
+        } else {
+            ContainerdRelease::One
+        };
+        files.push(RenderedFile {
+            path: format!("{}/landfall.toml", &DROP_INS[1..]),
+            ..config(release, &hosts_folder, None, request, &registry)?
+        });
+        for service in ["k0scontroller", "k0sworker"] {
+            files.extend(drop_in(service, DropInForm::GiantSwarm, request)?);
+        }
+        let mut notes = other_accounts(request, &registry, by_header)?;
+        if !has_containerd_2 {
+            notes.extend(unreadable(request, &registry)?);
+        }
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files),
+            notes,
+            ..RenderedConfig::default()
+        })
+    }
+}

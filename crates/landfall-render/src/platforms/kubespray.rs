@@ -1,0 +1,174 @@
+//! `kubespray`: group variables that take images and files from the site, and the proxy.
+
+use super::containerd::{mirror_url, other_accounts};
+use crate::error::RenderError;
+use crate::host_mirrors::{HostMirror, host_mirrors};
+use crate::kubernetes_objects::{document, map, optional, some_map, texts};
+use crate::no_proxy::NoProxyDialect;
+use crate::node_registry::NodeRegistry;
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::pod_proxy::PodProxy;
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
+use landfall_model::{Consumer, KUBESPRAY_REGISTRIES};
+use serde_yaml::{Mapping, Value};
+
+pub(super) struct KubesprayPlatform;
+
+/// The folder of the variables in an inventory.
+const VARIABLES: &str = "group_vars/all";
+
+/// The folder of the certificates on nodes.
+const CERTIFICATES: &str = "etc/ssl/landfall";
+
+/// The variable of [`VARIABLES`] with the account of the registry.
+const ACCOUNT: &str = "landfall_registry_account";
+
+/// The variables with the servers of files, and the host that each replaces
+/// (`roles/kubespray_defaults/defaults/main/download.yml` of Kubespray).
+const FILE_SERVERS: [(&str, &str); 4] = [
+    ("github_url", "github.com"),
+    ("dl_k8s_io_url", "dl.k8s.io"),
+    ("storage_googleapis_url", "storage.googleapis.com"),
+    ("get_helm_url", "get.helm.sh"),
+];
+
+impl RenderPlatform for KubesprayPlatform {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
+            name: "kubespray",
+            about: "Kubespray: group variables that take images and files from the site, \
+                    certificates, the proxy",
+            details: "Copy group_vars/all to the inventory. Nodes need the files below node/ \
+                      before Kubespray runs; their paths below it are those on a node.",
+            inputs: &[],
+            settings: &[],
+            consumer: Some(Consumer::Kubespray),
+            reads_lock: true,
+            writes: OutputForm::Files {
+                not_into: Some(
+                    "Ansible reads every file in group_vars/all, so write the files with -o DIR",
+                ),
+            },
+        }
+    }
+
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+        let registry = request.registry()?;
+        let mut variables = Mapping::new();
+        for (host, variable) in KUBESPRAY_REGISTRIES {
+            let path = request.mapping.host_path(host);
+            let destination = request.mapping.own_destination(&path).to_string();
+            variables.insert(variable.into(), destination.trim_end_matches('/').into());
+        }
+        let mut notes = Vec::new();
+        match request.file_server() {
+            Some(url) => variables.extend(
+                FILE_SERVERS
+                    .map(|(variable, host)| (variable.into(), format!("{url}/{host}").into())),
+            ),
+            None => notes.push(
+                "the site has no file server, so nodes download files from upstream; add `files: \
+                 http://HOST:PORT` to it"
+                    .into(),
+            ),
+        }
+        let account = registry.account(&request.mapping.target().prefix)?;
+        variables.insert(
+            "containerd_registries_mirrors".into(),
+            mirrors(request, &registry, account.is_some())?,
+        );
+        let mut secrets = Mapping::new();
+        if let Some(account) = account {
+            secrets.insert(ACCOUNT.into(), account.encoded().into());
+        }
+        let mut files = registry.trust(&format!("node/{CERTIFICATES}"));
+        if let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? {
+            let urls = if proxy.has_account {
+                &mut secrets
+            } else {
+                &mut variables
+            };
+            urls.insert("http_proxy".into(), proxy.http.into());
+            urls.insert("https_proxy".into(), proxy.https.into());
+            // Kubespray adds the nodes and the ranges of the cluster
+            let direct = request.no_proxy().of_installation();
+            variables.insert("additional_no_proxy".into(), direct.into());
+            if let Some(ca) = request.proxy()?.and_then(|proxy| proxy.ca) {
+                let path = format!("{CERTIFICATES}/proxy-ca.crt");
+                variables.insert("https_proxy_cert_file".into(), format!("/{path}").into());
+                files.push(RenderedFile::new(format!("node/{path}"), ca));
+            }
+            // the packages come from the site, past the proxy
+            if !request.lock.packages.is_empty() {
+                variables.insert("skip_http_proxy_on_os_packages".into(), true.into());
+            }
+        }
+        files.push(RenderedFile::new(
+            format!("{VARIABLES}/landfall.yml"),
+            document(&variables.into()),
+        ));
+        if !secrets.is_empty() {
+            let path = format!("{VARIABLES}/landfall-credentials.yml");
+            files.push(RenderedFile::new(path, document(&secrets.into())).secret(true));
+            notes.push(format!(
+                "encrypt {VARIABLES}/landfall-credentials.yml with `ansible-vault encrypt`"
+            ));
+        }
+        notes.extend(other_accounts(request, &registry, false)?);
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files),
+            notes,
+            ..RenderedConfig::default()
+        })
+    }
+}
+
+/// Returns the mirrors of containerd, from which Kubespray writes a hosts.toml for each host.
+fn mirrors(
+    request: &RenderRequest<'_>,
+    registry: &NodeRegistry<'_>,
+    has_account: bool,
+) -> Result<Value, RenderError> {
+    let own = registry.target.registry.as_str();
+    let list = host_mirrors(request)?.into_iter().map(|(host, mirrors)| {
+        let is_upstream = host != own && host != "_default";
+        // without `server`, the upstream host is tried last
+        let server = match (request.upstream_fallback() && is_upstream, host.as_str()) {
+            (true, "docker.io") => Some("https://registry-1.docker.io".to_owned()),
+            (true, _) => None,
+            (false, _) => Some(registry.url()),
+        };
+        let list: Vec<Value> = mirrors
+            .iter()
+            .map(|mirror| one_mirror(mirror, registry, has_account))
+            .collect();
+        map([
+            ("prefix", host.into()),
+            ("server", optional(server)),
+            ("mirrors", list.into()),
+        ])
+    });
+    Ok(list.collect::<Vec<_>>().into())
+}
+
+/// Returns a mirror of a host. With a key for TLS, containerd tries TLS first, even if the registry
+/// has plain HTTP.
+fn one_mirror(mirror: &HostMirror, registry: &NodeRegistry<'_>, has_account: bool) -> Value {
+    let file = |name: &str| format!("/{CERTIFICATES}/{name}");
+    let has_tls = !registry.plain_http;
+    let ca = registry.ca.as_ref().filter(|_| has_tls);
+    let client = registry.client.as_ref().filter(|_| has_tls);
+    let client = client.map(|_| vec![texts([file("client.cert"), file("client.key")])]);
+    let skip_verify = (has_tls && registry.skip_verify).then_some(true);
+    let header = has_account.then(|| format!("Basic {{{{ {ACCOUNT} }}}}"));
+    map([
+        ("host", mirror_url(mirror, registry).into()),
+        ("capabilities", texts(["pull", "resolve"])),
+        ("override_path", (!mirror.prefix.is_empty()).into()),
+        ("ca", ca.map_or(Value::Null, |_| texts([file("ca.crt")]))),
+        ("client", client.map_or(Value::Null, Value::from)),
+        ("skip_verify", optional(skip_verify)),
+        ("header", some_map([("Authorization", optional(header))])),
+    ])
+}

@@ -1,0 +1,73 @@
+//! `landfall render kubespray`: the group variables of an inventory.
+
+use super::both_sites::ROOT;
+use super::{place, refused};
+use crate::support::Place;
+use serde_yaml::Value;
+
+const IMAGES: &[&str] = &[
+    "docker.io/library/nginx:1.28.2-alpine",
+    "quay.io/calico/node:v3.31.5",
+    "registry.k8s.io/coredns/coredns:v1.12.4",
+];
+
+fn variables(place: &Place) -> Value {
+    place.ok(&["render", "kubespray", "--site", "site.yaml", "-o", "out"]);
+    serde_yaml::from_str(&place.read("out/group_vars/all/landfall.yml")).unwrap()
+}
+
+#[test]
+fn each_registry_has_its_path() {
+    let site = "registry: {address: \"registry.test:5000/mirror\", keepHost: true}\n";
+    let variables = variables(&place(site, IMAGES));
+    for (variable, path) in [
+        ("kube_image_repo", "registry.k8s.io"),
+        ("gcr_image_repo", "gcr.io"),
+        ("docker_image_repo", "docker.io"),
+        ("quay_image_repo", "quay.io"),
+        ("github_image_repo", "ghcr.io"),
+    ] {
+        let expected = format!("registry.test:5000/mirror/{path}");
+        assert_eq!(variables[variable], expected.as_str(), "{variable}");
+    }
+    let mirrors = variables["containerd_registries_mirrors"]
+        .as_sequence()
+        .unwrap();
+    let quay = mirrors
+        .iter()
+        .find(|mirror| mirror["prefix"] == "quay.io")
+        .unwrap();
+    assert_eq!(quay["mirrors"][0]["override_path"], true);
+    assert_eq!(
+        quay["mirrors"][0]["host"],
+        "https://registry.test:5000/v2/mirror/quay.io"
+    );
+    assert_eq!(quay["server"], "https://registry.test:5000");
+}
+
+#[test]
+fn a_repository_apart_from_its_host_needs_the_consumer() {
+    let site = "registry:\n  address: registry.test:5000\n  paths: {quay.io/calico: net/calico}\n";
+    let message = refused(&place(site, IMAGES), 4, &["kubespray"]);
+    assert!(
+        message.contains("quay.io/calico/node: [net/calico/node, calico/node]"),
+        "{message}"
+    );
+    variables(&place(&format!("{site}consumers: [kubespray]\n"), IMAGES));
+}
+
+#[test]
+fn without_a_file_server_the_output_says_so() {
+    let site = ROOT.replace("files: \"http://172.20.0.2:8080\"\n", "");
+    let place = place(&site, IMAGES);
+    let said = place.ok(&["render", "kubespray", "--site", "site.yaml", "-o", "out"]);
+    assert!(
+        said.contains("nodes download files from upstream"),
+        "{said}"
+    );
+    assert!(
+        !place
+            .read("out/group_vars/all/landfall.yml")
+            .contains("github_url")
+    );
+}
