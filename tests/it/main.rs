@@ -48,6 +48,7 @@ mod foreign_text;
 mod full_disk;
 mod gc;
 mod git;
+mod gitops;
 mod hostile_archives;
 mod hostile_charts;
 mod image_signatures;

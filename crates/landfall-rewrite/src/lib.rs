@@ -24,6 +24,7 @@ mod base64_text;
 mod chart;
 mod edit;
 mod error;
+mod gitops_source;
 #[cfg(test)]
 mod growth_tests;
 mod gzip;

@@ -32,6 +32,7 @@ const PAGES: &[(&str, &str)] = &[
     ("giantswarm", "how-to/platforms/giantswarm.md"),
     ("git", "how-to/platforms/git.md"),
     ("git-repositories", "how-to/git-repositories.md"),
+    ("gitops", "how-to/gitops.md"),
     ("helm", "how-to/helm.md"),
     ("install", "how-to/install.md"),
     ("k3s", "how-to/platforms/k3s.md"),
