@@ -18,7 +18,11 @@ fn flux_artifact(images: &Images) -> Value {
 fn argo_artifact(images: &Images) -> Value {
     let config = images.blob(OCI_EMPTY, b"{}");
     let kind = "application/vnd.unknown.artifact.v1";
-    artifact(images, OCI_GZIP, json!({"config": config, "artifactType": kind}))
+    artifact(
+        images,
+        OCI_GZIP,
+        json!({"config": config, "artifactType": kind}),
+    )
 }
 
 /// An artifact with Kubernetes objects as its only layer.
@@ -98,7 +102,11 @@ fn artifacts_of_flux_and_argo_cd_are_carried_and_their_objects_rewritten() {
         }
     }
     let tags = http::get(&site.address, "/v2/org/manifests/app/tags/list");
-    assert_eq!(tags.json()["tags"], json!(["6.5.0"]), "a range is resolved there");
+    assert_eq!(
+        tags.json()["tags"],
+        json!(["6.5.0"]),
+        "a range is resolved there"
+    );
 }
 
 #[test]
@@ -117,27 +125,62 @@ fn an_audit_lists_artifacts_that_the_lock_lacks() {
     );
     let (one, other) = (digest(1), digest(3));
     for (spec, status, word) in [
-        (json!({"url": "oci://ghcr.io/org/app", "ref": {"digest": one}}), "held", ""),
-        (json!({"url": "oci://ghcr.io/org/app", "ref": {"semver": ">=6.0.0"}}), "held", "ghcr.io/org/app:6.5.0"),
-        (json!({"url": "oci://ghcr.io/org/app", "ref": {"semver": ">=7"}}), "undecided", "no locked tag"),
-        (json!({"url": "oci://ghcr.io/org/app", "ref": {"tag": "7.0.0"}}), "missing", "only as 6.5.0"),
-        (json!({"url": "oci://ghcr.io/org/app", "ref": {"digest": other}}), "missing", "other digests"),
-        (json!({"url": "oci://ghcr.io/org/none", "ref": {"tag": "1"}}), "missing", "\"not in the lock\""),
+        (
+            json!({"url": "oci://ghcr.io/org/app", "ref": {"digest": one}}),
+            "held",
+            "",
+        ),
+        (
+            json!({"url": "oci://ghcr.io/org/app", "ref": {"semver": ">=6.0.0"}}),
+            "held",
+            "ghcr.io/org/app:6.5.0",
+        ),
+        (
+            json!({"url": "oci://ghcr.io/org/app", "ref": {"semver": ">=7"}}),
+            "undecided",
+            "no locked tag",
+        ),
+        (
+            json!({"url": "oci://ghcr.io/org/app", "ref": {"tag": "7.0.0"}}),
+            "missing",
+            "only as 6.5.0",
+        ),
+        (
+            json!({"url": "oci://ghcr.io/org/app", "ref": {"digest": other}}),
+            "missing",
+            "other digests",
+        ),
+        (
+            json!({"url": "oci://ghcr.io/org/none", "ref": {"tag": "1"}}),
+            "missing",
+            "\"not in the lock\"",
+        ),
         (
             json!({"url": "oci://ghcr.io/org/none", "ref": {"tag": "1.0.0"},
                    "layerSelector": {"mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip"}}),
             "missing",
             "add it to `charts`",
         ),
-        (json!({"source": {"repoURL": "oci://ghcr.io/org/app", "targetRevision": "6.5.0"}}), "held", ""),
-        (json!({"source": {"repoURL": "oci://ghcr.io/org/none", "targetRevision": "1.0.0"}}), "missing", ""),
+        (
+            json!({"source": {"repoURL": "oci://ghcr.io/org/app", "targetRevision": "6.5.0"}}),
+            "held",
+            "",
+        ),
+        (
+            json!({"source": {"repoURL": "oci://ghcr.io/org/none", "targetRevision": "1.0.0"}}),
+            "missing",
+            "",
+        ),
     ] {
         place.write("app.yaml", json!({"spec": spec}).to_string());
         let exit = if status == "missing" { 4 } else { 0 };
         let report = place.json(exit, &["audit", "app.yaml"]);
         let found = report[status].to_string();
         assert!(
-            report[status].as_array().is_some_and(|found| found.len() == 1) && found.contains(word),
+            report[status]
+                .as_array()
+                .is_some_and(|found| found.len() == 1)
+                && found.contains(word),
             "{spec}: {report}"
         );
     }
@@ -147,5 +190,9 @@ fn an_audit_lists_artifacts_that_the_lock_lacks() {
         "spec: {url: 'oci://ghcr.io/org/none', ref: {tag: 1.0.0}}\n",
     );
     place.json(4, &["audit", "app.yaml", "--missing", "missing.yaml"]);
-    assert!(place.read("missing.yaml").contains("ghcr.io/org/none:1.0.0"));
+    assert!(
+        place
+            .read("missing.yaml")
+            .contains("ghcr.io/org/none:1.0.0")
+    );
 }

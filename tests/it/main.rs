@@ -76,6 +76,7 @@ mod patches;
 mod peers;
 mod platforms;
 mod private_targets;
+mod providers;
 mod prune;
 mod publish;
 mod pull;

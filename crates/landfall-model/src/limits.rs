@@ -68,6 +68,8 @@ pub struct Limits {
     pub git_unpacked_bytes: u64,
     /// The maximum number of refs that a git server lists.
     pub git_refs: usize,
+    /// The maximum total size of the files in a package of a provider, unpacked, in bytes.
+    pub provider_unpacked_bytes: u64,
     /// The maximum number of values in a YAML text. An alias counts as all the values that it
     /// repeats.
     pub yaml_nodes: usize,
@@ -198,6 +200,7 @@ impl Limits {
         git_pack_bytes: 16 << 30,
         git_unpacked_bytes: 256 << 30,
         git_refs: 200_000,
+        provider_unpacked_bytes: 8 << 30,
         yaml_nodes: 1_000_000,
         yaml_alias_bytes: 16 << 20,
         yaml_depth: 64,

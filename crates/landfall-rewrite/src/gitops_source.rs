@@ -80,17 +80,7 @@ fn flux_source<'s>(entries: &'s [YamlEntry<'s>]) -> Option<GitopsSource<'s>> {
         return None;
     }
     let version = match value_of(entries, "ref") {
-        // the first of these keys wins (OCIRepositoryRef)
-        Some(YamlNode::Mapping(reference)) => {
-            let part = |key| text_entry(&reference.entries, key).map(|(_, scalar)| scalar);
-            if let Some(digest) = part("digest") {
-                SourceVersion::Digest(digest.value.trim(), digest)
-            } else if let Some(range) = part("semver") {
-                SourceVersion::Range(range.value.trim())
-            } else {
-                SourceVersion::Tag(part("tag")?.value.trim())
-            }
-        }
+        Some(YamlNode::Mapping(reference)) => version_in(&reference.entries)?,
         _ if text_of(entries, "type") == Some("oci") => SourceVersion::Prefix,
         _ => return None,
     };
@@ -106,6 +96,18 @@ fn flux_source<'s>(entries: &'s [YamlEntry<'s>]) -> Option<GitopsSource<'s>> {
         version,
         is_chart,
     })
+}
+
+/// The version in the `ref` of an OCIRepository. The first of these keys wins (OCIRepositoryRef).
+fn version_in<'s>(reference: &'s [YamlEntry<'s>]) -> Option<SourceVersion<'s>> {
+    if let Some((_, digest)) = text_entry(reference, "digest") {
+        return Some(SourceVersion::Digest(digest.value.trim(), digest));
+    }
+    if let Some((_, range)) = text_entry(reference, "semver") {
+        return Some(SourceVersion::Range(range.value.trim()));
+    }
+    let (_, tag) = text_entry(reference, "tag")?;
+    Some(SourceVersion::Tag(tag.value.trim()))
 }
 
 /// A source of an Argo CD Application (argoproj.io). Without a scheme, the address of a chart is
@@ -138,7 +140,8 @@ fn argo_source<'s>(entries: &'s [YamlEntry<'s>]) -> Option<GitopsSource<'s>> {
 
 /// Whether `text` is a tag, and not a range of versions such as `1.x`.
 fn is_tag(text: &str) -> bool {
-    let is_range = text.parse::<ChartVersionRange>().is_ok() && text.parse::<ChartVersion>().is_err();
+    let is_range =
+        text.parse::<ChartVersionRange>().is_ok() && text.parse::<ChartVersion>().is_err();
     !is_range && format!("h.invalid/r:{text}").parse::<ImageRef>().is_ok()
 }
 

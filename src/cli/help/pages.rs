@@ -55,6 +55,7 @@ const PAGES: &[(&str, &str)] = &[
     ("platform-serve", "how-to/platforms/serve.md"),
     ("platforms", "how-to/platforms.md"),
     ("podman", "how-to/platforms/podman.md"),
+    ("providers", "how-to/providers.md"),
     ("proxies", "how-to/proxies.md"),
     ("push", "how-to/push.md"),
     ("recipes", "reference/recipes.md"),
@@ -71,6 +72,7 @@ const PAGES: &[(&str, &str)] = &[
     ("systemd", "how-to/platforms/systemd.md"),
     ("threat-model", "explanation/threat-model.md"),
     ("tkg", "how-to/platforms/tkg.md"),
+    ("tofu", "how-to/platforms/tofu.md"),
     ("trivy", "how-to/platforms/trivy.md"),
     ("update", "how-to/update.md"),
     (

@@ -22,6 +22,7 @@ mod registries_yaml;
 mod serve;
 mod systemd;
 mod tkg;
+mod tofu;
 mod trivy;
 mod yum;
 
@@ -52,6 +53,7 @@ pub const PLATFORMS: &[&dyn RenderPlatform] = &[
     &yum::YumPlatform,
     &trivy::TrivyPlatform,
     &git::GitPlatform,
+    &tofu::TofuPlatform,
     &serve::ServePlatform,
     &kubernetes::KubernetesPlatform,
 ];

@@ -126,7 +126,11 @@ mod tests {
     #[test]
     fn sources_of_flux_are_looked_up_with_their_version() {
         let digest = Digest::sha256(b"quay.io/a/b:v1");
-        for version in ["tag: v1", "semver: '>=1.0'", &format!("{{digest: '{digest}', tag: v9}}")] {
+        for version in [
+            "tag: v1",
+            "semver: '>=1.0'",
+            &format!("{{digest: '{digest}', tag: v9}}"),
+        ] {
             let version = version.trim_matches(['{', '}']);
             becomes(
                 &format!("spec: {{url: oci://quay.io/a/b, ref: {{{version}}}}}"),

@@ -53,7 +53,10 @@ fn newest_in(
         return (repository, None);
     }
     let Ok(versions) = range.parse::<ChartVersionRange>() else {
-        return (repository, Some(format!("'{range}' is not a range of versions")));
+        return (
+            repository,
+            Some(format!("'{range}' is not a range of versions")),
+        );
     };
     let in_range = tags.iter().filter_map(|tag| {
         let version: ChartVersion = tag.parse().ok()?;
