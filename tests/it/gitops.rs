@@ -42,9 +42,9 @@ fn artifact(images: &Images, layer: &str, more: Value) -> Value {
 fn objects(registry: &str, digest: &str) -> String {
     format!(
         "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {{name: app}}\n\
-         spec: {{interval: 5m, url: 'oci://{registry}/org/manifests/app', ref: {{tag: 6.5.0}}}}\n---\n\
+         spec: {{interval: 5m, url: 'oci://{registry}/org/flux/app', ref: {{tag: 6.5.0}}}}\n---\n\
          apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {{name: range}}\n\
-         spec: {{interval: 5m, url: 'oci://{registry}/org/manifests/app', ref: {{semver: '6.x'}}}}\n---\n\
+         spec: {{interval: 5m, url: 'oci://{registry}/org/flux/app', ref: {{semver: '6.x'}}}}\n---\n\
          apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {{name: app}}\nspec:\n  source:\n    \
          repoURL: oci://{registry}/org/argo\n    targetRevision: {digest}\n    path: .\n"
     )
@@ -58,14 +58,14 @@ fn artifacts_of_flux_and_argo_cd_are_carried_and_their_objects_rewritten() {
     let (upstream, site, place) = (own_registry(), own_registry(), Place::new());
     let images = Images::new(place.path("layout"));
     let (flux, argo) = (flux_artifact(&images), argo_artifact(&images));
-    images.push(&upstream.address, "org/manifests/app", "6.5.0", &flux);
+    images.push(&upstream.address, "org/flux/app", "6.5.0", &flux);
     images.push(&upstream.address, "org/argo", "1.0.0", &argo);
     let from = &upstream.address;
     place.write(
         "m.yaml",
         format!(
             "apiVersion: landfall/v1\nkind: Manifest\nplatforms: [linux/amd64]\nimages:\n\
-             - {from}/org/manifests/app:6.5.0\n- {from}/org/argo:1.0.0\n"
+             - {from}/org/flux/app:6.5.0\n- {from}/org/argo:1.0.0\n"
         ),
     );
     for command in [
@@ -88,7 +88,7 @@ fn artifacts_of_flux_and_argo_cd_are_carried_and_their_objects_rewritten() {
     // a controller finds the same bytes at the registry, and at a server of the bundle
     let served = landfall_serve(&place, &["b.tar.zst"]);
     for (repository, reference, artifact) in [
-        ("org/manifests/app", "6.5.0", &flux),
+        ("org/flux/app", "6.5.0", &flux),
         ("org/argo", digest, &argo),
     ] {
         let bytes = images.bytes(artifact["digest"].as_str().unwrap());
@@ -101,7 +101,7 @@ fn artifacts_of_flux_and_argo_cd_are_carried_and_their_objects_rewritten() {
             assert_eq!((blob.status, blob.body), (200, images.bytes(layer)));
         }
     }
-    let tags = http::get(&site.address, "/v2/org/manifests/app/tags/list");
+    let tags = http::get(&site.address, "/v2/org/flux/app/tags/list");
     assert_eq!(
         tags.json()["tags"],
         json!(["6.5.0"]),
@@ -133,7 +133,7 @@ fn an_audit_lists_artifacts_that_the_lock_lacks() {
         (
             json!({"url": "oci://ghcr.io/org/app", "ref": {"semver": ">=6.0.0"}}),
             "held",
-            "ghcr.io/org/app:6.5.0",
+            "ghcr.io/org/app",
         ),
         (
             json!({"url": "oci://ghcr.io/org/app", "ref": {"semver": ">=7"}}),

@@ -24,7 +24,7 @@ impl ImagePosition for GitopsPosition {
         };
         let (written, why_not) = match source.version {
             SourceVersion::Prefix => return Vec::new(),
-            SourceVersion::Range(range) => newest_in(range, &source, reader.inventory),
+            SourceVersion::Range(range) => with_range(range, &source, reader.inventory),
             SourceVersion::Tag(_) | SourceVersion::Digest(..) => (source.reference(), None),
         };
         reader.found.push(ImageCandidate {
@@ -40,33 +40,27 @@ impl ImagePosition for GitopsPosition {
     }
 }
 
-/// The reference with the newest locked tag in `range`, or the repository and the reason why there
-/// is none.
-fn newest_in(
+/// The repository of a source with a range of versions, and the reason why it is undecided: no
+/// locked tag is in the range.
+fn with_range(
     range: &str,
     source: &GitopsSource<'_>,
     inventory: &Inventory<'_>,
 ) -> (String, Option<String>) {
     let repository = source.repository();
     let tags = inventory.tags(&repository);
-    if tags.is_empty() {
+    let Ok(versions) = range.parse::<ChartVersionRange>() else {
+        let why = format!("'{range}' is not a range of versions");
+        return (repository, Some(why));
+    };
+    let is_in_range = |tag: &&str| {
+        tag.parse::<ChartVersion>()
+            .is_ok_and(|version| versions.has(&version))
+    };
+    // without any tag, the repository is missing
+    if tags.is_empty() || tags.iter().any(is_in_range) {
         return (repository, None);
     }
-    let Ok(versions) = range.parse::<ChartVersionRange>() else {
-        return (
-            repository,
-            Some(format!("'{range}' is not a range of versions")),
-        );
-    };
-    let in_range = tags.iter().filter_map(|tag| {
-        let version: ChartVersion = tag.parse().ok()?;
-        versions.has(&version).then_some((version, tag))
-    });
-    match in_range.max_by(|(one, _), (other, _)| one.cmp(other)) {
-        Some((_, tag)) => (format!("{repository}:{tag}"), None),
-        None => {
-            let why = format!("no locked tag is in the range {range}: {}", tags.join(", "));
-            (repository, Some(why))
-        }
-    }
+    let why = format!("no locked tag is in the range {range}: {}", tags.join(", "));
+    (repository, Some(why))
 }
