@@ -16,6 +16,7 @@ mod mutation;
 mod network;
 mod packages;
 mod patch;
+mod providers;
 mod signatures;
 #[cfg(test)]
 mod tests;
@@ -68,6 +69,16 @@ pub const TARGETS: &[Target] = &[
         name: "git_pack",
         seeds: git::pack_seeds,
         run: git::pack,
+    },
+    Target {
+        name: "provider_package",
+        seeds: providers::package_seeds,
+        run: providers::package,
+    },
+    Target {
+        name: "provider_lock_file",
+        seeds: providers::lock_file_seeds,
+        run: providers::lock_file,
     },
     Target {
         name: "yaml",

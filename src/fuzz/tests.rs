@@ -62,6 +62,8 @@ targets!(
     recipe,
     patch,
     git_pack,
+    provider_package,
+    provider_lock_file,
     yaml,
     merge,
     lock,

@@ -136,6 +136,7 @@ fn sight_of_version(slot: &UpdatableVersion, version: &str) -> Option<SightKey> 
             after,
         } => SightKey::new(image.name(), [before, version, after].concat()),
         VersionSource::GitTags(url) => SightKey::new(url, version),
+        VersionSource::Provider(address) => SightKey::new(address.to_string(), version),
         VersionSource::Packages(found) => SightKey::new(
             format!("{}:{}", found.machine.name, found.package),
             [&found.before, version, &found.after].concat(),

@@ -3,7 +3,7 @@
 
 use super::json_path::texts_at;
 use landfall_content::upstream::list_refs;
-use landfall_item::{ResolveError, Resolver, VersionSource, chart_versions};
+use landfall_item::{ResolveError, Resolver, VersionSource, chart_versions, provider_versions};
 use landfall_model::document::VersionsFrom;
 
 /// The maximum length of a version in bytes: that of a tag in the OCI distribution specification.
@@ -38,6 +38,7 @@ pub(super) async fn versions(
                 .filter_map(|one| Some(one.name.strip_prefix("refs/tags/")?.to_owned()))
                 .collect()
         }
+        VersionSource::Provider(address) => provider_versions(resolver, address).await?,
         VersionSource::Document(from) => document_versions(resolver, from).await?,
         // the versions of packages are compared by the rules of apt or yum: see `packages`
         VersionSource::Packages(_) => Vec::new(),

@@ -794,7 +794,7 @@ fn signals_end_the_server_after_responses_in_progress() {
         let mut guard = Guard::start(command);
         guard.wait_for_http(([127, 0, 0, 1], port).into());
         assert!(guard.log().contains(&format!(
-            "serving on http://127.0.0.1:{port} (0 images, 0 files, 0 charts, 0 sets of packages, 0 git repositories, accepts pushes)"
+            "serving on http://127.0.0.1:{port} (0 images, 0 files, 0 charts, 0 sets of packages, 0 git repositories, 0 providers, accepts pushes)"
         )));
         let address = format!("127.0.0.1:{port}");
         let blob = noise(6, 1 << 20);

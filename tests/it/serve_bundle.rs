@@ -171,7 +171,7 @@ fn images_can_be_pulled_by_all_their_names() {
     carried.place.write("site.yaml", SITE);
     let server = landfall_serve(&carried.place, &["bundle.tar.zst", "--site", "site.yaml"]);
     let holds = format!(
-        "serving on http://{} (4 images, 2 files, 0 charts, 0 sets of packages, 0 git repositories)",
+        "serving on http://{} (4 images, 2 files, 0 charts, 0 sets of packages, 0 git repositories, 0 providers)",
         server.address
     );
     assert!(server.log().contains(&holds), "{}", server.log());

@@ -13,6 +13,7 @@ use super::item_kind::ItemKind;
 #[cfg(any(test, feature = "testkit"))]
 use super::note::LockedNote;
 use super::packages::LockedPackageSet;
+use super::provider::LockedProvider;
 use landfall_model::document::SourceSpan;
 use landfall_model::report::EntryKind;
 
@@ -32,6 +33,7 @@ const KIND_ROWS: &[KindRow] = &[
     row::<LockedChart>(),
     row::<LockedPackageSet>(),
     row::<LockedGitRepository>(),
+    row::<LockedProvider>(),
     #[cfg(any(test, feature = "testkit"))]
     row::<LockedNote>(),
 ];

@@ -32,6 +32,9 @@
 //! writes the packs, since their digests are in the lock; `pull` finds them in the store, or writes
 //! them again from the objects that the server sends.
 //!
+//! A provider of OpenTofu or Terraform is an index with a manifest and a zip archive for each
+//! platform, as OpenTofu reads them from a registry.
+//!
 //! Referrers of an image (signatures, attestations, SBOMs) are parts of its entry, so an item is
 //! complete only with its signatures. A locked item may depend on others
 //! ([`ResolvableRequest::dependencies`]): a chart depends on its subcharts and on the images that
@@ -62,6 +65,7 @@ mod locked_item;
 mod note;
 mod packages;
 mod policy;
+mod provider;
 mod repositories;
 mod resolver;
 mod text;
@@ -102,5 +106,11 @@ pub use packages::{
     TrimError, newer_packages, trimmed_metadata,
 };
 pub use packages::{LockedPackage, LockedPackageSet, OfferedIndex, PackageIndex, PackageSource};
+pub use provider::{
+    LockedProvider, LockedProviderPackage, MirrorFile, ProviderAddress, ProviderMirror,
+    ProviderName, ProviderPlatform, ProviderRequest, provider_versions,
+};
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub use provider::{read_provider_lock_file, read_provider_package, zip_package};
 pub use resolver::{ResolveError, Resolver};
 pub use text::{host_in, quoted};

@@ -6,6 +6,7 @@
 use super::chart::LockedChart;
 use super::git::LockedGitRepository;
 use super::packages::LockedPackageSet;
+use super::provider::LockedProvider;
 use landfall_content::{BlobRead, LockEntry};
 use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
@@ -118,6 +119,11 @@ pub trait LockedItem: PushedItem + AuditedItem + ServedItem + fmt::Debug + Send 
 
     /// This item, if it is a git repository.
     fn as_git_repository(&self) -> Option<&LockedGitRepository> {
+        None
+    }
+
+    /// This item, if it is a provider of OpenTofu or Terraform.
+    fn as_provider(&self) -> Option<&LockedProvider> {
         None
     }
 

@@ -74,6 +74,8 @@ pub struct Limits {
     pub git_submodule_depth: usize,
     /// The maximum number of large files (Git LFS) of a git repository. All are in one manifest.
     pub git_large_files: usize,
+    /// The maximum total size of the files in a package of a provider, unpacked, in bytes.
+    pub provider_unpacked_bytes: u64,
     /// The maximum number of values in a YAML text. An alias counts as all the values that it
     /// repeats.
     pub yaml_nodes: usize,
@@ -208,6 +210,7 @@ impl Limits {
         git_submodules: 300,
         git_large_files: 10_000,
         git_submodule_depth: 8,
+        provider_unpacked_bytes: 8 << 30,
         yaml_nodes: 1_000_000,
         yaml_alias_bytes: 16 << 20,
         yaml_depth: 64,

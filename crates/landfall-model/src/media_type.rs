@@ -29,6 +29,13 @@ pub const LANDFALL_GIT: &str = "application/vnd.landfall.git.v1";
 pub const LANDFALL_GIT_REFS: &str = "application/vnd.landfall.git.refs.v1";
 /// A pack of a git repository that landfall wrote.
 pub const LANDFALL_GIT_PACK: &str = "application/vnd.landfall.git.pack.v1";
+/// The `artifactType` of the index of a provider (opentofu.org, "Provider Mirrors in OCI
+/// Registries").
+pub const OPENTOFU_PROVIDER: &str = "application/vnd.opentofu.provider";
+/// The `artifactType` of a provider for one platform.
+pub const OPENTOFU_PROVIDER_TARGET: &str = "application/vnd.opentofu.provider-target";
+/// A zip archive with a provider for one platform.
+pub const ZIP_PACKAGE: &str = "archive/zip";
 /// The `artifactType` of a set of OS packages.
 pub const LANDFALL_PACKAGES: &str = "application/vnd.landfall.packages.v1";
 /// A Debian package, as the layer of a package set.

@@ -25,6 +25,7 @@ mod chart;
 mod edit;
 mod error;
 mod git_source;
+mod gitops_source;
 #[cfg(test)]
 mod growth_tests;
 mod gzip;

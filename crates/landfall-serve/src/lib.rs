@@ -61,7 +61,9 @@ mod verified_blobs;
 mod writable;
 
 pub use error::ServeError;
-pub use export::{ExportError, export_charts, export_files, export_git, export_packages};
+pub use export::{
+    ExportError, export_charts, export_files, export_git, export_packages, export_providers,
+};
 pub use observe::{AccessLog, LogTarget};
 pub use options::{
     BundleChange, BundleChanges, NodeGuide, NodeGuides, OutdatedCheck, ServeOptions, ServedBundle,

@@ -21,6 +21,7 @@ use axum::http::header::{
 };
 use axum::http::request::Parts;
 use axum::http::{Method, Request, StatusCode};
+use landfall_item::MirrorFile;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -338,8 +339,8 @@ async fn respond_other(
     }
 }
 
-/// Answers a request that only reads: the page, charts below `/charts/`, and files and packages
-/// below their folders or at the root.
+/// Answers a request that only reads: the page, charts below `/charts/`, providers below
+/// `/providers/`, and files and packages below their folders or at the root.
 async fn respond_plain(
     state: Arc<ServerState>,
     parts: Parts,
@@ -361,6 +362,20 @@ async fn respond_plain(
         && !state.bundles.charts.is_empty()
     {
         return respond_chart(&state, chart, &parts).await;
+    }
+    if let Some(file) = path.strip_prefix("/providers/")
+        && !state.bundles.providers.is_empty()
+    {
+        return match state.bundles.providers.find(file)? {
+            MirrorFile::Document(text) => Ok(response_with_body(
+                StatusCode::OK,
+                media_type_of(file),
+                text.clone().into_bytes(),
+            )),
+            MirrorFile::Package { digest, .. } => {
+                blob_response(&state, digest, media_type_of(file), &parts).await
+            }
+        };
     }
     let files = &state.bundles.files;
     let in_folder = FILE_FOLDERS

@@ -32,6 +32,7 @@ const PAGES: &[(&str, &str)] = &[
     ("giantswarm", "how-to/platforms/giantswarm.md"),
     ("git", "how-to/platforms/git.md"),
     ("git-repositories", "how-to/git-repositories.md"),
+    ("gitops", "how-to/gitops.md"),
     ("helm", "how-to/helm.md"),
     ("install", "how-to/install.md"),
     ("k0s", "how-to/platforms/k0s.md"),
@@ -56,6 +57,7 @@ const PAGES: &[(&str, &str)] = &[
     ("platform-serve", "how-to/platforms/serve.md"),
     ("platforms", "how-to/platforms.md"),
     ("podman", "how-to/platforms/podman.md"),
+    ("providers", "how-to/providers.md"),
     ("proxies", "how-to/proxies.md"),
     ("push", "how-to/push.md"),
     ("recipes", "reference/recipes.md"),
@@ -73,6 +75,7 @@ const PAGES: &[(&str, &str)] = &[
     ("talos", "how-to/platforms/talos.md"),
     ("threat-model", "explanation/threat-model.md"),
     ("tkg", "how-to/platforms/tkg.md"),
+    ("tofu", "how-to/platforms/tofu.md"),
     ("trivy", "how-to/platforms/trivy.md"),
     ("update", "how-to/update.md"),
     (

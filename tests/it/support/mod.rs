@@ -26,6 +26,7 @@ pub mod peers;
 pub mod pki;
 pub mod process;
 pub mod programs;
+pub mod providers;
 pub mod rpm_repository;
 pub mod signed;
 pub mod sigstore;

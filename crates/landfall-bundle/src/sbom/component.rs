@@ -39,7 +39,7 @@ pub(super) fn component(entry: &LockEntry, known: &ItemFacts<'_>) -> Value {
     let mut component = json!({
         "type": match entry.kind {
             EntryKind::Image => "container",
-            EntryKind::Chart => "application",
+            EntryKind::Chart | EntryKind::Provider => "application",
             // a set of packages; each package is a component of its own
             EntryKind::Package => "data",
             _ => "file",
@@ -60,6 +60,11 @@ pub(super) fn component(entry: &LockEntry, known: &ItemFacts<'_>) -> Value {
             );
             component["purl"] = json!(purl_of_image(image, &entry.digest));
         }
+        None if entry.kind == EntryKind::Provider => {
+            let (name, version) = entry.name.rsplit_once(':').unwrap_or((&entry.name, ""));
+            component["name"] = json!(name);
+            component["version"] = json!(version);
+        }
         // a set has no package URL; its packages have one each
         None if entry.kind == EntryKind::Package => component["name"] = json!(entry.name),
         None => {
@@ -71,7 +76,8 @@ pub(super) fn component(entry: &LockEntry, known: &ItemFacts<'_>) -> Value {
         component["licenses"] = license(licences);
     }
     let mut references: Vec<Value> = known.linked.iter().map(reference).collect();
-    if known.image.is_none() && entry.kind != EntryKind::Package {
+    let has_url = !matches!(entry.kind, EntryKind::Package | EntryKind::Provider);
+    if known.image.is_none() && has_url {
         // the name of a file is the URL that it was downloaded from
         references.insert(0, json!({"type": "distribution", "url": entry.name}));
     }

@@ -15,3 +15,4 @@ pub use locked::{LockedFile, LockedSidecar};
 pub(crate) use manifest_entry::FileEntry;
 pub use parts::file_repository;
 pub use request::FileRequest;
+pub(crate) use resolve::download;

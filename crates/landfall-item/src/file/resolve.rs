@@ -211,7 +211,7 @@ fn reported_size(response: &HttpResponse) -> Option<u64> {
 }
 
 /// Downloads the file into the store and hashes it on the way. Returns its SHA-256 and size.
-async fn download(
+pub(crate) async fn download(
     resolver: &Resolver,
     url: &str,
     expected: Option<&Digest>,

@@ -6,7 +6,7 @@ use super::endpoint::{self, Endpoint};
 use crate::LockedNote;
 use crate::{
     ItemKind, LockedChart, LockedFile, LockedGitRepository, LockedImage, LockedItem,
-    LockedPackageSet,
+    LockedPackageSet, LockedProvider,
 };
 use landfall_content::LockEntry;
 use landfall_model::Digest;
@@ -39,6 +39,9 @@ pub struct Lock {
     /// The locked git repositories.
     #[serde(default)]
     pub git: Vec<LockedGitRepository>,
+    /// The locked providers of OpenTofu and Terraform.
+    #[serde(default)]
+    pub providers: Vec<LockedProvider>,
     /// Notes, a kind that only tests have.
     #[cfg(any(test, feature = "testkit"))]
     #[serde(default)]
@@ -66,6 +69,7 @@ impl Lock {
             charts,
             packages,
             git,
+            providers,
             #[cfg(any(test, feature = "testkit"))]
             notes,
             endpoints: _,
@@ -78,6 +82,7 @@ impl Lock {
             charts,
             packages,
             git,
+            providers,
             #[cfg(any(test, feature = "testkit"))]
             notes,
         ]
@@ -90,6 +95,7 @@ impl Lock {
             &mut self.charts,
             &mut self.packages,
             &mut self.git,
+            &mut self.providers,
             #[cfg(any(test, feature = "testkit"))]
             &mut self.notes,
         ]
@@ -126,6 +132,7 @@ impl Lock {
         self.charts.append(&mut other.charts);
         self.packages.append(&mut other.packages);
         self.git.append(&mut other.git);
+        self.providers.append(&mut other.providers);
         #[cfg(any(test, feature = "testkit"))]
         self.notes.append(&mut other.notes);
         self.name = self.name.take().or(other.name.take());
@@ -227,6 +234,16 @@ impl LockedKind for LockedGitRepository {
 
     fn section_mut(lock: &mut Lock) -> &mut Vec<LockedGitRepository> {
         &mut lock.git
+    }
+}
+
+impl LockedKind for LockedProvider {
+    fn section(lock: &Lock) -> &[LockedProvider] {
+        &lock.providers
+    }
+
+    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedProvider> {
+        &mut lock.providers
     }
 }
 

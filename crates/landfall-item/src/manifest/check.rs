@@ -9,8 +9,8 @@ use crate::LockedNote;
 use crate::lockfile::{AcceptedLoss, Endpoint};
 use crate::{
     EntryContext, ItemKind, LockedChart, LockedFile, LockedGitRepository, LockedImage,
-    LockedPackageSet, ManifestEntry, ManifestResult, listed, locked_name, parse_exclusion,
-    platforms,
+    LockedPackageSet, LockedProvider, ManifestEntry, ManifestResult, listed, locked_name,
+    parse_exclusion, platforms,
 };
 use landfall_model::document::{
     ManifestVars, SourceSpan, SourceText, TemplateField, VarPart, YamlNode,
@@ -59,6 +59,7 @@ pub(super) fn check(
     expand_entries::<LockedChart>(&document.charts, &reader, &mut items.charts, faults);
     expand_entries::<LockedPackageSet>(&document.packages, &reader, &mut items.packages, faults);
     expand_entries::<LockedGitRepository>(&document.git, &reader, &mut items.git, faults);
+    expand_entries::<LockedProvider>(&document.providers, &reader, &mut items.providers, faults);
     #[cfg(any(test, feature = "testkit"))]
     expand_entries::<LockedNote>(&document.notes, &reader, &mut items.notes, faults);
     // lists use `platforms` and `referrers` of the manifest that names them

@@ -5,6 +5,7 @@ use crate::lockfile::{AcceptedLoss, Endpoint};
 use crate::note::NoteRequest;
 use crate::{
     ChartRequest, Exclusion, FileRequest, GitRequest, ImageRequest, ItemRequest, PackageSetRequest,
+    ProviderRequest,
 };
 use landfall_model::MinimumAge;
 use landfall_model::document::SourceSpan;
@@ -21,6 +22,7 @@ pub(super) struct ExpandedManifest {
     pub(super) charts: Vec<Located<ChartRequest>>,
     pub(super) packages: Vec<Located<PackageSetRequest>>,
     pub(super) git: Vec<Located<GitRequest>>,
+    pub(super) providers: Vec<Located<ProviderRequest>>,
     #[cfg(any(test, feature = "testkit"))]
     pub(super) notes: Vec<Located<NoteRequest>>,
     pub(super) missing: Vec<Located<AcceptedLoss>>,
@@ -41,6 +43,7 @@ impl ExpandedManifest {
             &self.charts,
             &self.packages,
             &self.git,
+            &self.providers,
             #[cfg(any(test, feature = "testkit"))]
             &self.notes,
         ]

@@ -5,7 +5,7 @@ use crate::lockfile::LockedKind;
 use crate::note::NoteRequest;
 use crate::{
     ChartRequest, FileRequest, GitRequest, ImageRequest, ItemKind, PackageSetRequest,
-    ResolvableRequest,
+    ProviderRequest, ResolvableRequest,
 };
 use landfall_model::document::{SourceLocation, UpdateRule};
 use landfall_model::report::EntryKind;
@@ -24,6 +24,8 @@ pub struct ItemRequests {
     pub packages: Vec<PackageSetRequest>,
     /// Requests for git repositories.
     pub git: Vec<GitRequest>,
+    /// Requests for providers of OpenTofu and Terraform.
+    pub providers: Vec<ProviderRequest>,
     /// Requests for notes, a kind that only tests have.
     #[cfg(any(test, feature = "testkit"))]
     pub notes: Vec<NoteRequest>,
@@ -39,6 +41,7 @@ impl ItemRequests {
             charts,
             packages,
             git,
+            providers,
             #[cfg(any(test, feature = "testkit"))]
             notes,
         } = self;
@@ -47,6 +50,7 @@ impl ItemRequests {
         visitor.visit(charts).await;
         visitor.visit(packages).await;
         visitor.visit(git).await;
+        visitor.visit(providers).await;
         #[cfg(any(test, feature = "testkit"))]
         visitor.visit(notes).await;
     }
@@ -58,7 +62,8 @@ impl ItemRequests {
             .chain(self.files.iter().map(RequestSummary::new))
             .chain(self.charts.iter().map(RequestSummary::new))
             .chain(self.packages.iter().map(RequestSummary::new))
-            .chain(self.git.iter().map(RequestSummary::new));
+            .chain(self.git.iter().map(RequestSummary::new))
+            .chain(self.providers.iter().map(RequestSummary::new));
         #[cfg(any(test, feature = "testkit"))]
         let summaries = summaries.chain(self.notes.iter().map(RequestSummary::new));
         summaries

@@ -295,7 +295,8 @@ fn parse(
     // an entry with an error is not among the items, which must not cause a second error
     if was_valid && faults.is_empty() && items.is_empty() {
         let help =
-            Some("add `images:`, `files:`, `charts:`, `packages:`, `git:` or `lists:`".into());
+            "add `images:`, `files:`, `charts:`, `packages:`, `git:`, `providers:` or `lists:`";
+        let help = Some(help.into());
         return Err(SourceSpan::new(text, 0..0).fault("this manifest contains no items", help));
     }
     Ok(Some(ParsedManifest {

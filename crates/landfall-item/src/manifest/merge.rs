@@ -24,6 +24,7 @@ pub(super) fn merge(
     let charts = take_all(&mut manifests, |manifest| &mut manifest.charts);
     let packages = take_all(&mut manifests, |manifest| &mut manifest.packages);
     let git = take_all(&mut manifests, |manifest| &mut manifest.git);
+    let providers = take_all(&mut manifests, |manifest| &mut manifest.providers);
     #[cfg(any(test, feature = "testkit"))]
     let notes = take_all(&mut manifests, |manifest| &mut manifest.notes);
     let requests = ItemRequests {
@@ -32,6 +33,7 @@ pub(super) fn merge(
         charts: merge_requests(charts, &exclude, faults),
         packages: merge_requests(packages, &exclude, faults),
         git: merge_requests(git, &exclude, faults),
+        providers: merge_requests(providers, &exclude, faults),
         #[cfg(any(test, feature = "testkit"))]
         notes: merge_requests(notes, &exclude, faults),
     };

@@ -8,6 +8,7 @@ use crate::image::ImageEntry;
 #[cfg(any(test, feature = "testkit"))]
 use crate::note::NoteEntry;
 use crate::packages::PackageEntry;
+use crate::provider::ProviderEntry;
 use landfall_model::MinimumAge;
 use landfall_model::document::{MovingVar, SignatureRule};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -78,6 +79,9 @@ pub struct ManifestDocument {
     /// Git repositories: a URL, and branches and tags.
     #[serde(default)]
     pub(super) git: Vec<GitEntry>,
+    /// Providers of OpenTofu and Terraform: a lock file, or a source address and a version.
+    #[serde(default)]
+    pub(super) providers: Vec<ProviderEntry>,
     /// Notes, a kind that only tests have.
     #[cfg(any(test, feature = "testkit"))]
     #[serde(default)]

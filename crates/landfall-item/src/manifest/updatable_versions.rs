@@ -6,8 +6,8 @@ use super::load::{FileOverrides, LoadManifestError, ParsedManifest, each};
 use super::version_location::VersionLocation;
 use crate::{
     ChartRequest, GitRequest, ImageRequest, ItemKind, LockedChart, LockedGitRepository,
-    LockedImage, LockedPackageSet, MovableVersion, PackageSetRequest, UpdatableEntry,
-    UpdatableRequest, tag_of,
+    LockedImage, LockedPackageSet, LockedProvider, MovableVersion, PackageSetRequest,
+    ProviderAddress, ProviderRequest, UpdatableEntry, UpdatableRequest, tag_of,
 };
 use landfall_model::document::{
     ChartVersions, MovingVar, SourceLocation, SourceSpan, VersionsFrom, YamlNode,
@@ -76,6 +76,8 @@ pub enum VersionSource {
     Chart(ChartVersions),
     /// The tags of the git repository at this URL.
     GitTags(String),
+    /// The versions that a provider registry lists.
+    Provider(ProviderAddress),
     /// The package repositories of a machine.
     Packages(Box<PackageVersions>),
     /// The `from:` of a variable: a text, a JSON document or the index of a chart repository.
@@ -275,11 +277,13 @@ fn versions_in_entries(manifest: &ParsedManifest) -> Vec<UpdatableVersion> {
     let charts = by_position(&requests.charts, chart_versions);
     let packages = by_position(&requests.packages, package_versions);
     let git = by_position(&requests.git, git_versions);
+    let providers = by_position(&requests.providers, listed_provider_versions);
     [
         versions_in_section::<LockedImage>(manifest, &document.images, &images),
         versions_in_section::<LockedChart>(manifest, &document.charts, &charts),
         versions_in_section::<LockedPackageSet>(manifest, &document.packages, &packages),
         versions_in_section::<LockedGitRepository>(manifest, &document.git, &git),
+        versions_in_section::<LockedProvider>(manifest, &document.providers, &providers),
     ]
     .concat()
 }
@@ -304,6 +308,10 @@ fn package_versions(request: &PackageSetRequest) -> Option<VersionSource> {
 
 fn git_versions(request: &GitRequest) -> Option<VersionSource> {
     Some(VersionSource::GitTags(request.url.clone()))
+}
+
+fn listed_provider_versions(request: &ProviderRequest) -> Option<VersionSource> {
+    Some(VersionSource::Provider(request.name.address.clone()))
 }
 
 /// The versions in the entries of one section.

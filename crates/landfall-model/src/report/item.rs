@@ -22,6 +22,8 @@ pub enum EntryKind {
     Package,
     /// A git repository.
     Git,
+    /// A provider of OpenTofu or Terraform.
+    Provider,
     /// A kind that only tests have.
     #[cfg(any(test, feature = "testkit"))]
     Note,
@@ -37,6 +39,7 @@ impl fmt::Display for EntryKind {
             EntryKind::Chart => "chart",
             EntryKind::Package => "package",
             EntryKind::Git => "git",
+            EntryKind::Provider => "provider",
             #[cfg(any(test, feature = "testkit"))]
             EntryKind::Note => "note",
         })

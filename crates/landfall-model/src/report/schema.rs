@@ -467,7 +467,7 @@ pub(super) const ITEM: &[Member] = &[
         "kind",
         "string",
         &[],
-        "`image`, `file`, `sidecar`, `referrer`, `chart`, `package` or `git`",
+        "`image`, `file`, `sidecar`, `referrer`, `chart`, `package`, `git` or `provider`",
     ),
     member("name", "string", &[], "its name in the lock"),
     member("digest", "string", &[], "its digest, if known"),

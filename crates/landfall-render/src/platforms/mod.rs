@@ -25,6 +25,7 @@ mod serve;
 mod systemd;
 mod talos;
 mod tkg;
+mod tofu;
 mod trivy;
 mod yum;
 
@@ -58,6 +59,7 @@ pub const PLATFORMS: &[&dyn RenderPlatform] = &[
     &yum::YumPlatform,
     &trivy::TrivyPlatform,
     &git::GitPlatform,
+    &tofu::TofuPlatform,
     &serve::ServePlatform,
     &kubernetes::KubernetesPlatform,
 ];

@@ -5,6 +5,7 @@
 
 mod containers;
 mod encoded;
+mod gitops;
 mod image_keys;
 mod kubermatic;
 mod kustomize;
@@ -25,6 +26,7 @@ pub(super) const SHAPES: &[&dyn ReferenceShape] = &[
     &kustomize::KustomizeShape,
     &prefix::PrefixShape,
     &suffixed::SuffixedShape,
+    &gitops::GitopsShape,
     &split::SplitShape,
     &containers::ContainerShape,
     &kubermatic::KubermaticShape,

@@ -4,6 +4,7 @@ use super::chart_table::ChartTable;
 use super::file_table::{FileTable, file_link};
 use super::git_table::GitTable;
 use super::listing::{AttachedManifest, BundleListing, ItemListing};
+use super::provider_table::ProviderTable;
 use super::repository::{ServedRepository, repository_of_host};
 use crate::ServedBundle;
 use landfall_content::LockEntry;
@@ -18,6 +19,7 @@ pub(crate) struct BundleCatalog {
     pub(crate) files: FileTable,
     pub(crate) charts: ChartTable,
     pub(crate) git: GitTable,
+    pub(crate) providers: ProviderTable,
     pub(crate) listings: Vec<BundleListing>,
     /// One line for each name that means different content in two bundles.
     pub(crate) warnings: Vec<String>,
@@ -34,6 +36,7 @@ impl BundleCatalog {
             files: FileTable::default(),
             charts: ChartTable::default(),
             git: GitTable::default(),
+            providers: ProviderTable::default(),
             listings: Vec::new(),
             warnings: Vec::new(),
             own_hosts: BTreeSet::from([mapping.target().registry.clone()]),
@@ -126,6 +129,9 @@ impl BundleCatalog {
         }
         if let Some(repository) = item.as_git_repository() {
             self.git.add(repository, &mut self.warnings);
+        }
+        if let Some(provider) = item.as_provider() {
+            self.providers.add(provider, &mut self.warnings);
         }
         let urls = match files.first() {
             Some(file) => file.urls.iter().map(ToString::to_string).collect(),

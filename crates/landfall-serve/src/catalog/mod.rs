@@ -6,6 +6,7 @@ mod chart_table;
 mod file_table;
 mod git_table;
 mod listing;
+mod provider_table;
 mod repository;
 
 pub(crate) use bundle_catalog::BundleCatalog;

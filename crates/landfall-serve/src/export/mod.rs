@@ -1,11 +1,12 @@
 //! `landfall export`: the files of a lock as a folder `<host>/<path>`, its charts as a
-//! repository, and its git repositories, for any web server.
+//! repository, its git repositories, and its providers as a mirror, for any web server.
 
 mod error;
 mod export_charts;
 mod export_files;
 mod export_git;
 mod export_paths;
+mod export_providers;
 mod unpack;
 mod write_file;
 
@@ -13,3 +14,4 @@ pub use error::ExportError;
 pub use export_charts::export_charts;
 pub use export_files::{export_files, export_packages};
 pub use export_git::export_git;
+pub use export_providers::export_providers;

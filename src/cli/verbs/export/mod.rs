@@ -9,6 +9,7 @@ mod images_report;
 mod licences;
 mod list;
 mod packages;
+mod providers;
 mod referrers;
 
 use crate::cli::shared::{CliError, Context, VerbOutcome};
@@ -19,9 +20,10 @@ use git::ExportGit;
 use images::ExportImages;
 use list::ExportList;
 use packages::{ExportApt, ExportYum};
+use providers::ExportProviders;
 use referrers::ExportReferrers;
 
-/// Export images, files, charts, packages or git repositories
+/// Export images, files, charts, packages, git or providers
 #[derive(Args)]
 pub(crate) struct ExportCommand {
     #[command(subcommand)]
@@ -37,6 +39,7 @@ enum ExportSubcommand {
     Apt(ExportApt),
     Yum(ExportYum),
     Git(ExportGit),
+    Providers(ExportProviders),
     #[command(flatten)]
     List(ExportList),
 }
@@ -51,6 +54,7 @@ impl ExportCommand {
             ExportSubcommand::Apt(apt) => apt.run(context),
             ExportSubcommand::Yum(yum) => yum.run(context),
             ExportSubcommand::Git(git) => git.run(context),
+            ExportSubcommand::Providers(providers) => providers.run(context),
             ExportSubcommand::List(list) => list.run(context),
         }
     }

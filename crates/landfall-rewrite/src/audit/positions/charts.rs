@@ -52,21 +52,7 @@ fn installed_chart<'d>(entries: &'d [YamlEntry<'d>]) -> Option<InstalledChart<'d
         let text = text_of(entries, key)?.trim();
         (!text.is_empty()).then_some(text)
     };
-    let Some(chart) = part("chart") else {
-        // Flux's OCIRepository
-        let url = part("url").filter(|url| url.starts_with("oci://"))?;
-        let Some(YamlNode::Mapping(reference)) = value_of(entries, "ref") else {
-            return None;
-        };
-        let tag = text_of(&reference.entries, "tag")?;
-        let (repository, chart) = url.rsplit_once('/').unwrap_or_default();
-        return Some(InstalledChart {
-            keys: ["url", "ref"],
-            repository,
-            chart,
-            version: Some(tag),
-        });
-    };
+    let chart = part("chart")?;
     // Argo CD's source
     if let Some(repository) = part("repoURL") {
         return Some(InstalledChart {

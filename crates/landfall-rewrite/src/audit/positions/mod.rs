@@ -6,6 +6,7 @@ mod charts;
 mod containers;
 mod flags;
 mod full_names;
+mod gitops;
 mod image_claim;
 mod image_keys;
 mod image_position;
@@ -30,6 +31,7 @@ const POSITIONS: &[&dyn ImagePosition] = &[
     &node_images::NodeImagePosition,
     &kustomize::KustomizePosition,
     &charts::ChartPosition,
+    &gitops::GitopsPosition,
     &suffixed::SuffixedPosition,
     &split::SplitPosition,
     &containers::ContainerPosition,

@@ -1,0 +1,287 @@
+//! Names of providers: source addresses, versions and platforms.
+//!
+//! Parts of names become paths of exported files, so each has a strict form.
+
+use landfall_model::{Platform, is_repository_component};
+use serde::Deserialize;
+use std::fmt;
+use std::str::FromStr;
+
+/// The source address of a provider, as in `registry.opentofu.org/hashicorp/aws`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ProviderAddress {
+    /// The host of the provider registry, with a port unless it is 443.
+    pub host: String,
+    /// The namespace, as in `hashicorp`.
+    pub namespace: String,
+    /// The type, as in `aws`.
+    pub provider_type: String,
+}
+
+impl FromStr for ProviderAddress {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<ProviderAddress, ()> {
+        let [host, namespace, provider_type] = text
+            .split('/')
+            .collect::<Vec<_>>()
+            .try_into()
+            .map_err(drop)?;
+        if !is_host(host) || !is_name(namespace) || !is_name(provider_type) {
+            return Err(());
+        }
+        Ok(ProviderAddress {
+            host: host.to_owned(),
+            namespace: namespace.to_owned(),
+            provider_type: provider_type.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for ProviderAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ProviderAddress {
+            host,
+            namespace,
+            provider_type,
+        } = self;
+        write!(f, "{host}/{namespace}/{provider_type}")
+    }
+}
+
+/// Whether `text` is a namespace or a type.
+fn is_name(text: &str) -> bool {
+    is_repository_component(text) && !text.contains('.')
+}
+
+/// Whether `text` is a host name in lower case or an IPv4 address, with or without a port.
+fn is_host(text: &str) -> bool {
+    match text.split_once(':') {
+        Some((name, port)) => is_host_name(name) && is_port(port),
+        None => is_host_name(text),
+    }
+}
+
+fn is_host_name(name: &str) -> bool {
+    name.split('.')
+        .all(|label| is_repository_component(label) && !label.contains('_'))
+}
+
+fn is_port(text: &str) -> bool {
+    // a number is written in one way only, so that a host has one name
+    text.parse::<u16>()
+        .is_ok_and(|port| port.to_string() == text)
+}
+
+/// The name of a version of a provider, as in
+/// `provider:registry.opentofu.org/hashicorp/aws:5.1.0`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct ProviderName {
+    text: String,
+    /// The source address.
+    pub address: ProviderAddress,
+    /// The version, without a leading `v`.
+    pub version: String,
+}
+
+/// Why a text is not the name of a provider.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{}' is not a provider; write provider:<host>/<namespace>/<type>:<version>",
+    .0.escape_debug()
+)]
+pub struct ProviderNameError(String);
+
+impl ProviderName {
+    /// The text before the source address, by which names of providers differ from others.
+    pub(super) const PREFIX: &'static str = "provider:";
+
+    /// The name of a version. `None` if `version` is not a version.
+    pub(super) fn new(address: ProviderAddress, version: &str) -> Option<ProviderName> {
+        is_version(version).then(|| ProviderName {
+            text: format!("{}{address}:{version}", ProviderName::PREFIX),
+            address,
+            version: version.to_owned(),
+        })
+    }
+
+    /// The name as the lock writes it.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The file name of the package for `platform`, as mirrors name it.
+    pub(super) fn package_file(&self, platform: &ProviderPlatform) -> String {
+        let ProviderName {
+            address, version, ..
+        } = self;
+        let provider_type = &address.provider_type;
+        format!("terraform-provider-{provider_type}_{version}_{platform}.zip")
+    }
+}
+
+impl TryFrom<String> for ProviderName {
+    type Error = ProviderNameError;
+
+    fn try_from(text: String) -> Result<ProviderName, ProviderNameError> {
+        let parts = text
+            .strip_prefix(ProviderName::PREFIX)
+            .and_then(|name| name.rsplit_once(':'));
+        parts
+            .and_then(|(address, version)| ProviderName::new(address.parse().ok()?, version))
+            .ok_or(ProviderNameError(text))
+    }
+}
+
+impl fmt::Display for ProviderName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Whether `text` is a semantic version with three numbers.
+fn is_version(text: &str) -> bool {
+    let (rest, build) = match text.split_once('+') {
+        Some((rest, build)) => (rest, Some(build)),
+        None => (text, None),
+    };
+    let (numbers, pre) = match rest.split_once('-') {
+        Some((numbers, pre)) => (numbers, Some(pre)),
+        None => (rest, None),
+    };
+    let numbers: Vec<&str> = numbers.split('.').collect();
+    text.len() <= 100
+        && numbers.len() == 3
+        && numbers
+            .iter()
+            .all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+        && [pre, build].into_iter().flatten().all(is_identifiers)
+}
+
+/// Whether `text` is a pre-release or build: identifiers with dots between them.
+fn is_identifiers(text: &str) -> bool {
+    text.split('.').all(|part| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    })
+}
+
+/// A platform as providers name it, as in `linux_amd64`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct ProviderPlatform {
+    /// The operating system, by Go's name.
+    pub os: String,
+    /// The architecture, by Go's name.
+    pub architecture: String,
+}
+
+/// Why a text is not a platform of a provider.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{}' is not a platform of a provider; write linux_amd64", .0.escape_debug())]
+pub struct ProviderPlatformError(String);
+
+impl FromStr for ProviderPlatform {
+    type Err = ProviderPlatformError;
+
+    fn from_str(text: &str) -> Result<ProviderPlatform, ProviderPlatformError> {
+        match text.split_once('_') {
+            Some((os, architecture)) if is_word(os) && is_word(architecture) => {
+                Ok(ProviderPlatform {
+                    os: os.to_owned(),
+                    architecture: architecture.to_owned(),
+                })
+            }
+            _ => Err(ProviderPlatformError(text.to_owned())),
+        }
+    }
+}
+
+impl TryFrom<String> for ProviderPlatform {
+    type Error = ProviderPlatformError;
+
+    fn try_from(text: String) -> Result<ProviderPlatform, ProviderPlatformError> {
+        text.parse()
+    }
+}
+
+impl From<&Platform> for ProviderPlatform {
+    /// The same platform without its variant, which providers do not have.
+    fn from(platform: &Platform) -> ProviderPlatform {
+        ProviderPlatform {
+            os: platform.os.clone(),
+            architecture: platform.architecture.clone(),
+        }
+    }
+}
+
+impl fmt::Display for ProviderPlatform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}_{}", self.os, self.architecture)
+    }
+}
+
+fn is_word(text: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    !text.is_empty() && text.bytes().all(is_allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_one_form() {
+        for good in [
+            "provider:registry.opentofu.org/hashicorp/aws:5.1.0",
+            "provider:127.0.0.1:8443/my-org/my_type:1.0.0-rc.1+b-2",
+            "provider:localhost/a/b:0.0.1",
+        ] {
+            let name = ProviderName::try_from(good.to_owned()).unwrap();
+            assert_eq!((name.as_str(), name.to_string()), (good, good.to_owned()));
+        }
+        for bad in [
+            "registry.opentofu.org/hashicorp/aws:5.1.0",
+            "provider:hashicorp/aws:5.1.0",
+            "provider:h/hashicorp/aws:v5.1.0",
+            "provider:h/hashicorp/aws:5.1",
+            "provider:h/hashicorp/aws:5.1.0/..",
+            "provider:h/../aws:5.1.0",
+            "provider:h//aws:5.1.0",
+            "provider:../a/b:5.1.0",
+            "provider:h:/a/b:5.1.0",
+            "provider:h:080/a/b:5.1.0",
+            "provider:H/a/b:5.1.0",
+            "provider:h/a/b c:5.1.0",
+            "provider:h/a/b:5.1.0-",
+            "provider:h/a/b:5.1.0\n",
+        ] {
+            assert!(ProviderName::try_from(bad.to_owned()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn platforms_have_two_words() {
+        assert_eq!(
+            "linux_amd64"
+                .parse::<ProviderPlatform>()
+                .unwrap()
+                .to_string(),
+            "linux_amd64"
+        );
+        for bad in [
+            "linux",
+            "linux/amd64",
+            "linux_",
+            "_amd64",
+            "a_b_c",
+            "a_..",
+            "Linux_amd64",
+        ] {
+            assert!(bad.parse::<ProviderPlatform>().is_err(), "{bad}");
+        }
+    }
+}

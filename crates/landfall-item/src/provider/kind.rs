@@ -1,0 +1,223 @@
+//! A locked provider as an item.
+
+use super::address::ProviderName;
+use super::locked::{self, LockedProvider, LockedProviderPackage};
+use super::manifest_entry::ProviderEntry;
+use super::request::ProviderRequest;
+use super::{parts, registry};
+use crate::file::is_file_url;
+use crate::text::oversize;
+use crate::{
+    AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
+    ServedItem, UrlFile,
+};
+use landfall_content::LockEntry;
+use landfall_model::document::SourceSpan;
+use landfall_model::report::{EntryKind, one_line};
+use landfall_model::{Destination, DestinationMap, Digest};
+use std::borrow::Cow;
+use std::fmt;
+
+impl ItemIdentity for LockedProvider {
+    fn kind(&self) -> EntryKind {
+        EntryKind::Provider
+    }
+
+    fn name(&self) -> Cow<'_, str> {
+        self.name.as_str().into()
+    }
+
+    fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    fn source(&self) -> String {
+        format!("{}{}", ProviderName::PREFIX, self.name.address)
+    }
+}
+
+impl PushedItem for LockedProvider {
+    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
+        vec![mapping.own_destination(&self.own_repository())]
+    }
+
+    /// The version. A tag cannot contain `+`, so OpenTofu reads `_` as one.
+    fn tag(&self) -> String {
+        parts::tag(&self.name)
+    }
+}
+
+impl AuditedItem for LockedProvider {
+    fn has_blob(&self, digest: &Digest) -> bool {
+        self.digest == *digest
+            || self
+                .packages
+                .iter()
+                .any(|package| package.digest == *digest)
+    }
+}
+
+impl ServedItem for LockedProvider {
+    fn own_repository(&self) -> String {
+        parts::own_repository(&self.name)
+    }
+
+    fn files(&self) -> Vec<UrlFile<'_>> {
+        let packages = self.packages.iter();
+        packages
+            .map(|package| {
+                let LockedProviderPackage {
+                    url, digest, size, ..
+                } = package;
+                UrlFile::plain(LockedProvider::KIND, url, digest, *size)
+            })
+            .collect()
+    }
+}
+
+impl LockedItem for LockedProvider {
+    fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        locked::write(self, out)
+    }
+
+    /// URLs must be those of files, hashes must be hashes, sizes plausible, platforms sorted, and
+    /// the digest must match everything else. Names were checked when they were parsed.
+    fn implausibility(&self) -> Option<String> {
+        if let Some(fault) = oversize(self.packages.iter().map(|package| package.size)) {
+            return Some(fault);
+        }
+        if self.packages.is_empty() {
+            return Some(format!("'{}' has no packages", self.name));
+        }
+        for package in &self.packages {
+            if !is_file_url(&package.url) {
+                let url = one_line(&package.url);
+                return Some(format!("'{url}' is not an http or https URL of a file"));
+            }
+            if !is_file_hash(&package.h1) {
+                return Some(format!("'{}' is not an h1 hash", one_line(&package.h1)));
+            }
+        }
+        let mut pairs = self.packages.windows(2);
+        if let Some(pair) = pairs.find(|pair| pair[0].platform >= pair[1].platform) {
+            return Some(format!(
+                "the packages are not sorted: '{}'",
+                pair[1].platform
+            ));
+        }
+        let found = parts::digest(self);
+        (found != self.digest).then(|| {
+            format!(
+                "'{}' has the digest {}, but its other fields have {found}",
+                self.name, self.digest
+            )
+        })
+    }
+
+    fn entry(&self) -> LockEntry {
+        parts::entry(self)
+    }
+
+    fn lookup_urls(&self) -> Vec<String> {
+        vec![registry::discovery_url(&self.name.address.host, "https")]
+    }
+
+    fn as_provider(&self) -> Option<&LockedProvider> {
+        Some(self)
+    }
+}
+
+/// Whether `text` has the form of a hash of files: SHA-256 in base64.
+fn is_file_hash(text: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
+    let hash = text.strip_prefix("h1:").unwrap_or_default();
+    hash.len() == 44 && hash.bytes().all(is_allowed)
+}
+
+impl ItemKind for LockedProvider {
+    const KIND: EntryKind = EntryKind::Provider;
+    const SECTION: &'static str = "providers";
+    const HAS_FILES: bool = true;
+    type Name = ProviderName;
+    type Request = ProviderRequest;
+    type Entry = ProviderEntry;
+
+    fn is_name(text: &str) -> bool {
+        // `provider:1.0` is an image
+        text.starts_with(ProviderName::PREFIX) && text.contains('/')
+    }
+
+    fn key(&self) -> &ProviderName {
+        &self.name
+    }
+
+    fn parse_name(text: &str, span: &SourceSpan) -> ManifestResult<String> {
+        ProviderName::try_from(text.to_owned())
+            .map(|name| name.to_string())
+            .map_err(|error| span.fault(error.to_string(), None))
+    }
+
+    fn parse_exclusion(text: &str, span: &SourceSpan) -> ManifestResult<Exclusion> {
+        LockedProvider::parse_name(text, span).map(Exclusion::Url)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lockfile::Lock;
+
+    fn provider() -> LockedProvider {
+        let package = |platform: &str| LockedProviderPackage {
+            platform: platform.parse().unwrap(),
+            url: format!("https://example.com/{platform}.zip"),
+            digest: Digest::sha256(platform.as_bytes()),
+            size: 9,
+            h1: "h1:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=".into(),
+        };
+        let mut provider = LockedProvider {
+            name: ProviderName::try_from("provider:h/a/b:1.0.0+x".to_owned()).unwrap(),
+            digest: Digest::sha256(b""),
+            platforms: vec!["linux_amd64".parse().unwrap()],
+            packages: vec![package("darwin_arm64"), package("linux_amd64")],
+        };
+        provider.digest = parts::digest(&provider);
+        provider
+    }
+
+    #[test]
+    fn a_provider_is_written_and_read() {
+        let lock = Lock {
+            version: 1,
+            providers: vec![provider()],
+            ..Lock::default()
+        };
+        assert_eq!(Lock::parse("l", &lock.to_text()).unwrap(), lock);
+        assert_eq!(provider().tag(), "1.0.0_x");
+    }
+
+    #[test]
+    fn what_landfall_never_writes_is_refused() {
+        type Change = fn(&mut LockedProvider);
+        let changes: [(Change, &str); 6] = [
+            (|provider| provider.packages.clear(), "no packages"),
+            (|provider| provider.packages.reverse(), "not sorted"),
+            (
+                |provider| provider.packages[0].url = "file:///etc/x".into(),
+                "URL of a file",
+            ),
+            (
+                |provider| provider.packages[0].h1 = "h1:\"\n".into(),
+                "h1 hash",
+            ),
+            (|provider| provider.packages[0].size = u64::MAX, "plausible"),
+            (|provider| provider.packages[1].size = 10, "other fields"),
+        ];
+        for (change, word) in changes {
+            let mut provider = provider();
+            change(&mut provider);
+            let fault = provider.implausibility().unwrap();
+            assert!(fault.contains(word), "{fault}");
+        }
+    }
+}

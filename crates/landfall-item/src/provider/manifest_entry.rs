@@ -1,0 +1,233 @@
+//! Providers in a manifest, and how they expand to requests.
+
+use super::address::{ProviderAddress, ProviderName, ProviderPlatform};
+use super::lock_file::read_lock_file;
+use super::request::ProviderRequest;
+use crate::policy::check_rule;
+use crate::{
+    EntryContext, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion, UpdatableEntry,
+};
+use landfall_model::document::{SourceSpan, SourceText, UpdateRule, VarBinding, YamlNode};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+
+/// Providers of OpenTofu and Terraform in a manifest: those of a lock file, or one version of one.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderEntry {
+    /// The path of a `.terraform.lock.hcl`, relative to the folder of the manifest: all providers
+    /// in it, each in its version. Their packages must have one of its hashes.
+    #[serde(default)]
+    pub lockfile: Option<String>,
+    /// The source address of one provider, as in `registry.opentofu.org/hashicorp/aws`.
+    #[serde(default)]
+    pub source: Option<String>,
+    /// The version of the provider, as in `5.1.0`.
+    #[serde(default)]
+    pub version: Option<String>,
+    /// The platforms, as in `linux_amd64`. Overrides those of the manifest.
+    #[serde(default)]
+    pub platforms: Option<Vec<String>>,
+    /// What `landfall update` may move `version` to: `patch`, `minor`, a range as in `~5.1`, or
+    /// `never`; or a mapping with this as `policy`, and `minAge`.
+    #[serde(default)]
+    pub update: Option<UpdateRule>,
+}
+
+const FORMS: &str = "write `{lockfile: .terraform.lock.hcl}`, or \
+                     `{source: registry.opentofu.org/hashicorp/aws, version: 5.1.0}`";
+
+impl ManifestEntry for ProviderEntry {
+    type Request = ProviderRequest;
+
+    fn expand(
+        &self,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<Vec<(ProviderRequest, SourceSpan)>> {
+        let mut fields = Vec::new();
+        for (key, text) in [
+            ("lockfile", &self.lockfile),
+            ("source", &self.source),
+            ("version", &self.version),
+        ] {
+            fields.extend(text.iter().map(|text| reader.field(node, key, text)));
+        }
+        let platforms = self.platforms.as_deref().unwrap_or_default();
+        fields.extend(reader.list_fields(node, "platforms", platforms));
+        let policy = self.update.as_ref().map(|rule| &rule.policy);
+        fields.extend(policy.map(|text| reader.field(node.get("update"), "policy", text)));
+        let mut requests = Vec::new();
+        for binding in reader.vars.bindings(&fields)? {
+            let platforms = self.platforms(node, reader, &binding)?;
+            let found = match (&self.lockfile, &self.source, &self.version) {
+                (Some(path), None, None) => {
+                    if self.update.is_some() {
+                        let help = "move the versions with `tofu init -upgrade`";
+                        return Err(reader.here(node.get("update")).fault(
+                            "the versions of a lock file have no update policy",
+                            Some(help.into()),
+                        ));
+                    }
+                    let at = reader.here(node.get("lockfile"));
+                    from_lock_file(&binding.fill(path), &at, reader)?
+                }
+                (None, Some(source), Some(version)) => {
+                    vec![self.one(source, version, node, reader, &binding)?]
+                }
+                _ => {
+                    let message = "providers need `lockfile`, or `source` and `version`";
+                    return Err(reader.here(node).fault(message, Some(FORMS.into())));
+                }
+            };
+            for (request, at) in found {
+                let platforms = platforms.clone();
+                requests.push((
+                    ProviderRequest {
+                        platforms,
+                        ..request
+                    },
+                    at,
+                ));
+            }
+        }
+        Ok(requests)
+    }
+}
+
+impl ProviderEntry {
+    /// The platforms, sorted.
+    fn platforms(
+        &self,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+        binding: &VarBinding,
+    ) -> ManifestResult<Vec<ProviderPlatform>> {
+        let mut platforms = Vec::new();
+        match &self.platforms {
+            None => platforms.extend(reader.platforms.iter().map(ProviderPlatform::from)),
+            Some(texts) => {
+                for (index, text) in texts.iter().enumerate() {
+                    let platform = binding.fill(text).parse::<ProviderPlatform>();
+                    platforms.push(platform.map_err(|error| {
+                        let at = reader.item_at(node, "platforms", index);
+                        at.fault(error.to_string(), None)
+                    })?);
+                }
+            }
+        }
+        platforms.sort();
+        platforms.dedup();
+        Ok(platforms)
+    }
+
+    /// The request for the version of `source` that the entry names.
+    fn one(
+        &self,
+        source: &str,
+        version: &str,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+        binding: &VarBinding,
+    ) -> ManifestResult<(ProviderRequest, SourceSpan)> {
+        let at = reader.here(node.get("source"));
+        let address = address_of(&binding.fill(source), &at)?;
+        let filled = binding.fill(version);
+        let name = ProviderName::new(address, &filled).ok_or_else(|| {
+            let help = match filled.strip_prefix('v') {
+                Some(bare) => format!("write {bare}"),
+                None => "write one version, as in 5.1.0".to_owned(),
+            };
+            let at = reader.here(node.get("version"));
+            at.fault(
+                format!("`{filled}` is not a version of a provider"),
+                Some(help),
+            )
+        })?;
+        let update = self
+            .update
+            .as_ref()
+            .map(|rule| rule.completed(binding.fill(&rule.policy), reader.min_age.as_ref()));
+        if let Some(rule) = &update {
+            check_rule(
+                rule,
+                Some(version),
+                "a provider",
+                node.get("update"),
+                reader,
+            )?;
+        }
+        let request = ProviderRequest {
+            name,
+            platforms: Vec::new(),
+            hashes: BTreeSet::new(),
+            update,
+            at: at.location(),
+        };
+        Ok((request, at))
+    }
+}
+
+impl UpdatableEntry for ProviderEntry {
+    fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
+        let (Some(source), Some(version), Some(rule)) = (&self.source, &self.version, &self.update)
+        else {
+            return Vec::new();
+        };
+        vec![MovableVersion {
+            rule,
+            name: format!("{}{source}", ProviderName::PREFIX),
+            item_key: "source",
+            path: vec![EntryPathStep::Key("version")],
+            text: version,
+            version: 0..version.len(),
+        }]
+    }
+}
+
+/// The requests for all providers of a lock file.
+fn from_lock_file(
+    path: &str,
+    at: &SourceSpan,
+    reader: &EntryContext<'_>,
+) -> ManifestResult<Vec<(ProviderRequest, SourceSpan)>> {
+    let bytes = reader.read_file(path, at)?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| at.fault(format!("{path} is not UTF-8"), None))?;
+    let providers = read_lock_file(&text).map_err(|fault| {
+        let source = SourceText::plain(path.to_owned(), text.clone());
+        let help = "write it with `tofu init` or `terraform init`";
+        SourceSpan::new(&source, fault.at).fault(fault.why, Some(help.into()))
+    })?;
+    if providers.is_empty() {
+        return Err(at.fault(format!("{path} contains no providers"), None));
+    }
+    let requests = providers.into_iter().map(|provider| {
+        let request = ProviderRequest {
+            name: provider.name,
+            platforms: Vec::new(),
+            hashes: provider.hashes,
+            update: None,
+            at: at.location(),
+        };
+        (request, at.clone())
+    });
+    Ok(requests.collect())
+}
+
+/// Parses a source address. Its host must be written, since the programs have different defaults.
+fn address_of(text: &str, span: &SourceSpan) -> ManifestResult<ProviderAddress> {
+    text.parse().map_err(|()| {
+        let help = match text.split('/').count() {
+            2 => format!("add the host, as in registry.opentofu.org/{text}"),
+            _ => "write <host>/<namespace>/<type> in lower case, as in \
+                  registry.opentofu.org/hashicorp/aws"
+                .to_owned(),
+        };
+        span.fault(
+            format!("`{text}` is not the source address of a provider"),
+            Some(help),
+        )
+    })
+}

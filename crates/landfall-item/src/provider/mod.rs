@@ -1,0 +1,34 @@
+//! A provider of OpenTofu and Terraform: one version, with a package for each platform.
+//!
+//! The artifact has the layout of OpenTofu's provider mirrors in OCI registries, so OpenTofu
+//! installs it from the registry to which `push` delivers it. `lock` downloads each package, because
+//! its `h1:` hash is that of its files.
+
+mod address;
+mod kind;
+mod lock_file;
+mod locked;
+mod manifest_entry;
+mod mirror;
+mod package_hash;
+mod parts;
+mod registry;
+mod request;
+mod resolvable;
+mod resolve;
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+mod testing;
+mod zip_directory;
+
+pub use address::{ProviderAddress, ProviderName, ProviderPlatform};
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub use lock_file::fuzz as read_provider_lock_file;
+pub use locked::{LockedProvider, LockedProviderPackage};
+pub(crate) use manifest_entry::ProviderEntry;
+pub use mirror::{MirrorFile, ProviderMirror};
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub use package_hash::fuzz as read_provider_package;
+pub use registry::provider_versions;
+pub use request::ProviderRequest;
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub use testing::zip_package;

@@ -1,0 +1,206 @@
+//! The `h1:` hash of a package: that of its files, whatever the archive around them is
+//! (golang.org/x/mod/sumdb/dirhash, `HashZip`).
+
+use super::zip_directory::{ProviderPackageError, ZipArchive, ZipMember};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Crc;
+use flate2::read::DeflateDecoder;
+use landfall_content::BlobRead;
+use landfall_model::{Algorithm, Digest, Hasher, Limits, unhex};
+use std::collections::BTreeMap;
+use std::io::Read;
+
+/// The size of the pieces in which files are hashed, in bytes.
+const PIECE: usize = 64 << 10;
+
+/// The hash of the files in the archive `digest`, which has `size` bytes. Every byte is unpacked,
+/// and compared with its checksum in the archive.
+pub(super) fn package_hash(
+    blobs: &dyn BlobRead,
+    digest: &Digest,
+    size: u64,
+    limits: &Limits,
+) -> Result<String, ProviderPackageError> {
+    let archive = ZipArchive {
+        blobs,
+        digest,
+        size,
+    };
+    let mut lines = BTreeMap::new();
+    for member in archive.members(limits)? {
+        let hash = member_hash(&archive, &member)?;
+        lines.insert(member.name, hash);
+    }
+    let mut all = Hasher::new(Algorithm::Sha256);
+    for (name, hash) in &lines {
+        all.update(format!("{}  {name}\n", hash.hex()).as_bytes());
+    }
+    let bytes = unhex::<32>(&all.finish().hex()).unwrap_or_default();
+    Ok(format!("h1:{}", STANDARD.encode(bytes)))
+}
+
+fn member_hash(
+    archive: &ZipArchive<'_>,
+    member: &ZipMember,
+) -> Result<Digest, ProviderPackageError> {
+    let packed = archive.open(member)?;
+    let content: Box<dyn Read> = if member.is_deflated {
+        Box::new(DeflateDecoder::new(packed))
+    } else {
+        packed
+    };
+    // one byte more, to notice content that is longer than the directory says
+    let mut content = content.take(member.size + 1);
+    let mut hasher = Hasher::new(Algorithm::Sha256);
+    let mut crc = Crc::new();
+    let mut piece = vec![0; PIECE];
+    loop {
+        let len = content.read(&mut piece)?;
+        if len == 0 {
+            break;
+        }
+        hasher.update(&piece[..len]);
+        crc.update(&piece[..len]);
+    }
+    let unread = content.limit();
+    if unread != 1 || crc.sum() != member.crc32 {
+        return Err(ProviderPackageError::Member {
+            name: member.name.clone(),
+            why: "has other content than its checksum says",
+        });
+    }
+    Ok(hasher.finish())
+}
+
+/// Reads any bytes as a package.
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub fn fuzz(bytes: &[u8]) {
+    let digest = Digest::sha256(bytes);
+    let blobs = landfall_content::MemoryBlobs(BTreeMap::from([(
+        digest.clone(),
+        bytes::Bytes::copy_from_slice(bytes),
+    )]));
+    let limits = Limits {
+        provider_unpacked_bytes: 1 << 20,
+        ..Limits::DEFAULT
+    };
+    // only a panic or too much memory is a bug
+    let _ = package_hash(&blobs, &digest, bytes.len() as u64, &limits);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::zip_package;
+    use super::*;
+    use landfall_content::MemoryBlobs;
+
+    const BINARY: &str = "terraform-provider-random_v1.0.0";
+
+    fn hash_within(archive: &[u8], limits: &Limits) -> Result<String, ProviderPackageError> {
+        let digest = Digest::sha256(archive);
+        let content = bytes::Bytes::copy_from_slice(archive);
+        let blobs = MemoryBlobs(BTreeMap::from([(digest.clone(), content)]));
+        package_hash(&blobs, &digest, archive.len() as u64, limits)
+    }
+
+    fn hash(archive: &[u8]) -> Result<String, ProviderPackageError> {
+        hash_within(archive, &Limits::DEFAULT)
+    }
+
+    fn package() -> Vec<u8> {
+        zip_package(&[
+            (BINARY, b"#!/bin/sh\n"),
+            ("docs/", b""),
+            ("docs/a", b""),
+            ("LICENSE", &b"text ".repeat(100)),
+        ])
+    }
+
+    #[test]
+    fn the_hash_is_that_of_the_sorted_files() {
+        // computed by another implementation, as dirhash.HashZip describes it
+        let expected = "h1:tqpeIKmTFlMm+EPYQfAgkR6WJTk2mdLoVd7anfJ9VxA=";
+        assert_eq!(hash(&package()).unwrap(), expected);
+        // a comment and the order do not matter
+        let mut commented = package();
+        let len = commented.len();
+        commented[len - 2] = 3;
+        commented.extend(b"abc");
+        assert_eq!(hash(&commented).unwrap(), expected);
+    }
+
+    #[test]
+    fn archives_with_several_meanings_are_refused() {
+        let one = |name: &str| zip_package(&[(name, b"x")]);
+        for name in [
+            "../x", "/x", "a/../x", "a//x", ".", "a\\x", "c:x", "a\nb", "", "a/./b",
+        ] {
+            let why = hash(&one(name)).unwrap_err().to_string();
+            assert!(why.contains("unsafe"), "{name}: {why}");
+        }
+        let twice = zip_package(&[("a", b"x"), ("a", b"y")]);
+        assert!(hash(&twice).unwrap_err().to_string().contains("twice"));
+        let good = package();
+        let directory = good
+            .windows(4)
+            .position(|bytes| bytes == b"PK\x01\x02")
+            .unwrap();
+        let end = good.len() - 22;
+        // each change is one byte: its position, its new value, and a word of the error
+        for (at, value, word) in [
+            (0, b'Q', "another header"),
+            (8, 8, "another header"),
+            (30, b'X', "another header"),
+            (30 + BINARY.len(), b'!', "checksum"),
+            (directory, b'Q', "directory is not valid"),
+            (directory + 8, 1, "encrypted"),
+            (directory + 10, 12, "compression"),
+            (directory + 20, 11, "two sizes"),
+            (directory + 28, 255, "directory is not valid"),
+            (directory + 41, 0xa1, "not a regular file"),
+            (directory + 42, 1, "another header"),
+            (directory + 46 + BINARY.len() + 42, 0, "overlaps"),
+            (end, b'Q', "no directory at its end"),
+            (end + 4, 1, "several parts"),
+            (end + 8, 3, "several parts"),
+            (end + 16, 1, "not before its end"),
+        ] {
+            let mut bad = good.clone();
+            bad[at] = value;
+            let why = hash(&bad).unwrap_err().to_string();
+            assert!(why.contains(word), "{at}: {why}");
+        }
+        for len in [0, 21, end, good.len() - 1] {
+            assert!(hash(&good[..len]).is_err(), "cut at {len}");
+        }
+        let mut preceded = b"#!/bin/sh\n".to_vec();
+        preceded.extend(&good);
+        assert!(hash(&preceded).is_err(), "something before the archive");
+    }
+
+    #[test]
+    fn limits_hold_before_anything_is_unpacked() {
+        let limits = Limits {
+            provider_unpacked_bytes: 1000,
+            archive_files: 4,
+            ..Limits::DEFAULT
+        };
+        assert!(hash_within(&package(), &limits).is_ok());
+        let large = zip_package(&[("bomb", &[0; 1001])]);
+        let why = hash_within(&large, &limits).unwrap_err().to_string();
+        assert!(why.contains("1000 unpacked bytes"), "{why}");
+        let many = zip_package(&[("a", b""), ("b", b""), ("c", b""), ("d", b""), ("e", b"")]);
+        let why = hash_within(&many, &limits).unwrap_err().to_string();
+        assert!(why.contains("4 members"), "{why}");
+        // a directory that hides the size of its member
+        let mut small = large.clone();
+        let directory = small
+            .windows(4)
+            .position(|bytes| bytes == b"PK\x01\x02")
+            .unwrap();
+        small[directory + 24..directory + 28].copy_from_slice(&9_u32.to_le_bytes());
+        let why = hash_within(&small, &limits).unwrap_err().to_string();
+        assert!(why.contains("checksum"), "{why}");
+    }
+}

@@ -1,0 +1,126 @@
+//! How a request for a provider is merged, resolved and updated.
+
+use super::address::ProviderName;
+use super::locked::LockedProvider;
+use super::registry::provider_versions;
+use super::request::ProviderRequest;
+use super::resolve::{check_hashes, resolve};
+use crate::field_conflict::{FieldConflict, merge_option};
+use crate::{
+    Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome, Resolver,
+    UpdatableRequest, UpstreamStatus,
+};
+use landfall_model::document::UpdateRule;
+
+impl ItemRequest for ProviderRequest {
+    type Name = ProviderName;
+
+    fn name(&self) -> &ProviderName {
+        &self.name
+    }
+
+    fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
+        matches!(exclusion, Exclusion::Url(name) if name == self.name.as_str())
+    }
+
+    fn name_like(&self, exclusion: &Exclusion) -> Option<String> {
+        matches!(exclusion, Exclusion::Url(_)).then(|| self.name.to_string())
+    }
+
+    fn merge(&mut self, other: &ProviderRequest) -> Result<(), FieldConflict> {
+        if self.platforms.is_empty() || other.platforms.is_empty() {
+            self.platforms.clear();
+        } else {
+            self.platforms.extend(other.platforms.iter().cloned());
+            self.platforms.sort();
+            self.platforms.dedup();
+        }
+        self.hashes.extend(other.hashes.iter().cloned());
+        merge_option("update", &mut self.update, &other.update)
+    }
+}
+
+impl ResolvableRequest for ProviderRequest {
+    type Item = LockedProvider;
+
+    async fn resolve(
+        &self,
+        resolver: &Resolver,
+        old: Option<&LockedProvider>,
+        pins: PinPolicy,
+    ) -> ResolveOutcome<LockedProvider> {
+        let keeps = matches!(pins, PinPolicy::Keep | PinPolicy::Referrers);
+        let matching = old.filter(|old| {
+            let mut packages = old.packages.iter();
+            old.platforms == self.platforms
+                && packages.all(|package| check_hashes(self, package).is_ok())
+        });
+        if let Some(old) = matching.filter(|_| keeps) {
+            return ResolveOutcome::Kept(old.clone());
+        }
+        match resolve(resolver, self, old).await {
+            Ok(found) if old == Some(&found) => ResolveOutcome::Kept(found),
+            Ok(found) => match old.filter(|_| keeps).and_then(|old| changed(old, &found)) {
+                // packages that were published again are never accepted silently
+                Some(cause) => ResolveOutcome::Failed(matching.cloned(), cause),
+                None => ResolveOutcome::New(found),
+            },
+            Err(cause) => match matching {
+                Some(old) if cause.is_gone && pins != PinPolicy::Recall => {
+                    ResolveOutcome::Gone(old.clone())
+                }
+                old => ResolveOutcome::Failed(old.cloned(), cause),
+            },
+        }
+    }
+
+    async fn check_upstream(resolver: &Resolver, old: &LockedProvider) -> Result<(), ResolveError> {
+        find_version(resolver, &old.name).await
+    }
+}
+
+impl UpdatableRequest for ProviderRequest {
+    fn update_rule(&self) -> Option<&UpdateRule> {
+        self.update.as_ref()
+    }
+
+    async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
+        match find_version(resolver, &self.name).await {
+            Err(cause) if cause.is_gone => Ok(UpstreamStatus::Gone),
+            found => {
+                found?;
+                Ok(UpstreamStatus::Present {
+                    digest: None,
+                    size: None,
+                })
+            }
+        }
+    }
+}
+
+/// Checks that the registry lists the version.
+async fn find_version(resolver: &Resolver, name: &ProviderName) -> Result<(), ResolveError> {
+    let versions = provider_versions(resolver, &name.address).await?;
+    if versions.contains(&name.version) {
+        Ok(())
+    } else {
+        Err(ResolveError::gone())
+    }
+}
+
+/// Why `found` must not replace `old` without `--refresh`: a package of it has other content.
+fn changed(old: &LockedProvider, found: &LockedProvider) -> Option<ResolveError> {
+    let mut pairs = old.packages.iter().filter_map(|old| {
+        let mut packages = found.packages.iter();
+        let found = packages.find(|found| found.platform == old.platform)?;
+        (found.digest != old.digest).then_some((old, found))
+    });
+    let (old, found) = pairs.next()?;
+    Some(
+        format!(
+            "upstream now has {} for {}, but the lock has {}; use `--refresh` to accept it",
+            found.digest, found.platform, old.digest
+        )
+        .into(),
+    )
+}

@@ -1,0 +1,138 @@
+//! Resolves a provider: finds its packages, and verifies their hashes.
+
+use super::address::ProviderPlatform;
+use super::locked::{LockedProvider, LockedProviderPackage, zh};
+use super::package_hash::package_hash;
+use super::parts;
+use super::registry::ProviderRegistry;
+use super::request::ProviderRequest;
+use crate::file::download;
+use crate::resolver::{ResolveError, Resolver};
+use landfall_content::BlobRead;
+use landfall_model::Digest;
+use std::collections::BTreeSet;
+
+/// Resolves `request`. A package that `old` has with the digest of the registry is not downloaded.
+pub(super) async fn resolve(
+    resolver: &Resolver,
+    request: &ProviderRequest,
+    old: Option<&LockedProvider>,
+) -> Result<LockedProvider, ResolveError> {
+    let name = &request.name;
+    let registry = ProviderRegistry::discover(resolver, &name.address.host).await?;
+    let mut versions = registry.versions(&name.address).await?;
+    let offered = versions
+        .remove(&name.version)
+        .ok_or_else(ResolveError::gone)?;
+    let mut packages = Vec::new();
+    for platform in chosen_platforms(request, &offered)? {
+        let found = package(resolver, &registry, request, &platform, old).await;
+        packages.push(found.map_err(|error| error.about(&platform.to_string()))?);
+    }
+    let mut provider = LockedProvider {
+        name: name.clone(),
+        digest: Digest::sha256(b""),
+        platforms: request.platforms.clone(),
+        packages,
+    };
+    provider.digest = parts::digest(&provider);
+    Ok(provider)
+}
+
+/// The platforms of `request` among those that the registry has, sorted.
+fn chosen_platforms(
+    request: &ProviderRequest,
+    offered: &BTreeSet<ProviderPlatform>,
+) -> Result<Vec<ProviderPlatform>, ResolveError> {
+    let has: Vec<String> = offered.iter().map(ToString::to_string).collect();
+    if request.platforms.is_empty() {
+        if offered.is_empty() {
+            return Err("its registry has it for no platform".into());
+        }
+        return Ok(offered.iter().cloned().collect());
+    }
+    let missing = request
+        .platforms
+        .iter()
+        .filter(|one| !offered.contains(one));
+    let missing: Vec<String> = missing.map(ToString::to_string).collect();
+    if missing.is_empty() {
+        return Ok(request.platforms.clone());
+    }
+    let (missing, has) = (missing.join(" and no "), has.join(", "));
+    Err(format!("it has no {missing}, only {has}").into())
+}
+
+/// Finds, downloads and verifies the package for one platform.
+async fn package(
+    resolver: &Resolver,
+    registry: &ProviderRegistry<'_>,
+    request: &ProviderRequest,
+    platform: &ProviderPlatform,
+    old: Option<&LockedProvider>,
+) -> Result<LockedProviderPackage, ResolveError> {
+    let offered = registry.package(&request.name, platform).await?;
+    let url = offered.url.to_string();
+    let mut packages = old.map(|old| &old.packages).into_iter().flatten();
+    let same = packages.find(|one| one.platform == *platform && one.digest == offered.digest);
+    let package = match same {
+        Some(old) => LockedProviderPackage { url, ..old.clone() },
+        None => {
+            let zh = zh(&offered.digest);
+            // an archive that cannot become acceptable is not downloaded
+            if !request.accepts(&zh) && !request.has_file_hashes() {
+                return Err(not_accepted(&zh));
+            }
+            let (digest, size) = download(resolver, &url, Some(&offered.digest)).await?;
+            let h1 = hash_stored(resolver, &digest, size).await?;
+            LockedProviderPackage {
+                platform: platform.clone(),
+                url,
+                digest,
+                size,
+                h1,
+            }
+        }
+    };
+    check_hashes(request, &package)?;
+    Ok(package)
+}
+
+/// Checks that `package` has one of the hashes that `request` accepts, as `tofu init` does.
+pub(super) fn check_hashes(
+    request: &ProviderRequest,
+    package: &LockedProviderPackage,
+) -> Result<(), ResolveError> {
+    let zh = package.zh();
+    if request.accepts(&zh) || request.accepts(&package.h1) {
+        return Ok(());
+    }
+    Err(not_accepted(&format!("{} and {zh}", package.h1)))
+}
+
+fn not_accepted(hashes: &str) -> ResolveError {
+    format!(
+        "its hashes are not in the lock file, which has others for this version: {hashes}; if the \
+         lock file was written for other platforms, add this one with `tofu providers lock`"
+    )
+    .into()
+}
+
+/// The hash of the files of an archive in the store.
+async fn hash_stored(
+    resolver: &Resolver,
+    digest: &Digest,
+    size: u64,
+) -> Result<String, ResolveError> {
+    let (disk, digest, limits) = (resolver.disk().clone(), digest.clone(), *resolver.limits());
+    let busy = resolver.sessions().transport().activity().busy();
+    let hashing = tokio::task::spawn_blocking(move || {
+        let blobs: &dyn BlobRead = &disk;
+        package_hash(blobs, &digest, size, &limits)
+    });
+    let hashed = hashing.await;
+    drop(busy);
+    hashed
+        .map_err(|error| ResolveError::local(error.to_string()))?
+        .map_err(|error| ResolveError::from(format!("its archive: {error}")))
+}

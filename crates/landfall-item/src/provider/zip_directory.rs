@@ -1,0 +1,296 @@
+//! The members of a zip archive, by its central directory (PKWARE's APPNOTE.TXT, 4.3).
+//!
+//! Archives come from any registry, and readers of zip archives differ in what they make of
+//! contradictions. So an archive is accepted only if it has one meaning: the directory is at its
+//! end, members do not overlap, each has the same name in both of its headers, no name occurs twice
+//! or leads out of a folder, and there are no links. Encrypted members, other methods than deflate,
+//! and archives above 4 GiB are refused, since no package of a provider has them.
+
+use landfall_content::{BlobRead, ContentError};
+use landfall_model::{Digest, Limits};
+use std::collections::BTreeSet;
+use std::io::{self, Read};
+
+/// Why an archive is not the package of a provider.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ProviderPackageError {
+    /// The archive is not a zip archive, or contradicts itself.
+    #[error("it is not a zip archive that landfall accepts: {0}")]
+    Archive(&'static str),
+    /// A member is not acceptable.
+    #[error("its member '{}' {why}", name.escape_debug())]
+    Member {
+        /// The name of the member.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The archive has too many members, or unpacks to too many bytes.
+    #[error("it exceeds the limit of {limit} {what}")]
+    Limit {
+        /// The limit.
+        limit: u64,
+        /// What is limited.
+        what: &'static str,
+    },
+    /// The archive cannot be read.
+    #[error("it cannot be read: {0}")]
+    Read(#[from] io::Error),
+    /// The archive is not in the store.
+    #[error(transparent)]
+    Content(#[from] ContentError),
+}
+
+/// A member of a zip archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ZipMember {
+    pub(super) name: String,
+    /// Whether it is compressed by deflate; otherwise it is stored.
+    pub(super) is_deflated: bool,
+    pub(super) crc32: u32,
+    /// The size in the archive in bytes.
+    pub(super) packed: u64,
+    /// The size of the content in bytes.
+    pub(super) size: u64,
+    /// The offset of its first byte in the archive.
+    pub(super) at: u64,
+}
+
+/// A zip archive among blobs.
+pub(super) struct ZipArchive<'b> {
+    pub(super) blobs: &'b dyn BlobRead,
+    pub(super) digest: &'b Digest,
+    /// The size of the archive in bytes.
+    pub(super) size: u64,
+}
+
+const END_BYTES: usize = 22;
+const CENTRAL_BYTES: usize = 46;
+const LOCAL_BYTES: usize = 30;
+/// The longest comment at the end of an archive.
+const COMMENT_BYTES: u64 = 0xffff;
+const ENCRYPTED: u16 = 1;
+const STORED: u16 = 0;
+const DEFLATED: u16 = 8;
+/// The first byte of `version made by` if the attributes are those of Unix (4.4.2).
+const UNIX: u8 = 3;
+const FILE_TYPE: u32 = 0o17_0000;
+const FOLDER: u32 = 0o4_0000;
+const REGULAR: u32 = 0o10_0000;
+
+impl ZipArchive<'_> {
+    /// The members in the order of the archive.
+    pub(super) fn members(&self, limits: &Limits) -> Result<Vec<ZipMember>, ProviderPackageError> {
+        let end = self.end(limits)?;
+        let directory = self.bytes(end.at, end.size)?;
+        let mut rest = &directory[..];
+        let mut members = Vec::new();
+        let mut names = BTreeSet::new();
+        let mut unpacked = 0_u64;
+        for _ in 0..end.count {
+            let (member, after) = central_member(rest)?;
+            rest = after;
+            if !names.insert(member.name.clone()) {
+                return Err(member_fault(member.name, "is in it twice"));
+            }
+            // each size is below 4 GiB, and there are at most 65,535 members
+            unpacked += member.size;
+            members.push(member);
+        }
+        if !rest.is_empty() {
+            return Err(ProviderPackageError::Archive(
+                "its directory is longer than its members",
+            ));
+        }
+        if unpacked > limits.provider_unpacked_bytes {
+            return Err(ProviderPackageError::Limit {
+                limit: limits.provider_unpacked_bytes,
+                what: "unpacked bytes",
+            });
+        }
+        members.sort_by_key(|member| member.at);
+        let mut free_from = 0;
+        for member in &mut members {
+            if member.at < free_from {
+                return Err(member_fault(member.name.clone(), "overlaps another one"));
+            }
+            member.at = self.content_of(member)?;
+            free_from = member.at + member.packed;
+        }
+        if free_from > end.at {
+            return Err(ProviderPackageError::Archive(
+                "its last member overlaps the directory",
+            ));
+        }
+        Ok(members)
+    }
+
+    /// Reads the record at the end of the archive (4.3.16).
+    fn end(&self, limits: &Limits) -> Result<ZipEnd, ProviderPackageError> {
+        let len = self.size.min(END_BYTES as u64 + COMMENT_BYTES);
+        let start = self.size - len;
+        let tail = self.bytes(start, len)?;
+        let is_end = |at: &usize| {
+            let record = &tail[*at..];
+            // the comment must reach the end of the file, so that only one record is the last
+            record.len() >= END_BYTES
+                && record.starts_with(b"PK\x05\x06")
+                && usize::from(u16_at(record, 20)) + END_BYTES == record.len()
+        };
+        let at = (0..=tail.len().saturating_sub(END_BYTES))
+            .rev()
+            .find(is_end);
+        let at = at.ok_or(ProviderPackageError::Archive(
+            "it has no directory at its end",
+        ))?;
+        let record = &tail[at..];
+        let (count, size) = (u16_at(record, 10), u64::from(u32_at(record, 12)));
+        let offset = u64::from(u32_at(record, 16));
+        // the numbers of disks, and of the members on this one
+        if u32_at(record, 4) != 0 || u16_at(record, 8) != count {
+            return Err(ProviderPackageError::Archive("it has several parts"));
+        }
+        // the highest numbers stand for those of a zip64 record, too
+        if offset + size != start + at as u64 {
+            return Err(ProviderPackageError::Archive(
+                "its directory is not before its end record",
+            ));
+        }
+        if usize::from(count) > limits.archive_files {
+            return Err(ProviderPackageError::Limit {
+                limit: limits.archive_files as u64,
+                what: "members",
+            });
+        }
+        if size > limits.document_bytes as u64 {
+            return Err(ProviderPackageError::Limit {
+                limit: limits.document_bytes as u64,
+                what: "bytes in its directory",
+            });
+        }
+        Ok(ZipEnd {
+            count,
+            size,
+            at: offset,
+        })
+    }
+
+    /// The offset of the content of `member`, whose local header (4.3.7) is at `member.at`.
+    fn content_of(&self, member: &ZipMember) -> Result<u64, ProviderPackageError> {
+        let len = (LOCAL_BYTES + member.name.len()) as u64;
+        if member.at + len > self.size {
+            return Err(ProviderPackageError::Archive("it is cut off"));
+        }
+        let header = self.bytes(member.at, len)?;
+        let method = if member.is_deflated { DEFLATED } else { STORED };
+        let is_same = header.starts_with(b"PK\x03\x04")
+            && u16_at(&header, 8) == method
+            && usize::from(u16_at(&header, 26)) == member.name.len()
+            && &header[LOCAL_BYTES..] == member.name.as_bytes();
+        if !is_same {
+            return Err(member_fault(
+                member.name.clone(),
+                "has another header than the directory",
+            ));
+        }
+        Ok(member.at + len + u64::from(u16_at(&header, 28)))
+    }
+
+    /// Opens the packed content of `member`.
+    pub(super) fn open(
+        &self,
+        member: &ZipMember,
+    ) -> Result<Box<dyn Read + Send>, ProviderPackageError> {
+        let content = self.blobs.open(self.digest, member.at)?;
+        Ok(Box::new(content.take(member.packed)))
+    }
+
+    fn bytes(&self, at: u64, len: u64) -> Result<Vec<u8>, ProviderPackageError> {
+        let mut bytes = Vec::new();
+        self.blobs
+            .open(self.digest, at)?
+            .take(len)
+            .read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != len {
+            return Err(ProviderPackageError::Archive("it is cut off"));
+        }
+        Ok(bytes)
+    }
+}
+
+struct ZipEnd {
+    count: u16,
+    /// The offset and the size of the central directory.
+    at: u64,
+    size: u64,
+}
+
+/// Reads the first member of a central directory (4.3.12). Its offset is that of the local header.
+fn central_member(directory: &[u8]) -> Result<(ZipMember, &[u8]), ProviderPackageError> {
+    let broken = ProviderPackageError::Archive("its directory is not valid");
+    let Some((header, rest)) = directory.split_at_checked(CENTRAL_BYTES) else {
+        return Err(broken);
+    };
+    let lengths = [28, 30, 32].map(|at| usize::from(u16_at(header, at)));
+    let (Some(name), Some(rest)) = (
+        rest.get(..lengths[0]),
+        rest.get(lengths.iter().sum::<usize>()..),
+    ) else {
+        return Err(broken);
+    };
+    let Ok(name) = std::str::from_utf8(name) else {
+        return Err(ProviderPackageError::Archive("a name in it is not UTF-8"));
+    };
+    if !header.starts_with(b"PK\x01\x02") {
+        return Err(broken);
+    }
+    let method = u16_at(header, 10);
+    let mode = u32_at(header, 38) >> 16;
+    let member = ZipMember {
+        name: name.to_owned(),
+        is_deflated: method == DEFLATED,
+        crc32: u32_at(header, 16),
+        packed: u64::from(u32_at(header, 20)),
+        size: u64::from(u32_at(header, 24)),
+        at: u64::from(u32_at(header, 42)),
+    };
+    let kind = mode & FILE_TYPE;
+    let fault = if !is_safe_path(name) {
+        Some("has a name that is unsafe in a folder")
+    } else if u16_at(header, 8) & ENCRYPTED != 0 {
+        Some("is encrypted")
+    } else if !matches!(method, STORED | DEFLATED) {
+        Some("has a method of compression that landfall does not know")
+    } else if method == STORED && member.packed != member.size {
+        Some("has two sizes")
+    } else if header[5] == UNIX && !matches!(kind, 0 | FOLDER | REGULAR) {
+        Some("is not a regular file")
+    } else if name.ends_with('/') && member.size != 0 {
+        Some("is a folder with content")
+    } else {
+        None
+    };
+    match fault {
+        Some(why) => Err(member_fault(name.to_owned(), why)),
+        None => Ok((member, rest)),
+    }
+}
+
+/// Whether a program that unpacks `name` into a folder writes nothing outside of it.
+fn is_safe_path(name: &str) -> bool {
+    let path = name.strip_suffix('/').unwrap_or(name);
+    !name.contains(|c: char| c.is_control() || matches!(c, '\\' | ':'))
+        && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
+}
+
+fn member_fault(name: String, why: &'static str) -> ProviderPackageError {
+    ProviderPackageError::Member { name, why }
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from(u16_at(bytes, at)) | (u32::from(u16_at(bytes, at + 2)) << 16)
+}

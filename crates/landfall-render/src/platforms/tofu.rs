@@ -1,0 +1,186 @@
+//! `tofu`: CLI configuration with which OpenTofu and Terraform install the locked providers from the
+//! mirror.
+
+use crate::error::RenderError;
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::request::RenderRequest;
+use crate::settings::PlatformSetting;
+use crate::value_quoting::quoted_string;
+use landfall_item::{LockedProvider, PushedItem};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) struct TofuPlatform;
+
+const FROM: PlatformSetting = PlatformSetting {
+    key: "from",
+    value_name: "WORD",
+    help: "Where providers are installed from: a network mirror such as `landfall serve`, or the \
+           registry to which `landfall push` delivered them (OpenTofu 1.10 or newer)",
+    default: Some(NETWORK),
+    choices: &[NETWORK, REGISTRY],
+};
+
+const URL: PlatformSetting = PlatformSetting {
+    key: "url",
+    value_name: "URL",
+    help: "The https server that has the mirror at /providers/, such as https://mirror:5000 of \
+           `landfall serve` [default: `files` of the site]",
+    default: None,
+    choices: &[],
+};
+
+const OTHERS: PlatformSetting = PlatformSetting {
+    key: "others",
+    value_name: "WORD",
+    help: "Whether other providers are refused (off) or installed from their registries (stay)",
+    default: Some("off"),
+    choices: &["off", "stay"],
+};
+
+const NETWORK: &str = "network";
+const REGISTRY: &str = "registry";
+
+/// A `network_mirror` or an `oci_mirror` with the providers that it has.
+struct MirrorBlock {
+    /// The name of the block.
+    kind: &'static str,
+    /// The argument with the location, and its value.
+    location: (&'static str, String),
+    providers: BTreeSet<String>,
+}
+
+impl RenderPlatform for TofuPlatform {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
+            name: "tofu",
+            about: "configuration of OpenTofu and Terraform that installs providers from the \
+                    mirror",
+            details: "Name the file in the variable TF_CLI_CONFIG_FILE, or write it to \
+                      ~/.tofurc or ~/.terraformrc.",
+            inputs: &[],
+            settings: &[FROM, URL, OTHERS],
+            consumer: None,
+            reads_lock: true,
+            writes: OutputForm::Text {
+                out: "Write the configuration to this file instead of stdout",
+            },
+        }
+    }
+
+    fn needs_registry(&self) -> bool {
+        false
+    }
+
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+        let providers = &request.lock.providers;
+        if providers.is_empty() {
+            let notes = vec!["the lock has no providers, so there is nothing to write".into()];
+            return Ok(RenderedConfig {
+                output: RenderedOutput::Text(String::new()),
+                notes,
+                ..RenderedConfig::default()
+            });
+        }
+        let mirrors = match request.settings.get(FROM.key) {
+            Some(REGISTRY) => registry_mirrors(request)?,
+            _ => vec![network_mirror(request)?],
+        };
+        let mut text = "provider_installation {\n".to_owned();
+        text.extend(mirrors.iter().map(MirrorBlock::text));
+        if request.settings.get(OTHERS.key) == Some("stay") {
+            let excluded = list(&addresses(providers.iter()));
+            text += &format!("  direct {{\n    exclude = {excluded}\n  }}\n");
+        }
+        text += "}\n";
+        Ok(RenderedConfig {
+            output: RenderedOutput::Text(text),
+            ..RenderedConfig::default()
+        })
+    }
+}
+
+fn network_mirror(request: &RenderRequest<'_>) -> Result<MirrorBlock, RenderError> {
+    let url = request.settings.get(URL.key).or(request.file_server());
+    let url = url
+        .filter(|url| url.starts_with("https://"))
+        .ok_or_else(|| {
+            RenderError::Site(
+            "nothing names an https server with the providers, and OpenTofu and Terraform accept \
+             no other; use --set url=https://HOST:PORT, and `landfall serve` with --tls-cert and \
+             --tls-key"
+                .into(),
+        )
+        })?;
+    let url = format!("{}/providers/", url.trim_end_matches('/'));
+    Ok(MirrorBlock {
+        kind: "network_mirror",
+        location: ("url", quoted(&url)),
+        providers: addresses(request.lock.providers.iter()),
+    })
+}
+
+/// A mirror for each host of providers, since a host is a part of the path in the registry.
+fn registry_mirrors(request: &RenderRequest<'_>) -> Result<Vec<MirrorBlock>, RenderError> {
+    if request.target.is_none() {
+        return Err(RenderError::Site(
+            "nothing names a registry with the providers; add `registry.address` to the site, or \
+             use --to REGISTRY"
+                .into(),
+        ));
+    }
+    let mut mirrors: BTreeMap<&str, MirrorBlock> = BTreeMap::new();
+    for provider in &request.lock.providers {
+        let address = &provider.name.address;
+        let below = format!("/{}/{}", address.namespace, address.provider_type);
+        let destinations = provider.destinations(request.mapping);
+        for to in destinations.iter().map(ToString::to_string) {
+            let base = to.strip_suffix(&below).unwrap_or(&to);
+            // OpenTofu fills in these two names
+            let base = quoted(base);
+            let template = format!("{}/${{namespace}}/${{type}}\"", base.trim_end_matches('"'));
+            let mirror = mirrors
+                .entry(address.host.as_str())
+                .or_insert_with(|| MirrorBlock {
+                    kind: "oci_mirror",
+                    location: ("repository_template", template),
+                    providers: BTreeSet::new(),
+                });
+            mirror.providers.insert(address.to_string());
+        }
+    }
+    Ok(mirrors.into_values().collect())
+}
+
+impl MirrorBlock {
+    fn text(&self) -> String {
+        let MirrorBlock {
+            kind,
+            location: (argument, location),
+            providers,
+        } = self;
+        let (include, listed) = ("include", list(providers));
+        let width = argument.len().max(include.len());
+        format!(
+            "  {kind} {{\n    {argument:<width$} = {location}\n    {include:<width$} = {listed}\n  }}\n"
+        )
+    }
+}
+
+/// The source addresses of `providers`.
+fn addresses<'l>(providers: impl Iterator<Item = &'l LockedProvider>) -> BTreeSet<String> {
+    providers
+        .map(|provider| provider.name.address.to_string())
+        .collect()
+}
+
+fn list(texts: &BTreeSet<String>) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+    format!("[{}]", texts.join(", "))
+}
+
+/// A text of HCL without templates: a JSON string with the signs of templates escaped.
+fn quoted(text: &str) -> String {
+    quoted_string(text)
+        .replace("${", "$${")
+        .replace("%{", "%%{")
+}
