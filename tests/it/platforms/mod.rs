@@ -16,6 +16,7 @@ mod pages;
 mod published;
 mod scheme;
 mod seeds;
+mod signature_policy;
 mod systemd;
 mod trivy;
 

@@ -9,9 +9,14 @@ mod parts;
 mod request;
 mod resolvable;
 mod resolve;
+mod signature_lookup;
+mod signatures;
 
 pub(crate) use kind::is_file_url;
 pub use locked::{LockedFile, LockedSidecar};
 pub(crate) use manifest_entry::FileEntry;
 pub use parts::file_repository;
 pub use request::FileRequest;
+pub(crate) use signature_lookup::ensure_stored;
+pub use signatures::FileSignatureError;
+pub(crate) use signatures::read_sidecar;
