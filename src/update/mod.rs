@@ -33,6 +33,7 @@ mod run;
 mod sources;
 mod state;
 mod trial;
+mod trust_roots;
 mod unmoved_items;
 mod urgent;
 mod version_ages;

@@ -6,7 +6,7 @@ use super::state::{UpdateRequest, UpdateRun};
 use super::version_ages::{RunEnd, VersionAges};
 use landfall_item::Resolver;
 use landfall_item::manifest::{
-    FileOverrides, LoadManifestError, list_sources, load_edited, manifest_files,
+    FileOverrides, LoadManifestError, list_sources, load_edited, manifest_files, trust_root_sources,
 };
 use landfall_model::Digest;
 use std::collections::BTreeMap;
@@ -20,9 +20,12 @@ pub(crate) async fn update(
     let manifest = load_edited(request.paths, request.platforms, &FileOverrides::new())?;
     let lists = list_sources(request.paths, &FileOverrides::new())?;
     let has_lists = !lists.is_empty();
+    let trust_roots = trust_root_sources(request.paths, &FileOverrides::new())?;
+    let trust_roots = trust_roots.into_iter();
     let files = manifest_files(request.paths)?
         .into_iter()
-        .chain(lists.into_iter().map(|list| list.path));
+        .chain(lists.into_iter().map(|list| list.path))
+        .chain(trust_roots.flat_map(|source| [source.path, source.tuf_root]));
     let before = files.map(|path| (path.clone(), digest_of(&path))).collect();
     let outcome = UpdateOutcome {
         before,
@@ -43,6 +46,7 @@ pub(crate) async fn update(
         requested_items(&run.outcome.manifest).len() as u64,
         0,
     );
+    run.replace_trust_roots().await?;
     run.replace_lists().await?;
     run.move_versions().await?;
     // last: only now is it known which items did not move, and which repositories were listed

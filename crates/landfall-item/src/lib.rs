@@ -76,13 +76,15 @@ pub use chart::fuzz as read_chart;
 pub use chart::{
     ChartArchive, Discovery, FindImages, FoundImages, clash, index as chart_index, index_entry,
 };
-pub use chart::{ChartImage, ChartName, ChartRequest, LockedChart, OpenReference};
+pub use chart::{
+    ChartImage, ChartName, ChartRequest, ChartSignatureError, LockedChart, OpenReference,
+};
 pub use dependency_request::DependencyRequest;
 pub use entry_reader::{EntryContext, ManifestResult};
 pub use exclusion::Exclusion;
 pub use field_conflict::FieldConflict;
 pub use file::file_repository;
-pub use file::{FileRequest, LockedFile, LockedSidecar};
+pub use file::{FileRequest, FileSignatureError, LockedFile, LockedSidecar};
 pub use git::{
     GitRequest, LockedGitPack, LockedGitRef, LockedGitRepository, LockedGitSubmodule,
     LockedLargeFile, VerifiedGitRef,

@@ -9,6 +9,7 @@ mod credentials;
 mod error;
 mod host_mirrors;
 mod host_paths;
+mod image_key;
 mod kubernetes_objects;
 mod merge_into;
 mod missing_destinations;
@@ -25,6 +26,7 @@ mod rendered_file;
 mod request;
 mod sandbox_image;
 mod settings;
+mod signature_policy;
 mod static_pods;
 mod value_quoting;
 

@@ -153,18 +153,9 @@ pub(super) fn write_sparse(path: &Path, bytes: u64) -> Result<()> {
     let files = names
         .iter()
         .map(|name| {
-            Ok(LockedFile {
-                name: name.clone(),
-                // distinct, but not the digest of the content, which is a hole
-                digest: sha256(name.as_bytes()).parse()?,
-                size: blob,
-                checksum: None,
-                sidecars: vec![],
-                also: vec![],
-                mode: None,
-                signed_by: None,
-                unpack: vec![],
-            })
+            // distinct, but not the digest of the content, which is a hole
+            let digest = sha256(name.as_bytes()).parse()?;
+            Ok(LockedFile::new(name, digest, blob))
         })
         .collect::<Result<Vec<_>>>()?;
     let lock = Lock {

@@ -118,9 +118,8 @@ fn verify_ed25519(
     check(is_valid, scheme)
 }
 
-/// Whether a signature by Ed25519ph (RFC 8032) is valid, which cosign 3 makes with Ed25519 keys.
-pub(crate) fn is_ed25519ph(key: &[u8], data: &[u8], signature: &[u8]) -> bool {
-    let hash = Sha512::new_with_prefix(data);
+/// Whether a signature by Ed25519ph (RFC 8032) over the content with this hash is valid.
+pub(crate) fn is_ed25519ph(key: &[u8], hash: Sha512, signature: &[u8]) -> bool {
     match (
         Ed25519Key::try_from(key),
         ed25519_dalek::Signature::from_slice(signature),

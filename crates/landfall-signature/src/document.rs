@@ -28,6 +28,8 @@ pub enum SignatureFormat {
     Envelope,
     /// A Sigstore bundle.
     Bundle,
+    /// A signature of a file, which is in an annotation.
+    Detached,
 }
 
 impl SignatureFormat {

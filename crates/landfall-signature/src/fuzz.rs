@@ -1,8 +1,10 @@
 //! The fuzz target of this crate.
 
+use crate::conditions::SignerIdentity;
 use crate::document::{SignatureDocument, SignatureFormat};
+use crate::file_signatures::{FileSignatures, SignedFile};
 use crate::pattern::TextPattern;
-use crate::requirement::{SignatureRequirement, SignerIdentity};
+use crate::requirement::SignatureRequirement;
 use crate::trust_root::TrustRoot;
 use landfall_model::Digest;
 use sigstore_verify::trust_root::SIGSTORE_PRODUCTION_TRUSTED_ROOT;
@@ -18,13 +20,12 @@ pub fn image_signature(bytes: &[u8]) {
     static ROOT: LazyLock<Option<TrustRoot>> =
         LazyLock::new(|| TrustRoot::parse(SIGSTORE_PRODUCTION_TRUSTED_ROOT).ok());
     let requirement = SignatureRequirement {
-        keys: Vec::new(),
         identities: vec![SignerIdentity {
             issuer: TextPattern::new("*"),
             identity: TextPattern::new("*"),
         }],
         trust_root: ROOT.clone(),
-        provenance: None,
+        ..SignatureRequirement::default()
     };
     let mut parts = bytes.splitn(2, |byte| *byte == 0);
     let content = parts.next().unwrap_or_default();
@@ -43,6 +44,17 @@ pub fn image_signature(bytes: &[u8]) {
         SignatureFormat::Bundle,
     ]
     .map(|format| SignatureDocument::new(format, content.to_vec(), annotations.clone()));
-    let verified = requirement.verify(&Digest::sha256(b"image"), &documents);
+    let digest = Digest::sha256(b"image");
+    let verified = requirement.verify(&digest, &documents);
+    assert!(verified.is_err(), "{verified:?}");
+    let file = FileSignatures {
+        file: SignedFile {
+            digest: &digest,
+            open: Box::new(|| Ok(Box::new(&b"image"[..]))),
+        },
+        documents: vec![content.to_vec(), annotation.into_owned().into_bytes()],
+        log_entry: None,
+    };
+    let verified = requirement.verify_file(&[file]);
     assert!(verified.is_err(), "{verified:?}");
 }

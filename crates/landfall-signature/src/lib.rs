@@ -1,33 +1,55 @@
-//! Verifies signatures and attestations of images in the formats of Sigstore, without network
-//! access, and signs images for a site.
+//! Verifies signatures and attestations of images and files in the formats of Sigstore, without
+//! network access, and signs images for a site.
 //!
 //! 1. [`SignaturePolicy`]: the rules of `verify:` in manifests and sites, with their keys;
 //! 2. [`SignatureDocument`]: a signature as a registry stores it: cosign's payload with
 //!    annotations, a DSSE envelope, or a Sigstore bundle;
-//! 3. `signed_content`: converts these formats into one, and checks that a signature is about the
+//! 3. [`FileSignatures`]: a file and the signature files that are published next to it;
+//! 4. `signed_content`: brings these formats into one, and checks that a signature is about the
 //!    right digest;
-//! 4. `requirement`: verifies signatures by keys, and by identities with `sigstore-verify`;
-//! 5. [`VerifiedSignature`]: the result, as locks and reports contain it.
-//! 6. [`ImageSigningKey`]: signs images as `cosign sign --key` does.
+//! 5. `requirement`: verifies signatures by keys, and with `sigstore-verify` those by identities;
+//! 6. [`VerifiedSignature`]: what locks and reports say of the result.
+//! 7. [`ImageSigningKey`]: signs images as `cosign sign --key` does.
+//!
+//! [`LogQuery`] finds the log entry of a signature of a file that is published without one; the
+//! caller sends it. [`newest_trust_root`] verifies a newer trust root from a TUF repository, which the
+//! caller reads.
 //!
 //! Begin with `policy.rs`.
 
+mod annotations;
+mod conditions;
 mod crypto;
 mod document;
+mod encrypted_key;
+mod file_requirement;
+mod file_signatures;
 mod fuzz;
+mod log_query;
 mod pattern;
 mod policy;
+mod policy_rule;
 mod requirement;
+mod rule_signers;
+mod rule_subject;
 mod signed_content;
+mod signed_message;
 mod signer_key;
 mod signing_key;
 mod statement;
 mod trust_root;
+mod trust_update;
 mod verified;
 
 pub use document::{SIMPLE_SIGNING, SignatureDocument, SignatureFormat};
+pub use file_signatures::{FileSignatures, SignedFile};
 pub use fuzz::image_signature as fuzz;
-pub use policy::{SignaturePolicy, SignatureRuleError, SiteRuleError};
+pub use log_query::{LogEntry, LogQuery};
+pub use policy::{SignaturePolicy, SiteRuleError};
+pub use policy_rule::SignatureRuleError;
 pub use requirement::SignatureFailure;
+pub use rule_signers::RuleSigners;
+pub use rule_subject::RuleSubject;
 pub use signing_key::{BUNDLE_TYPE, ImageSigningKey, SigningKeyError};
+pub use trust_update::{NewestTrustRoot, TufError, TufFetch, TufRepository, newest_trust_root};
 pub use verified::{SignerKind, VerifiedSignature, read_verified};

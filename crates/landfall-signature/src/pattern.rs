@@ -11,6 +11,11 @@ impl TextPattern {
         TextPattern(text.into())
     }
 
+    /// The text as it was written.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// Whether the whole of `text` matches.
     pub(crate) fn matches(&self, text: &str) -> bool {
         let Some((start, rest)) = self.0.split_once('*') else {

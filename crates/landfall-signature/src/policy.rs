@@ -1,44 +1,24 @@
 //! The rules of `verify:` in manifests and sites, with their keys.
 
 use crate::document::SignatureDocument;
-use crate::pattern::TextPattern;
-use crate::requirement::{
-    ProvenanceConditions, SignatureFailure, SignatureRequirement, SignerIdentity,
-};
-use crate::signer_key::SignerKey;
-use crate::trust_root::TrustRoot;
+use crate::file_signatures::FileSignatures;
+use crate::log_query::LogQuery;
+use crate::policy_rule::{PolicyRule, RuleReader, SignatureRuleError};
+use crate::requirement::{SignatureFailure, SignatureRequirement};
+use crate::rule_signers::RuleSigners;
+use crate::rule_subject::RuleSubject;
 use crate::verified::VerifiedSignature;
 use landfall_model::config::Site;
-use landfall_model::document::{KeylessSigners, SignatureRule, read_text_input};
+use landfall_model::document::SignatureRule;
+use landfall_model::sign::OpenPgpKeys;
 use landfall_model::{Digest, ImageRef};
 use std::path::Path;
 
-/// The rules that say whose signatures images need. The rules of each document are a list, and an
-/// image must meet the first rule that matches it in each list.
+/// Whose signatures items need. The rules of each document are a list, and an item must meet the
+/// first rule that matches it in each list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SignaturePolicy {
     lists: Vec<Vec<PolicyRule>>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct PolicyRule {
-    images: TextPattern,
-    /// `None` if the images need no signature.
-    requirement: Option<SignatureRequirement>,
-}
-
-/// A rule that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{why}")]
-pub struct SignatureRuleError {
-    /// The position of the rule in `verify:`.
-    pub index: usize,
-    /// The key of the rule, as in `trustedRoot`.
-    pub key: &'static str,
-    /// Why it cannot be used.
-    pub why: String,
-    /// What to write instead.
-    pub help: &'static str,
 }
 
 /// A rule of a site that cannot be used.
@@ -91,7 +71,7 @@ impl SignaturePolicy {
         Ok(SignaturePolicy { lists })
     }
 
-    /// Adds the rules of other documents. An image must meet those of each document.
+    /// Adds the rules of other documents. An item must meet those of each document.
     pub fn append(&mut self, other: SignaturePolicy) {
         for list in other.lists {
             if !self.lists.contains(&list) {
@@ -105,14 +85,15 @@ impl SignaturePolicy {
         self.lists.is_empty()
     }
 
-    /// Whether an image needs a signature.
-    pub fn applies_to(&self, image: &ImageRef) -> bool {
-        self.requirements(image).next().is_some()
+    /// Whether an item needs a signature.
+    pub fn applies_to(&self, item: impl Into<RuleSubject>) -> bool {
+        !self.requirements(item).is_empty()
     }
 
-    /// Whether signatures that were verified earlier are enough for an image.
-    pub fn accepts(&self, image: &ImageRef, verified: &[VerifiedSignature]) -> bool {
-        self.requirements(image)
+    /// Whether signatures that were verified earlier are enough for an item.
+    pub fn accepts(&self, item: impl Into<RuleSubject>, verified: &[VerifiedSignature]) -> bool {
+        self.requirements(item)
+            .iter()
             .all(|requirement| verified.iter().any(|one| requirement.accepts(one)))
     }
 
@@ -127,145 +108,101 @@ impl SignaturePolicy {
         subject: &Digest,
         documents: &[SignatureDocument],
     ) -> Result<Vec<VerifiedSignature>, SignatureFailure> {
+        self.verify_each(image, |requirement| requirement.verify(subject, documents))
+    }
+
+    /// Verifies the signatures of a file, or of a checksum file that has its digest. Returns those
+    /// that meet the rules, sorted; empty if the file needs none.
+    ///
+    /// # Errors
+    /// If a rule is not met.
+    pub fn verify_file(
+        &self,
+        file: impl Into<RuleSubject>,
+        signatures: &[FileSignatures<'_>],
+    ) -> Result<Vec<VerifiedSignature>, SignatureFailure> {
+        self.verify_each(file, |requirement| requirement.verify_file(signatures))
+    }
+
+    /// Verifies a document that contains its own OpenPGP signature. `check` verifies it by keys and
+    /// returns the fingerprint of the one that signed, or why it is refused. Returns the signatures
+    /// that meet the rules, sorted; empty if the item needs none.
+    ///
+    /// # Errors
+    /// If a rule is not met.
+    pub fn verify_clear_signed(
+        &self,
+        item: impl Into<RuleSubject>,
+        check: impl Fn(&OpenPgpKeys) -> Result<String, String>,
+    ) -> Result<Vec<VerifiedSignature>, SignatureFailure> {
+        self.verify_each(item, |requirement| requirement.verify_clear_signed(&check))
+    }
+
+    /// Returns the signers that the rules accept for an item, one for each rule that it must meet.
+    pub fn signers(&self, item: impl Into<RuleSubject>) -> Vec<RuleSigners> {
+        let requirements = self.requirements(item).into_iter();
+        requirements.map(RuleSigners::from).collect()
+    }
+
+    /// Returns the endings of the URLs of signature files that are published next to a file, in
+    /// groups: the first group of which one exists counts.
+    pub fn signature_endings(&self, file: impl Into<RuleSubject>) -> Vec<Vec<&'static str>> {
+        let mut groups: Vec<Vec<&'static str>> = Vec::new();
+        for group in self
+            .requirements(file)
+            .into_iter()
+            .flat_map(SignatureRequirement::signature_endings)
+        {
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
+        groups
+    }
+
+    /// Returns the questions to transparency logs whose answers may prove signatures of a file that
+    /// have no log entry with them.
+    pub fn log_queries(
+        &self,
+        file: impl Into<RuleSubject>,
+        signatures: &[FileSignatures<'_>],
+    ) -> Vec<LogQuery> {
+        let requirements = self.requirements(file);
+        let mut queries: Vec<LogQuery> = Vec::new();
+        for query in requirements
+            .iter()
+            .flat_map(|requirement| requirement.log_queries(signatures))
+        {
+            if !queries.contains(&query) {
+                queries.push(query);
+            }
+        }
+        queries
+    }
+
+    fn verify_each(
+        &self,
+        item: impl Into<RuleSubject>,
+        verify: impl Fn(&SignatureRequirement) -> Result<VerifiedSignature, SignatureFailure>,
+    ) -> Result<Vec<VerifiedSignature>, SignatureFailure> {
         let mut verified = self
-            .requirements(image)
-            .map(|requirement| requirement.verify(subject, documents))
+            .requirements(item)
+            .into_iter()
+            .map(verify)
             .collect::<Result<Vec<_>, _>>()?;
         verified.sort();
         verified.dedup();
         Ok(verified)
     }
 
-    fn requirements(&self, image: &ImageRef) -> impl Iterator<Item = &SignatureRequirement> {
-        let (full, repository) = (image.to_string(), image.name());
-        self.lists.iter().filter_map(move |list| {
-            let rule = list
-                .iter()
-                .find(|rule| rule.images.matches(&full) || rule.images.matches(&repository))?;
-            rule.requirement.as_ref()
-        })
-    }
-}
-
-struct RuleReader<'a> {
-    index: usize,
-    rule: &'a SignatureRule,
-    folder: &'a Path,
-}
-
-impl RuleReader<'_> {
-    fn read(&self) -> Result<PolicyRule, SignatureRuleError> {
-        let SignatureRule {
-            r#match,
-            keys,
-            keyless,
-            trusted_root,
-            attestation,
-            none,
-        } = self.rule;
-        if r#match.contains("://") {
-            return Err(self.error(
-                "match",
-                "only images have rules".into(),
-                "write a repository without a scheme, as in quay.io/team/*",
-            ));
-        }
-        let images = TextPattern::new(r#match.as_str());
-        let has_signers = !keys.is_empty() || keyless.is_some();
-        if none.is_some() {
-            if has_signers || attestation.is_some() {
-                return Err(self.error(
-                    "none",
-                    "a rule has either signers or `none`".into(),
-                    "remove one of the two",
-                ));
-            }
-            return Ok(PolicyRule {
-                images,
-                requirement: None,
-            });
-        }
-        let identities: Vec<SignerIdentity> = keyless
+    fn requirements(&self, item: impl Into<RuleSubject>) -> Vec<&SignatureRequirement> {
+        let item = item.into();
+        self.lists
             .iter()
-            .flat_map(KeylessSigners::as_slice)
-            .map(|signer| SignerIdentity {
-                issuer: TextPattern::new(signer.issuer.as_str()),
-                identity: TextPattern::new(signer.identity.as_str()),
+            .filter_map(|list| {
+                let rule = list.iter().find(|rule| rule.matches(&item))?;
+                rule.requirement.as_ref()
             })
-            .collect();
-        if keys.is_empty() && identities.is_empty() {
-            return Err(self.error(
-                "match",
-                "this rule names no signer".into(),
-                "add `keys:` or `keyless:`, or `none:` with the reason",
-            ));
-        }
-        if !identities.is_empty() && trusted_root.is_none() {
-            return Err(self.error(
-                "keyless",
-                "`keyless` needs a trust root".into(),
-                "add `trustedRoot:` with the path of a trusted_root.json",
-            ));
-        }
-        let keys = keys
-            .iter()
-            .map(|key| self.key(key))
-            .collect::<Result<_, _>>()?;
-        let trust_root = trusted_root
-            .as_ref()
-            .map(|path| self.trust_root(path))
-            .transpose()?;
-        let pattern = |text: &Option<String>| text.as_deref().map(TextPattern::new);
-        let provenance = attestation.as_ref().map(|rule| ProvenanceConditions {
-            builder: pattern(&rule.builder),
-            source: pattern(&rule.source),
-        });
-        Ok(PolicyRule {
-            images,
-            requirement: Some(SignatureRequirement {
-                keys,
-                identities,
-                trust_root,
-                provenance,
-            }),
-        })
-    }
-
-    fn key(&self, key: &str) -> Result<SignerKey, SignatureRuleError> {
-        let help = "name a file with a public key in PEM, or write the PEM text";
-        if key.contains("-----BEGIN") {
-            return SignerKey::from_pem(key).map_err(|why| self.error("keys", why, help));
-        }
-        let pem = self.file("keys", key)?;
-        SignerKey::from_pem(&pem).map_err(|why| self.error("keys", format!("{key}: {why}"), help))
-    }
-
-    fn trust_root(&self, path: &str) -> Result<TrustRoot, SignatureRuleError> {
-        let text = self.file("trustedRoot", path)?;
-        TrustRoot::parse(&text).map_err(|why| {
-            let help = "`cosign trusted-root create` writes such a file";
-            self.error("trustedRoot", format!("{path}: {why}"), help)
-        })
-    }
-
-    fn file(&self, key: &'static str, path: &str) -> Result<String, SignatureRuleError> {
-        let path = self.folder.join(path);
-        read_text_input(&path).map_err(|error| {
-            let why = format!("cannot read {}: {error}", path.display());
-            self.error(
-                key,
-                why,
-                "the path is relative to the folder of this document",
-            )
-        })
-    }
-
-    fn error(&self, key: &'static str, why: String, help: &'static str) -> SignatureRuleError {
-        SignatureRuleError {
-            index: self.index,
-            key,
-            why,
-            help,
-        }
+            .collect()
     }
 }

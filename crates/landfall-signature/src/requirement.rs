@@ -1,14 +1,16 @@
 //! The requirement of a rule for an image, and whether signatures meet it.
 
+use crate::conditions::{ProvenanceConditions, SignerIdentity};
 use crate::crypto;
 use crate::document::SignatureDocument;
-use crate::pattern::TextPattern;
 use crate::signed_content::SignedContent;
+use crate::signed_message::SignatureSubject;
 use crate::signer_key::SignerKey;
 use crate::statement::{Provenance, SignedStatement};
 use crate::trust_root::TrustRoot;
 use crate::verified::{SignerKind, VerifiedSignature};
 use landfall_model::Digest;
+use landfall_model::sign::FileKey;
 use sigstore_verify::{
     PublicKeyVerificationPolicy, SubjectAltName, VerificationPolicy, VerificationResult, Verifier,
 };
@@ -37,26 +39,14 @@ pub enum SignatureFailure {
 }
 
 /// A signature by one of several signers, with conditions.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SignatureRequirement {
     pub(crate) keys: Vec<SignerKey>,
+    /// Keys of minisign, OpenSSH and OpenPGP, which sign files and provenance of charts.
+    pub(crate) file_keys: Vec<FileKey>,
     pub(crate) identities: Vec<SignerIdentity>,
     pub(crate) trust_root: Option<TrustRoot>,
     pub(crate) provenance: Option<ProvenanceConditions>,
-}
-
-/// An identity in certificates of Fulcio.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SignerIdentity {
-    pub(crate) issuer: TextPattern,
-    pub(crate) identity: TextPattern,
-}
-
-/// Conditions on the provenance.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ProvenanceConditions {
-    pub(crate) builder: Option<TextPattern>,
-    pub(crate) source: Option<TextPattern>,
 }
 
 impl SignatureRequirement {
@@ -65,8 +55,10 @@ impl SignatureRequirement {
         let is_signer = match verified.by {
             SignerKind::Key => {
                 let is_logged = self.trust_root.is_none() || verified.time.is_some();
-                let mut keys = self.keys.iter().map(|key| Some(&key.fingerprint));
-                is_logged && keys.any(|key| key == verified.fingerprint.as_ref())
+                let name = verified.fingerprint.as_deref().unwrap_or_default();
+                let mut keys = self.keys.iter().map(|key| &*key.fingerprint);
+                let mut file_keys = self.file_keys.iter();
+                is_logged && keys.any(|key| key == name) || file_keys.any(|key| key.has(name))
             }
             SignerKind::Keyless => {
                 let issuer = verified.issuer.as_deref().unwrap_or_default();
@@ -93,10 +85,22 @@ impl SignatureRequirement {
     ) -> Result<VerifiedSignature, SignatureFailure> {
         crypto::install();
         let verifier = self.trust_root.as_ref().map(TrustRoot::verifier);
+        let subject = SignatureSubject::Image(subject);
+        let verdicts = documents
+            .iter()
+            .map(|document| self.verify_document(verifier.as_ref(), &subject, document));
+        self.choose(verdicts.collect())
+    }
+
+    /// The signature that was accepted, or why all were refused.
+    pub(crate) fn choose(
+        &self,
+        verdicts: Vec<Result<VerifiedSignature, String>>,
+    ) -> Result<VerifiedSignature, SignatureFailure> {
         let mut accepted = Vec::new();
         let mut refused = BTreeSet::new();
-        for document in documents {
-            match self.verify_document(verifier.as_ref(), subject, document) {
+        for verdict in verdicts {
+            match verdict {
                 Ok(verified) => accepted.push(verified),
                 Err(why) => drop(refused.insert(why)),
             }
@@ -117,10 +121,10 @@ impl SignatureRequirement {
         }
     }
 
-    fn verify_document(
+    pub(crate) fn verify_document(
         &self,
         verifier: Option<&Verifier>,
-        subject: &Digest,
+        subject: &SignatureSubject<'_>,
         document: &SignatureDocument,
     ) -> Result<VerifiedSignature, String> {
         let content = SignedContent::read(document, subject)?;
@@ -154,32 +158,30 @@ impl SignatureRequirement {
     fn verify_key(
         &self,
         verifier: Option<&Verifier>,
-        content: &SignedContent,
+        content: &SignedContent<'_>,
     ) -> Result<VerifiedSignature, String> {
-        let key = self
-            .keys
-            .iter()
-            .find(|key| key.has_signed(&content.message, &content.signature))
-            .ok_or("a signature by another key")?;
+        let mut signer = None;
+        for key in &self.keys {
+            if key.has_signed(&content.message, &content.signature)? {
+                signer = Some(key);
+                break;
+            }
+        }
+        let key = signer.ok_or("a signature by another key")?;
         let mut time = None;
         if let (Some(verifier), Some(root)) = (verifier, &self.trust_root) {
             let mut policy = PublicKeyVerificationPolicy::new(key.der.clone());
             if !root.has_logs() {
                 policy = policy.skip_tlog_unsafe();
             }
-            let result = verifier
-                .verify(content.artifact(), &content.bundle, &policy)
+            let result = content
+                .verify(verifier, &policy)
                 .map_err(|error| format!("a signature by the key that does not verify: {error}"))?;
             time = signing_time(&result);
         }
         Ok(VerifiedSignature {
-            by: SignerKind::Key,
-            fingerprint: Some(key.fingerprint.clone()),
-            issuer: None,
-            identity: None,
             time,
-            builder: None,
-            source: None,
+            ..VerifiedSignature::by_key(key.fingerprint.clone())
         })
     }
 
@@ -187,7 +189,7 @@ impl SignatureRequirement {
     fn verify_identity(
         &self,
         verifier: Option<&Verifier>,
-        content: &SignedContent,
+        content: &SignedContent<'_>,
     ) -> Result<VerifiedSignature, String> {
         let (Some(verifier), Some(root)) = (verifier, &self.trust_root) else {
             return Err("a keyless signature".into());
@@ -200,8 +202,8 @@ impl SignatureRequirement {
         if !root.has_logs() {
             policy = policy.skip_tlog_unsafe();
         }
-        let result = verifier
-            .verify(content.artifact(), &content.bundle, &policy)
+        let result = content
+            .verify(verifier, &policy)
             .map_err(|error| format!("a keyless signature that does not verify: {error}"))?;
         let identity = result
             .identity()
@@ -231,10 +233,9 @@ impl SignatureRequirement {
 
     /// The signers and conditions, for messages.
     fn wanted(&self) -> String {
-        let keys = self
-            .keys
-            .iter()
-            .map(|key| format!("key {}", key.fingerprint));
+        let keys = self.keys.iter().map(|key| key.fingerprint.clone());
+        let file_keys = self.file_keys.iter().map(ToString::to_string);
+        let keys = keys.chain(file_keys).map(|key| format!("key {key}"));
         let identities = self
             .identities
             .iter()
@@ -255,39 +256,4 @@ fn signing_time(result: &VerificationResult) -> Option<String> {
         .chain(result.integrated_time())
         .min()
         .map(|time| time.to_string())
-}
-
-impl SignerIdentity {
-    fn matches(&self, issuer: &str, identity: &str) -> bool {
-        self.issuer.matches(issuer) && self.identity.matches(identity)
-    }
-}
-
-impl ProvenanceConditions {
-    fn check(&self, provenance: &Provenance) -> Result<(), String> {
-        for (what, pattern, found) in [
-            ("builder", &self.builder, &provenance.builder),
-            ("source", &self.source, &provenance.source),
-        ] {
-            let Some(pattern) = pattern else { continue };
-            let found = found.as_deref().unwrap_or("no value");
-            if !pattern.matches(found) {
-                return Err(format!("a provenance with the {what} {found}"));
-            }
-        }
-        Ok(())
-    }
-}
-
-impl std::fmt::Display for ProvenanceConditions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(", of a provenance")?;
-        if let Some(builder) = &self.builder {
-            write!(f, " with the builder {builder}")?;
-        }
-        if let Some(source) = &self.source {
-            write!(f, " with the source {source}")?;
-        }
-        Ok(())
-    }
 }

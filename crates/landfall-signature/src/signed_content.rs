@@ -1,6 +1,8 @@
 //! Converts all formats of signatures into one: a Sigstore bundle and the content that it signs.
 
+use crate::annotations::{CERTIFICATE, CHAIN, LOG_ENTRY, SIGNATURE, TIMESTAMP};
 use crate::document::{SignatureDocument, SignatureFormat};
+use crate::signed_message::{SignatureSubject, SignedMessage, sha256_hash};
 use crate::statement::SignedStatement;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,40 +10,35 @@ use landfall_model::Digest;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sigstore_verify::types::{
-    Artifact, Bundle, DerCertificate, Sha256Hash, SignatureBytes, SignatureContent,
+    Bundle, DerCertificate, HashAlgorithm, Sha256Hash, SignatureBytes, SignatureContent,
 };
-
-/// The annotations of cosign.
-const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
-const CERTIFICATE: &str = "dev.sigstore.cosign/certificate";
-const CHAIN: &str = "dev.sigstore.cosign/chain";
-const LOG_ENTRY: &str = "dev.sigstore.cosign/bundle";
-const TIMESTAMP: &str = "dev.sigstore.cosign/rfc3161timestamp";
+use sigstore_verify::{Policy, VerificationResult, Verifier};
 
 const BEGIN_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
 
-/// A signature that claims to be about the right image. The signature itself is not verified yet.
-pub(crate) struct SignedContent {
+/// A signature whose claim is about the right image or file. Nothing is verified but that.
+pub(crate) struct SignedContent<'a> {
     /// The signature with its certificate, log entries and timestamps.
     pub(crate) bundle: Bundle,
     pub(crate) signature: SignatureBytes,
-    /// The bytes that are signed.
-    pub(crate) message: Vec<u8>,
-    /// The digest of the image, for a statement about it; `None` if `message` itself is signed.
-    subject: Option<Sha256Hash>,
-    /// The statement of the signature about the image.
+    /// What is signed.
+    pub(crate) message: SignedMessage<'a>,
+    /// What the signature says of the image or file.
     pub(crate) statement: SignedStatement,
 }
 
-impl SignedContent {
-    /// Reads `document`. Fails with a text for people if it is malformed, or not about the image
-    /// with the digest `subject`.
+impl<'a> SignedContent<'a> {
+    /// Reads `document`. Fails with a text for people if it is malformed, or not about `subject`.
     pub(crate) fn read(
         document: &SignatureDocument,
-        subject: &Digest,
-    ) -> Result<SignedContent, String> {
+        subject: &SignatureSubject<'a>,
+    ) -> Result<SignedContent<'a>, String> {
+        let digest = subject.digest();
         let bundle = match document.format {
-            SignatureFormat::SimpleSigning => simple_signing_bundle(document)?,
+            SignatureFormat::SimpleSigning => {
+                message_bundle(document, &Digest::sha256(&document.bytes))?
+            }
+            SignatureFormat::Detached => message_bundle(document, digest)?,
             SignatureFormat::Envelope => {
                 let envelope: Value = serde_json::from_slice(&document.bytes)
                     .map_err(|error| malformed("DSSE envelope", error))?;
@@ -53,55 +50,77 @@ impl SignedContent {
                 Bundle::from_json(text).map_err(|error| malformed("bundle", error))?
             }
         };
-        let (signature, message, statement, is_statement) = match &bundle.content {
-            SignatureContent::DsseEnvelope(envelope) => {
-                let statement = SignedStatement::in_toto(envelope.payload.as_bytes(), subject)?;
-                (
-                    envelope.signature.sig.clone(),
-                    envelope.pae(),
-                    statement,
-                    true,
-                )
+        let is_simple = document.format == SignatureFormat::SimpleSigning;
+        let (signature, message, statement) = match (&bundle.content, subject) {
+            (SignatureContent::DsseEnvelope(envelope), _) => {
+                let statement = SignedStatement::in_toto(envelope.payload.as_bytes(), digest)?;
+                let message = SignedMessage::Statement {
+                    bytes: envelope.pae(),
+                    subject: sha256_hash(digest)?,
+                };
+                (envelope.signature.sig.clone(), message, statement)
             }
-            SignatureContent::MessageSignature(signed)
-                if document.format == SignatureFormat::SimpleSigning =>
+            (SignatureContent::MessageSignature(signed), SignatureSubject::Image(_))
+                if is_simple =>
             {
-                let statement = SignedStatement::simple_signing(&document.bytes, subject)?;
-                let message = document.bytes.clone();
-                (signed.signature.clone(), message, statement, false)
+                let statement = SignedStatement::simple_signing(&document.bytes, digest)?;
+                let message = SignedMessage::Payload(document.bytes.clone());
+                (signed.signature.clone(), message, statement)
+            }
+            (SignatureContent::MessageSignature(signed), SignatureSubject::File(file)) => {
+                let signed_digest = signed.message_digest.as_ref();
+                let message = SignedMessage::File {
+                    file: *file,
+                    algorithm: signed_digest.map(|digest| digest.algorithm),
+                };
+                (
+                    signed.signature.clone(),
+                    message,
+                    SignedStatement::Signature,
+                )
             }
             _ => return Err("a bundle with the signature of a file, not of an image".into()),
         };
-        let subject = Sha256Hash::from_hex(&subject.hex())
-            .map_err(|_| format!("{subject} is not a SHA-256 digest"))?;
         Ok(SignedContent {
             bundle,
             signature,
             message,
-            subject: is_statement.then_some(subject),
             statement,
         })
     }
 
-    /// Returns the signed content in the form that `sigstore-verify` expects.
-    pub(crate) fn artifact(&self) -> Artifact<'_> {
-        match &self.subject {
-            Some(digest) => (*digest).into(),
-            None => self.message.as_slice().into(),
-        }
+    /// Verifies the signature by `policy`. Fails with a text for people.
+    pub(crate) fn verify(
+        &self,
+        verifier: &Verifier,
+        policy: &impl Policy,
+    ) -> Result<VerificationResult, String> {
+        let result = match &self.message {
+            SignedMessage::Statement { subject, .. } => {
+                verifier.verify(*subject, &self.bundle, policy)
+            }
+            SignedMessage::Payload(bytes) => verifier.verify(bytes, &self.bundle, policy),
+            SignedMessage::File {
+                file,
+                algorithm: Some(HashAlgorithm::Sha2256),
+            } => verifier.verify(sha256_hash(file.digest)?, &self.bundle, policy),
+            SignedMessage::File { file, .. } => {
+                let content = file.content()?;
+                verifier.verify_reader(content, &self.bundle, policy)
+            }
+        };
+        result.map_err(|error| error.to_string())
     }
 }
 
-/// The bundle of a signature in the annotations of its payload.
-fn simple_signing_bundle(document: &SignatureDocument) -> Result<Bundle, String> {
+/// The bundle of the signature, in an annotation, of a message with this digest.
+fn message_bundle(document: &SignatureDocument, digest: &Digest) -> Result<Bundle, String> {
     let signature = document
         .annotations
         .get(SIGNATURE)
         .ok_or("a payload without a signature in its annotations")?;
-    let digest = Digest::sha256(&document.bytes);
-    let digest = Sha256Hash::from_hex(&digest.hex()).map_err(|error| error.to_string())?;
     let signed = json!({
-        "messageDigest": {"algorithm": "SHA2_256", "digest": digest.to_base64()},
+        "messageDigest": {"algorithm": "SHA2_256", "digest": sha256_hash(digest)?.to_base64()},
         "signature": signature,
     });
     parse(&bundle_json(document, "messageSignature", signed)?)

@@ -1,9 +1,17 @@
 //! Public keys of signers.
 
 use crate::crypto;
+use crate::file_signatures::{SignedFile, pem};
+use crate::signed_message::{SignedMessage, sha256_hash, unreadable};
 use landfall_model::Digest;
+use rsa::sha2::{Digest as _, Sha384, Sha512};
 use sigstore_verify::crypto::{KeyAlgorithm, SigningScheme, VerificationKey};
-use sigstore_verify::types::{DerPublicKey, SignatureBytes};
+use sigstore_verify::types::{DerPublicKey, HashAlgorithm, SignatureBytes};
+use std::io::Read;
+
+/// The maximum size of a file with a signature by Ed25519 without a hash, which needs the whole file
+/// in memory.
+const MAX_UNHASHED_FILE: u64 = 64 << 20;
 
 /// A public key that may sign, with the signature schemes that it may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,15 +49,89 @@ impl SignerKey {
         })
     }
 
-    /// Whether the key made `signature` over `message`.
-    pub(crate) fn has_signed(&self, message: &[u8], signature: &SignatureBytes) -> bool {
-        self.schemes.iter().any(|scheme| {
-            let Ok(key) = VerificationKey::from_spki_with_scheme(&self.der, *scheme) else {
-                return false;
-            };
-            let is_ed25519 = *scheme == SigningScheme::Ed25519;
-            key.verify(message, signature).is_ok()
-                || is_ed25519 && crypto::is_ed25519ph(key.as_bytes(), message, signature.as_bytes())
-        })
+    /// The key in PEM, as logs store it.
+    pub(crate) fn pem(&self) -> String {
+        pem("PUBLIC KEY", self.der.as_bytes())
     }
+
+    /// Whether the key made `signature` over `message`. Fails with a text for people if the content
+    /// of a file cannot be read.
+    pub(crate) fn has_signed(
+        &self,
+        message: &SignedMessage<'_>,
+        signature: &SignatureBytes,
+    ) -> Result<bool, String> {
+        for scheme in self.schemes {
+            let Ok(key) = VerificationKey::from_spki_with_scheme(&self.der, *scheme) else {
+                continue;
+            };
+            let is_valid = match message {
+                SignedMessage::Statement { bytes, .. } | SignedMessage::Payload(bytes) => {
+                    has_signed_bytes(&key, bytes, signature)
+                }
+                SignedMessage::File { file, .. } => has_signed_file(&key, file, signature)?,
+            };
+            if is_valid {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn has_signed_bytes(key: &VerificationKey, bytes: &[u8], signature: &SignatureBytes) -> bool {
+    key.verify(bytes, signature).is_ok() || {
+        let hash = Sha512::new_with_prefix(bytes);
+        is_ed25519ph(key, hash, signature)
+    }
+}
+
+fn has_signed_file(
+    key: &VerificationKey,
+    file: &SignedFile<'_>,
+    signature: &SignatureBytes,
+) -> Result<bool, String> {
+    let digest = match key.scheme().hash_algorithm() {
+        Some(HashAlgorithm::Sha2256) => sha256_hash(file.digest)?.as_bytes().to_vec(),
+        Some(HashAlgorithm::Sha2384) => hash_of::<Sha384>(file)?.finalize().to_vec(),
+        Some(_) => return Ok(false),
+        None => {
+            if is_ed25519ph(key, hash_of(file)?, signature) {
+                return Ok(true);
+            }
+            let mut bytes = Vec::new();
+            let content = file.content()?;
+            content
+                .take(MAX_UNHASHED_FILE + 1)
+                .read_to_end(&mut bytes)
+                .map_err(|error| unreadable(&error))?;
+            if bytes.len() as u64 > MAX_UNHASHED_FILE {
+                return Err("an Ed25519 signature without a hash of a file over 64 MiB".into());
+            }
+            return Ok(key.verify(&bytes, signature).is_ok());
+        }
+    };
+    Ok(key.verify_prehashed(&digest, signature).is_ok())
+}
+
+/// The hash of the content of a file.
+fn hash_of<D: rsa::sha2::Digest>(file: &SignedFile<'_>) -> Result<D, String> {
+    let mut hash = D::new();
+    let mut content = file.content()?;
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        match content
+            .read(&mut piece)
+            .map_err(|error| unreadable(&error))?
+        {
+            0 => return Ok(hash),
+            count => hash.update(&piece[..count]),
+        }
+    }
+}
+
+/// Whether the signature is by Ed25519ph (RFC 8032), which cosign 3 makes with Ed25519 keys.
+fn is_ed25519ph(key: &VerificationKey, hash: Sha512, signature: &SignatureBytes) -> bool {
+    key.scheme() == SigningScheme::Ed25519
+        && crypto::is_ed25519ph(key.as_bytes(), hash, signature.as_bytes())
 }

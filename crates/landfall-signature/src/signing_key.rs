@@ -1,5 +1,6 @@
 //! Signs images for a site, as `cosign sign --key` does.
 
+use crate::encrypted_key::{self, DecryptError};
 use crate::statement::COSIGN_SIGN;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -25,24 +26,47 @@ pub struct ImageSigningKey {
 /// Why a private key cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SigningKeyError {
-    /// It is encrypted, as cosign writes keys.
-    #[error("it is encrypted")]
+    /// It is encrypted, but not as cosign encrypts keys.
+    #[error("it is encrypted, but not by cosign")]
     Encrypted,
+    /// It is encrypted, and there is no password.
+    #[error("it is encrypted, and no password is given")]
+    NoPassword,
+    /// The password is wrong, or the key is damaged.
+    #[error("the password does not decrypt it")]
+    WrongPassword,
     /// It is not a PKCS#8 key of this type.
-    #[error("it is not an ECDSA P-256 key in PEM (BEGIN PRIVATE KEY)")]
+    #[error("it is not an ECDSA P-256 key in PEM (PKCS#8)")]
     Unsupported,
 }
 
+impl From<DecryptError> for SigningKeyError {
+    fn from(error: DecryptError) -> SigningKeyError {
+        match error {
+            DecryptError::Malformed => SigningKeyError::Unsupported,
+            DecryptError::WrongPassword => SigningKeyError::WrongPassword,
+        }
+    }
+}
+
 impl ImageSigningKey {
-    /// Reads an ECDSA P-256 key in PEM (PKCS#8).
+    /// Reads an ECDSA P-256 key in PEM: in PKCS#8, or as cosign encrypts it with `password`.
     ///
     /// # Errors
-    /// If it is encrypted or another key.
-    pub fn from_pem(pem: &str) -> Result<ImageSigningKey, SigningKeyError> {
-        if pem.contains("BEGIN ENCRYPTED") {
+    /// If it is another key, or the password does not decrypt it.
+    pub fn from_pem(
+        pem: &str,
+        password: Option<&[u8]>,
+    ) -> Result<ImageSigningKey, SigningKeyError> {
+        let key = if encrypted_key::is_encrypted(pem) {
+            let password = password.ok_or(SigningKeyError::NoPassword)?;
+            SigningKey::from_pkcs8_der(&encrypted_key::decrypt(pem, password)?)
+        } else if pem.contains("BEGIN ENCRYPTED") {
             return Err(SigningKeyError::Encrypted);
-        }
-        let key = SigningKey::from_pkcs8_pem(pem).map_err(|_| SigningKeyError::Unsupported)?;
+        } else {
+            SigningKey::from_pkcs8_pem(pem)
+        };
+        let key = key.map_err(|_| SigningKeyError::Unsupported)?;
         let public = key.verifying_key().to_public_key_der();
         let public = public.map_err(|_| SigningKeyError::Unsupported)?.into_vec();
         Ok(ImageSigningKey { key, public })

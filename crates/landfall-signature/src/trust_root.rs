@@ -2,6 +2,7 @@
 
 use crate::crypto;
 use sigstore_verify::Verifier;
+use sigstore_verify::crypto::KeyAlgorithm;
 use sigstore_verify::trust_root::TrustedRoot;
 use std::fmt;
 use std::sync::Arc;
@@ -34,6 +35,32 @@ impl TrustRoot {
     /// Whether it has transparency logs. If so, signatures must be in one.
     pub(crate) fn has_logs(&self) -> bool {
         !self.root.tlogs.is_empty()
+    }
+
+    /// The roots of its certificate authorities, in DER.
+    pub(crate) fn authorities(&self) -> Vec<Vec<u8>> {
+        let authorities = self.root.certificate_authorities.iter();
+        let roots = authorities.filter_map(|authority| authority.cert_chain.certificates.last());
+        roots
+            .map(|certificate| certificate.raw_bytes.as_bytes().to_vec())
+            .collect()
+    }
+
+    /// The keys of its transparency logs that promise entries, as Rekor did before version 2, in
+    /// DER. The keys of later logs are of Ed25519.
+    pub(crate) fn promising_logs(&self) -> Vec<Vec<u8>> {
+        let keys = self.root.tlogs.iter().map(|log| &log.public_key.raw_bytes);
+        keys.filter(|key| {
+            let algorithm = KeyAlgorithm::from_spki(key);
+            algorithm.is_ok_and(|algorithm| algorithm != KeyAlgorithm::Ed25519)
+        })
+        .map(|key| key.as_bytes().to_vec())
+        .collect()
+    }
+
+    /// The URLs of its transparency logs.
+    pub(crate) fn log_urls(&self) -> impl Iterator<Item = &str> {
+        self.root.tlogs.iter().map(|log| log.base_url.as_str())
     }
 
     /// Whether it has certificate transparency logs. If so, certificates must be in one.

@@ -9,7 +9,8 @@ use std::fmt;
 pub struct VerifiedSignature {
     /// Whether a key or an identity signed.
     pub by: SignerKind,
-    /// The SHA-256 of the public key, `sha256:…`.
+    /// The SHA-256 of the public key, `sha256:…`; or the name of a key of minisign, OpenSSH or
+    /// OpenPGP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
     /// The identity provider that the certificate names.
@@ -49,6 +50,19 @@ impl fmt::Display for SignerKind {
 }
 
 impl VerifiedSignature {
+    /// A signature by the key with this fingerprint or name.
+    pub(crate) fn by_key(fingerprint: String) -> VerifiedSignature {
+        VerifiedSignature {
+            by: SignerKind::Key,
+            fingerprint: Some(fingerprint),
+            issuer: None,
+            identity: None,
+            time: None,
+            builder: None,
+            source: None,
+        }
+    }
+
     /// Returns the fields with a value, in the order of the lock.
     pub fn fields(&self) -> Vec<(&'static str, String)> {
         let by = Some(self.by.to_string());

@@ -1,5 +1,4 @@
-//! Signatures of images and charts: verified against the rules of the site, or as a lock records
-//! them.
+//! Signatures of items: verified by the rules of the site, and shown as locks record them.
 
 use crate::cli::shared::{CliError, Exit};
 use landfall_content::BlobRead;
@@ -11,7 +10,7 @@ use landfall_signature::{SignaturePolicy, VerifiedSignature};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The verified signatures of the images and charts of a lock.
+/// The verified signatures of the images, charts and files of a lock.
 pub(crate) struct ImageSignatures {
     verified: Vec<(String, Vec<VerifiedSignature>)>,
     /// The number of images, and of charts from registries.
@@ -32,8 +31,13 @@ impl ImageSignatures {
             .charts
             .iter()
             .map(|chart| (chart.name.to_string(), chart.verified.clone()));
+        let files = lock
+            .files
+            .iter()
+            .map(|file| (file.name.clone(), file.verified.clone()));
         let verified = images
             .chain(charts)
+            .chain(files)
             .filter(|(_, verified)| !verified.is_empty());
         ImageSignatures {
             verified: verified.collect(),
@@ -42,9 +46,9 @@ impl ImageSignatures {
         }
     }
 
-    /// Verifies the signatures of the images and charts of `lock` against the rules of the site.
-    /// Reads the signatures from `blobs`. Refuses the lock if an item does not meet the rules.
-    /// Without rules, returns the signatures that the lock records.
+    /// Verifies the signatures of the items of `lock`, which are read from `blobs`, by the rules of
+    /// the site. Refuses the lock if one does not meet them. Without rules, returns
+    /// what the lock records.
     pub(crate) fn verify(
         site: Option<&Site>,
         lock: &Lock,
@@ -58,19 +62,32 @@ impl ImageSignatures {
         let mut failed = Vec::new();
         let images = lock.images.iter().map(|image| {
             let found = verified_signatures(image, &policy, blobs);
-            (image as &dyn LockedItem, found)
+            (
+                image as &dyn LockedItem,
+                found.map_err(|error| error.to_string()),
+            )
         });
         let charts = lock.charts.iter().map(|chart| {
             let found = chart.verified_signatures(&policy, blobs);
-            (chart as &dyn LockedItem, found)
+            (
+                chart as &dyn LockedItem,
+                found.map_err(|error| error.to_string()),
+            )
         });
-        for (item, found) in images.chain(charts) {
+        let files = lock.files.iter().map(|file| {
+            let found = file.verified_signatures(&policy, blobs);
+            (
+                file as &dyn LockedItem,
+                found.map_err(|error| error.to_string()),
+            )
+        });
+        for (item, found) in images.chain(charts).chain(files) {
             match found {
                 Ok(found) if found.is_empty() => {}
                 Ok(found) => verified.push((item.name().into_owned(), found)),
                 Err(error) => failed.push(ReportItem {
                     status: ItemStatus::Failed,
-                    reason: Some(error.to_string()),
+                    reason: Some(error),
                     ..item.entry().item()
                 }),
             }
@@ -149,9 +166,12 @@ impl ImageSignatures {
     }
 }
 
-/// The number of items that may have signatures.
+/// The number of items that are usually signed: images and charts of registries, and others that
+/// were verified.
 fn artifacts(lock: &Lock) -> usize {
     let charts = lock.charts.iter();
-    let charts = charts.filter(|chart| chart.media_type.is_some());
-    lock.images.len() + charts.count()
+    let charts = charts.filter(|chart| chart.media_type.is_some() || !chart.verified.is_empty());
+    let files = lock.files.iter();
+    let files = files.filter(|file| !file.verified.is_empty());
+    lock.images.len() + charts.count() + files.count()
 }

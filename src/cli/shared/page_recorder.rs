@@ -134,8 +134,13 @@ fn content_of(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<ItemContent> {
         .charts
         .iter()
         .map(|chart| (chart.name.to_string(), &chart.verified));
+    let files = lock
+        .files
+        .iter()
+        .map(|file| (file.name.clone(), &file.verified));
     let signers: BTreeMap<String, Vec<String>> = images
         .chain(charts)
+        .chain(files)
         .map(|(name, verified)| (name, verified.iter().map(ToString::to_string).collect()))
         .collect();
     let of_item = |item: &dyn landfall_item::LockedItem| {

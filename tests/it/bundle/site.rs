@@ -99,19 +99,14 @@ impl Site {
         let sum = format!("{}  {url}\n", content.digest.hex());
         let sidecar = self.put(Algorithm::Sha256, sum.into_bytes(), media_type::OCTETS);
         self.lock.files.push(LockedFile {
-            name: url.into(),
-            digest: content.digest,
-            size: content.size,
             checksum: Some(format!("{url}.sha256")),
             sidecars: vec![LockedSidecar {
                 url: format!("{url}.sha256"),
                 digest: sidecar.digest,
                 size: sidecar.size,
             }],
-            also: vec![],
             mode: Some("0755".into()),
-            signed_by: None,
-            unpack: Vec::new(),
+            ..LockedFile::new(url, content.digest, content.size)
         });
     }
 

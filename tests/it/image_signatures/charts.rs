@@ -1,13 +1,14 @@
 //! Charts in registries: their signatures are looked up, verified, carried and delivered if a rule
-//! matches them.
+//! matches them. Charts in HTTP repositories: their provenance is verified.
 
-use crate::support::charts::Chart;
+use crate::support::charts::{Chart, Signer, Upstream, failure_reasons};
 use crate::support::peers::{docker_registry, own_registry};
 use crate::support::sigstore::{
     ImageSigner, Sigstore, Tampering, lock, push_bundle, push_tagged, sign_statement,
     simple_payload,
 };
 use crate::support::{Images, Place, http, need};
+use serde_json::json;
 
 #[test]
 fn a_signed_chart_is_locked_carried_and_delivered_with_its_signatures() {
@@ -87,4 +88,63 @@ fn a_signed_chart_is_locked_carried_and_delivered_with_its_signatures() {
     let rule = "verify: [{match: \"*\", keys: [one.pub]}]\n";
     let (exit, report, _) = lock(&place, "delivered", &format!("{delivered}{rule}"));
     assert_eq!(exit, 0, "{report}");
+}
+
+#[test]
+fn provenance_of_charts_in_http_repositories_is_verified_by_the_rules() {
+    if !need(&["gpg", "gzip"]) {
+        return;
+    }
+    let up = Upstream::new();
+    let place = &up.place;
+    let (maker, other) = (Signer::new(place, "maker"), Signer::new(place, "other"));
+    place.write("maker.asc", maker.public());
+    place.write("other.gpg", other.keyring());
+    let signed = Chart::new("app", "1.0.0", "", &[]).signed(&maker);
+    up.repository(&[signed, Chart::new("bare", "1.0.0", "", &[])]);
+    let repo = up.repo();
+    let manifest = |chart: &str, rule: &str| {
+        let charts = json!([{"repo": repo, "name": chart, "version": "1.0.0"}]);
+        up.manifest(&charts, &format!("verify: [{rule}]"));
+    };
+    let rule = |key: &str| format!("{{match: \"{repo}/app\", keys: [{key}]}}");
+    for (chart, rule, why) in [
+        ("app", rule("other.gpg"), "another key made it"),
+        (
+            "bare",
+            format!("{{match: \"{repo}/*\", keys: [maker.asc]}}"),
+            "no provenance",
+        ),
+    ] {
+        manifest(chart, &rule);
+        let reasons = failure_reasons(&up.lock(1, &[]));
+        assert!(reasons.contains(why), "{chart}: {reasons}");
+    }
+    manifest("app", &rule("maker.asc"));
+    up.lock(0, &[]);
+    let locked = place.read("landfall.lock");
+    assert!(
+        locked.contains("  verified: {by: key, fingerprint: "),
+        "{locked}"
+    );
+    let before = up.requests();
+    up.lock(0, &[]);
+    assert_eq!(up.requests(), before, "the record in the lock is enough");
+    up.lock(0, &["--check"]);
+
+    place.ok(&["pull", "--store", "store"]);
+    place.ok(&["pack", "--store", "store", "-o", "b.tar.zst"]);
+    for (key, exit) in [("maker.asc", 0), ("other.gpg", 4)] {
+        let rule = rule(key).replace("/app", "/app:1.0.0");
+        let head = "apiVersion: landfall/v1\nkind: Site\n";
+        place.write("site.yaml", format!("{head}verify: [{rule}]\n"));
+        place.json(exit, &["verify", "b.tar.zst", "--site", "site.yaml"]);
+    }
+    // without a rule, nothing is recorded
+    up.manifest(
+        &json!([{"repo": repo, "name": "app", "version": "1.0.0"}]),
+        "",
+    );
+    up.lock(0, &[]);
+    assert!(!place.read("landfall.lock").contains("verified"));
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The release with which landfall is compared.
-pub(super) const COSIGN: &str = "github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3";
+pub const COSIGN: &str = "github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3";
 
 /// The flag with which cosign verifies signatures that are in no log.
 const UNLOGGED: &str = "--insecure-ignore-tlog=true";
@@ -235,4 +235,51 @@ fn cosign_accepts_what_push_signs_at_the_destination() {
         run.status.code() == Some(2) && told.contains("it is encrypted"),
         "{told}"
     );
+}
+
+#[test]
+fn keys_that_cosign_has_encrypted_sign_with_their_password() {
+    if !need(&["docker-registry", "gzip"]) {
+        return;
+    }
+    let Some(program) = go_install(COSIGN) else {
+        return;
+    };
+    let place = Place::new();
+    let images = Images::new(place.path("layout"));
+    let (upstream, target) = (docker_registry(), docker_registry());
+    let generate = ["generate-key-pair", "--output-key-prefix", "site"];
+    run(cosign(&place, &program, &generate).env("COSIGN_PASSWORD", "a secret"));
+    push_image(&images, &upstream.address, "team/app");
+    let manifest = format!("images: [{}/team/app:v1]\n", upstream.address);
+    assert_eq!(lock(&place, "landfall", &manifest).0, 0);
+    place.ok(&["pull", "--store", "store"]);
+    place.ok(&["pack", "--store", "store", "-o", "b.tar.zst"]);
+    let push = |password: Option<&str>, more: &[&str]| {
+        let mut push = place.command();
+        push.args(["push", "b.tar.zst", "--to", &target.address]);
+        push.args(["--sign-images", "site.key"]).args(more);
+        if let Some(password) = password {
+            push.env("COSIGN_PASSWORD", password);
+        }
+        let run = push.output().unwrap();
+        let told = String::from_utf8_lossy(&run.stderr).into_owned();
+        (run.status.code().unwrap(), told)
+    };
+    for (password, why) in [
+        (None, "no password is given"),
+        (Some("other"), "does not decrypt it"),
+    ] {
+        let (exit, told) = push(password, &[]);
+        assert!(exit == 2 && told.contains(why), "{told}");
+    }
+    assert_eq!(push(Some("a secret"), &[]).0, 0);
+    place.write("password", "a secret\n");
+    let (exit, told) = push(None, &["--sign-images-password", "password"]);
+    assert_eq!(exit, 0, "{told}");
+    let reference = format!("{}/team/app:v1", target.address);
+    for format in ["--new-bundle-format=true", "--new-bundle-format=false"] {
+        let verify = ["verify", "--key", "site.pub", UNLOGGED, format, &reference];
+        run(&mut cosign(&place, &program, &verify));
+    }
 }

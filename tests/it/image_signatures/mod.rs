@@ -1,7 +1,12 @@
-//! Signatures of images: rules of manifests and sites, signatures by keys and identities, and
-//! cosign's verdicts on the same images.
+//! Signatures of images, charts and files: rules of manifests and sites, signatures by keys and
+//! identities, and cosign's verdicts on the same items.
 
 mod charts;
 mod cosign;
+mod file_keys;
+mod files;
 mod keyless;
 mod rules;
+mod verdicts;
+
+pub use cosign::COSIGN;

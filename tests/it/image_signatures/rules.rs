@@ -188,7 +188,7 @@ fn mistakes_in_rules_name_their_line() {
         (
             "{match: \"oci://a/b\", none: x}",
             "\"oci",
-            "only images have rules",
+            "are matched without a scheme",
         ),
         (
             "{match: a, keyless: {issuer: i, identity: j}}",

@@ -18,6 +18,7 @@ mod pages;
 mod published;
 mod scheme;
 mod seeds;
+mod signature_policy;
 mod systemd;
 mod talos;
 mod trivy;

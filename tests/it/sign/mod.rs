@@ -328,11 +328,7 @@ fn an_unaccepted_signature_is_refused_with_its_reason() {
     };
     let board = desk.line("board@example.com", "", "board");
     refused("unsigned", &board, "is not signed");
-    refused(
-        "B",
-        &desk.line("x", "", "other"),
-        "no line has this key",
-    );
+    refused("B", &desk.line("x", "", "other"), "no line has this key");
     refused("B", "", "no line has this key");
     refused(
         "B",

@@ -6,6 +6,7 @@
 
 pub mod apt;
 pub mod browser;
+pub mod certificate_log;
 pub mod charts;
 pub mod dice;
 pub mod faults;
@@ -29,10 +30,14 @@ pub mod programs;
 pub mod providers;
 pub mod rpm_repository;
 pub mod signed;
+pub mod signed_files;
 pub mod sigstore;
 pub mod squid;
 pub mod test_proxy;
+pub mod tiled_log;
+pub mod timestamps;
 pub mod tokens;
+pub mod tuf;
 pub mod world;
 pub mod yum;
 

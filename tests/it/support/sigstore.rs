@@ -14,15 +14,15 @@ use serde_json::{Value, json};
 
 pub const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 const DSSE: &str = "application/vnd.dsse.envelope.v1+json";
-const IN_TOTO: &str = "application/vnd.in-toto+json";
+pub const IN_TOTO: &str = "application/vnd.in-toto+json";
 /// Noon of 1 January 2026, when everything is signed.
-const SIGNED_AT: u64 = 1_767_268_800;
+pub const SIGNED_AT: u64 = 1_767_268_800;
 
 pub fn base64(bytes: impl AsRef<[u8]>) -> String {
     STANDARD.encode(bytes)
 }
 
-fn pem(label: &str, der: &[u8]) -> String {
+pub fn pem(label: &str, der: &[u8]) -> String {
     let text = base64(der);
     let lines: Vec<&str> = text
         .as_bytes()
@@ -36,12 +36,12 @@ fn pem(label: &str, der: &[u8]) -> String {
 }
 
 /// The SHA-256 of `bytes` in hex.
-fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     sha256(bytes).split_once(':').unwrap().1.to_owned()
 }
 
-/// The SHA-256 of `bytes` in base64.
-fn raw_sha256(bytes: &[u8]) -> Vec<u8> {
+/// The SHA-256 of `bytes`.
+pub fn raw_sha256(bytes: &[u8]) -> Vec<u8> {
     let hex = hex(bytes);
     (0..32)
         .map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap())
@@ -78,16 +78,16 @@ pub fn sign_statement(image: &Value) -> Vec<u8> {
     statement(image, "https://sigstore.dev/cosign/sign/v1", &json!({}))
 }
 
-fn pae(payload: &[u8]) -> Vec<u8> {
+pub fn pae(payload: &[u8]) -> Vec<u8> {
     let head = format!("DSSEv1 {} {IN_TOTO} {} ", IN_TOTO.len(), payload.len());
     [head.as_bytes(), payload].concat()
 }
 
 /// A signer of images: a key, or a key with a certificate.
 pub struct ImageSigner {
-    key: KeyPair,
+    pub(super) key: KeyPair,
     /// The certificate in DER.
-    certificate: Option<Vec<u8>>,
+    pub(super) certificate: Option<Vec<u8>>,
 }
 
 impl ImageSigner {
@@ -108,8 +108,18 @@ impl ImageSigner {
         sha256(&self.key.subject_public_key_info())
     }
 
-    /// The certificate or public key that the entry of a log contains.
-    fn verifier(&self) -> String {
+    /// The part of a bundle that says who signed, with a log entry.
+    pub(super) fn material(&self, entry: Option<Value>) -> Value {
+        let mut material = match &self.certificate {
+            Some(certificate) => json!({"certificate": {"rawBytes": base64(certificate)}}),
+            None => json!({"publicKey": {"hint": ""}}),
+        };
+        material["tlogEntries"] = entry.into_iter().collect();
+        material
+    }
+
+    /// What a log records as the verifier.
+    pub(super) fn verifier(&self) -> String {
         match &self.certificate {
             Some(certificate) => pem("CERTIFICATE", certificate),
             None => self.public_pem(),
@@ -119,9 +129,9 @@ impl ImageSigner {
 
 /// A certificate authority and a transparency log.
 pub struct Sigstore {
-    issuer: Issuer<'static, KeyPair>,
-    authority: Vec<u8>,
-    log: KeyPair,
+    pub(super) issuer: Issuer<'static, KeyPair>,
+    pub(super) authority: Vec<u8>,
+    pub(super) log: KeyPair,
 }
 
 /// How a log entry is altered.
@@ -160,26 +170,11 @@ impl Sigstore {
 
     /// Like `signer`, with a certificate that ends on that day of January 2026.
     pub fn signer_until(&self, issuer: &str, identity: &str, day: u8) -> ImageSigner {
-        let mut params = CertificateParams::new(vec![]).unwrap();
-        params.subject_alt_names = vec![SanType::URI(identity.try_into().unwrap())];
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::CodeSigning];
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.not_before = date_time_ymd(2025, 12, 31);
-        params.not_after = date_time_ymd(2026, 1, day);
-        // as Fulcio writes it, in the old and in the new form
-        let raw = issuer.as_bytes().to_vec();
-        params
-            .custom_extensions
-            .push(CustomExtension::from_oid_content(
-                &[1, 3, 6, 1, 4, 1, 57264, 1, 1],
-                raw,
-            ));
-        let mut utf8 = vec![0x0c, u8::try_from(issuer.len()).unwrap()];
-        utf8.extend_from_slice(issuer.as_bytes());
-        let oidc_issuer = [1, 3, 6, 1, 4, 1, 57264, 1, 8];
-        params
-            .custom_extensions
-            .push(CustomExtension::from_oid_content(&oidc_issuer, utf8));
+        self.certified(certificate_params(issuer, identity, day))
+    }
+
+    /// A signer with this certificate.
+    pub fn certified(&self, params: CertificateParams) -> ImageSigner {
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         ImageSigner {
@@ -215,12 +210,12 @@ impl Sigstore {
         .to_string()
     }
 
-    fn log_id(&self) -> Vec<u8> {
+    pub(super) fn log_id(&self) -> Vec<u8> {
         raw_sha256(&self.log.subject_public_key_info())
     }
 
-    /// The inclusion promise of the log for an entry.
-    fn promise(&self, body: &str) -> String {
+    /// The promise of the log for an entry.
+    pub(super) fn promise(&self, body: &str) -> String {
         let id: String = self
             .log_id()
             .iter()
@@ -252,14 +247,7 @@ impl Sigstore {
         if tampering == Tampering::Missing {
             return layer;
         }
-        let body = json!({"apiVersion": "0.0.1", "kind": "hashedrekord", "spec": {
-            "data": {"hash": {"algorithm": "sha256", "value": hex(payload)}},
-            "signature": {
-                "content": base64(&signature),
-                "publicKey": {"content": base64(signer.verifier())},
-            },
-        }});
-        let body = base64(body.to_string());
+        let body = base64(hashedrekord(payload, &base64(&signature), signer));
         let id: String = self
             .log_id()
             .iter()
@@ -288,36 +276,65 @@ impl Sigstore {
             "signatures": [{"signature": signature, "verifier": base64(signer.verifier())}],
         }})
         .to_string();
+        let entry = self.log_entry("dsse", &body, tampering);
+        let entry = Some(entry).filter(|_| tampering != Tampering::Missing);
+        let material = signer.material(entry);
+        json!({"mediaType": BUNDLE, "verificationMaterial": material, "dsseEnvelope": envelope})
+    }
+
+    /// An entry of the log, with its proof and promise.
+    pub(super) fn log_entry(&self, kind: &str, body: &str, tampering: Tampering) -> Value {
         let root = raw_sha256(&[&[0], body.as_bytes()].concat());
         let note = format!("rekor.test - 1\n1\n{}\n", base64(&root));
         let checkpoint_signature = self.log.sign(note.as_bytes()).unwrap();
         let signed = [&self.log_id()[..4], &checkpoint_signature].concat();
         let checkpoint = format!("{note}\n\u{2014} rekor.test {}\n", base64(signed));
         let time = SIGNED_AT - u64::from(tampering == Tampering::Time);
-        let entry = json!({
+        json!({
             "logIndex": "0",
             "logId": {"keyId": base64(self.log_id())},
-            "kindVersion": {"kind": "dsse", "version": "0.0.1"},
+            "kindVersion": {"kind": kind, "version": "0.0.1"},
             "integratedTime": time.to_string(),
-            "inclusionPromise": {"signedEntryTimestamp": self.promise(&base64(&body))},
+            "inclusionPromise": {"signedEntryTimestamp": self.promise(&base64(body))},
             "inclusionProof": {
                 "logIndex": "0", "rootHash": base64(&root), "treeSize": "1", "hashes": [],
                 "checkpoint": {"envelope": checkpoint},
             },
-            "canonicalizedBody": base64(&body),
-        });
-        let entries = if tampering == Tampering::Missing {
-            json!([])
-        } else {
-            json!([entry])
-        };
-        let mut material = match &signer.certificate {
-            Some(certificate) => json!({"certificate": {"rawBytes": base64(certificate)}}),
-            None => json!({"publicKey": {"hint": ""}}),
-        };
-        material["tlogEntries"] = entries;
-        json!({"mediaType": BUNDLE, "verificationMaterial": material, "dsseEnvelope": envelope})
+            "canonicalizedBody": base64(body),
+        })
     }
+}
+
+/// The certificate for `identity`, a URI, as Fulcio makes it, that ends on that day of January 2026.
+pub fn certificate_params(issuer: &str, identity: &str, day: u8) -> CertificateParams {
+    let mut params = CertificateParams::new(vec![]).unwrap();
+    params.subject_alt_names = vec![SanType::URI(identity.try_into().unwrap())];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::CodeSigning];
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.not_before = date_time_ymd(2025, 12, 31);
+    params.not_after = date_time_ymd(2026, 1, day);
+    // as Fulcio writes it, in the old and in the new form
+    let raw = issuer.as_bytes().to_vec();
+    let mut utf8 = vec![0x0c, u8::try_from(issuer.len()).unwrap()];
+    utf8.extend_from_slice(&raw);
+    for (number, value) in [(1, raw), (8, utf8)] {
+        let oid = [1, 3, 6, 1, 4, 1, 57264, 1, number];
+        let extension = CustomExtension::from_oid_content(&oid, value);
+        params.custom_extensions.push(extension);
+    }
+    params
+}
+
+/// The body of a log entry for a signature of `content`.
+pub(super) fn hashedrekord(content: &[u8], signature: &str, signer: &ImageSigner) -> String {
+    let body = json!({"apiVersion": "0.0.1", "kind": "hashedrekord", "spec": {
+        "data": {"hash": {"algorithm": "sha256", "value": hex(content)}},
+        "signature": {
+            "content": signature,
+            "publicKey": {"content": base64(signer.verifier())},
+        },
+    }});
+    body.to_string()
 }
 
 /// A layer with a DSSE envelope, as in a `.att` tag, without a certificate.
@@ -358,20 +375,42 @@ pub fn push_bundle(
     image: &Value,
     bundle: &Value,
 ) {
-    let layer = images.blob(BUNDLE, bundle.to_string().as_bytes());
+    push_bundles(
+        images,
+        address,
+        repository,
+        image,
+        std::slice::from_ref(bundle),
+    );
+}
+
+/// Uploads `bundles` as the referrers of `image`, listed by the referrers tag.
+pub fn push_bundles(
+    images: &Images,
+    address: &str,
+    repository: &str,
+    image: &Value,
+    bundles: &[Value],
+) {
     let mut subject = image.clone();
     subject
         .as_object_mut()
         .unwrap()
         .retain(|key, _| key != "platform");
-    let manifest = json!({
-        "schemaVersion": 2, "mediaType": OCI_MANIFEST, "artifactType": BUNDLE,
-        "config": images.blob(OCI_EMPTY, b"{}"), "layers": [layer], "subject": subject,
-    });
-    let mut manifest = images.blob(OCI_MANIFEST, manifest.to_string().as_bytes());
-    images.push(address, repository, digest(&manifest), &manifest);
-    manifest["artifactType"] = BUNDLE.into();
-    send_list(images, address, repository, image, &[&manifest]);
+    let push = |bundle: &Value| {
+        let layer = images.blob(BUNDLE, bundle.to_string().as_bytes());
+        let manifest = json!({
+            "schemaVersion": 2, "mediaType": OCI_MANIFEST, "artifactType": BUNDLE,
+            "config": images.blob(OCI_EMPTY, b"{}"), "layers": [layer], "subject": subject,
+        });
+        let mut manifest = images.blob(OCI_MANIFEST, manifest.to_string().as_bytes());
+        images.push(address, repository, digest(&manifest), &manifest);
+        manifest["artifactType"] = BUNDLE.into();
+        manifest
+    };
+    let manifests: Vec<Value> = bundles.iter().map(push).collect();
+    let manifests: Vec<&Value> = manifests.iter().collect();
+    send_list(images, address, repository, image, &manifests);
 }
 
 /// Runs `landfall lock` for `manifest` with the lock `NAME.lock`. Returns the exit code, the report

@@ -9,6 +9,7 @@ mod keep;
 mod property;
 mod refresh;
 mod scanners;
+mod trust_roots;
 mod upstream;
 mod year;
 

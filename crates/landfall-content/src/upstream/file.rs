@@ -1,9 +1,10 @@
 //! Requests for plain files by their URLs.
 
 use crate::registry::{CredentialError, RegistrySessions};
-use landfall_http::{ErrorKind, HttpError, HttpRequest, HttpResponse, RequestPurpose};
+use bytes::Bytes;
+use landfall_http::{ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose};
 use reqwest::Method;
-use reqwest::header::{AUTHORIZATION, RANGE};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RANGE};
 use std::sync::Arc;
 
 /// Requests a file, or a range of it, with the account for its host if there is one.
@@ -19,6 +20,23 @@ pub async fn get_file(
     let request = range
         .iter()
         .fold(request, |request, range| request.header(RANGE, range));
+    send_with_account(sessions, &request, fault).await
+}
+
+/// Sends a JSON document by POST, with the account for its host if there is one.
+///
+/// # Errors
+/// If the request fails, or is denied because the account cannot be read.
+pub async fn post_json(
+    sessions: &RegistrySessions,
+    url: &str,
+    body: String,
+) -> Result<HttpResponse, HttpError> {
+    let (mut request, fault) = request(sessions, Method::POST, url).await?;
+    request.body = RequestBody::Bytes(Bytes::from(body));
+    let request = request
+        .header(CONTENT_TYPE, "application/json")
+        .header(ACCEPT, "application/json");
     send_with_account(sessions, &request, fault).await
 }
 

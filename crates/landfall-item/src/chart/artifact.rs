@@ -1,12 +1,24 @@
-//! A chart in a registry as an artifact with referrers. If a rule of `verify:` matches the chart,
-//! its referrers are looked up and its signatures are verified.
+//! The signatures of a chart by the rules of `verify:`: in a registry, those of an artifact with
+//! referrers, which are looked up if a rule matches it; in an HTTP repository, its provenance.
 
 use super::locked::LockedChart;
-use super::parts;
+use super::{parts, provenance};
+use crate::file::{FileSignatureError, ensure_stored, read_sidecar};
 use crate::image::{ImageSignatureError, LockedImage, contradictions, find_signatures};
 use crate::{PinPolicy, ResolveError, ResolveOutcome, Resolver, verified_signatures};
 use landfall_content::BlobRead;
-use landfall_signature::{SignaturePolicy, VerifiedSignature};
+use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
+
+/// Why a chart does not meet a policy.
+#[derive(Debug, thiserror::Error)]
+pub enum ChartSignatureError {
+    /// The artifact in a registry does not.
+    #[error(transparent)]
+    Artifact(#[from] ImageSignatureError),
+    /// The provenance of the archive does not.
+    #[error(transparent)]
+    Provenance(#[from] FileSignatureError),
+}
 
 impl LockedChart {
     /// The chart as an artifact of a registry; `None` for an archive of an HTTP server.
@@ -32,10 +44,46 @@ impl LockedChart {
         &self,
         policy: &SignaturePolicy,
         blobs: &dyn BlobRead,
-    ) -> Result<Vec<VerifiedSignature>, ImageSignatureError> {
+    ) -> Result<Vec<VerifiedSignature>, ChartSignatureError> {
         match self.artifact() {
-            Some(artifact) => verified_signatures(&artifact, policy, blobs),
-            None => Ok(Vec::new()),
+            Some(artifact) => Ok(verified_signatures(&artifact, policy, blobs)?),
+            None => Ok(self.verified_provenance(policy, blobs)?),
+        }
+    }
+
+    /// Verifies the provenance of an archive.
+    fn verified_provenance(
+        &self,
+        policy: &SignaturePolicy,
+        blobs: &dyn BlobRead,
+    ) -> Result<Vec<VerifiedSignature>, FileSignatureError> {
+        if !policy.applies_to(self.rule_subject()) {
+            return Ok(Vec::new());
+        }
+        let bytes = match &self.provenance {
+            Some(sidecar) => Some(read_sidecar(sidecar, blobs)?),
+            None => None,
+        };
+        Ok(
+            policy.verify_clear_signed(self.rule_subject(), |keys| match &bytes {
+                Some(bytes) => provenance::check(bytes, &self.digest, &self.name, keys),
+                None => Err("no provenance".into()),
+            })?,
+        )
+    }
+
+    /// The names by which rules match it: those of an image in a registry, or the URL of its
+    /// repository with its name, with and without the version.
+    fn rule_subject(&self) -> RuleSubject {
+        match (self.source(), &self.name.repository) {
+            (None, Some(repository)) => {
+                let name = format!("{repository}/{}", self.name.chart);
+                RuleSubject::at_urls([format!("{name}:{}", self.name.version), name])
+            }
+            (source, _) => {
+                let source = source.unwrap_or_else(|| self.name.reference.clone());
+                RuleSubject::from(&source)
+            }
         }
     }
 
@@ -49,18 +97,18 @@ impl LockedChart {
 
     /// Whether the verified signatures in the lock meet the rules of `resolver`.
     fn is_verified_for(&self, resolver: &Resolver) -> bool {
-        match self.source() {
-            Some(name) => resolver.signatures().accepts(&name, &self.verified),
-            None => true,
-        }
+        let policy = resolver.signatures();
+        policy.accepts(self.rule_subject(), &self.verified)
     }
 
-    /// Whether the lock lists the chart's referrers if, and only if, a rule matches the chart.
-    fn has_referrers_for(&self, resolver: &Resolver) -> bool {
-        let is_needed = self
-            .source()
-            .is_some_and(|name| resolver.signatures().applies_to(&name));
-        self.referrers.is_some() == is_needed
+    /// Whether the chart has referrers, or as an archive a verified signature, exactly if a rule
+    /// matches it.
+    fn has_records_for(&self, resolver: &Resolver) -> bool {
+        let has_records = match self.source() {
+            Some(_) => self.referrers.is_some(),
+            None => !self.verified.is_empty(),
+        };
+        has_records == resolver.signatures().applies_to(self.rule_subject())
     }
 }
 
@@ -83,40 +131,64 @@ pub(super) async fn verify_outcome(
         outcome @ ResolveOutcome::Gone(_) => return outcome,
     };
     // `--refresh` and `--check` verify again; otherwise the record in the lock is enough
-    let is_recorded = chart.is_verified_for(resolver) && chart.has_referrers_for(resolver);
+    let is_recorded = chart.is_verified_for(resolver) && chart.has_records_for(resolver);
     if is_recorded && pins == PinPolicy::Keep && old == Some(&chart) {
         return ResolveOutcome::Kept(chart);
     }
-    let found = match chart.artifact() {
-        Some(artifact) => find_signatures(resolver, artifact).await,
-        None => Ok(None),
-    };
-    let found = match found {
-        Ok(found) => found,
+    match verify(resolver, &chart).await {
+        Ok(chart) if old == Some(&chart) => ResolveOutcome::Kept(chart),
+        Ok(chart) => ResolveOutcome::New(chart),
         Err(cause) => {
             let kept = old.filter(|old| {
                 old.is_verified_for(resolver) && (old.digest != chart.digest || cause.is_temporary)
             });
-            return ResolveOutcome::Failed(kept.cloned(), cause);
+            ResolveOutcome::Failed(kept.cloned(), cause)
         }
-    };
-    let (verified, referrers, referrer_blobs) = match found {
-        Some(artifact) => (
-            artifact.verified,
-            artifact.referrers,
-            artifact.referrer_blobs,
-        ),
-        None => (Vec::new(), None, Vec::new()),
-    };
-    let chart = LockedChart {
-        verified,
-        referrers,
-        referrer_blobs,
-        ..chart
-    };
-    if old == Some(&chart) {
-        ResolveOutcome::Kept(chart)
-    } else {
-        ResolveOutcome::New(chart)
     }
+}
+
+/// Looks up and verifies the signatures of `chart`, and returns it with them.
+async fn verify(resolver: &Resolver, chart: &LockedChart) -> Result<LockedChart, ResolveError> {
+    let unsigned = LockedChart {
+        verified: Vec::new(),
+        referrers: None,
+        referrer_blobs: Vec::new(),
+        ..chart.clone()
+    };
+    let Some(artifact) = chart.artifact() else {
+        let verified = verify_provenance(resolver, chart).await?;
+        return Ok(LockedChart {
+            verified,
+            ..unsigned
+        });
+    };
+    Ok(match find_signatures(resolver, artifact).await? {
+        Some(artifact) => LockedChart {
+            verified: artifact.verified,
+            referrers: artifact.referrers,
+            referrer_blobs: artifact.referrer_blobs,
+            ..unsigned
+        },
+        None => unsigned,
+    })
+}
+
+/// Verifies the provenance of an archive, which is downloaded again if the store lacks it.
+async fn verify_provenance(
+    resolver: &Resolver,
+    chart: &LockedChart,
+) -> Result<Vec<VerifiedSignature>, ResolveError> {
+    let policy = resolver.signatures();
+    let needed = chart.provenance.as_ref();
+    let needed = needed.filter(|_| policy.applies_to(chart.rule_subject()));
+    if let Some(sidecar) = needed {
+        ensure_stored(resolver, sidecar)
+            .await
+            .map_err(|error| ResolveError::from(error).about("its provenance"))?;
+    }
+    let verified = chart.verified_provenance(policy, resolver.disk());
+    verified.map_err(|error| match error {
+        FileSignatureError::Read(_) => ResolveError::local(error.to_string()),
+        _ => ResolveError::from(error.to_string()),
+    })
 }

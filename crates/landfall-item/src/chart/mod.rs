@@ -20,6 +20,7 @@ mod resolvable;
 mod resolve;
 
 pub use archive::{ChartArchive, clash, index, index_entry};
+pub use artifact::ChartSignatureError;
 pub use discovery::Discovery;
 pub use images::{FindImages, FoundImages};
 pub use locked::{ChartImage, LockedChart, OpenReference};

@@ -1,7 +1,9 @@
 //! A file in the lock, and its text there.
 
+use crate::image::write_verified;
 use crate::text::quoted;
 use landfall_model::Digest;
+use landfall_signature::{LogEntry, VerifiedSignature, read_verified};
 use serde::Deserialize;
 use std::fmt::{self, Write};
 
@@ -30,6 +32,12 @@ pub struct LockedFile {
     /// The key that signed the file or its checksum file, if the manifest requires one.
     #[serde(default, rename = "signedBy")]
     pub signed_by: Option<String>,
+    /// The signatures that met the rules of `verify:`, sorted; empty if it needs none.
+    #[serde(default, deserialize_with = "read_verified")]
+    pub verified: Vec<VerifiedSignature>,
+    /// The transparency log's entry of its signature, if that is published without one.
+    #[serde(default, rename = "logEntry")]
+    pub log_entry: Option<LogEntry>,
     /// Members of the archive that an export extracts.
     #[serde(default)]
     pub unpack: Vec<String>,
@@ -48,6 +56,8 @@ impl LockedFile {
             also: Vec::new(),
             mode: None,
             signed_by: None,
+            verified: Vec::new(),
+            log_entry: None,
             unpack: Vec::new(),
         }
     }
@@ -99,6 +109,20 @@ pub(super) fn write(file: &LockedFile, out: &mut dyn Write) -> fmt::Result {
     }
     if let Some(key) = &file.signed_by {
         writeln!(out, "  signedBy: {}", quoted(key))?;
+    }
+    write_verified(out, &file.verified)?;
+    if let Some(LogEntry {
+        index,
+        time,
+        log,
+        promise,
+    }) = &file.log_entry
+    {
+        let (log, promise) = (quoted(log), quoted(promise));
+        writeln!(
+            out,
+            "  logEntry: {{index: {index}, time: {time}, log: {log}, promise: {promise}}}"
+        )?;
     }
     if !file.unpack.is_empty() {
         writeln!(out, "  unpack:")?;

@@ -9,6 +9,8 @@ mod parts;
 mod request;
 mod resolvable;
 mod resolve;
+mod signature_lookup;
+mod signatures;
 
 pub(crate) use kind::is_file_url;
 pub use locked::{LockedFile, LockedSidecar};
@@ -16,3 +18,6 @@ pub(crate) use manifest_entry::FileEntry;
 pub use parts::file_repository;
 pub use request::FileRequest;
 pub(crate) use resolve::download;
+pub(crate) use signature_lookup::ensure_stored;
+pub use signatures::FileSignatureError;
+pub(crate) use signatures::read_sidecar;

@@ -2,7 +2,7 @@
 
 use super::locked::LockedFile;
 use super::request::{Checksum, FileRequest};
-use super::resolve;
+use super::{resolve, signature_lookup};
 use crate::field_conflict::{FieldConflict, merge_option};
 use crate::{
     Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome, Resolver,
@@ -71,7 +71,24 @@ impl ResolvableRequest for FileRequest {
     ) -> ResolveOutcome<LockedFile> {
         let checksum = self.checksum.as_ref().map(Checksum::to_string);
         let old = old
-            .filter(|old| old.checksum == checksum && resolve::has_required_signatures(old, self));
+            .filter(|old| old.checksum == checksum && has_required_signatures(old, self, resolver));
+        let outcome = self.resolve_content(resolver, old, pins).await;
+        signature_lookup::verify_outcome(resolver, self, outcome, old, pins).await
+    }
+
+    async fn check_upstream(resolver: &Resolver, old: &LockedFile) -> Result<(), ResolveError> {
+        resolve::size_of(resolver, &old.name).await.map(drop)
+    }
+}
+
+impl FileRequest {
+    /// Resolves the file without the rules of `verify:`.
+    async fn resolve_content(
+        &self,
+        resolver: &Resolver,
+        old: Option<&LockedFile>,
+        pins: PinPolicy,
+    ) -> ResolveOutcome<LockedFile> {
         if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (old, pins) {
             // the other fields come from the manifest, so a change of them needs no request
             return ResolveOutcome::Kept(LockedFile {
@@ -87,10 +104,23 @@ impl ResolvableRequest for FileRequest {
             Err(cause) => ResolveOutcome::Failed(old.cloned(), cause),
         }
     }
+}
 
-    async fn check_upstream(resolver: &Resolver, old: &LockedFile) -> Result<(), ResolveError> {
-        resolve::size_of(resolver, &old.name).await.map(drop)
-    }
+/// Whether `old` has exactly the signatures that `request` names, or if it names none, those that
+/// may be next to it; and they were verified with its key.
+fn has_required_signatures(old: &LockedFile, request: &FileRequest, resolver: &Resolver) -> bool {
+    let is_own = |url: &String| {
+        old.checksum.as_ref() == Some(url)
+            || request.signatures.contains(url)
+            || request.signatures.is_empty() && signature_lookup::is_found(old, url, resolver)
+    };
+    let mut named = request.signatures.iter();
+    let has_all = named.all(|url| old.sidecars.iter().any(|sidecar| sidecar.url == *url));
+    let is_signed = request
+        .key
+        .as_ref()
+        .is_none_or(|key| old.signed_by.as_ref().is_some_and(|name| key.has(name)));
+    has_all && is_signed && old.sidecars.iter().all(|sidecar| is_own(&sidecar.url))
 }
 
 impl UpdatableRequest for FileRequest {

@@ -3,6 +3,7 @@
 use super::checksum;
 use super::locked::{LockedFile, LockedSidecar};
 use super::request::{Checksum, FileRequest};
+use super::signatures::descriptor;
 use crate::resolver::{ResolveError, Resolver};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -10,7 +11,7 @@ use landfall_content::BlobRead;
 use landfall_content::upstream::{expect_file, get_file, head_file};
 use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpResponse};
 use landfall_model::sign::FileKey;
-use landfall_model::{Algorithm, Descriptor, Digest, Hasher, media_type};
+use landfall_model::{Algorithm, Digest, Hasher};
 use std::io::Write;
 
 /// Resolves `request`. If its SHA-256 is known and the server reports its size, the file is
@@ -28,13 +29,17 @@ pub(super) async fn resolve(
         also: request.also.clone(),
         mode: request.mode.clone(),
         signed_by: None,
+        verified: Vec::new(),
+        log_entry: None,
         unpack: request.unpack.clone(),
     };
     let expected = match &request.checksum {
         None => None,
         Some(Checksum::Digest(digest)) => Some(digest.clone()),
         Some(Checksum::Sidecar(url)) => {
-            let (sidecar, bytes) = download_sidecar(resolver, url, "its checksum file").await?;
+            let (sidecar, bytes) = download_sidecar(resolver, url)
+                .await
+                .map_err(|error| ResolveError::from(error).about("its checksum file"))?;
             file.sidecars.push(sidecar);
             let digest = checksum::find(&String::from_utf8_lossy(&bytes), &request.url)
                 .map_err(|why| ResolveError::from(format!("its checksum file {why}")))?;
@@ -43,7 +48,9 @@ pub(super) async fn resolve(
     };
     let mut signatures = Vec::new();
     for url in &request.signatures {
-        let (sidecar, bytes) = download_sidecar(resolver, url, "its signature").await?;
+        let (sidecar, bytes) = download_sidecar(resolver, url)
+            .await
+            .map_err(|error| ResolveError::from(error).about("its signature"))?;
         file.sidecars.push(sidecar);
         signatures.push((url, bytes));
     }
@@ -66,24 +73,6 @@ pub(super) async fn resolve(
     Ok(file)
 }
 
-/// Whether `old` has exactly the signatures that `request` names and, if the request has a key, was
-/// verified with that key.
-pub(super) fn has_required_signatures(old: &LockedFile, request: &FileRequest) -> bool {
-    let has_all = request
-        .signatures
-        .iter()
-        .all(|url| old.sidecars.iter().any(|sidecar| sidecar.url == *url));
-    let has_no_other = old.sidecars.iter().all(|sidecar| {
-        old.checksum.as_ref() == Some(&sidecar.url) || request.signatures.contains(&sidecar.url)
-    });
-    has_all
-        && has_no_other
-        && request
-            .key
-            .as_ref()
-            .is_none_or(|key| old.signed_by.as_ref().is_some_and(|name| key.has(name)))
-}
-
 /// Verifies the signatures with `key` and returns the name of the key that made one. A signature
 /// whose URL begins with the URL of the checksum file signs the checksum file; any other signs the
 /// file, which must then be downloaded.
@@ -93,10 +82,7 @@ async fn verify_signatures(
     key: &FileKey,
     signatures: &[(&String, Bytes)],
 ) -> Result<String, ResolveError> {
-    let checksum = file
-        .sidecars
-        .first()
-        .filter(|sidecar| file.checksum.as_ref() == Some(&sidecar.url));
+    let checksum = file.checksum_sidecar();
     let mut failures = Vec::new();
     for (url, signature) in signatures {
         // certificates and signatures of other formats are carried without being verified
@@ -123,7 +109,10 @@ async fn verify_signatures(
 }
 
 /// Downloads `file` unless the store has it.
-async fn ensure_downloaded(resolver: &Resolver, file: &LockedFile) -> Result<(), ResolveError> {
+pub(super) async fn ensure_downloaded(
+    resolver: &Resolver,
+    file: &LockedFile,
+) -> Result<(), ResolveError> {
     let (disk, digest, size) = (resolver.disk().clone(), file.digest.clone(), file.size);
     let has_file = tokio::task::spawn_blocking(move || disk.has(&digest, size)).await;
     if !has_file.is_ok_and(|has| has.unwrap_or(false)) {
@@ -150,28 +139,19 @@ async fn verify_stored(
     .map_err(|error| ResolveError::local(error.to_string()))
 }
 
-/// Downloads a sidecar and stores it for `pull`. `what` is its name in messages.
-async fn download_sidecar(
+/// Downloads a sidecar and stores it for `pull`.
+pub(super) async fn download_sidecar(
     resolver: &Resolver,
     url: &str,
-    what: &str,
-) -> Result<(LockedSidecar, Bytes), ResolveError> {
+) -> Result<(LockedSidecar, Bytes), HttpError> {
     let limit = resolver.limits().document_bytes;
-    let bytes = resolver
-        .small_file(url, limit, None)
-        .await
-        .map_err(|error| ResolveError::from(error).about(what))?;
-    let descriptor = Descriptor {
-        digest: Digest::sha256(&bytes),
-        size: bytes.len() as u64,
-        media_type: media_type::OCTETS.into(),
-    };
+    let bytes = resolver.small_file(url, limit, None).await?;
     let sidecar = LockedSidecar {
         url: url.to_owned(),
-        digest: descriptor.digest.clone(),
-        size: descriptor.size,
+        digest: Digest::sha256(&bytes),
+        size: bytes.len() as u64,
     };
-    resolver.keep(descriptor, bytes.clone()).await;
+    resolver.keep(descriptor(&sidecar), bytes.clone()).await;
     Ok((sidecar, bytes))
 }
 

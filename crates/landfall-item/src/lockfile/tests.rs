@@ -6,7 +6,7 @@ use crate::{
 };
 use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest};
-use landfall_signature::{SignerKind, VerifiedSignature};
+use landfall_signature::{LogEntry, SignerKind, VerifiedSignature};
 use proptest::prelude::*;
 
 fn digest(text: &str) -> Digest {
@@ -88,6 +88,13 @@ fn sample() -> Lock {
             also: vec!["https://dl.k8s.io/other".into()],
             mode: Some("0755".into()),
             signed_by: Some("minisign: RW, x".into()),
+            verified: Vec::new(),
+            log_entry: Some(LogEntry {
+                index: 7,
+                time: 1_767_268_800,
+                log: "c0d2: 3d".into(),
+                promise: "MEUC+/==".into(),
+            }),
             unpack: vec!["bin/kube let".into()],
         }],
         endpoints: vec![

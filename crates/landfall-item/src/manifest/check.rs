@@ -1,6 +1,6 @@
 //! Validates one manifest, and expands its variables and lists into requests.
 
-use super::expanded_manifest::{ExpandedManifest, ListSource, Located};
+use super::expanded_manifest::{ExpandedManifest, ListSource, Located, TrustRootSource};
 use super::faults::ManifestFaults;
 use super::lists::ImageListFormat;
 use super::schema::{EndpointEntry, ListFormat, ManifestDocument, MissingEntry};
@@ -13,7 +13,7 @@ use crate::{
     parse_exclusion, platforms,
 };
 use landfall_model::document::{
-    ManifestVars, SourceSpan, SourceText, TemplateField, VarPart, YamlNode,
+    ManifestVars, SourceSpan, SourceText, TemplateField, TrustedRootRule, VarPart, YamlNode,
 };
 use landfall_model::{Platform, is_dns_name};
 use landfall_signature::SignaturePolicy;
@@ -77,6 +77,7 @@ pub(super) fn check(
     items.signatures = faults
         .take(signature_policy(document, &reader))
         .unwrap_or_default();
+    items.trust_root_sources = trust_root_sources(document, &reader);
     let checker = EntryChecker(reader);
     for (index, entry) in document.missing.iter().enumerate() {
         faults.take(checker.missing(entry, root.get("missing").item(index), &mut items));
@@ -99,15 +100,38 @@ fn signature_policy(
     document: &ManifestDocument,
     reader: &EntryContext<'_>,
 ) -> ManifestResult<SignaturePolicy> {
-    let folder = Path::new(&*reader.text.file)
-        .parent()
-        .unwrap_or(Path::new(""));
-    SignaturePolicy::read(&document.verify, folder).map_err(|error| {
+    SignaturePolicy::read(&document.verify, manifest_folder(reader)).map_err(|error| {
         let rule = reader.text.root.get("verify").item(error.index);
         reader
             .here(rule.get(error.key))
             .fault(error.why, Some(error.help.into()))
     })
+}
+
+/// The trust roots of the rules that have a `from`.
+fn trust_root_sources(
+    document: &ManifestDocument,
+    reader: &EntryContext<'_>,
+) -> Vec<TrustRootSource> {
+    let folder = manifest_folder(reader);
+    let rules = document.verify.iter();
+    let updated = rules.filter_map(|rule| match &rule.trusted_root {
+        Some(TrustedRootRule::Updated(updated)) => Some(updated),
+        _ => None,
+    });
+    updated
+        .map(|updated| TrustRootSource {
+            path: folder.join(&updated.file),
+            url: updated.from.trim_end_matches('/').to_owned(),
+            tuf_root: folder.join(&updated.tuf_root),
+        })
+        .collect()
+}
+
+/// The folder to which the paths in a manifest are relative.
+fn manifest_folder<'r>(reader: &'r EntryContext<'_>) -> &'r Path {
+    let file = Path::new(&*reader.text.file);
+    file.parent().unwrap_or(Path::new(""))
 }
 
 /// Reads the `from` of a list.

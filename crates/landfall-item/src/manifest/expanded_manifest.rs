@@ -32,6 +32,8 @@ pub(super) struct ExpandedManifest {
     pub(super) signatures: SignaturePolicy,
     /// The lists that have a `from`.
     pub(super) list_sources: Vec<ListSource>,
+    /// The trust roots that have a `from`.
+    pub(super) trust_root_sources: Vec<TrustRootSource>,
 }
 
 impl ExpandedManifest {
@@ -102,6 +104,17 @@ pub struct ListSource {
     pub url: String,
     /// How long this project must have known new content before it is used.
     pub min_age: Option<MinimumAge>,
+}
+
+/// A trust root of a rule, and the TUF repository from which `landfall update` replaces it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustRootSource {
+    /// The `trusted_root.json`.
+    pub path: PathBuf,
+    /// The URL of the TUF repository.
+    pub url: String,
+    /// The `root.json` of the TUF repository.
+    pub tuf_root: PathBuf,
 }
 
 /// A value and its position in a manifest or list.

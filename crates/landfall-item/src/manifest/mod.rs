@@ -26,7 +26,7 @@ mod tests;
 
 pub use catalogue::{CATALOGUE, CatalogueManifest};
 pub use draft::{DraftEntry, DraftItem, DraftManifest, draft, platforms_line};
-pub use expanded_manifest::ListSource;
+pub use expanded_manifest::{ListSource, TrustRootSource};
 pub use first::{MORE, example_manifest, from_list};
 pub use import::{IMPORTS, ImportSource, ImportedItems, manifest_of};
 pub use item_requests::{ItemRequests, RequestSummary, RequestVisitor};
@@ -39,5 +39,5 @@ pub use merged_manifest::MergedManifest;
 pub use schema::ManifestDocument;
 pub use updatable_versions::{
     KeptVersions, PackageVersions, UpdatableVersion, VersionSource, list_sources,
-    updatable_versions,
+    trust_root_sources, updatable_versions,
 };

@@ -1,7 +1,7 @@
 //! Finds the versions in manifests that `landfall update` may change, and where upstream lists
 //! their newer versions.
 
-use super::expanded_manifest::{ListSource, Located};
+use super::expanded_manifest::{ListSource, Located, TrustRootSource};
 use super::load::{FileOverrides, LoadManifestError, ParsedManifest, each};
 use super::version_location::VersionLocation;
 use crate::{
@@ -130,6 +130,25 @@ pub fn list_sources(
         .into_iter()
         .flat_map(|read| read.requests.list_sources)
         .collect())
+}
+
+/// The trust roots of the manifests at `paths` that have a `from`, each once.
+///
+/// # Errors
+/// If a manifest contains an error.
+pub fn trust_root_sources(
+    paths: &[PathBuf],
+    edited: &FileOverrides,
+) -> Result<Vec<TrustRootSource>, LoadManifestError> {
+    let mut sources: Vec<TrustRootSource> = Vec::new();
+    for read in each(paths, edited)? {
+        for source in read.requests.trust_root_sources {
+            if !sources.contains(&source) {
+                sources.push(source);
+            }
+        }
+    }
+    Ok(sources)
 }
 
 /// The versions with an update policy in the manifests at `paths`, in the order of the files;

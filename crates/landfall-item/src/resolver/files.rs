@@ -3,7 +3,7 @@
 use super::resolve_error::ResolveError;
 use super::state::Resolver;
 use bytes::Bytes;
-use landfall_content::upstream::{Upstreams, expect_file, get_file};
+use landfall_content::upstream::{Upstreams, expect_file, expect_success, get_file, post_json};
 use landfall_content::{BlobRead, EntryPart, LocalSink, PartOrigin, Transfer};
 use landfall_http::{BodyFailure, ErrorKind, HttpError, UnlimitedSlot};
 use landfall_model::report::{SilentProgress, TransferSide};
@@ -48,6 +48,20 @@ impl Resolver {
             };
             attempts.after(failure).await?;
         }
+    }
+
+    /// Sends a JSON document by POST and returns the answer, of at most `max_bytes` bytes.
+    ///
+    /// # Errors
+    /// If the request fails, or the answer is larger.
+    pub async fn post_json(
+        &self,
+        url: &str,
+        body: String,
+        max_bytes: usize,
+    ) -> Result<Bytes, HttpError> {
+        let response = expect_success(post_json(&self.sessions, url, body).await?)?;
+        response.bytes(max_bytes).await
     }
 
     /// Downloads a file of at most `max_bytes` bytes, once per run.

@@ -160,6 +160,11 @@ impl Resolver {
         &self.sessions
     }
 
+    /// The connections to registries and web servers, for tasks of their own.
+    pub fn shared_sessions(&self) -> Arc<RegistrySessions> {
+        self.sessions.clone()
+    }
+
     /// By how many seconds the clocks of the servers that answered are ahead of the machine's;
     /// `None` if none of them sent a date.
     pub fn server_clock_offset(&self) -> Option<i64> {

@@ -33,7 +33,10 @@ pub use moving_var::{ChartVersions, MovingVar, VersionsFrom};
 pub use nearest::nearest;
 pub use read::read;
 pub use read_all::{ReadAll, read_all};
-pub use signature_rule::{KeylessSigner, KeylessSigners, ProvenanceRule, SignatureRule};
+pub use signature_rule::{
+    KeylessSigner, KeylessSigners, ProvenanceRule, SignatureRule, TrustedRootRule,
+    UpdatedTrustedRoot,
+};
 pub use source_text::{SourceSpan, SourceText};
 pub use update_rule::UpdateRule;
 pub use vars::{ManifestVars, OWN_URL, TemplateField, VarBinding, VarPart};

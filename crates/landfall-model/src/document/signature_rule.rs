@@ -20,13 +20,46 @@ pub struct SignatureRule {
     /// The trust root of Sigstore, a `trusted_root.json`, relative to the folder of the document.
     /// `keyless` needs it. With it, signatures by `keys` must be in its transparency log as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trusted_root: Option<String>,
+    pub trusted_root: Option<TrustedRootRule>,
     /// Conditions on the SLSA provenance, which must be signed as the rule says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attestation: Option<ProvenanceRule>,
     /// Why these images need no signature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub none: Option<String>,
+}
+
+/// The file of a trust root, and where `landfall update` gets a newer one.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum TrustedRootRule {
+    /// The file alone.
+    File(String),
+    /// The file and its source.
+    Updated(UpdatedTrustedRoot),
+}
+
+impl TrustedRootRule {
+    /// Returns the path of the file.
+    pub fn file(&self) -> &str {
+        match self {
+            TrustedRootRule::File(file) => file,
+            TrustedRootRule::Updated(updated) => &updated.file,
+        }
+    }
+}
+
+/// A trust root that `landfall update` replaces by the newest one of a TUF repository.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct UpdatedTrustedRoot {
+    /// The `trusted_root.json`, relative to the folder of the document.
+    pub file: String,
+    /// The URL of the TUF repository, as in `https://tuf-repo-cdn.sigstore.dev`.
+    pub from: String,
+    /// The `root.json` of the TUF repository with the keys that are trusted first, relative to the
+    /// folder of the document. It is replaced by newer ones that these keys have signed.
+    pub tuf_root: String,
 }
 
 /// One identity, or several of which one must sign.

@@ -105,6 +105,14 @@ impl FileKey {
         }
     }
 
+    /// The keys, if they are those of OpenPGP.
+    pub fn open_pgp(&self) -> Option<&OpenPgpKeys> {
+        match &self.0 {
+            FileKeyKind::OpenPgp(keys) => Some(keys),
+            _ => None,
+        }
+    }
+
     fn names(&self) -> Vec<String> {
         match &self.0 {
             FileKeyKind::Minisign(text) => vec![minisign_name(text)],
@@ -122,6 +130,15 @@ impl FileKey {
             FileKeyKind::OpenPgp(_) => {
                 starts("-----BEGIN PGP SIGNATURE-----") || is_binary(signature)
             }
+        }
+    }
+
+    /// Returns how the names of signatures that such keys make usually end.
+    pub fn signature_endings(&self) -> &'static [&'static str] {
+        match &self.0 {
+            FileKeyKind::Minisign(_) => &[".minisig"],
+            FileKeyKind::Ssh(_) => &[".sig"],
+            FileKeyKind::OpenPgp(_) => &[".asc", ".sig"],
         }
     }
 

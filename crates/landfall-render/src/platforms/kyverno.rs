@@ -2,16 +2,15 @@
 
 use crate::error::RenderError;
 use crate::host_paths::{host_paths, join_path};
+use crate::image_key::{IMAGE_KEY, image_key};
 use crate::kubernetes_objects::{document, map, texts};
 use crate::no_proxy::NoProxyDialect;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::pod_proxy::PodProxy;
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
-use crate::settings::PlatformSetting;
 use crate::static_pods::env;
 use landfall_model::Consumer;
-use landfall_model::document::read_text_input;
 use serde_yaml::Value;
 
 pub(super) struct KyvernoPlatform;
@@ -42,8 +41,8 @@ impl RenderPlatform for KyvernoPlatform {
             let text = document(&inject(&proxy));
             files.push(RenderedFile::new("inject-proxy.yaml", text).secret(proxy.has_account));
         }
-        if let Some(path) = request.settings.get(IMAGE_KEY.key) {
-            let text = document(&verify(request, &public_key(path)?));
+        if let Some(key) = image_key(&request.settings)? {
+            let text = document(&verify(request, &key));
             files.push(RenderedFile::new("verify-images.yaml", text));
         }
         Ok(RenderedConfig {
@@ -51,31 +50,6 @@ impl RenderPlatform for KyvernoPlatform {
             ..RenderedConfig::default()
         })
     }
-}
-
-const IMAGE_KEY: PlatformSetting = PlatformSetting {
-    key: "image-key",
-    value_name: "FILE",
-    help: "The public key (PEM) of `push --sign-images`: adds a policy that admits from the \
-           registry only images with its signature",
-    default: None,
-    choices: &[],
-};
-
-/// Reads the public key at `path`.
-fn public_key(path: &str) -> Result<String, RenderError> {
-    let pem = read_text_input(path).map_err(|source| RenderError::Read {
-        path: path.into(),
-        source,
-    })?;
-    if pem.starts_with("-----BEGIN PUBLIC KEY-----") {
-        return Ok(pem.trim_end().to_owned());
-    }
-    Err(RenderError::Value {
-        key: IMAGE_KEY.key.into(),
-        value: path.into(),
-        why: "the file is not a public key in PEM".into(),
-    })
 }
 
 /// Returns the policy that admits from the registry only images with a signature by the key. Kyverno

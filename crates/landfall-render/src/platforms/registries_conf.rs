@@ -1,15 +1,17 @@
 //! `crio` and `podman`: a registries.conf that maps every upstream host to the registry, with
-//! certificates, credentials and proxy.
+//! certificates, credentials, proxy, and the signatures that images need.
 
 use super::systemd::{DropInForm, drop_in};
 use crate::error::RenderError;
 use crate::host_paths::registry_locations;
+use crate::image_key::IMAGE_KEY;
 use crate::node_registry::NodeRegistry;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::sandbox_image::pause_images;
 use crate::settings::PlatformSetting;
+use crate::signature_policy::{POLICY, signature_policy};
 use crate::value_quoting::quoted_string;
 use landfall_model::Consumer;
 
@@ -25,7 +27,7 @@ pub(super) static CRIO: RegistriesConf = RegistriesConf(&PlatformSpec {
     about: "CRI-O: registries.conf, certificates, account, sandbox image and proxy",
     details: "Paths in the output folder are the paths on a node.",
     inputs: &[],
-    settings: &[SEARCH],
+    settings: &[SEARCH, POLICY, IMAGE_KEY],
     consumer: Some(Consumer::Crio),
     reads_lock: true,
     writes: OutputForm::Files { not_into: NOT_INTO },
@@ -37,7 +39,7 @@ pub(super) static PODMAN: RegistriesConf = RegistriesConf(&PlatformSpec {
     details: "Paths in the output folder are the paths on a machine; copy auth.json to \
               ~/.config/containers or to the path in REGISTRY_AUTH_FILE.",
     inputs: &[],
-    settings: &[SEARCH],
+    settings: &[SEARCH, POLICY, IMAGE_KEY],
     consumer: Some(Consumer::Podman),
     reads_lock: true,
     writes: OutputForm::Files { not_into: NOT_INTO },
@@ -78,6 +80,16 @@ impl RenderPlatform for RegistriesConf {
                 comments: false,
                 ..RenderedFile::new(path, text).secret(true)
             });
+        }
+        if let Some(signatures) = signature_policy(request)? {
+            files.push(RenderedFile {
+                comments: false,
+                ..RenderedFile::new("etc/containers/policy.json", signatures.policy)
+            });
+            files.push(RenderedFile::new(
+                "etc/containers/registries.d/50-landfall.yaml",
+                signatures.attachments,
+            ));
         }
         if is_crio {
             files.push(RenderedFile::new(

@@ -1,5 +1,6 @@
 //! `landfall push`: uploads a bundle, or the store, to a registry.
 
+mod image_signing;
 mod prune;
 
 use crate::cli::shared::bundle_with_bases::{BundleWithBases, optional_store};
@@ -12,13 +13,12 @@ use crate::cli::shared::series_history::SeriesHistory;
 use crate::cli::shared::{CliError, Context, VerbOutcome, input_file, open_bundle};
 use crate::push::{GitTarget, Omitted, PushOptions, SignedImages, sign_images};
 use clap::Args;
+use image_signing::ImageSigningFlags;
 use landfall_bundle::{self as bundle, Bundle, Serial, volume_locations};
 use landfall_content::BlobRead;
 use landfall_item::lockfile::{FILE_NAME, Lock};
 use landfall_model::Digest;
-use landfall_model::document::read_text_input;
 use landfall_model::report::{EntryCount, EntryKind, ReportItem};
-use landfall_signature::{ImageSigningKey, SigningKeyError};
 use prune::PruneFlags;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -54,12 +54,10 @@ pub(crate) struct PushCommand {
     /// Accept a bundle that is older than the last one of its series in the receipt
     #[arg(long)]
     allow_older: bool,
-    /// Sign the delivered images with this private key, so that `cosign verify --key` accepts them
-    /// at the registry: ECDSA P-256 in PEM (PKCS#8)
-    #[arg(long, value_name = "KEY")]
-    sign_images: Option<PathBuf>,
-    /// Push the git repositories to a git server instead of a registry; each keeps its upstream
-    /// path below URL
+    #[command(flatten)]
+    signing: ImageSigningFlags,
+    /// Push the git repositories to a git server instead of a registry: to URL and the path that
+    /// each repository has upstream
     #[arg(long, value_name = "URL", conflicts_with_all = ["to", "receipt", "shard", "prune", "sign_images"])]
     git_to: Option<Url>,
     #[command(flatten)]
@@ -127,12 +125,10 @@ impl PushCommand {
             None => self.store_source(context)?,
         };
         let signatures = ImageSignatures::verify(context.site.as_ref(), &lock, &*blobs)?;
-        let SignedImages { lock, blobs } = match &self.sign_images {
-            Some(path) => {
-                sign_images(lock, blobs, &mapping, &signing_key(path)?).map_err(|error| {
-                    CliError::refused(format!("a signature cannot be read: {error}"))
-                })?
-            }
+        let SignedImages { lock, blobs } = match self.signing.key()? {
+            Some(key) => sign_images(lock, blobs, &mapping, &key).map_err(|error| {
+                CliError::refused(format!("a signature cannot be read: {error}"))
+            })?,
             None => SignedImages { lock, blobs },
         };
         let dry_run = self.delivery.is_dry_run();
@@ -323,22 +319,6 @@ impl PushCommand {
             volumes: None,
         })
     }
-}
-
-/// Loads the key of `--sign-images`.
-fn signing_key(path: &Path) -> Result<ImageSigningKey, CliError> {
-    let shown = path.display();
-    let pem = read_text_input(path)
-        .map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))?;
-    ImageSigningKey::from_pem(&pem).map_err(|error| {
-        let help = match error {
-            SigningKeyError::Encrypted => "decrypt it into a file that only landfall can read",
-            SigningKeyError::Unsupported => {
-                "`openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256` makes one"
-            }
-        };
-        CliError::usage(format!("{shown} cannot sign images: {error}")).with_help(help)
-    })
 }
 
 /// Verifies all volumes, so that nothing of a damaged set is uploaded.

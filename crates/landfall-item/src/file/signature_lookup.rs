@@ -1,0 +1,228 @@
+//! Verifies the signatures of a file while it is locked: finds them next to it if the manifest names
+//! none, and asks transparency logs for entries that are not published with them.
+
+use super::locked::{LockedFile, LockedSidecar};
+use super::request::FileRequest;
+use super::resolve::{download_sidecar, ensure_downloaded};
+use super::signatures::{FileSignatureError, descriptor};
+use crate::resolver::{ResolveError, Resolver};
+use crate::{PinPolicy, ResolveOutcome};
+use landfall_http::{ErrorKind, HttpError};
+use landfall_signature::{LogEntry, LogQuery, SignatureFailure, VerifiedSignature};
+
+/// Replaces what `outcome` says of verified signatures by what the policy of `resolver` finds.
+/// `old` is the file in the old lock. Without a rule for the file, nothing is requested.
+pub(super) async fn verify_outcome(
+    resolver: &Resolver,
+    request: &FileRequest,
+    outcome: ResolveOutcome<LockedFile>,
+    old: Option<&LockedFile>,
+    pins: PinPolicy,
+) -> ResolveOutcome<LockedFile> {
+    let policy = resolver.signatures();
+    let accepted = |file: &LockedFile| policy.accepts(file.rule_subject(), &file.verified);
+    let (file, is_kept) = match outcome {
+        ResolveOutcome::Kept(file) => (file, true),
+        ResolveOutcome::New(file) => (file, false),
+        ResolveOutcome::Gone(old) if !accepted(&old) => {
+            return ResolveOutcome::Failed(None, ResolveError::gone());
+        }
+        ResolveOutcome::Failed(old, cause) => {
+            return ResolveOutcome::Failed(old.filter(accepted), cause);
+        }
+        outcome @ ResolveOutcome::Gone(_) => return outcome,
+    };
+    let verified = if !policy.applies_to(file.rule_subject()) {
+        Ok(LockedFile {
+            verified: Vec::new(),
+            log_entry: None,
+            ..file.clone()
+        })
+    } else if is_kept && accepted(&file) && pins == PinPolicy::Keep {
+        // `--refresh` and `--check` verify again; otherwise the record in the lock is enough
+        Ok(file.clone())
+    } else {
+        let mut unverified = file.clone();
+        // a log signs its entry anew for each answer, so a known entry of the file is kept
+        if let Some(old) = old.filter(|old| old.digest == file.digest) {
+            unverified.log_entry.clone_from(&old.log_entry);
+        }
+        verify(resolver, request, unverified).await
+    };
+    match verified {
+        Ok(verified) if is_kept && verified == file => ResolveOutcome::Kept(verified),
+        Ok(verified) => ResolveOutcome::New(verified),
+        Err(cause) => {
+            // a file whose signature is gone is not kept, unless only the network failed
+            let kept = old
+                .filter(|old| accepted(old) && (old.digest != file.digest || cause.is_temporary));
+            ResolveOutcome::Failed(kept.cloned(), cause)
+        }
+    }
+}
+
+/// Whether [`look_up`] may have found the sidecar at `url` next to `file`.
+pub(super) fn is_found(file: &LockedFile, url: &str, resolver: &Resolver) -> bool {
+    let mut endings = resolver
+        .signatures()
+        .signature_endings(file.rule_subject())
+        .into_iter()
+        .flatten();
+    endings.any(|ending| bases(file).any(|base| url.strip_prefix(base) == Some(ending)))
+}
+
+/// The URLs next to which signatures are published: that of the file, and of its checksum file.
+fn bases(file: &LockedFile) -> impl Iterator<Item = &str> {
+    let checksum = file.checksum_sidecar().map(|checksum| &*checksum.url);
+    // after a query, an ending would be part of the query rather than of the file name
+    [Some(&*file.name), checksum]
+        .into_iter()
+        .flatten()
+        .filter(|url| !url.contains('?'))
+}
+
+/// Verifies the signatures of `file`, for which a rule exists, and records them.
+async fn verify(
+    resolver: &Resolver,
+    request: &FileRequest,
+    mut file: LockedFile,
+) -> Result<LockedFile, ResolveError> {
+    if request.signatures.is_empty() && !has_signature_files(&file) {
+        let found = look_up(resolver, &file).await?;
+        file.sidecars.extend(found);
+    }
+    for sidecar in &file.sidecars {
+        ensure_stored(resolver, sidecar)
+            .await
+            .map_err(|error| ResolveError::from(error).about("its signature"))?;
+    }
+    let mut error = match verify_stored(resolver, &file).await {
+        Ok(verified) => return Ok(LockedFile { verified, ..file }),
+        Err(error) => error,
+    };
+    for query in log_queries(resolver, &file)? {
+        let Some(entry) = ask(resolver, &query).await? else {
+            continue;
+        };
+        file.log_entry = Some(entry);
+        match verify_stored(resolver, &file).await {
+            Ok(verified) => return Ok(LockedFile { verified, ..file }),
+            Err(next) => error = next,
+        }
+    }
+    // some signatures need the content, which is downloaded only if nothing else helps
+    if has_signature_files(&file) && !is_stored(resolver, &file) {
+        ensure_downloaded(resolver, &file).await?;
+        let verified = verify_stored(resolver, &file).await.map_err(failure)?;
+        return Ok(LockedFile { verified, ..file });
+    }
+    Err(failure(error))
+}
+
+fn has_signature_files(file: &LockedFile) -> bool {
+    let checksums = file.checksum_sidecar().iter().count();
+    file.sidecars.len() > checksums
+}
+
+fn is_stored(resolver: &Resolver, file: &LockedFile) -> bool {
+    let has = resolver.disk().has(&file.digest, file.size);
+    has.unwrap_or(false)
+}
+
+/// Finds the signature files next to `file`, or else next to its checksum file.
+async fn look_up(
+    resolver: &Resolver,
+    file: &LockedFile,
+) -> Result<Vec<LockedSidecar>, ResolveError> {
+    let groups = resolver.signatures().signature_endings(file.rule_subject());
+    let mut found = Vec::new();
+    for base in bases(file) {
+        for group in &groups {
+            for ending in group {
+                let url = format!("{base}{ending}");
+                match download_sidecar(resolver, &url).await {
+                    Ok((sidecar, _)) => found.push(sidecar),
+                    Err(error) if is_absent(&error) => {}
+                    Err(error) => {
+                        return Err(ResolveError::from(error).about("its signature"));
+                    }
+                }
+            }
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Whether the server has no such file. Some object stores answer 403 for missing files, and some
+/// sites answer with an HTML page.
+fn is_absent(error: &HttpError) -> bool {
+    matches!(
+        error.kind,
+        ErrorKind::NotFound | ErrorKind::Denied | ErrorKind::Invalid
+    )
+}
+
+/// Downloads a sidecar of the lock unless the store has it.
+pub(crate) async fn ensure_stored(
+    resolver: &Resolver,
+    sidecar: &LockedSidecar,
+) -> Result<(), HttpError> {
+    let has = resolver.disk().has(&sidecar.digest, sidecar.size);
+    if has.unwrap_or(false) {
+        return Ok(());
+    }
+    let limit = resolver.limits().document_bytes;
+    let bytes = resolver
+        .small_file(&sidecar.url, limit, Some(&sidecar.digest))
+        .await?;
+    resolver.keep(descriptor(sidecar), bytes).await;
+    Ok(())
+}
+
+/// Verifies the signatures with what the store has.
+async fn verify_stored(
+    resolver: &Resolver,
+    file: &LockedFile,
+) -> Result<Vec<VerifiedSignature>, FileSignatureError> {
+    let file = file.clone();
+    let policy = resolver.signatures().clone();
+    let disk = resolver.disk().clone();
+    // a large file may have to be hashed
+    let verifying =
+        tokio::task::spawn_blocking(move || file.verified_signatures(&policy, &disk)).await;
+    verifying.map_err(|error| FileSignatureError::Interrupted(error.to_string()))?
+}
+
+fn log_queries(resolver: &Resolver, file: &LockedFile) -> Result<Vec<LogQuery>, ResolveError> {
+    let signatures = file.signatures(resolver.disk()).map_err(failure)?;
+    let policy = resolver.signatures();
+    Ok(policy.log_queries(file.rule_subject(), &signatures))
+}
+
+/// Asks a log whether it has an entry.
+async fn ask(resolver: &Resolver, query: &LogQuery) -> Result<Option<LogEntry>, ResolveError> {
+    let limit = resolver.limits().document_bytes;
+    let about = |error| ResolveError::from(error).about("the transparency log");
+    match resolver.post_json(&query.url, query.request(), limit).await {
+        Ok(answer) => query.find(&answer).map_err(ResolveError::from),
+        // a log with another API than version 1 of Rekor's
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(about(error)),
+    }
+}
+
+fn failure(error: FileSignatureError) -> ResolveError {
+    match error {
+        FileSignatureError::Read(_) | FileSignatureError::Interrupted(_) => {
+            ResolveError::local(error.to_string())
+        }
+        FileSignatureError::Policy(SignatureFailure::NotFound { .. }) => {
+            let places = "; `signatures` names none, and there is none next to the file";
+            ResolveError::from(format!("{error}{places}"))
+        }
+        _ => ResolveError::from(error.to_string()),
+    }
+}

@@ -1,0 +1,175 @@
+//! The signatures of a file by the rules of `verify:`: read from its sidecars and verified, while it
+//! is locked, and later from a bundle or store alone.
+
+use super::checksum;
+use super::locked::{LockedFile, LockedSidecar};
+use crate::image::ReadError;
+use landfall_content::{BlobRead, ContentError};
+use landfall_model::{Algorithm, Descriptor, Digest, Hasher, Limits, media_type};
+use landfall_signature::{
+    FileSignatures, RuleSubject, SignatureFailure, SignaturePolicy, SignedFile, VerifiedSignature,
+};
+use std::io::{self, Read};
+
+/// Why a file or chart of an HTTP repository does not meet a policy.
+#[derive(Debug, thiserror::Error)]
+pub enum FileSignatureError {
+    /// A signature or checksum file cannot be read.
+    #[error("a signature cannot be read: {0}")]
+    Read(#[from] ReadError),
+    /// The signed checksum file is not about this file.
+    #[error("its signed checksum file {0}")]
+    Checksum(String),
+    /// The verification was interrupted.
+    #[error("its signatures were not verified: {0}")]
+    Interrupted(String),
+    /// Its signatures do not meet the policy.
+    #[error(transparent)]
+    Policy(#[from] SignatureFailure),
+}
+
+impl From<ContentError> for FileSignatureError {
+    fn from(error: ContentError) -> FileSignatureError {
+        FileSignatureError::Read(error.into())
+    }
+}
+
+impl LockedFile {
+    /// Verifies the signatures of the file, which are read from `blobs`. Returns those that meet the
+    /// policy; empty if the file needs none.
+    ///
+    /// # Errors
+    /// If the file does not meet the policy, or a signature cannot be read.
+    pub fn verified_signatures(
+        &self,
+        policy: &SignaturePolicy,
+        blobs: &dyn BlobRead,
+    ) -> Result<Vec<VerifiedSignature>, FileSignatureError> {
+        if !policy.applies_to(self.rule_subject()) {
+            return Ok(Vec::new());
+        }
+        let signatures = self.signatures(blobs)?;
+        Ok(policy.verify_file(self.rule_subject(), &signatures)?)
+    }
+
+    /// The names by which rules match it.
+    pub(super) fn rule_subject(&self) -> RuleSubject {
+        RuleSubject::at_urls([self.name.clone()])
+    }
+
+    /// The checksum file, if the manifest names one.
+    pub(super) fn checksum_sidecar(&self) -> Option<&LockedSidecar> {
+        self.sidecars
+            .iter()
+            .find(|sidecar| self.checksum.as_ref() == Some(&sidecar.url))
+    }
+
+    /// The signature files about the file, and those about its checksum file: their URLs begin with
+    /// that of the checksum file.
+    pub(super) fn signatures<'a>(
+        &'a self,
+        blobs: &'a dyn BlobRead,
+    ) -> Result<Vec<FileSignatures<'a>>, FileSignatureError> {
+        let checksum = self.checksum_sidecar();
+        let (mut own, mut about_checksum) = (Vec::new(), Vec::new());
+        for sidecar in &self.sidecars {
+            if checksum.is_some_and(|checksum| checksum.url == sidecar.url) {
+                continue;
+            }
+            let bytes = read_sidecar(sidecar, blobs)?;
+            if checksum.is_some_and(|checksum| sidecar.url.starts_with(&checksum.url)) {
+                about_checksum.push(bytes);
+            } else {
+                own.push(bytes);
+            }
+        }
+        let mut found = Vec::new();
+        if let Some(checksum) = checksum.filter(|_| !about_checksum.is_empty()) {
+            self.check_listed(checksum, blobs)?;
+            found.push(self.about(&checksum.digest, about_checksum, blobs));
+        }
+        if !own.is_empty() {
+            found.push(self.about(&self.digest, own, blobs));
+        }
+        Ok(found)
+    }
+
+    fn about<'a>(
+        &'a self,
+        digest: &'a Digest,
+        documents: Vec<Vec<u8>>,
+        blobs: &'a dyn BlobRead,
+    ) -> FileSignatures<'a> {
+        let open = move || -> io::Result<Box<dyn Read + Send>> {
+            blobs.open(digest, 0).map_err(io::Error::other)
+        };
+        FileSignatures {
+            file: SignedFile {
+                digest,
+                open: Box::new(open),
+            },
+            documents,
+            log_entry: self.log_entry.as_ref(),
+        }
+    }
+
+    /// Checks that a checksum file has the digest of the file. Its signature says nothing else.
+    fn check_listed(
+        &self,
+        checksum: &LockedSidecar,
+        blobs: &dyn BlobRead,
+    ) -> Result<(), FileSignatureError> {
+        let text = read_sidecar(checksum, blobs)?;
+        let listed = checksum::find(&String::from_utf8_lossy(&text), &self.name)
+            .map_err(FileSignatureError::Checksum)?;
+        let found = match listed.algorithm() {
+            Algorithm::Sha256 => self.digest.clone(),
+            other => digest_of(&self.digest, other, blobs)?,
+        };
+        if listed == found {
+            return Ok(());
+        }
+        let why = format!("has {listed}, but the file is {found}");
+        Err(FileSignatureError::Checksum(why))
+    }
+}
+
+/// Hashes the content with the digest `digest` by another algorithm.
+fn digest_of(
+    digest: &Digest,
+    algorithm: Algorithm,
+    blobs: &dyn BlobRead,
+) -> Result<Digest, FileSignatureError> {
+    let mut content = blobs.open(digest, 0)?;
+    let mut hasher = Hasher::new(algorithm);
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        let count = content
+            .read(&mut piece)
+            .map_err(|error| FileSignatureError::Checksum(format!("cannot be checked: {error}")))?;
+        if count == 0 {
+            return Ok(hasher.finish());
+        }
+        hasher.update(&piece[..count]);
+    }
+}
+
+/// Reads a sidecar into memory. The size in the lock is untrusted, so it is bounded first.
+pub(crate) fn read_sidecar(
+    sidecar: &LockedSidecar,
+    blobs: &dyn BlobRead,
+) -> Result<Vec<u8>, ReadError> {
+    if sidecar.size > Limits::default().document_bytes as u64 {
+        return Err(ReadError::TooLarge(sidecar.digest.clone()));
+    }
+    Ok(blobs.read(&descriptor(sidecar))?)
+}
+
+/// The descriptor of a sidecar as a layer.
+pub(super) fn descriptor(sidecar: &LockedSidecar) -> Descriptor {
+    Descriptor {
+        digest: sidecar.digest.clone(),
+        size: sidecar.size,
+        media_type: media_type::OCTETS.into(),
+    }
+}

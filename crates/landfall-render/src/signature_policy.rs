@@ -1,0 +1,230 @@
+//! policy.json and registries.d (containers-policy.json(5), containers-registries.d(5)): which
+//! signatures podman, skopeo, buildah and CRI-O demand.
+//!
+//! Each repository of the lock has a scope of its own, under its original name and its names at the
+//! registry, because the patterns of rules are not scopes. Other repositories of these hosts are
+//! rejected.
+
+use super::error::RenderError;
+use super::image_key::image_key;
+use super::request::RenderRequest;
+use super::settings::PlatformSetting;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use landfall_model::{ImageRef, alias_hosts};
+use landfall_signature::{RuleSigners, SignaturePolicy};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The setting that demands the signatures of upstream.
+pub(super) const POLICY: PlatformSetting = PlatformSetting {
+    key: "policy",
+    value_name: "rules",
+    help: "Adds a policy that admits images as the rules in `verify` of the site say",
+    default: None,
+    choices: &["rules"],
+};
+
+/// The two files.
+pub(super) struct SignaturePolicyFiles {
+    /// policy.json.
+    pub(super) policy: String,
+    /// A file of registries.d.
+    pub(super) attachments: String,
+}
+
+/// Who must have signed, and under which name.
+struct ScopeRule {
+    signers: RuleSigners,
+    /// The repository that the signature names.
+    signed_name: String,
+}
+
+/// Renders both files, if the settings ask for a policy.
+pub(super) fn signature_policy(
+    request: &RenderRequest<'_>,
+) -> Result<Option<SignaturePolicyFiles>, RenderError> {
+    let key = image_key(&request.settings)?;
+    let has_rules = request.settings.get(POLICY.key).is_some();
+    if key.is_none() && !has_rules {
+        return Ok(None);
+    }
+    let policy = match request.site.filter(|_| has_rules) {
+        Some(site) => SignaturePolicy::of_site(site).map_err(|error| wrong(error.to_string()))?,
+        None => SignaturePolicy::default(),
+    };
+    // all requirements of a scope must be met: several repositories may have one destination
+    let mut scopes: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    let mut hosts = BTreeSet::new();
+    let repositories: BTreeMap<String, &ImageRef> = request
+        .images()
+        .map(|image| (image.name(), image))
+        .collect();
+    for (repository, image) in repositories {
+        let rule = rule_of(request, &policy, key.as_deref(), image)?;
+        let destinations = request.mapping.destinations(image);
+        let aliases: Vec<&str> = alias_hosts(&image.registry).collect();
+        let mut names: Vec<String> = destinations.iter().map(ToString::to_string).collect();
+        names.extend(
+            aliases
+                .iter()
+                .map(|host| format!("{host}/{}", image.repository)),
+        );
+        names.push(repository);
+        let requirement = match &rule {
+            Some(rule) => {
+                hosts.insert(image.registry.clone());
+                hosts.extend(aliases.iter().map(|host| (*host).to_owned()));
+                signed_by(&rule.signers, rule.identity())
+            }
+            None => json!({"type": "insecureAcceptAnything"}),
+        };
+        for name in names {
+            let requirements = scopes.entry(name).or_default();
+            if !requirements.contains(&requirement) {
+                requirements.push(requirement.clone());
+            }
+        }
+    }
+    for host in &hosts {
+        scopes.insert(host.clone(), vec![json!({"type": "reject"})]);
+    }
+    if !hosts.is_empty() {
+        let registry = &request.mapping.target().registry;
+        let others = match &key {
+            Some(key) => signed_by(&site_signers(key), json!({"type": "matchRepository"})),
+            None => json!({"type": "reject"}),
+        };
+        scopes.insert(registry.clone(), vec![others]);
+        hosts.insert(registry.clone());
+    }
+    let policy = json!({
+        "default": [{"type": "insecureAcceptAnything"}],
+        "transports": {"docker": scopes},
+    });
+    let mut attachments = "docker:\n".to_owned();
+    for host in &hosts {
+        attachments += &format!("  \"{host}\":\n    use-sigstore-attachments: true\n");
+    }
+    Ok(Some(SignaturePolicyFiles {
+        policy: format!("{policy:#}\n"),
+        attachments,
+    }))
+}
+
+/// Returns who must have signed `image`: as the site's rules say, or else the key of the site, if
+/// there is one. `None` if nobody must.
+fn rule_of(
+    request: &RenderRequest<'_>,
+    policy: &SignaturePolicy,
+    key: Option<&str>,
+    image: &ImageRef,
+) -> Result<Option<ScopeRule>, RenderError> {
+    let has_rules = request.settings.get(POLICY.key).is_some();
+    let signers = policy.signers(image).into_iter().next();
+    let inexpressible = match &signers {
+        Some(signers) => inexpressible(signers),
+        None if has_rules => return Ok(None),
+        None => None,
+    };
+    let destination = request.mapping.destinations(image).into_iter().next();
+    match (signers, inexpressible, key, destination) {
+        (Some(signers), None, _, _) => Ok(Some(ScopeRule {
+            signers,
+            signed_name: image.name(),
+        })),
+        (_, _, Some(key), Some(destination)) => Ok(Some(ScopeRule {
+            signers: site_signers(key),
+            signed_name: destination.to_string(),
+        })),
+        (_, why, ..) => Err(wrong(format!(
+            "the rule for {image} cannot be written to policy.json: {}; sign the images for the \
+             site with `push --sign-images`, and add --set image-key=FILE",
+            why.unwrap_or("the image has no destination")
+        ))),
+    }
+}
+
+/// Why policy.json cannot express the signers of a rule; `None` if it can.
+fn inexpressible(signers: &RuleSigners) -> Option<&'static str> {
+    if signers.needs_provenance {
+        return Some("it has no conditions on the provenance");
+    }
+    match &signers.identities[..] {
+        [] => None,
+        [one] if signers.keys.is_empty() => {
+            let is_address = one.identity.contains('@') && !one.identity.contains("://");
+            if one.issuer.contains('*') || one.identity.contains('*') {
+                Some("it has no patterns for identities")
+            } else if !is_address {
+                Some("it only has e-mail addresses as identities")
+            } else if signers.logs.is_empty() || signers.authorities.is_empty() {
+                Some("it needs a transparency log for identities")
+            } else {
+                None
+            }
+        }
+        _ => Some("it has only one kind of signer, and one identity"),
+    }
+}
+
+/// The signers of images that `push --sign-images` signed with this key.
+fn site_signers(key: &str) -> RuleSigners {
+    RuleSigners {
+        keys: vec![format!("{key}\n")],
+        identities: Vec::new(),
+        authorities: Vec::new(),
+        logs: Vec::new(),
+        needs_provenance: false,
+    }
+}
+
+impl ScopeRule {
+    /// The condition on the name in the signature.
+    fn identity(&self) -> Value {
+        json!({"type": "exactRepository", "dockerRepository": self.signed_name})
+    }
+}
+
+/// Returns the requirement that one of the signers signed an image under a name.
+fn signed_by(signers: &RuleSigners, identity: Value) -> Value {
+    let mut requirement = json!({"type": "sigstoreSigned"});
+    if let [signer, ..] = &signers.identities[..] {
+        requirement["fulcio"] = json!({
+            "caData": STANDARD.encode(signers.authorities.concat()),
+            "oidcIssuer": signer.issuer,
+            "subjectEmail": signer.identity,
+        });
+    } else {
+        put(&mut requirement, "keyData", "keyDatas", &signers.keys);
+    }
+    if !signers.logs.is_empty() {
+        put(
+            &mut requirement,
+            "rekorPublicKeyData",
+            "rekorPublicKeyDatas",
+            &signers.logs,
+        );
+    }
+    requirement["signedIdentity"] = identity;
+    requirement
+}
+
+/// Writes keys in base64: one under `single`, which all releases read, and several under `several`.
+fn put(requirement: &mut Value, single: &str, several: &str, keys: &[String]) {
+    match keys {
+        [one] => requirement[single] = STANDARD.encode(one).into(),
+        keys => {
+            let keys: Vec<String> = keys.iter().map(|key| STANDARD.encode(key)).collect();
+            requirement[several] = keys.into();
+        }
+    }
+}
+
+fn wrong(why: String) -> RenderError {
+    RenderError::Value {
+        key: POLICY.key.into(),
+        value: "rules".into(),
+        why,
+    }
+}

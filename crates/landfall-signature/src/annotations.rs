@@ -1,0 +1,7 @@
+//! The annotations in which cosign stores a signature and what belongs to it.
+
+pub(crate) const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
+pub(crate) const CERTIFICATE: &str = "dev.sigstore.cosign/certificate";
+pub(crate) const CHAIN: &str = "dev.sigstore.cosign/chain";
+pub(crate) const LOG_ENTRY: &str = "dev.sigstore.cosign/bundle";
+pub(crate) const TIMESTAMP: &str = "dev.sigstore.cosign/rfc3161timestamp";

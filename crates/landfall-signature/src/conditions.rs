@@ -1,0 +1,64 @@
+//! Conditions of rules: on identities in certificates, and on the provenance.
+
+use crate::pattern::TextPattern;
+use crate::statement::Provenance;
+use landfall_model::document::ProvenanceRule;
+use std::fmt;
+
+/// An identity in certificates of Fulcio.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SignerIdentity {
+    pub(crate) issuer: TextPattern,
+    pub(crate) identity: TextPattern,
+}
+
+impl SignerIdentity {
+    pub(crate) fn matches(&self, issuer: &str, identity: &str) -> bool {
+        self.issuer.matches(issuer) && self.identity.matches(identity)
+    }
+}
+
+/// Conditions on the provenance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProvenanceConditions {
+    builder: Option<TextPattern>,
+    source: Option<TextPattern>,
+}
+
+impl ProvenanceConditions {
+    pub(crate) fn new(rule: &ProvenanceRule) -> ProvenanceConditions {
+        let pattern = |text: &Option<String>| text.as_deref().map(TextPattern::new);
+        ProvenanceConditions {
+            builder: pattern(&rule.builder),
+            source: pattern(&rule.source),
+        }
+    }
+
+    /// Fails with a text for people if `provenance` does not meet the conditions.
+    pub(crate) fn check(&self, provenance: &Provenance) -> Result<(), String> {
+        for (what, pattern, found) in [
+            ("builder", &self.builder, &provenance.builder),
+            ("source", &self.source, &provenance.source),
+        ] {
+            let Some(pattern) = pattern else { continue };
+            let found = found.as_deref().unwrap_or("no value");
+            if !pattern.matches(found) {
+                return Err(format!("a provenance with the {what} {found}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for ProvenanceConditions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(", of a provenance")?;
+        if let Some(builder) = &self.builder {
+            write!(f, " with the builder {builder}")?;
+        }
+        if let Some(source) = &self.source {
+            write!(f, " with the source {source}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,155 @@
+//! Private keys that cosign has encrypted with a password: a JSON document in PEM, with scrypt and
+//! the secret box of NaCl (go-securesystemslib, `encrypted`).
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use crypto_secretbox::aead::{Aead, KeyInit};
+use crypto_secretbox::{Key, Nonce, XSalsa20Poly1305};
+use scrypt::Params;
+use serde::Deserialize;
+
+/// The labels of cosign 2 and 3, and of earlier releases.
+const LABELS: [&str; 2] = [
+    "ENCRYPTED SIGSTORE PRIVATE KEY",
+    "ENCRYPTED COSIGN PRIVATE KEY",
+];
+/// The maximum memory for deriving a key, in bytes. cosign's keys need 64 MiB.
+const MAX_MEMORY: u64 = 512 << 20;
+/// The maximum number of derivations in a row.
+const MAX_PARALLEL: u32 = 16;
+
+#[derive(Deserialize)]
+struct EncryptedKey {
+    kdf: KeyDerivation,
+    cipher: KeyCipher,
+    ciphertext: String,
+}
+
+#[derive(Deserialize)]
+struct KeyDerivation {
+    name: String,
+    params: ScryptCost,
+    salt: String,
+}
+
+#[derive(Deserialize)]
+struct ScryptCost {
+    #[serde(rename = "N")]
+    n: u64,
+    r: u32,
+    p: u32,
+}
+
+#[derive(Deserialize)]
+struct KeyCipher {
+    name: String,
+    nonce: String,
+}
+
+/// Why an encrypted key cannot be decrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DecryptError {
+    /// It is not in cosign's format, or needs too much memory.
+    Malformed,
+    /// The password is wrong, or the key is damaged.
+    WrongPassword,
+}
+
+/// Whether `pem` is a key that cosign has encrypted.
+pub(crate) fn is_encrypted(pem: &str) -> bool {
+    LABELS
+        .iter()
+        .any(|label| pem.contains(&format!("-----BEGIN {label}-----")))
+}
+
+/// Decrypts a key. Returns it in DER (PKCS#8).
+pub(crate) fn decrypt(pem: &str, password: &[u8]) -> Result<Vec<u8>, DecryptError> {
+    let malformed = DecryptError::Malformed;
+    let body: String = pem
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.starts_with("-----"))
+        .collect();
+    let decode = |text: &str| STANDARD.decode(text).map_err(|_| malformed);
+    let EncryptedKey {
+        kdf,
+        cipher,
+        ciphertext,
+    } = serde_json::from_slice(&decode(&body)?).map_err(|_| malformed)?;
+    if kdf.name != "scrypt" || cipher.name != "nacl/secretbox" {
+        return Err(malformed);
+    }
+    let nonce = <[u8; 24]>::try_from(decode(&cipher.nonce)?).map_err(|_| malformed)?;
+    let mut key = Key::default();
+    let params = scrypt_params(&kdf.params).ok_or(malformed)?;
+    scrypt::scrypt(password, &decode(&kdf.salt)?, &params, &mut key).map_err(|_| malformed)?;
+    XSalsa20Poly1305::new(&key)
+        .decrypt(&Nonce::from(nonce), &*decode(&ciphertext)?)
+        .map_err(|_| DecryptError::WrongPassword)
+}
+
+/// The parameters, within limits: a key file could demand any amount of memory and time.
+fn scrypt_params(cost: &ScryptCost) -> Option<Params> {
+    let memory = cost.n.checked_mul(u64::from(cost.r))?.checked_mul(128)?;
+    if !cost.n.is_power_of_two() || memory > MAX_MEMORY || cost.p > MAX_PARALLEL {
+        return None;
+    }
+    let log_n = u8::try_from(cost.n.trailing_zeros()).ok()?;
+    Params::new(log_n, cost.r, cost.p, 32).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An encrypted key in PEM, with `kdf` in the text.
+    fn encrypted(content: &[u8], password: &[u8], cost: (u64, u32, u32)) -> String {
+        let (n, r, p) = cost;
+        let mut key = Key::default();
+        let params = Params::new(4, 8, 1, 32).unwrap();
+        scrypt::scrypt(password, b"salt", &params, &mut key).unwrap();
+        let sealed = XSalsa20Poly1305::new(&key)
+            .encrypt(&Nonce::from([7; 24]), content)
+            .unwrap();
+        let json = serde_json::json!({
+            "kdf": {
+                "name": "scrypt", "params": {"N": n, "r": r, "p": p},
+                "salt": STANDARD.encode("salt"),
+            },
+            "cipher": {"name": "nacl/secretbox", "nonce": STANDARD.encode([7; 24])},
+            "ciphertext": STANDARD.encode(sealed),
+        });
+        let label = LABELS[0];
+        let body = STANDARD.encode(json.to_string());
+        format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n")
+    }
+
+    #[test]
+    fn a_password_opens_a_key_and_no_other_does() {
+        let pem = encrypted(b"key", b"secret", (16, 8, 1));
+        assert!(is_encrypted(&pem));
+        assert_eq!(decrypt(&pem, b"secret"), Ok(b"key".to_vec()));
+        assert_eq!(decrypt(&pem, b""), Err(DecryptError::WrongPassword));
+    }
+
+    #[test]
+    fn a_key_cannot_demand_any_amount_of_memory() {
+        for cost in [
+            (1 << 40, 8, 1),
+            (16, u32::MAX, 1),
+            (16, 8, 1 << 20),
+            (15, 8, 1),
+            (0, 8, 1),
+        ] {
+            let pem = encrypted(b"key", b"secret", cost);
+            assert_eq!(
+                decrypt(&pem, b"secret"),
+                Err(DecryptError::Malformed),
+                "{cost:?}"
+            );
+        }
+        let label = LABELS[1];
+        let pem = format!("-----BEGIN {label}-----\ne30=\n-----END {label}-----\n");
+        assert!(is_encrypted(&pem) && decrypt(&pem, b"") == Err(DecryptError::Malformed));
+    }
+}

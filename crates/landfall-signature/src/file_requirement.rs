@@ -1,0 +1,109 @@
+//! Whether signatures of files and provenance files of charts meet what a rule demands.
+
+use crate::crypto;
+use crate::file_signatures::FileSignatures;
+use crate::log_query::{LogQuery, LoggedSignature};
+use crate::requirement::{SignatureFailure, SignatureRequirement};
+use crate::signed_message::SignatureSubject;
+use crate::signer_key::SignerKey;
+use crate::trust_root::TrustRoot;
+use crate::verified::VerifiedSignature;
+use landfall_model::sign::{FileKey, OpenPgpKeys};
+
+impl SignatureRequirement {
+    /// The signature that meets the requirement for a file.
+    pub(crate) fn verify_file(
+        &self,
+        signatures: &[FileSignatures<'_>],
+    ) -> Result<VerifiedSignature, SignatureFailure> {
+        crypto::install();
+        let verifier = self.trust_root.as_ref().map(TrustRoot::verifier);
+        let keys: Vec<String> = self.keys.iter().map(SignerKey::pem).collect();
+        let mut verdicts = Vec::new();
+        for FileSignatures {
+            file, documents, ..
+        } in signatures
+        {
+            for document in documents {
+                let mut keys = self.file_keys.iter();
+                if let Some(key) = keys.find(|key| key.may_check(document)) {
+                    let name = key.verify(document, || (file.open)());
+                    verdicts.push(match name {
+                        Ok(name) if self.provenance.is_none() => {
+                            Ok(VerifiedSignature::by_key(name))
+                        }
+                        Ok(_) => Err("a signature, which is not a provenance".into()),
+                        Err(error) => Err(error.to_string()),
+                    });
+                }
+            }
+        }
+        for signatures in signatures {
+            let subject = SignatureSubject::File(&signatures.file);
+            for document in signatures.documents(&keys) {
+                verdicts.push(document.and_then(|document| {
+                    self.verify_document(verifier.as_ref(), &subject, &document)
+                }));
+            }
+        }
+        self.choose(verdicts)
+    }
+
+    /// The endings of the URLs of signature files that are published next to a file, in groups. The
+    /// signatures of Sigstore come first, as they contain their certificates and log entries.
+    pub(crate) fn signature_endings(&self) -> Vec<Vec<&'static str>> {
+        let mut groups = Vec::new();
+        let mut detached = Vec::new();
+        if !self.keys.is_empty() || !self.identities.is_empty() {
+            groups.extend([vec![".sigstore.json"], vec![".sigstore"]]);
+            detached.push(".sig");
+        }
+        if !self.identities.is_empty() {
+            detached.extend([".cert", ".pem"]);
+        }
+        for key in &self.file_keys {
+            for ending in key.signature_endings() {
+                if !detached.contains(ending) {
+                    detached.push(ending);
+                }
+            }
+        }
+        groups.push(detached);
+        groups
+    }
+
+    /// The key that signed a document with its own OpenPGP signature, which `check` verifies.
+    pub(crate) fn verify_clear_signed(
+        &self,
+        check: &dyn Fn(&OpenPgpKeys) -> Result<String, String>,
+    ) -> Result<VerifiedSignature, SignatureFailure> {
+        let keys = self.file_keys.iter().filter_map(FileKey::open_pgp);
+        let mut verdicts: Vec<Result<VerifiedSignature, String>> = keys
+            .map(|keys| check(keys).map(VerifiedSignature::by_key))
+            .collect();
+        if verdicts.is_empty() {
+            verdicts.push(Err("a provenance, which only OpenPGP keys verify".into()));
+        }
+        self.choose(verdicts)
+    }
+
+    /// The questions to transparency logs about signatures of a file that have no entry with them.
+    pub(crate) fn log_queries(&self, signatures: &[FileSignatures<'_>]) -> Vec<LogQuery> {
+        let mut queries = Vec::new();
+        let Some(root) = &self.trust_root else {
+            return queries;
+        };
+        for file in signatures {
+            let (found, mut verifiers) = file.bare();
+            verifiers.extend(self.keys.iter().map(SignerKey::pem));
+            for signature in &found {
+                for verifier in &verifiers {
+                    let body = LoggedSignature::new(&file.file.digest.hex(), signature, verifier);
+                    let urls = root.log_urls();
+                    queries.extend(urls.map(|url| LogQuery::new(url, body.clone())));
+                }
+            }
+        }
+        queries
+    }
+}

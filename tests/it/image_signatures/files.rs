@@ -1,0 +1,341 @@
+//! Files: signatures next to them, by keys and identities, verified while they are locked and again
+//! from a bundle; cosign's verdicts on the same files.
+
+use super::cosign::COSIGN;
+use crate::support::peers::{Server, file_server};
+use crate::support::programs::go_install;
+use crate::support::signed_files::LogSearch;
+use crate::support::sigstore::{ImageSigner, Sigstore, Tampering, base64, lock};
+use crate::support::{Place, need};
+use serde_json::Value;
+
+const ISSUER: &str = "https://accounts.test";
+const IDENTITY: &str = "https://git.test/org/tool/.github/workflows/release.yml@refs/tags/v1";
+const CONTENT: &[u8] = b"the content of the tool";
+
+/// A web server with files of a publisher.
+pub(super) struct Publisher {
+    pub(super) place: Place,
+    upstream: Server,
+}
+
+impl Publisher {
+    pub(super) fn new() -> Publisher {
+        let place = Place::new();
+        place.write("www/tool", CONTENT);
+        let upstream = file_server(&place.path("www"));
+        Publisher { place, upstream }
+    }
+
+    /// Locks `www/tool` with `fields`, by a rule with `signers`.
+    pub(super) fn lock(&self, name: &str, fields: &str, signers: &str) -> (i32, Value, String) {
+        let url = self.upstream.url();
+        let manifest = format!(
+            "files:\n- {{url: \"{url}/tool\", {}}}\nverify:\n- {{match: \"{url}/*\", {signers}}}\n",
+            fields.replace("AT", &url)
+        );
+        lock(&self.place, name, &manifest)
+    }
+
+    fn write_json(&self, path: &str, value: &Value) {
+        self.place.write(path, value.to_string());
+    }
+
+    fn remove(&self, paths: &[&str]) {
+        for path in paths {
+            std::fs::remove_file(self.place.path(path)).unwrap();
+        }
+    }
+}
+
+pub(super) fn reason(report: &Value) -> &str {
+    report["items"][0]["reason"].as_str().unwrap_or_default()
+}
+
+fn keyless(identity: &str) -> String {
+    format!("keyless: {{issuer: \"{ISSUER}\", identity: \"{identity}\"}}, trustedRoot: root.json")
+}
+
+#[test]
+fn a_bundle_next_to_a_file_proves_its_publisher() {
+    let publisher = Publisher::new();
+    let place = &publisher.place;
+    let (sigstore, other) = (Sigstore::new(), Sigstore::new());
+    let signer = sigstore.signer(ISSUER, IDENTITY);
+    let signature = signer.file_signature(CONTENT);
+    let bundle = sigstore.file_bundle(&signer, CONTENT, &signature, Tampering::None);
+    place.write("root.json", sigstore.trusted_root());
+    place.write("other.json", other.trusted_root());
+    let rule = keyless("https://git.test/org/*");
+
+    let (exit, report, _) = publisher.lock("none", "", &rule);
+    assert_eq!(exit, 1, "{report}");
+    assert!(
+        reason(&report).contains("no signature found")
+            && reason(&report).contains("there is none next to the file"),
+        "{report}"
+    );
+
+    publisher.write_json("www/tool.sigstore.json", &bundle);
+    let (exit, report, locked) = publisher.lock("landfall", "", &rule);
+    assert_eq!(exit, 0, "{report}");
+    let verified = format!(
+        "  verified: {{by: keyless, issuer: {ISSUER}, identity: {IDENTITY}, time: \
+         \"2026-01-01T12:00:00Z\"}}\n"
+    );
+    assert!(locked.contains(&verified), "{locked}");
+    assert!(locked.contains("/tool.sigstore.json, digest: "), "{locked}");
+    assert_eq!(report["signatures"][0]["identity"], IDENTITY);
+    // an unchanged manifest needs no request, and a check finds no difference
+    let quiet = place.json(0, &["lock", "-f", "landfall.yaml"]);
+    assert_eq!(quiet["totals"]["requests"], 0, "{quiet}");
+    place.json(0, &["lock", "-f", "landfall.yaml", "--check"]);
+    place.json(0, &["lock", "-f", "landfall.yaml", "--refresh"]);
+
+    // the bundle proves it again, without the server
+    place.ok(&["pull", "--store", "store"]);
+    place.ok(&["pack", "--store", "store", "-o", "b.tar.zst"]);
+    let site = |root: &str, identity: &str| {
+        let text = format!(
+            "apiVersion: landfall/v1\nkind: Site\nverify:\n- match: \"http://*\"\n  keyless: \
+             {{issuer: \"{ISSUER}\", identity: \"{identity}\"}}\n  trustedRoot: {root}\n"
+        );
+        place.write("site.yaml", text);
+    };
+    let verify = ["verify", "b.tar.zst", "--site", "site.yaml"];
+    site("root.json", IDENTITY);
+    let report = place.json(0, &verify);
+    assert_eq!(report["signatures"][0]["verified"], true, "{report}");
+    for (root, identity) in [
+        ("other.json", IDENTITY),
+        ("root.json", "https://git.test/x"),
+    ] {
+        site(root, identity);
+        let report = place.json(4, &verify);
+        let told = report["error"]["message"].as_str().unwrap();
+        assert!(told.contains("1 item is not signed as"), "{told}");
+        let push = [
+            "push",
+            "b.tar.zst",
+            "--site",
+            "site.yaml",
+            "--to",
+            "127.0.0.1:9",
+        ];
+        place.json(4, &push);
+    }
+    // a rule for all images is not one for files
+    let text = "apiVersion: landfall/v1\nkind: Site\nverify: [{match: \"*\", keys: [one.pub]}]\n";
+    place.write("one.pub", ImageSigner::with_key().public_pem());
+    place.write("site.yaml", text);
+    place.json(0, &verify);
+}
+
+#[test]
+fn what_is_not_the_publishers_signature_of_this_file_is_refused() {
+    let publisher = Publisher::new();
+    let place = &publisher.place;
+    let (sigstore, other) = (Sigstore::new(), Sigstore::new());
+    place.write("root.json", sigstore.trusted_root());
+    let cosign = go_install(COSIGN);
+    let signer = sigstore.signer(ISSUER, IDENTITY);
+    let stranger = sigstore.signer(ISSUER, "https://git.test/mallory/tool");
+    let expired = sigstore.signer_until(ISSUER, IDENTITY, 1);
+    let untrusted = other.signer(ISSUER, IDENTITY);
+    let changed = b"other content".as_slice();
+    let cases: [(
+        &str,
+        &Sigstore,
+        &ImageSigner,
+        &[u8],
+        Tampering,
+        Option<&str>,
+    ); 7] = [
+        ("good", &sigstore, &signer, CONTENT, Tampering::None, None),
+        (
+            "changed",
+            &sigstore,
+            &signer,
+            changed,
+            Tampering::None,
+            Some("does not verify"),
+        ),
+        (
+            "stranger",
+            &sigstore,
+            &stranger,
+            CONTENT,
+            Tampering::None,
+            Some("a signature by https://git.test/mallory/tool"),
+        ),
+        (
+            "expired",
+            &sigstore,
+            &expired,
+            CONTENT,
+            Tampering::None,
+            Some("does not verify"),
+        ),
+        (
+            "untrusted",
+            &other,
+            &untrusted,
+            CONTENT,
+            Tampering::None,
+            Some("does not verify"),
+        ),
+        (
+            "time",
+            &sigstore,
+            &signer,
+            CONTENT,
+            Tampering::Time,
+            Some("does not verify"),
+        ),
+        (
+            "unlogged",
+            &sigstore,
+            &signer,
+            CONTENT,
+            Tampering::Missing,
+            Some("does not verify"),
+        ),
+    ];
+    for (name, service, signer, content, tampering, refusal) in cases {
+        let signature = signer.file_signature(content);
+        let bundle = service.file_bundle(signer, content, &signature, tampering);
+        publisher.write_json("www/tool.sigstore.json", &bundle);
+        let (exit, report, _) = publisher.lock(name, "", &keyless("https://git.test/org/*"));
+        if let Some(cosign) = &cosign {
+            let expected = place
+                .clean(cosign)
+                .args(["verify-blob", "--bundle", "www/tool.sigstore.json"])
+                .args(["--trusted-root=root.json", "--insecure-ignore-sct=true"])
+                .args(["--certificate-oidc-issuer", ISSUER])
+                .args([
+                    "--certificate-identity-regexp=^https://git[.]test/org/.*$",
+                    "www/tool",
+                ])
+                .current_dir(place.dir())
+                .output()
+                .unwrap();
+            let expected = expected.status.success();
+            println!("{name}: landfall {}, cosign {expected}", exit == 0);
+            assert_eq!(exit == 0, expected, "{name}: {report}");
+        }
+        match refusal {
+            None => assert_eq!(exit, 0, "{name}: {report}"),
+            Some(why) => {
+                assert!(
+                    exit == 1 && reason(&report).contains(why),
+                    "{name}: {report}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_signature_and_certificate_without_a_log_entry_are_looked_up_in_the_log() {
+    let publisher = Publisher::new();
+    let place = &publisher.place;
+    let sigstore = Sigstore::new();
+    let search = LogSearch::new();
+    let root = sigstore
+        .trusted_root()
+        .replace("https://rekor.test", &search.url);
+    place.write("root.json", root);
+    let signer = sigstore.signer(ISSUER, IDENTITY);
+    let signature = signer.file_signature(CONTENT);
+    // as on dl.k8s.io: base64 of the signature, and base64 of the certificate in PEM
+    place.write("www/tool.sig", &signature);
+    place.write("www/tool.cert", base64(signer.certificate_pem()));
+    let rule = keyless(IDENTITY);
+    let (exit, report, _) = publisher.lock("unlogged", "", &rule);
+    assert_eq!(exit, 1, "{report}");
+    assert!(reason(&report).contains("does not verify"), "{report}");
+
+    search.add(&sigstore, &signer, CONTENT, &signature);
+    let (exit, report, locked) = publisher.lock("landfall", "", &rule);
+    assert_eq!(exit, 0, "{report}");
+    assert!(
+        locked.contains("  logEntry: {index: 0, time: 1767268800, log: "),
+        "{locked}"
+    );
+    assert!(locked.contains("  verified: {by: keyless, "), "{locked}");
+    // the log is asked once; the entry is in the lock
+    let before = *search.requests.lock().unwrap();
+    place.json(0, &["lock", "-f", "landfall.yaml", "--check"]);
+    assert_eq!(*search.requests.lock().unwrap(), before);
+    place.ok(&["pull", "--store", "store"]);
+    place.ok(&["pack", "--store", "store", "-o", "b.tar.zst"]);
+    let site = format!(
+        "apiVersion: landfall/v1\nkind: Site\nverify: [{{match: \"http://*/tool\", {rule}}}]\n"
+    );
+    place.write("site.yaml", site);
+    let report = place.json(0, &["verify", "b.tar.zst", "--site", "site.yaml"]);
+    assert_eq!(
+        report["signatures"][0]["time"], "2026-01-01T12:00:00Z",
+        "{report}"
+    );
+    // an altered entry is found, and replaced by that of the log
+    let altered = locked.replace("time: 1767268800", "time: 1767268801");
+    place.write("landfall.lock", &altered);
+    place.json(4, &["lock", "-f", "landfall.yaml", "--check"]);
+    place.json(0, &["lock", "-f", "landfall.yaml", "--refresh"]);
+    assert_eq!(place.read("landfall.lock"), locked);
+
+    // the older bundle of cosign contains the entry
+    publisher.remove(&["www/tool.sig", "www/tool.cert"]);
+    publisher.write_json(
+        "www/tool.bundle",
+        &sigstore.cosign_bundle(&signer, CONTENT, &signature),
+    );
+    let (exit, report, locked) = publisher.lock("old", "signatures: [\"${url}.bundle\"]", &rule);
+    assert_eq!(exit, 0, "{report}");
+    assert!(!locked.contains("logEntry"), "{locked}");
+}
+
+#[test]
+fn a_signed_checksum_file_proves_the_files_that_it_lists() {
+    if !need(&["openssl"]) {
+        return;
+    }
+    let publisher = Publisher::new();
+    let place = &publisher.place;
+    let signer = ImageSigner::with_key();
+    place.write("one.pub", signer.public_pem());
+    let sums = |content: &[u8]| {
+        let digest = crate::support::images::sha256(content);
+        format!("{}  tool\n", digest.replace("sha256:", ""))
+    };
+    let fields = "checksum: \"AT/checksums.txt\"";
+    place.write("www/checksums.txt", sums(CONTENT));
+    let signature = signer.file_signature(sums(CONTENT).as_bytes());
+    place.write("www/checksums.txt.sig", &signature);
+    let (exit, report, locked) = publisher.lock("landfall", fields, "keys: [one.pub]");
+    assert_eq!(exit, 0, "{report}");
+    assert!(
+        locked.contains("verified: {by: key, fingerprint: "),
+        "{locked}"
+    );
+    assert_eq!(
+        publisher.upstream.requests("GET /tool "),
+        0,
+        "its content is not needed"
+    );
+    place.ok(&["pull", "--store", "store"]);
+    place.ok(&["pack", "--store", "store", "-o", "b.tar.zst"]);
+    let site =
+        "apiVersion: landfall/v1\nkind: Site\nverify: [{match: \"http://*\", keys: [one.pub]}]\n";
+    place.write("site.yaml", site);
+    place.json(0, &["verify", "b.tar.zst", "--site", "site.yaml"]);
+
+    // a checksum file that is not the signed one
+    place.write("www/checksums.txt", format!("{}\n", sums(CONTENT)));
+    let (exit, report, _) = publisher.lock("changed", fields, "keys: [one.pub]");
+    assert!(
+        exit == 1 && reason(&report).contains("a signature by another key"),
+        "{report}"
+    );
+}

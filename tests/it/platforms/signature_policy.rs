@@ -1,0 +1,172 @@
+//! policy.json and registries.d of `landfall render podman` and `crio`, and skopeo that reads them.
+
+use super::{golden, place, refused};
+use crate::support::peers::{docker_registry, own_registry};
+use crate::support::sigstore::{ImageSigner, Sigstore, lock, push_image};
+use crate::support::{Images, Place, need, run, skip};
+use serde_json::Value;
+use std::process::Command;
+
+const IMAGES: &[&str] = &[
+    "quay.io/other/tool:v1",
+    "quay.io/team/app:v1",
+    "registry.k8s.io/pause:3.10.1",
+];
+
+/// A key that is the same in every run.
+const KEY: &str = "-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEhyQCx0E9wQWSFI9ULGwy3BuRklnt
+IqozONbbdbqz11hlRJy9c7SG+hdcFl9jE9uE/dwtuwU2MqU9T/cN0YkWww==
+-----END PUBLIC KEY-----
+";
+
+const SITE: &str = "registry: {address: \"172.20.0.2:5000\"}\n";
+
+#[test]
+fn rules_of_the_site_become_a_policy() {
+    let rules = "verify:\n- {match: \"quay.io/team/*\", keys: [team.pub]}\n- {match: \
+                 \"registry.k8s.io/*\", none: not signed}\n";
+    let place = place(&format!("{SITE}{rules}"), IMAGES);
+    place.write("team.pub", KEY);
+    golden(
+        &place,
+        "podman-policy",
+        &["podman", "--set", "policy=rules"],
+    );
+    place.write("site.pub", KEY);
+    let args = ["crio", "--set", "image-key=site.pub"];
+    golden(&place, "crio-image-key", &args);
+}
+
+#[test]
+fn rules_that_a_policy_cannot_express_need_the_key_of_the_site() {
+    let site = |identity: &str, more: &str| {
+        let rules = format!(
+            "verify: [{{match: \"quay.io/team/*\", keyless: {{issuer: \"https://accounts.test\", \
+             identity: \"{identity}\"}}, trustedRoot: root.json{more}}}]\n"
+        );
+        let place = place(&format!("{SITE}{rules}"), IMAGES);
+        place.write("root.json", Sigstore::new().trusted_root());
+        place
+    };
+    for (identity, more, why) in [
+        ("*@example.test", "", "no patterns for identities"),
+        ("https://git.test/org/app", "", "only has e-mail addresses"),
+        (
+            "release@example.test",
+            ", attestation: {builder: b}",
+            "no conditions on the provenance",
+        ),
+    ] {
+        let place = site(identity, more);
+        let told = refused(&place, 2, &["podman", "--set", "policy=rules"]);
+        assert!(
+            told.contains("the rule for quay.io/team/app:v1") && told.contains(why),
+            "{told}"
+        );
+        place.write("site.pub", ImageSigner::with_key().public_pem());
+        let both = ["--set", "policy=rules", "--set", "image-key=site.pub"];
+        place.ok(&[
+            &["render", "podman", "--site", "site.yaml", "-o", "out"],
+            &both[..],
+        ]
+        .concat());
+        let scopes = scopes(&place, "out");
+        let identity = &scopes["quay.io/team/app"][0]["signedIdentity"];
+        assert_eq!(identity["dockerRepository"], "172.20.0.2:5000/team/app");
+    }
+    let place = site("release@example.test", "");
+    let render = ["render", "podman", "--site", "site.yaml", "-o", "out"];
+    place.ok(&[&render[..], &["--set", "policy=rules"]].concat());
+    let rule = &scopes(&place, "out")["quay.io/team/app"][0];
+    assert_eq!(rule["fulcio"]["subjectEmail"], "release@example.test");
+    assert!(rule["rekorPublicKeyData"].is_string(), "{rule}");
+}
+
+fn scopes(place: &Place, out: &str) -> Value {
+    let policy = place.read(&format!("{out}/etc/containers/policy.json"));
+    let policy: Value = serde_json::from_str(&policy).unwrap();
+    policy["transports"]["docker"].clone()
+}
+
+#[test]
+fn skopeo_admits_what_the_site_signed() {
+    if !need(&["skopeo", "docker-registry", "openssl", "gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let images = Images::new(place.path("layout"));
+    let (upstream, target) = (own_registry(), docker_registry());
+    let address = &target.address;
+    let openssl = |args: &[&str]| {
+        run(Command::new("openssl").args(args).current_dir(place.dir()));
+    };
+    let curve = "ec_paramgen_curve:P-256";
+    let make = [
+        "genpkey",
+        "-algorithm",
+        "EC",
+        "-pkeyopt",
+        curve,
+        "-out",
+        "site.pem",
+    ];
+    openssl(&make);
+    openssl(&["pkey", "-in", "site.pem", "-pubout", "-out", "site.pub"]);
+    push_image(&images, &upstream.address, "team/app");
+    let manifest = format!("images: [{}/team/app:v1]\n", upstream.address);
+    assert_eq!(lock(&place, "landfall", &manifest).0, 0);
+    place.ok(&["pull", "--store", "store"]);
+    place.ok(&["pack", "--store", "store", "-o", "b.tar.zst"]);
+    let site = format!(
+        "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{address}\", plainHTTP: true}}\n"
+    );
+    place.write("site.yaml", site);
+    let push = [
+        "push",
+        "b.tar.zst",
+        "--site",
+        "site.yaml",
+        "--sign-images",
+        "site.pem",
+    ];
+    place.ok(&push);
+    // the same image, without a signature
+    push_image(&images, address, "other/app");
+    let render = [
+        "render",
+        "podman",
+        "--site",
+        "site.yaml",
+        "--set",
+        "image-key=site.pub",
+    ];
+    place.ok(&[&render[..], &["-o", "out"]].concat());
+    let copy = |repository: &str| {
+        let from = format!("docker://{address}/{repository}:v1");
+        let to = format!("dir:{}", place.path("copied").display());
+        let copy = ["copy", "--src-tls-verify=false", &from, &to];
+        let containers = "out/etc/containers";
+        place
+            .clean("skopeo")
+            .args(["--policy", &format!("{containers}/policy.json")])
+            .args(["--registries.d", &format!("{containers}/registries.d")])
+            .args(copy)
+            .current_dir(place.dir())
+            .output()
+            .unwrap()
+    };
+    let unsigned = copy("other/app");
+    let told = String::from_utf8_lossy(&unsigned.stderr).into_owned();
+    assert!(
+        !unsigned.status.success() && told.contains("rejected"),
+        "{told}"
+    );
+    let signed = copy("team/app");
+    let told = String::from_utf8_lossy(&signed.stderr).into_owned();
+    if told.contains("sigstore disabled") {
+        skip("skopeo", "this build verifies no signatures of Sigstore");
+        return;
+    }
+    assert!(signed.status.success(), "{told}");
+}

@@ -1,0 +1,106 @@
+//! `landfall update` replaces trust roots from TUF repositories.
+
+use crate::support::Place;
+use crate::support::peers::file_server;
+use crate::support::programs::go_install;
+use crate::support::sigstore::Sigstore;
+use crate::support::tuf::TufRepository;
+use serde_json::Value;
+
+fn moves(report: &Value) -> Vec<&str> {
+    let moves = report["updates"].as_array().into_iter().flatten();
+    moves.filter_map(|one| one["policy"].as_str()).collect()
+}
+
+#[test]
+fn a_trust_root_follows_its_tuf_repository() {
+    let place = Place::new();
+    let upstream = file_server(&place.path("www"));
+    let mut repository = TufRepository::new();
+    let (first, second) = (
+        Sigstore::new().trusted_root(),
+        Sigstore::new().trusted_root(),
+    );
+    let root = repository.rotate(&place);
+    place.write("keys/tuf_root.json", &root);
+    place.write("keys/root.json", &first);
+    repository.publish(&place, &first, "2040-01-01");
+    let url = upstream.url();
+    place.write("www/tool", "tool");
+    let manifest = format!(
+        "apiVersion: landfall/v1\nkind: Manifest\nfiles: [{{url: \"{url}/tool\"}}]\nverify:\n- match: \"*\"\n  keyless: \
+         {{issuer: i, identity: j}}\n  trustedRoot: {{file: keys/root.json, from: \"{url}/tuf\", \
+         tufRoot: keys/tuf_root.json}}\n"
+    );
+    place.write("m.yaml", &manifest);
+    let update = ["update", "-f", "m.yaml"];
+    let report = place.json(0, &update);
+    assert!(moves(&report).is_empty(), "{report}");
+
+    // keys that were rotated several times, and a new trust root
+    repository.rotate(&place);
+    let newest = repository.rotate(&place);
+    repository.publish(&place, &second, "2040-01-01");
+    let report = place.json(4, &[&update[..], &["--check"]].concat());
+    assert_eq!(moves(&report), ["tuf", "tuf"], "{report}");
+    assert_eq!(
+        place.read("keys/root.json"),
+        first,
+        "a check writes nothing"
+    );
+    place.json(0, &update);
+    assert_eq!(place.read("keys/root.json"), second);
+    assert_eq!(place.read("keys/tuf_root.json"), newest);
+    assert_eq!(place.read("m.yaml"), manifest);
+    if let Some(cosign) = go_install(crate::image_signatures::COSIGN) {
+        // cosign finds the same trust root by the same keys
+        let accepted = place
+            .clean(cosign)
+            .args([
+                "initialize",
+                "--mirror",
+                &format!("{url}/tuf"),
+                "--root",
+                "keys/tuf_root.json",
+            ])
+            .current_dir(place.dir())
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&accepted.stderr).into_owned();
+        println!("{told}");
+        assert!(accepted.status.success(), "{told}");
+    }
+
+    for (what, why) in [
+        ("expired", "expired"),
+        ("other key", "root"),
+        ("not a root", "it is not a trusted_root.json"),
+    ] {
+        match what {
+            "expired" => repository.publish(&place, &first, "2026-01-01"),
+            "other key" => {
+                let mut other = TufRepository::new();
+                place.write("keys/tuf_root.json", other.rotate(&place));
+                place.write("www/tuf/1.root.json", &root);
+                place.write("www/tuf/2.root.json", &newest);
+                repository.publish(&place, &first, "2040-01-01");
+            }
+            _ => {
+                place.write("keys/tuf_root.json", &newest);
+                repository.publish(&place, "{}", "2040-01-01");
+            }
+        }
+        let report = place.json(3, &update);
+        let failed = report["items"].as_array().unwrap().iter();
+        let reasons: Vec<&str> = failed.filter_map(|item| item["reason"].as_str()).collect();
+        println!("{what}: {reasons:?}");
+        let [reason] = reasons[..] else {
+            panic!("{report}");
+        };
+        assert!(
+            reason.starts_with("no newer trust root: ") && reason.contains(why),
+            "{reason}"
+        );
+        assert_eq!(place.read("keys/root.json"), second, "{what}");
+    }
+}
