@@ -56,7 +56,8 @@ pub fn place() -> Place {
     place
 }
 
-/// `position reference why` of every finding in `list`, without the file name if it is `f.yaml`.
+/// `file:line:column reference | why` of every finding in `list`; the item if a finding has no
+/// `why`. The file name `f.yaml` is omitted.
 fn finding_lines(report: &Value, list: &str) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let line = |one: &Value| {
@@ -152,7 +153,7 @@ fn documents_inside_documents_are_searched() {
         finding_lines(&report, "missing")[0],
         "5:14 quay.io/x/a:1 | not in the lock"
     );
-    // documents are found at any realistic depth
+    // documents that are nested deeper than the limit are not searched
     let deep = (0..40).fold("image: quay.io/x/a:1\n".to_owned(), |inner, _| {
         format!(
             "a: |\n{}",

@@ -32,7 +32,7 @@ fn a_file_beyond_four_gib_is_resumed_at_its_last_byte() {
     assert_eq!(
         upstream.requests("\"GET /disk.img HTTP"),
         0,
-        "its checksum file suffices"
+        "the checksum file suffices"
     );
 
     // an earlier run was stopped shortly before the end
