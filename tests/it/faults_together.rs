@@ -1,5 +1,5 @@
-//! Faults that affect all requests in flight at the same time. Single faults do not reveal transfers
-//! that wait for each other.
+//! Faults that affect all requests in flight at the same time. Single faults do not reveal
+//! transfers that wait for each other.
 
 use crate::support::dice::Dice;
 use crate::support::faults::{Content, Fault, FaultKind, RequestKind, RetryAfter, Rig, quick};
