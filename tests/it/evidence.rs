@@ -447,7 +447,7 @@ fn a_truncated_line_is_noted_in_the_next_record() {
     run(&rig, "verify b");
     let length = rig.place.read_bytes(LOG).len();
     let mut lengths = vec![length];
-    // in KiB: the kernel kills a process that writes beyond this size of a file
+    // the kernel kills a process that extends a file beyond this many KiB
     let limit = kib(length + 1);
     let mut shell = rig.place.clean("sh");
     let script = format!(

@@ -34,7 +34,7 @@ fn kill_in_pack(server: &GitServer, place: &Place, args: &[&str]) {
     let before = server.held_packs();
     let mut child = start(place, args);
     while server.held_packs() == before {
-        assert!(child.try_wait().unwrap().is_none(), "it ended before the kill");
+        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
     child.kill().unwrap();
