@@ -750,7 +750,7 @@ fn optional_indexes_are_locked_by_the_names_of_apt_targets() {
             .flat_map(|option| ["-o".to_owned(), option])
             .collect::<Vec<_>>()
     };
-    // runs `apt-get update` with these targets; returns whether it succeeds, its lists and its stderr
+    // runs `apt-get update` with these targets; returns its success, its lists and its stderr
     let update = |name: &str, source: &str| {
         let apt = Apt::new(place, name, source, "");
         let mut get = apt.get(place, &["update", "--error-on=any"]);

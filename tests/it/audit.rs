@@ -130,7 +130,7 @@ fn images_are_found_in_every_position() {
 }
 
 #[test]
-fn documents_inside_documents_are_searched() {
+fn documents_inside_documents_are_searched_up_to_a_limit() {
     let text = "kind: ConfigMap\ndata:\n  pod.yaml: |\n    containers:\n    - image: quay.io/x/a:1\n      args: ['--x-image=quay.io/x/b:1']\n  \
                 run.sh: |\n    echo quay.io/x/no:1\nmetadata:\n  annotations:\n    pod: '{\"image\": \"quay.io/x/c:1\"}'\n    \
                 kubectl.kubernetes.io/last-applied-configuration: '{\"image\": \"quay.io/x/old:1\"}'\n";

@@ -352,7 +352,7 @@ fn a_refused_or_cut_upload_continues_in_chunks() {
     let stored = stored(&[("big/app", 36 * MIB), ("big/other", 17 * MIB)]);
     for cut in [false, true] {
         let registry = own_registry();
-        // 201 with a stale Range, as from ECR; 204, as from GCR
+        // some registries accept a chunk with 201 and a stale Range (ECR), or with 204 (GCR)
         let patches = AtomicUsize::new(0);
         let middle = TestProxy::new(&registry.address, move |request| {
             match request.method.as_str() {
@@ -402,8 +402,8 @@ fn a_refused_or_cut_upload_continues_in_chunks() {
                 stored.digest(at)
             );
         }
-        // the first blob is sent in 3 chunks, and the second in 2; before, only the first blob was
-        // attempted in one request
+        // the first blob is sent in 3 chunks, and the second in 2; before that, only the first blob
+        // was sent in a single request
         let large = middle
             .requests()
             .iter()

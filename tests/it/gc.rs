@@ -197,7 +197,7 @@ fn gc_keeps_the_content_of_the_last_bundles() {
         &[&bundles[..], &["--keep-last", "1", "--lock", "one.lock"]].concat(),
     );
     assert!(digests(&named).is_empty(), "{named:#}");
-    // serial numbers, if bundles have them, decide instead
+    // if the bundles have serial numbers, the highest is the newest
     for (name, number) in [("one", "9"), ("two", "8")] {
         let lock = format!("{name}.lock");
         let pack = [

@@ -417,7 +417,7 @@ fn a_chain_of_dependencies_ends_and_each_unsigned_chart_is_reported() {
 }
 
 #[test]
-fn an_account_is_used_for_repositories_that_the_manifest_or_the_site_names() {
+fn an_account_is_used_only_for_repositories_that_the_manifest_or_the_site_names() {
     let place = Place::new();
     std::fs::create_dir_all(place.path("up")).unwrap();
     let files = file_server(&place.path("up"));

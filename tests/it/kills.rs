@@ -1,4 +1,4 @@
-//! kill -9 at random moments, then another run: the result is the same, and nothing is transferred
+//! kill -9 at many positions, then another run: the result is the same, and nothing is transferred
 //! twice.
 
 use crate::support::faults::{Content, RequestKind, Rig, Settings};

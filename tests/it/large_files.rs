@@ -1,4 +1,4 @@
-//! Files larger than 32 bits can count, sparse so that they take no space.
+//! A file of more than 4 GiB, which is sparse, so that it takes no space.
 
 use crate::support::peers::nginx;
 use crate::support::{Place, need};

@@ -260,7 +260,7 @@ fn changes_since_the_last_run_are_detected() {
     assert_eq!(delivery.found(&[]), Vec::<String>::new());
     delivery.set_api(true);
     assert_eq!(delivery.found(&[]), new);
-    // one request finds the API; then each image and each new referrer is asked for its referrers
+    // one request finds the API; then the referrers of each image and new referrer are requested
     assert_eq!(delivery.requests().referrers, 1 + 5 + 3);
 }
 

@@ -450,7 +450,7 @@ fn missing_content_is_reported_before_anything_is_uploaded() {
     let dry = line.push(4, &["d2"], &registry.address, &["--dry-run"]);
     assert!(message(&dry).contains("neither here nor at"), "{dry:#}");
 
-    // the store has the content
+    // the store has the content that the delta omits
     let with_store = ["--with-store", "--store", "store"];
     line.push(0, &["d2"], &registry.address, &with_store);
     line.assert_delivered(&registry, "2");
