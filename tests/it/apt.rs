@@ -266,8 +266,8 @@ fn installed_packages_are_replaced_by_requested_ones() {
     }
 }
 
-/// The message if the suite `stable` is refused after `spoil` changed it. Asserts that nothing is
-/// locked or replaced.
+/// The reasons why a lock of the suite `stable` fails after `spoil` changed it. Asserts that no
+/// package is locked.
 fn refused(up: &AptUpstream, what: &str, spoil: impl FnOnce(&std::path::Path)) -> String {
     let (root, kept) = (up.place.path("up/r/dists/stable"), up.place.path("kept"));
     let copy = |from: &std::path::Path, to: &std::path::Path| {
@@ -285,7 +285,7 @@ fn refused(up: &AptUpstream, what: &str, spoil: impl FnOnce(&std::path::Path)) -
 }
 
 #[test]
-fn hostile_repositories_are_refused_and_leave_nothing_in_the_store() {
+fn hostile_repositories_are_refused_and_not_locked() {
     let Some(up) = upstream() else { return };
     up.wants("stable", "app", ", base: none");
     let index = |root: &std::path::Path| root.join("main/binary-amd64/Packages.xz");
@@ -298,7 +298,7 @@ fn hostile_repositories_are_refused_and_leave_nothing_in_the_store() {
         let text = up.place.read("up/r/dists/stable/Release");
         up.sign("dists/stable", &change(&text));
     };
-    // changed files that the release lists
+    // index files that differ from their digests in the release
     let why = refused(&up, "swapped", |root| {
         let path = by_hash(root);
         let other = fs::read(root.join("main/binary-i386/Packages.xz")).unwrap();
@@ -319,7 +319,7 @@ fn hostile_repositories_are_refused_and_leave_nothing_in_the_store() {
         fs::write(&path, vec![b'x'; 1 << 20]).unwrap();
     });
     assert!(why.contains("main/binary-amd64/Packages.xz: "), "{why}");
-    // changed releases and signatures
+    // releases that are changed, signed by another key, weak or expired
     let why = refused(&up, "changed", |root| {
         let text = fs::read_to_string(root.join("InRelease")).unwrap();
         fs::write(
@@ -394,7 +394,7 @@ fn hostile_repositories_are_refused_and_leave_nothing_in_the_store() {
         why.contains("has no SHA-256 or SHA-512 in its index"),
         "{why}"
     );
-    // a decompression bomb: only the unpacked size in the release is unpacked
+    // a decompression bomb: unpacking stops at the size that the release states
     let why = refused(&up, "bomb", |root| {
         let folder = root.join("main/binary-amd64");
         let plain = fs::read(folder.join("Packages")).unwrap();
@@ -508,7 +508,7 @@ fn apt_with_the_rendered_sources_installs_only_mirrored_packages() {
         settings.contains("APT::Install-Recommends \"false\";"),
         "{settings}"
     );
-    // on the machine, the folder is the root
+    // on a machine, the folder is copied to the root; here, the path of the key is adapted
     let here = sources.replace(
         "Signed-By: /",
         &format!("Signed-By: {}/", place.path("node").display()),
@@ -596,7 +596,7 @@ fn doctor_simulates_the_installation_on_a_node() {
         serde_json::json!(["libapp2 1.1 → 1:1.2+b1"]),
         "{printed}"
     );
-    // a node on which apt selects a package that is not mirrored, since it has another provider
+    // a node that already has another provider of `mailer`
     place.write(
         "node",
         status(&[
@@ -613,7 +613,7 @@ fn doctor_simulates_the_installation_on_a_node() {
             .all(|item| item["status"] == "present"),
         "{ok}"
     );
-    // the lock expects machines that have all dependencies, which this machine lacks
+    // the lock is for machines that have all dependencies; the machine `bare` lacks four of them
     up.wants("stable", "app", ", base: {status: node}");
     let full = [
         ("app-data", "2~rc1", ""),
@@ -750,7 +750,7 @@ fn optional_indexes_are_locked_by_the_names_of_apt_targets() {
             .flat_map(|option| ["-o".to_owned(), option])
             .collect::<Vec<_>>()
     };
-    // an apt with these hooks, and with one source at `server`
+    // runs `apt-get update` with these targets; returns its success, its lists and its stderr
     let update = |name: &str, source: &str| {
         let apt = Apt::new(place, name, source, "");
         let mut get = apt.get(place, &["update", "--error-on=any"]);
@@ -764,10 +764,10 @@ fn optional_indexes_are_locked_by_the_names_of_apt_targets() {
             String::from_utf8_lossy(&output.stderr).into_owned(),
         )
     };
-    let offered = |index: &str| {
+    let serve_bundle = |bundle: &str| {
         place.ok(&["pull"]);
-        place.ok(&["pack", "-o", index]);
-        landfall_serve(place, &[index])
+        place.ok(&["pack", "-o", bundle]);
+        landfall_serve(place, &[bundle])
     };
     let host = up.server.address.clone();
     let source = |server: &str| {
@@ -781,7 +781,7 @@ fn optional_indexes_are_locked_by_the_names_of_apt_targets() {
     wants("");
     up.lock(0, &[]);
     assert_eq!(indexes(), "i18n/Translation-en.xz");
-    let server = offered("b1");
+    let server = serve_bundle("b1");
     let (is_good, _, printed) = update("apt-without", &source(&server.address));
     assert!(!is_good && printed.contains("404"), "{printed}");
     // the rendered sources prevent the requests
@@ -819,7 +819,7 @@ fn optional_indexes_are_locked_by_the_names_of_apt_targets() {
         indexes(),
         "Contents-amd64.xz cnf/Commands-amd64.xz dep11/Components-amd64.yml.xz i18n/Translation-de.xz i18n/Translation-en.xz"
     );
-    let server = offered("b2");
+    let server = serve_bundle("b2");
     let sources = [source(&server.address), rendered("r2", &server.address)];
     assert!(
         sources[1].contains(

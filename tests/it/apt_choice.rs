@@ -3,8 +3,8 @@
 use crate::support::apt::{Apt, AptUpstream, deb};
 use crate::support::run;
 
-/// A repository with the packages in `packages`, its apt with the status `status`, and the fields
-/// of a manifest for that machine.
+/// Publishes `packages` in the suite `stable`. Returns an apt with this source, and with the
+/// installed packages in `status`.
 fn machine(up: &AptUpstream, packages: &[crate::support::apt::Deb<'_>], status: &str) -> Apt {
     up.build("pool/stable", packages);
     up.suite("stable", "");
@@ -195,7 +195,7 @@ fn an_impossible_installation_is_reported_with_all_reasons() {
 }
 
 #[test]
-fn a_flat_repository_has_the_name_of_apt_sources() {
+fn flat_suites_can_be_written_as_in_apt_sources() {
     let Some(up) = AptUpstream::new() else { return };
     up.build("flat", &[deb("app", "1", "")]);
     up.flat("flat", "");

@@ -15,7 +15,7 @@ fn copy(up: &AptUpstream, from: &str, to: &str) {
         .arg(up.place.path(to)));
 }
 
-/// A manifest of the suite `stable` at `url`.
+/// Writes a manifest for the suite `stable` at `url`.
 fn wants(up: &AptUpstream, url: &str, more: &str) {
     up.manifest(&format!(
         "url: '{url}', suite: stable, components: [main], key: key.asc, {more}"
@@ -62,7 +62,7 @@ fn replaced_metadata_is_read_from_the_store_that_locked_it() {
 fn replaced_metadata_is_fetched_from_the_snapshot() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
-    // the snapshots of every time have the content of the folder `kept`
+    // every snapshot has the content of the folder `kept`
     let middle = TestProxy::new(&up.server.address, |request| {
         match request.target.strip_prefix("/snapshots/") {
             Some(rest) => ProxyAction::As(format!("/kept/{}", rest.split_once('/').unwrap().1)),
@@ -197,7 +197,7 @@ fn a_mirror_that_changes_during_a_read_is_read_again() {
         "{report}"
     );
     assert_eq!(middle.count("GET", "/InRelease"), 2);
-    // a detached signature that appears after the release
+    // the first read returns the old Release, which the new detached signature does not match
     std::fs::remove_file(place.path("up/r/dists/stable/InRelease")).unwrap();
     let middle = first(&["/Release"], 1);
     let (_, text) = lock(&middle, 0, "release");
@@ -262,7 +262,7 @@ fn a_failing_entry_keeps_its_pin_although_its_manifest_text_changed() {
         "{why}"
     );
     assert_eq!(place.read("landfall.lock"), before);
-    // a pin of a key that is no longer trusted is not kept
+    // if the manifest names another key, the old pin is not kept
     let other = crate::support::charts::Signer::new(place, "other");
     place.write("other.asc", other.public());
     place.write(

@@ -56,7 +56,8 @@ pub fn place() -> Place {
     place
 }
 
-/// `position reference why` of every finding in `list`, without the file name if it is `f.yaml`.
+/// `file:line:column reference | why` of every finding in `list`; the item if a finding has no
+/// `why`. The file name `f.yaml` is omitted.
 fn finding_lines(report: &Value, list: &str) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let line = |one: &Value| {
@@ -129,7 +130,7 @@ fn images_are_found_in_every_position() {
 }
 
 #[test]
-fn documents_inside_documents_are_searched() {
+fn documents_inside_documents_are_searched_up_to_a_limit() {
     let text = "kind: ConfigMap\ndata:\n  pod.yaml: |\n    containers:\n    - image: quay.io/x/a:1\n      args: ['--x-image=quay.io/x/b:1']\n  \
                 run.sh: |\n    echo quay.io/x/no:1\nmetadata:\n  annotations:\n    pod: '{\"image\": \"quay.io/x/c:1\"}'\n    \
                 kubectl.kubernetes.io/last-applied-configuration: '{\"image\": \"quay.io/x/old:1\"}'\n";
@@ -152,7 +153,7 @@ fn documents_inside_documents_are_searched() {
         finding_lines(&report, "missing")[0],
         "5:14 quay.io/x/a:1 | not in the lock"
     );
-    // documents are found at any realistic depth
+    // documents that are nested deeper than the limit are not searched
     let deep = (0..40).fold("image: quay.io/x/a:1\n".to_owned(), |inner, _| {
         format!(
             "a: |\n{}",

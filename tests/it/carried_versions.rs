@@ -1,5 +1,5 @@
-//! Machines install the mirrored version of a package, and not a newer one in the signed index,
-//! with the files of `render apt` and `render yum`: checked with apt and dnf.
+//! With the files of `render apt` and `render yum`, apt and dnf install the mirrored version of a
+//! package, although the signed index has a newer one.
 
 use crate::support::apt::{Apt, AptUpstream, deb};
 use crate::support::yum::{YumUpstream, dnf};
@@ -98,7 +98,7 @@ fn apt_installs_the_pinned_version_and_sees_only_mirrored_packages() {
         );
     }
 
-    // if the machine keeps other sources, no package is hidden, since they may be at the same host
+    // if the machine keeps other sources, no package is hidden: those may have the same host
     place.ok(&[&render[..], &["-o", "beside", "--set", "others=stay"]].concat());
     assert!(
         !place

@@ -48,14 +48,15 @@ fn without_pins(text: &str) -> String {
         .collect()
 }
 
-/// A registry and a file server with everything requested; each host is a folder with its name.
+/// A registry and a file server with the requested images, files and charts. Each host is a folder
+/// with its name.
 fn stand_in(wanted: &MergedManifest) -> Faults {
     let mut content = Content::default();
     add(&mut content, wanted);
     Faults::new(content)
 }
 
-/// Adds everything that is requested.
+/// Adds the requested images, files and charts.
 fn add(content: &mut Content, wanted: &MergedManifest) {
     for image in &wanted.requests.images {
         let repository = format!("{}/{}", image.name.registry, image.name.repository);
@@ -240,7 +241,7 @@ fn the_documented_commands_work_for_every_shipped_manifest() {
             std::fs::write(&file, text).unwrap();
         }
         if name == "giantswarm" {
-            // the account of the proxy, which must not be kept in git according to the site
+            // the account of the proxy, which the site does not keep in git
             place.write("giantswarm/proxy-account", "user:password\n");
         }
         let packages = PackageStandIn::new(&place.path(name));
@@ -315,7 +316,7 @@ fn bumped(version: &str) -> String {
     )
 }
 
-/// The lines of a manifest with a version and a policy: the version, and the source of newer ones.
+/// The variables of a manifest that have an update source: their versions and sources.
 fn policies(text: &str) -> Vec<(String, Value)> {
     let document: serde_yaml::Value = serde_yaml::from_str(text).unwrap();
     let vars = document
@@ -325,7 +326,7 @@ fn policies(text: &str) -> Vec<(String, Value)> {
         .flatten();
     let moving = vars.filter_map(|(_, var)| {
         let value = var.get("value")?.as_str()?;
-        // the name of an archive contains a time, whose update `update::scanners` tests
+        // the name of an archive contains a time; `update::scanners` tests its update
         if value.ends_with(".tar.zst") {
             return None;
         }
@@ -373,7 +374,7 @@ fn update_changes_only_the_versions_in_shipped_manifests() {
                     _ => format!("{}\n", bumped(&version)),
                 };
                 let url = from["url"].as_str().or(from.as_str()).unwrap().to_owned();
-                // a repository of images has the tags of the requested images
+                // an image repository needs no file: the stand-in lists its tags
                 if url.contains("://") {
                     sources.insert(url, answer);
                 }

@@ -100,11 +100,11 @@ fn charts_from_repositories_and_registries_are_locked_packed_and_pushed() {
     let again = place.json(0, &["push", "b", "--to", &there.address]);
     assert_eq!(again["totals"]["present"], 2, "{again}");
 
-    // the served chart repository has them, too
+    // the served chart repository has the charts, too
     let server = landfall_serve(place, &["b"]);
     let get = |at: &str| request("GET", &server.address, at, &[], b"");
     let index = get("/charts/index.yaml").text();
-    let read: Value = serde_yaml_of(&index);
+    let read: Value = parsed_index(&index);
     let entry = &read["entries"]["app"][0];
     assert_eq!(
         (&entry["urls"][0], &entry["description"]),
@@ -130,8 +130,8 @@ fn charts_from_repositories_and_registries_are_locked_packed_and_pushed() {
     assert_eq!(place.read_bytes("out/more-2.0.0.tgz.prov"), b"signed too\n");
 }
 
-/// Parses YAML: the index is a JSON document except for its first lines.
-fn serde_yaml_of(index: &str) -> Value {
+/// Parses the served index: after two lines, each name and each entry is one line of JSON.
+fn parsed_index(index: &str) -> Value {
     let mut entries = serde_json::Map::new();
     let mut name = String::new();
     for line in index.lines().skip(2) {
@@ -249,7 +249,7 @@ fn provenance_is_checked_with_the_key_that_the_manifest_names() {
     up.lock(0, &[]);
     assert_eq!(place.read("landfall.lock"), lock);
 
-    // if a key is added to the manifest later, the provenance is requested
+    // if the key in the manifest changes, the provenance is checked again
     demand("keys/other.gpg");
     assert!(failure_reasons(&up.lock(1, &[])).contains("another key made it"));
 

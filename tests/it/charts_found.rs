@@ -127,7 +127,7 @@ fn discovered(place: &Place, chart: Chart) -> (BTreeSet<String>, usize) {
     let files = file_server(&place.path("up"));
     let wanted = json!([{"repo": format!("{}/charts", files.url()), "name": chart.name, "version": chart.version,
         "images": "discover"}]);
-    // no registry has the images: only the charts are locked
+    // the proxy makes all registries unreachable: only the charts are locked
     place.write(
         "m.yaml",
         format!("apiVersion: landfall/v1\nkind: Manifest\nreferrers: false\ncharts: {wanted}\n"),

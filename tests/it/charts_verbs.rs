@@ -8,7 +8,7 @@ use crate::support::test_proxy::{ProxyAction, TestProxy};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The purpose of each host of a list, by its port.
+/// The purposes of the hosts in an egress report, by port.
 fn hosts(report: &Value) -> BTreeMap<String, String> {
     let rows = report["egress"]["hosts"].as_array().unwrap().iter();
     rows.map(|row| (row["port"].to_string(), row["why"].to_string()))
@@ -127,7 +127,7 @@ fn credentials_of_a_chart_repository_are_sent_to_no_other_host() {
         before
             .iter()
             .all(|request| request.header("authorization").is_none()),
-        "http is not used unless it is requested"
+        "credentials are sent over plain HTTP only if the site allows it"
     );
     up.lock(0, &["--site", "site.yaml"]);
     place.ok(&["pull", "--site", "site.yaml"]);

@@ -255,7 +255,7 @@ fn missing_harbor_projects_are_reported_or_created() {
 }
 
 #[test]
-fn harbor_quotas_are_read_before_a_push_and_exceeding_one_is_final() {
+fn a_push_beyond_a_harbor_quota_is_refused_before_any_upload() {
     if !need(&NEEDS) {
         return;
     }
@@ -279,7 +279,7 @@ fn a_quota_refusal_is_final_for_its_project() {
     if !need(&NEEDS) {
         return;
     }
-    // the quota is not known before the push, and exceeded during it
+    // the quota cannot be read before the push, and is exceeded during it
     let names: Vec<(String, usize)> = (10..30).map(|n| (format!("one/app{n}"), 1000)).collect();
     let mut names: Vec<(&str, usize)> = names
         .iter()
@@ -337,7 +337,7 @@ fn a_quota_refusal_is_final_for_its_project() {
             .contains("has no room for more"),
         "{report:#}"
     );
-    // uploads in progress fail too; no request is sent afterwards
+    // only the uploads in progress are refused by the registry; later ones are not started
     let refused = items
         .iter()
         .filter(|item| item["reason"].as_str().is_some_and(|r| r.contains("403")));
@@ -352,7 +352,7 @@ fn a_refused_or_cut_upload_continues_in_chunks() {
     let stored = stored(&[("big/app", 36 * MIB), ("big/other", 17 * MIB)]);
     for cut in [false, true] {
         let registry = own_registry();
-        // 201 with a stale Range, as from ECR; 204, as from GCR
+        // some registries accept a chunk with 201 and a stale Range (ECR), or with 204 (GCR)
         let patches = AtomicUsize::new(0);
         let middle = TestProxy::new(&registry.address, move |request| {
             match request.method.as_str() {
@@ -402,8 +402,8 @@ fn a_refused_or_cut_upload_continues_in_chunks() {
                 stored.digest(at)
             );
         }
-        // the first blob is sent in 3 chunks, and the second in 2; before, only the first blob was
-        // attempted in one request
+        // the first blob is sent in 3 chunks, and the second in 2; before that, only the first blob
+        // was sent in a single request
         let large = middle
             .requests()
             .iter()
@@ -472,7 +472,7 @@ fn a_registry_that_refuses_even_small_chunks_is_reported_with_its_limit() {
 }
 
 #[test]
-fn registries_that_refuse_mounts_or_hide_missing_content() {
+fn registries_that_refuse_mounts_or_hide_missing_content_are_supported() {
     if !need(&NEEDS) {
         return;
     }
@@ -510,7 +510,7 @@ fn registries_that_refuse_mounts_or_hide_missing_content() {
             "{mount}"
         );
         assert!(middle.count("POST", "mount=") > 0);
-        // existing blobs are not sent again, whether or not a mount could detect them
+        // if only the manifests are missing, no blob is sent again
         for repository in ["one/app", "two/app", "three/app"] {
             let manifest = format!(
                 "/v2/{repository}/manifests/{}",
@@ -535,7 +535,7 @@ fn an_immutable_tag_with_the_right_digest_is_not_an_error() {
     let stored = stored(&[("one/app", 5000), ("two/app", 5000)]);
     let registry = own_registry();
     let (images, list) = (&stored.images, &stored.list);
-    // another client pushed it between the check and the upload
+    // the first HEAD of a tag returns 404, as if another client pushed the tag after the check
     images.push(&registry.address, "one/app", "v1", &list[0]);
     let other = images.image("linux/amd64", &[images.layer(&[("other", b"x")])]);
     images.push(&registry.address, "two/app", "v1", &other);

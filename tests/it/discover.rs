@@ -60,7 +60,7 @@ images:
         "{refused}"
     );
 
-    // a stand-in, so that building and testing landfall needs no helm
+    // a stand-in for helm, so that this test does not need it
     let helm = place.write("bin/helm", "#!/bin/sh\necho \"$*\" >> \"$HOME/asked\"\nprintf 'containers:\\n- image: quay.io/x/rendered:v2\\n'\n");
     std::fs::set_permissions(&helm, std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:/usr/bin:/bin", place.path("bin").display());
@@ -109,7 +109,7 @@ images:
     );
 }
 
-/// Files of a node and its configuration.
+/// Cloud-init user data with packages and downloads.
 const USER_DATA: &str = "#cloud-config
 packages:
   - jq

@@ -189,7 +189,7 @@ fn hosts_are_predicted_then_observed_by_lock_and_then_by_pull() {
 }
 
 #[test]
-fn diff_shows_the_hosts_that_a_refresh_adds() {
+fn diff_lists_added_and_removed_hosts() {
     if !need(&["gzip"]) {
         return;
     }
@@ -271,7 +271,7 @@ fn a_probe_follows_redirects_and_continues_after_refusals() {
     assert_eq!(
         found(&report, &up.files.address).1,
         "reached",
-        "a refusal ends the requests to one host"
+        "a refusal ends only the requests to the host that refuses"
     );
     let notes = report["egress"]["notes"].to_string();
     assert!(

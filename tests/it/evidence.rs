@@ -1,4 +1,4 @@
-//! The evidence log: what it records of each command, kills, and several writers.
+//! The evidence log: the records of commands, killed commands, and concurrent writers.
 
 use crate::support::faults::{Rig, Settings};
 use crate::support::need;
@@ -109,7 +109,7 @@ fn every_command_that_writes_or_approves_is_recorded_with_its_inputs_and_outputs
         "verify b --expect sha256:0000000000000000000000000000000000000000000000000000000000000000",
     );
     done(1, "push b --to 127.0.0.1:1");
-    // these commands only read, so they are not recorded
+    // these commands neither write nor approve anything, so they are not recorded
     for line in ["ls b", "diff l b", "status b --to DOWN", "egress l"] {
         assert_eq!(run(&rig, line).status.code(), Some(0), "{line}");
     }
@@ -196,7 +196,7 @@ fn every_command_that_writes_or_approves_is_recorded_with_its_inputs_and_outputs
             "{signatures}"
         );
     }
-    // the record of a command without any content is not a Statement
+    // the record of a command that read no content is not an in-toto Statement
     let absent = of("pull")
         .into_iter()
         .find(|payload| payload["predicate"]["exit"] == 2);
@@ -247,7 +247,7 @@ fn the_report_of_a_bundle_shows_its_records() {
     let report = rig.place.json(4, &["report", "b", "--log", LOG]);
     let message = report["error"]["message"].as_str().unwrap();
     assert!(message.contains("line 3 was changed"), "{message}");
-    // a log of the site that does not exist yet
+    // the log of the site may not exist yet
     std::fs::remove_file(rig.place.path("log-of-site.jsonl")).unwrap();
     rig.place.json(
         0,
@@ -441,13 +441,13 @@ fn a_kill_at_any_call_that_touches_the_log_loses_at_most_one_record() {
 }
 
 #[test]
-fn a_line_that_was_cut_off_by_the_system_is_confirmed_by_the_next_record() {
+fn a_truncated_line_is_noted_in_the_next_record() {
     let rig = small();
     let kib = |log: usize| log.div_ceil(1024);
     run(&rig, "verify b");
     let length = rig.place.read_bytes(LOG).len();
     let mut lengths = vec![length];
-    // the kernel kills a process when a file reaches this size
+    // the kernel kills a process that extends a file beyond this many KiB
     let limit = kib(length + 1);
     let mut shell = rig.place.clean("sh");
     let script = format!(

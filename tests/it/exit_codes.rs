@@ -226,7 +226,7 @@ fn the_table_of_exit_codes_holds_for_each_verb() {
         ],
     );
 
-    // upstream has lost one of two images; and a tag moves
+    // upstream lacks one of two images
     let lost = || Fault::always(RequestKind::Manifest, FaultKind::Status(404)).at("team/tool");
     rig.set_faults([lost()]);
     check(

@@ -1,4 +1,4 @@
-//! `export images`: the names, platforms and bytes of an archive, and cases without one.
+//! `export images`: the names, platforms and bytes of an archive, and exports that write none.
 
 use crate::interrupt::has_open;
 use crate::support::images::{OCI_CONFIG, OCI_GZIP, OCI_MANIFEST, OCI_ZSTD, noise, sha256};
@@ -19,7 +19,7 @@ pub(crate) struct Site {
     pub(crate) upstream: Server,
     /// An image with three platforms, two of which are locked.
     pub(crate) app: Value,
-    /// An image with only these two platforms.
+    /// An image with only the two locked platforms.
     pub(crate) tool: Value,
     /// An image with one platform, without an index.
     pub(crate) plain: Value,
@@ -109,7 +109,7 @@ impl Site {
             .to_owned()
     }
 
-    /// The members of the archive at `name`, and the digest of each name in its `index.json`.
+    /// The members of the archive at `name`, and the entries of its `index.json` by image name.
     fn archive(&self, name: &str) -> (BTreeMap<String, Vec<u8>>, BTreeMap<String, Value>) {
         let (_, files) = members(&self.place.read_bytes(name));
         let index: Value = serde_json::from_slice(&files["index.json"]).unwrap();
@@ -132,7 +132,7 @@ impl Site {
     }
 }
 
-/// Everything below a manifest of an archive. Asserts that all of it exists.
+/// The paths of a manifest and of everything below it in an archive. Asserts that all of it exists.
 fn closure(files: &BTreeMap<String, Vec<u8>>, digest: &str) -> BTreeSet<String> {
     let path = format!("blobs/{}", digest.replace(':', "/"));
     let bytes = files
@@ -248,7 +248,7 @@ fn an_export_for_one_platform_has_only_its_part_of_every_image() {
     let text = |name| String::from_utf8_lossy(&site.place.read_bytes(name)).into_owned();
     assert!(
         text("all.tar").contains("unknown") && !text("one.tar").contains("unknown"),
-        "the attestation"
+        "only all.tar has the attestation"
     );
     let printed = site.refused(2, &["-o", "no.tar", "--platform", "linux/riscv64"]);
     for part in [

@@ -117,7 +117,7 @@ fn pulls_succeed_if_bodies_are_cut_stalled_or_slow() {
 }
 
 #[test]
-fn ranges_that_are_ignored_refused_or_wrong() {
+fn pulls_succeed_if_ranges_are_ignored_refused_or_wrong() {
     let cut = || Fault::once(RequestKind::Blob, FaultKind::Cut(8000));
     let then = |what: FaultKind| vec![cut().times(2), Fault::always(RequestKind::Blob, what)];
     let rig = pulled(&[
@@ -137,7 +137,7 @@ fn ranges_that_are_ignored_refused_or_wrong() {
             ],
         ),
     ]);
-    // a host with wrong ranges gets no range request again
+    // after the first refused or wrong range, the host gets no range request again
     let largest = rig.lock.images[1]
         .blobs
         .iter()
@@ -235,7 +235,7 @@ fn html_pages_instead_of_content_are_reported_as_such() {
             "{on:?}: {why}"
         );
     }
-    // push: an upload or a manifest that got an HTML page is not counted as delivered
+    // push: if the registry answers with an HTML page, nothing counts as delivered
     for on in [
         RequestKind::ManifestHead,
         RequestKind::Begin,
@@ -297,7 +297,7 @@ fn requests_to_busy_hosts_are_retried() {
         ("500", some(FaultKind::Status(500))),
         ("408", some(FaultKind::Status(408))),
     ]);
-    // no request is sent during the pause that the host requested
+    // a pull waits as long as the host requests
     rig.set_faults([Fault::once(
         RequestKind::Blob,
         FaultKind::Busy(429, RetryAfter::Seconds(1)),
@@ -445,7 +445,7 @@ fn tokens_of_every_kind_are_accepted_and_renewed() {
         ("expires_in 1", 100, r#"{"token":"TOKEN","expires_in":1}"#),
         ("expires_in 0", 100, r#"{"token":"TOKEN","expires_in":0}"#),
         (
-            "an empty token beside it",
+            "access_token beside an empty token",
             100,
             r#"{"token":"","access_token":"TOKEN","expires_in":300}"#,
         ),
@@ -669,7 +669,7 @@ fn a_tag_that_moves_between_requests_is_pinned_consistently() {
             "{image:?}"
         );
     }
-    // a lock pulls the locked digest, even if the tag has moved
+    // `pull` fetches the locked digest, even if the tag has moved
     assert!(done(&rig.pull("pinned")));
     rig.assert_same("pinned", "pinned");
 }
@@ -753,7 +753,7 @@ fn tag_lists_may_be_paged_null_or_missing() {
             vec![Fault::always(RequestKind::Tags, FaultKind::Status(404))],
         ),
         (
-            "a page for tags",
+            "an HTML page for tags",
             false,
             vec![Fault::always(RequestKind::Tags, FaultKind::Page("Portal"))],
         ),
@@ -774,7 +774,7 @@ fn tag_lists_may_be_paged_null_or_missing() {
         assert!(rig.up.met() > 0, "{name}");
         assert_eq!(locked.lock.to_text(), text, "{name}: {:?}", locked.items);
     }
-    // a failed look-up is not recorded as "none"
+    // if the referrers of an image cannot be listed, it is not locked as an image without any
     for what in [FaultKind::Status(403), FaultKind::Page("Portal")] {
         rig.set_faults([Fault::always(RequestKind::Referrers, what.clone())]);
         let locked = rig.resolve(&format!("{what:?}"));

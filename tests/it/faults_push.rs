@@ -286,7 +286,7 @@ fn a_source_that_breaks_off_during_an_upload_is_resumed() {
                 assert_eq!(opened, ended + cancelled, "{name}\n{}", rig.down.shown());
             }
             if keeps {
-                // the store has all blobs, except content that no registry has
+                // without faults, a pull completes the kept store
                 rig.set_faults([]);
                 assert!(done(&rig.pull("kept")), "{name}");
                 rig.assert_same("kept", name);
@@ -428,7 +428,7 @@ fn recheck_uploads_content_that_the_registry_lost() {
             .concat(),
         );
     }
-    // a receipt lists only checked content
+    // `--receipt` implies `--recheck`, so the receipt lists all content
     let push = [
         "push",
         "--store",

@@ -120,7 +120,7 @@ fn signatures_of_a_file_are_mirrored_and_verified_before_locking() {
 }
 
 #[test]
-fn openssh_signs_a_file_or_its_checksum_file() {
+fn an_ssh_signature_of_a_file_or_its_checksum_file_is_verified() {
     if !need(&["ssh-keygen"]) {
         return;
     }
@@ -144,7 +144,7 @@ fn openssh_signs_a_file_or_its_checksum_file() {
     assert_eq!(
         signed.upstream.requests("GET /tool "),
         before,
-        "the checksum file is signed"
+        "only the signed checksum file is needed"
     );
     assert!(
         signed
@@ -173,7 +173,7 @@ fn openssh_signs_a_file_or_its_checksum_file() {
 }
 
 #[test]
-fn gpg_signs_a_file_armored_or_not() {
+fn a_gpg_signature_of_a_file_is_verified_armored_or_not() {
     if !need(&["gpg"]) {
         return;
     }

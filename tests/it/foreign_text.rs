@@ -5,8 +5,8 @@ use crate::support::images::{gzip, tarball};
 use crate::support::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
 use crate::support::{Place, need};
 
-/// A command to GitHub on its own line, a fake result of landfall, one to Azure within a line, and
-/// terminal commands.
+/// A command to GitHub on its own line, a fake result of landfall, commands to Azure within a line,
+/// and terminal control sequences.
 const EVIL: &str = "x\n::stop-commands::pause\n  ::error::y\r\ndone: 3 images\n##[add-mask]z ##vso[task.x] \u{1b}[2J\u{9b}2J\u{202e}end";
 
 /// The text in YAML, which may not contain control characters.

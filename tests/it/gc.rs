@@ -11,7 +11,8 @@ use std::fs::File;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Two images over one base, each with its own lock and both in one store; the layers of each.
+/// Two images over one base layer, each with its own lock, and both in one store. Returns the layer
+/// that only one of them has, for each.
 fn two() -> (Place, Server, [Value; 2]) {
     let place = Place::new();
     let registry = own_registry();
@@ -165,7 +166,7 @@ fn gc_keeps_the_content_of_the_last_bundles() {
             &[&["gc", "--store", "store", "--dry-run"], args].concat(),
         )
     };
-    // without a number, the younger file is the later one
+    // without serial numbers, the file that was modified last is the newest bundle
     for (at, name) in ["one", "two"].iter().enumerate() {
         let lock = format!("{name}.lock");
         place.ok(&["pack", "--lock", &lock, "-o", name, "--store", "store"]);
@@ -196,7 +197,7 @@ fn gc_keeps_the_content_of_the_last_bundles() {
         &[&bundles[..], &["--keep-last", "1", "--lock", "one.lock"]].concat(),
     );
     assert!(digests(&named).is_empty(), "{named:#}");
-    // if bundles have numbers, the numbers decide, separately for each series
+    // if the bundles have serial numbers, the highest is the newest
     for (name, number) in [("one", "9"), ("two", "8")] {
         let lock = format!("{name}.lock");
         let pack = [

@@ -79,7 +79,7 @@ fn the_store_gets_only_the_requested_archive_members() {
     let wanted = images.closure(&made[0]);
     assert!(
         !kept.is_empty() && kept.is_subset(&wanted),
-        "{kept:?}, and not only {wanted:?}"
+        "{kept:?}, which is more than {wanted:?}"
     );
 }
 

@@ -126,7 +126,7 @@ fn a_bundle_with_a_hostile_chart_is_served_without_the_chart() {
         "{report}"
     );
 
-    // a lock of another release, or an edited one
+    // a lock that another release wrote, or that was edited, may contain the hostile chart
     up.repository(&[good.clone(), other]);
     up.lock(0, &["--refresh"]);
     let fields = |chart: &Chart| {
@@ -267,7 +267,7 @@ fn a_chart_under_many_aliases_is_counted_each_time() {
         message.contains("it unpacks to more than 67108864 bytes"),
         "{message}"
     );
-    // 600 charts without content, each under 6 aliases
+    // without content, the number of subcharts is limited: 600 times `s`, each with 5 times `t`
     let empty = [files[0], files[1]];
     place.write(
         "many.tgz",
@@ -295,7 +295,7 @@ fn provenance_of_another_chart_of_the_same_signer_is_refused() {
             "",
         );
     };
-    // the registry offers another chart of the same maker, with its provenance, as `app`
+    // upstream offers another chart of the same maker, with its provenance, as `app`
     let other = Chart::new("other", "1.0.0", "", &[]).signed(&maker);
     up.repository(&[Chart {
         name: "app".into(),
@@ -311,7 +311,7 @@ fn provenance_of_another_chart_of_the_same_signer_is_refused() {
         2,
         "{report}"
     );
-    // an archive whose provenance also lists the requested file
+    // a provenance that lists the archive under another file name
     let app = Chart::new("app", "1.0.0", "", &[]);
     let text = format!(
         "{}\n...\nfiles:\n  app-0.9.0.tgz: {}\n",
@@ -417,7 +417,7 @@ fn a_chain_of_dependencies_ends_and_each_unsigned_chart_is_reported() {
 }
 
 #[test]
-fn an_account_is_used_for_repositories_that_the_manifest_or_the_site_names() {
+fn an_account_is_used_only_for_repositories_that_the_manifest_or_the_site_names() {
     let place = Place::new();
     std::fs::create_dir_all(place.path("up")).unwrap();
     let files = file_server(&place.path("up"));

@@ -246,7 +246,7 @@ fn the_table_of_sources_has_the_known_licences() {
         });
         rows.collect()
     };
-    // no store is created, and every cell of the table has a value
+    // without a store, the licences are unknown; no store is created
     assert_eq!(
         licences(&place.ok(&["export", "sources", "--store", "none"])),
         ["licence", "", "", ""]

@@ -7,7 +7,7 @@ use serde_json::json;
 const PODS: &str = "spec:\n  nodeSelector: {kubernetes.io/arch: arm64}\n  containers:\n  - image: quay.io/x/app:v1\n  \
                     - image: quay.io/x/moves:latest\n";
 
-/// The output of landfall if it ends with this code.
+/// The output of landfall, which must end with this code.
 fn printed(place: &Place, exit: i32, args: &[&str]) -> String {
     let output = place
         .landfall()
@@ -23,7 +23,7 @@ fn printed(place: &Place, exit: i32, args: &[&str]) -> String {
 
 /// Asserts that `lock` finds no error in a manifest.
 fn loads(place: &Place, manifest: &str) {
-    // the registry does not answer, so a valid manifest is loaded, but no item is resolved
+    // the proxy does not answer, so a valid manifest is loaded, but no item is resolved
     let site = "apiVersion: landfall/v1\nkind: Site\nproxy: {https: \"http://127.0.0.1:9\", http: \"http://127.0.0.1:9\"}\n";
     place.write("nowhere.yaml", site);
     let report = place.json(
@@ -119,7 +119,7 @@ fn init_writes_a_manifest_and_a_site_that_are_valid() {
         );
         assert!(audit.contains("1 missing"), "{audit}");
     }
-    // a separate folder, where no such file exists
+    // without `-o`, the files are written to the current folder
     printed(&place, 0, &["init"]);
     assert!(
         place.read("manifest.yaml").contains("kind: Manifest")

@@ -49,7 +49,7 @@ fn a_plain_list_is_a_manifest() {
         lock.contains("platforms: [linux/amd64]") && !lock.contains("linux/arm64"),
         "{lock}"
     );
-    // the same with a manifest
+    // a manifest that names the list gives the same lock
     place.write(
         "m.yaml",
         "apiVersion: landfall/v1\nkind: Manifest\nplatforms: [linux/amd64]\n\
@@ -234,7 +234,7 @@ fn all_errors_in_manifests_are_reported_at_once() {
     ] {
         assert!(printed.contains(at), "{at}: {printed}");
     }
-    // contradictions between entries, which are checked after each entry is valid
+    // contradictions between entries are reported if each entry is valid
     place.write(
         "m.yaml",
         "apiVersion: landfall/v1\nkind: Manifest\nimages: [a:1, b:1, a:1, b:1]\nexclude: [c]\n",

@@ -1,4 +1,4 @@
-//! kill -9 at random moments, then another run: the result is the same, and nothing is transferred
+//! kill -9 at many positions, then another run: the result is the same, and nothing is transferred
 //! twice.
 
 use crate::support::faults::{Content, RequestKind, Rig, Settings};
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Some hundred KB of content, which takes about 200 ms to transfer.
+/// A few hundred KB of content, which take about 200 ms to transfer.
 fn slow() -> Rig {
     let rig = Rig::of(8);
     let pace = Some((16_000, Duration::from_millis(6)));
@@ -67,7 +67,7 @@ fn finish(mut command: Command, what: &str) {
 }
 
 /// The blobs of a store by digest: `None` if complete, or the number of bytes so far.
-fn standing(store: &Path) -> BTreeMap<String, Option<u64>> {
+fn blob_progress(store: &Path) -> BTreeMap<String, Option<u64>> {
     let list = |folder: &str| {
         std::fs::read_dir(store.join(folder))
             .into_iter()
@@ -136,7 +136,7 @@ fn assert_resumed(rig: &Rig, stood: &BTreeMap<String, Option<u64>>, what: &str) 
                     rig.up.shown()
                 );
             }
-            Some(None) => panic!("{what}: {digest} was there\n{}", rig.up.shown()),
+            Some(None) => panic!("{what}: {digest} was complete\n{}", rig.up.shown()),
         }
     }
 }
@@ -172,7 +172,7 @@ fn a_killed_pull_is_resumed() {
     spread(rounds(12), bytes, |number, after| {
         let store = format!("killed-{number}");
         let met = kill(&rig, pull(&store), after);
-        let stood = standing(&rig.store(&store));
+        let stood = blob_progress(&rig.store(&store));
         whole += stood.values().filter(|some| some.is_none()).count();
         if rig.store(&store).exists() {
             assert_gc_names_all(&rig, &store);
@@ -224,7 +224,7 @@ fn a_killed_push_is_resumed() {
             let key = (repository.to_owned(), seen.digest.clone().unwrap());
             assert!(
                 !stood.contains(&key),
-                "{what}: {key:?} was there\n{}",
+                "{what}: {key:?} was complete\n{}",
                 rig.down.shown()
             );
         }
@@ -248,7 +248,7 @@ fn a_killed_mirror_is_resumed() {
         let store = format!("mirrored-{number}");
         rig.down.content(|content| *content = Content::default());
         let met = kill(&rig, mirror(&store), after);
-        let stood = standing(&rig.store(&store));
+        let stood = blob_progress(&rig.store(&store));
         rig.set_faults([]);
         finish(mirror(&store), &store);
         assert_resumed(&rig, &stood, &store);

@@ -1,4 +1,4 @@
-//! Files larger than 32 bits can count, sparse so that they take no space.
+//! A file of more than 4 GiB, which is sparse, so that it takes no space.
 
 use crate::support::peers::nginx;
 use crate::support::{Place, need};
@@ -32,7 +32,7 @@ fn a_file_beyond_four_gib_is_resumed_at_its_last_byte() {
     assert_eq!(
         upstream.requests("\"GET /disk.img HTTP"),
         0,
-        "its checksum file suffices"
+        "the checksum file suffices"
     );
 
     // an earlier run was stopped shortly before the end

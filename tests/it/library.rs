@@ -108,7 +108,7 @@ fn waiting_for_the_store_does_not_block_a_thread() {
             while registry.requests("/v2/app/manifests/") == 0 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            // by now the thread waits for the lock, or will soon
+            // by now, `client.lock` waits for the partial file, or will soon
             for _ in 0..20 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }

@@ -34,7 +34,7 @@ impl Site {
         site
     }
 
-    /// Pushes `app` with other content to `tag`.
+    /// Pushes an image with the content of `seed` to `app:TAG`, and returns its digest.
     fn put(&self, tag: &str, seed: u64) -> String {
         let layer = |n| self.images.layer(&[("app", &noise(seed * 10 + n, 2000))]);
         let index = self.images.index(&[
@@ -208,7 +208,7 @@ fn unresolved_items_are_recorded_with_exit_3() {
     site.place.json(3, &["pack", "--store", "store", "-o", "b"]);
     assert!(
         !site.place.path("b").exists(),
-        "pack of an incomplete store refuses"
+        "`pack` refuses an incomplete store"
     );
 }
 

@@ -108,7 +108,7 @@ fn every_request_wait_and_decision_is_logged_and_no_secret() {
             FaultKind::Busy(429, RetryAfter::Seconds(1)),
         ),
     ]);
-    // one at a time, the largest first: the response that is cut is longer than the cut
+    // one blob at a time, the largest first, so that the cut body is longer than 5000 bytes
     let pull = ["pull", "--store", "stores/log", "--jobs", "1"];
     let log = logged(&rig, Some("trace"), &pull);
     assert_no_secret(&log);

@@ -11,7 +11,7 @@
 )]
 #![allow(
     clippy::unnecessary_debug_formatting,
-    reason = "a quoted path is YAML and TOML"
+    reason = "a path in quotes is valid in YAML and TOML"
 )]
 #![allow(clippy::too_many_lines, reason = "a scenario is one function")]
 #![allow(

@@ -6,7 +6,7 @@ use crate::support::test_proxy::{ProxyAction, TestProxy};
 use std::io::Read;
 use std::net::TcpListener;
 
-/// The stderr and stdout of landfall if it ends with this code.
+/// The stderr and stdout of landfall, which must end with this code.
 fn printed(rig: &Rig, exit: i32, line: &str) -> String {
     let words = line
         .replace("UP", &rig.up.address)
@@ -253,7 +253,7 @@ fn counts_are_clear_and_a_moved_tag_stops_only_its_image() {
             &rig.down.address,
         ],
     );
-    // one of three tags moves at the registry
+    // at the registry, the tag of one image moves, and that of the other is deleted
     let other = rig.down.content(|content| {
         let other = content.tags[&("team/tool".to_owned(), "v1".to_owned())].clone();
         let manifest = content.manifests[&("team/tool".to_owned(), other.clone())].clone();
@@ -304,7 +304,7 @@ fn counts_are_clear_and_a_moved_tag_stops_only_its_image() {
 fn an_impossible_check_is_not_reported_as_drift() {
     let rig = Rig::new();
     rig.set_faults([]);
-    // the server has stopped
+    // no server listens at this address
     let gone = rig
         .place
         .read("m.yaml")

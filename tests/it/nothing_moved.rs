@@ -121,7 +121,8 @@ impl Delivery {
         self.mirror(faults);
     }
 
-    /// Asserts that a refresh of the lock and a mirror find nothing new, with these requests each.
+    /// Asserts that a refresh of the lock and a mirror find nothing new, and that each sends
+    /// these requests.
     fn assert_unchanged_with(&self, faults: &[Fault], wanted: &EndpointCounts, what: &str) {
         assert_eq!(
             self.lock(faults, &["--refresh"])["changes"],
@@ -144,7 +145,7 @@ impl Delivery {
         assert_eq!(report["totals"]["done"], 0, "{report:#}");
     }
 
-    /// The requests since the last run began. There must be no other kinds.
+    /// The requests since the last run began. Asserts that all of them are of these kinds.
     fn requests(&self) -> EndpointCounts {
         let seen = self.up.seen();
         let count = |on| seen.iter().filter(|seen| seen.on == Some(on)).count();
@@ -259,7 +260,7 @@ fn changes_since_the_last_run_are_detected() {
     assert_eq!(delivery.found(&[]), Vec::<String>::new());
     delivery.set_api(true);
     assert_eq!(delivery.found(&[]), new);
-    // the request that finds the API, one per image, and one for the referrers of each of the three
+    // one request finds the API; then the referrers of each image and new referrer are requested
     assert_eq!(delivery.requests().referrers, 1 + 5 + 3);
 }
 
@@ -355,7 +356,7 @@ fn a_failing_or_removed_repository_does_not_affect_others() {
         failed.len() == 1 && failed[0].ends_with("/team/a:v0"),
         "{report:#}"
     );
-    // the repositories are not queried if no manifest names them
+    // a repository that the manifest no longer names is not queried
     delivery.lock(&[], &["--refresh"]);
     let names = FIVE[1..]
         .iter()

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 pub const STORE: &str = "s3://mirror/air/gap";
 
-/// Content in which one blob and one file need several parts.
+/// A rig and an object store. At a scale of 250, a blob and a file need several parts.
 pub struct Case {
     pub rig: Rig,
     pub store: ObjectStore,
@@ -81,7 +81,7 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
             format!("sha256:{hex}")
         );
     }
-    // a second pull requests nothing, and looks up no blob, since the list contains all of them
+    // a second pull sends no request upstream, and looks up no blob: the list contains all of them
     store.reset();
     let (before, again) = (rig.up.seen().len(), case.pull(0));
     assert_eq!(
@@ -128,7 +128,7 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
     );
     // wrong bytes under a digest are detected when they are read, and the next pull repairs them;
     // --rehash checks all
-    for mend in [
+    for repair in [
         &["pull", "--store", STORE][..],
         &["pull", "--store", STORE, "--rehash"],
     ] {
@@ -143,7 +143,7 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
         let mut bytes = fs::read(store.file(&largest)).unwrap();
         *bytes.last_mut().unwrap() ^= 1;
         fs::write(store.file(&largest), &bytes).unwrap();
-        if mend.len() == 3 {
+        if repair.len() == 3 {
             let packed = rig
                 .place
                 .json(1, &["pack", "--store", STORE, "-o", "bad.tar.zst"]);
@@ -156,8 +156,8 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
             );
             assert!(!rig.place.path("bad.tar.zst").exists());
         }
-        let mended = rig.place.json(0, mend);
-        assert!(mended["totals"]["done"].as_u64() >= Some(1), "{mended}");
+        let repaired = rig.place.json(0, repair);
+        assert!(repaired["totals"]["done"].as_u64() >= Some(1), "{repaired}");
         case.assert_packs();
     }
 }
@@ -289,7 +289,7 @@ fn gc_of_an_object_store_deletes_only_unclaimed_blobs_that_were_condemned_before
         &plain,
     ]
     .concat());
-    // the run's own claim keeps everything
+    // the claim of the pull keeps everything
     let swept = gc(&[]);
     assert_eq!(
         (

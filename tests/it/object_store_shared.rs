@@ -162,7 +162,7 @@ fn publish_and_pack_detect_a_missing_object_and_pull_restores_it() {
         case.pull(0);
         assert!(
             store.file(&key).exists(),
-            "the pull after {verb:?} reports it as present"
+            "the pull after {verb:?} did not restore it"
         );
     }
     case.assert_packs();

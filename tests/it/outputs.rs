@@ -33,7 +33,7 @@ impl Outputs {
         .concat()
     }
 
-    /// The stderr of landfall if it ends with this code.
+    /// The stderr of landfall, which must end with this code.
     fn printed(&self, code: i32, args: &[&str]) -> String {
         let output = self
             .0
@@ -266,7 +266,7 @@ fn a_kill_leaves_no_partial_report_or_draft() {
         );
         site.sh(&done);
         assert!(site.0.place.read("out").len() > 1024, "{line}");
-        // replaces a file through its link, with its permissions
+        // a file is replaced through a link to it, and keeps its permissions
         let linked = format!("chmod 600 out; mv out kept; echo old > kept; ln -s kept out; {done}");
         site.sh(&linked);
         assert!(

@@ -78,7 +78,7 @@ fn packages_of_yum_are_counted_and_listed_one_by_one() {
     assert_eq!(
         place.json(0, &["ls", "b"])["items"][0].get("packages"),
         None,
-        "the JSON keys are unchanged"
+        "the items of the JSON document list no packages"
     );
 
     // a set that cannot be locked counts as one set

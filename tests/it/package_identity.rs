@@ -153,7 +153,7 @@ fn the_release_of_another_suite_is_refused() {
         "{why}"
     );
 
-    // a mirror with its own name declares which release it has
+    // if a mirror has its own suite names, the manifest declares the codename of the release
     up.wants("mirrored", "app", ", base: none");
     assert!(failure_reasons(&up.lock(1, &[])).contains("not of mirrored"));
     up.wants("mirrored", "app", ", base: none, codename: trixie");

@@ -228,7 +228,7 @@ fn update_moves_apt_pins_and_diff_and_audit_list_packages() {
         "{}",
         place.read("more.yaml")
     );
-    // a lock without packages does not mention them
+    // if the lock has no packages, an audit reports none
     place.write("empty.lock", "version: 1\nimages: []\n...\n");
     assert_eq!(
         place.json(0, &["audit", "t", "--lock", "empty.lock"])["missing"],
@@ -323,7 +323,7 @@ fn refresh_packs_newer_packages_and_their_indexes_as_a_delta() {
         again.get("bundle").is_none() && packages(&again).is_empty(),
         "{again:#}"
     );
-    // a pin moves with its dependencies, and only those are mirrored
+    // an updated pin updates its dependencies, too
     place.write("sent.lock", place.read("landfall.lock"));
     up.changelog(
         "foo",
@@ -347,8 +347,8 @@ fn refresh_packs_newer_packages_and_their_indexes_as_a_delta() {
         "{second:#}"
     );
     place.ok(&["verify", "d2", "b1"]);
-    // new versions of other packages change nothing: locked packages are packed with the locked
-    // indexes
+    // a new package in the repository changes nothing: the locked packages are packed with the
+    // locked indexes
     let lock = place.read("landfall.lock");
     up.build("pool/s", &[deb("other", "1-1", "")]);
     up.suite("s", "");
@@ -471,7 +471,7 @@ fn diff_shows_changelogs_of_available_yum_packages() {
         ["foo: - new; - and more; - third"],
         "{report:#}"
     );
-    // a damaged package is named, and the others are shown
+    // a damaged package is named, and the command succeeds
     let digest = report["changes"][0]["packages"][0]["digest"]
         .as_str()
         .unwrap()

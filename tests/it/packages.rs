@@ -121,7 +121,7 @@ fn completions_offer_every_verb() {
     }
 }
 
-/// The lists of Cargo.toml: the source of each file, and its path in the root.
+/// The files of a package in Cargo.toml: the source of each file, and its installed path.
 fn assets(metadata: &Value, package: &str) -> Vec<(String, String)> {
     let pair = |asset: &Value| {
         let text = |key: &str, index: usize| {
@@ -241,7 +241,7 @@ fn the_unit_is_sound_and_hardened() {
         err
     };
     assert_eq!(analyze(&["verify", "--man=no"]), "");
-    // systemd's own score out of ten: 9.6 is a unit without hardening
+    // the exposure must be at most 1.5 out of 10; a unit without hardening has 9.6
     analyze(&["security", "--offline=true", "--threshold=15"]);
 }
 
@@ -249,7 +249,7 @@ fn the_unit_is_sound_and_hardened() {
 fn the_example_site_loads() {
     let site = Site::load(&root().join("examples/site.yaml")).unwrap();
     assert_eq!(site.registry.unwrap().address, "172.20.0.2:5000");
-    // the site also loads with every key that is commented out
+    // the site also loads after all commented keys are enabled
     let text = std::fs::read_to_string(root().join("examples/site.yaml")).unwrap();
     let uncommented = |line: &str| match line.trim_start().strip_prefix("# ") {
         Some(key) => format!("{}{key}\n", &line[..line.find('#').unwrap_or_default()]),

@@ -18,8 +18,8 @@ fn frozen(name: &str) -> String {
     folder().join(name).display().to_string()
 }
 
-/// Packs the bundles if they are missing. It was run once; running it again breaks the promise in
-/// `docs/reference/bundle-format.md`.
+/// Packs the frozen bundles; fails if one exists. This was run once; replacing a bundle breaks the
+/// promise in `docs/reference/bundle-format.md`.
 #[test]
 #[ignore = "the bundles are frozen"]
 fn freeze() {

@@ -27,7 +27,7 @@ fn frame(content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The number of file bytes for content in stored frames.
+/// The length in the bundle of `size` bytes of content in stored frames.
 fn stored(size: u64) -> u64 {
     let one = |n: u64| 14 + 3 * n.div_ceil(128 << 10).max(1) + n;
     size / CHUNK * one(CHUNK)
@@ -58,7 +58,7 @@ fn unhex(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Writes the bundle: a lock of four files of 1 TiB, whose content is sparse.
+/// Writes a bundle of four files of 1 TiB each. Their content is a hole in the sparse file.
 fn write(file: &File) {
     let digests: Vec<Digest> = (0..4).map(|n| Digest::sha256(&[n])).collect();
     let mut lock = "# landfall.lock, written by `landfall lock`\nversion: 1\nfiles:\n".to_owned();

@@ -262,7 +262,7 @@ fn tar_and_zstd_read_a_bundle() {
     assert_eq!(
         found,
         site.blobs.len() - 3,
-        "the third platform of the trimmed image is omitted"
+        "the three blobs of the platform that was trimmed are omitted"
     );
     assert_eq!(
         fs::read_to_string(out.join("landfall.lock")).unwrap(),
@@ -487,7 +487,7 @@ fn a_lock_with_missing_items_is_partial_unless_they_are_accepted() {
         (code(&output), &report(&output)["totals"]["skipped"]),
         (0, &json!(1))
     );
-    // the accepted item does not make the bundle partial, but every verb reports it
+    // the accepted item does not make the bundle partial, but `verify` and `ls` report it
     for verb in ["verify", "ls"] {
         let output = site.run(&[verb, "B", "--output", "json"]);
         assert_eq!(
@@ -536,7 +536,7 @@ fn a_lock_with_missing_items_is_partial_unless_they_are_accepted() {
             "{text}"
         );
     }
-    // no verb accepts a partial bundle without the flag
+    // `push` and `serve` accept a partial bundle only with the flag
     for verb in [
         &["push", "C", "--to", "127.0.0.1:1"][..],
         &["serve", "C", "--listen", "127.0.0.1:0"],

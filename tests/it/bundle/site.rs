@@ -1,4 +1,4 @@
-//! A generated store and its lock, and the output of landfall for them.
+//! A generated store and its lock, and runs of landfall with them.
 
 use super::{GZIP, code, noise, shown};
 use crate::support::library::{

@@ -1,4 +1,4 @@
-//! Three releases, their bundles and deltas, and the registry that they are pushed to.
+//! Three releases: their upstream, their bundles and deltas, and checks of the delivered content.
 
 use super::STORE;
 use crate::support::images::{noise, sha256};
@@ -101,7 +101,7 @@ impl DeltaReleases {
         sha256(&self.tool)
     }
 
-    /// Packs a release against bases, and returns the bundle member of the report.
+    /// Packs a release against bases, and returns the member `bundle` of the report.
     pub(super) fn pack(&self, release: &str, out: &str, since: &[&str]) -> Value {
         let lock = format!("{release}.lock");
         let mut args = vec!["pack", "--lock", &lock, "-o", out, "--store", "store"];

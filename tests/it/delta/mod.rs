@@ -26,7 +26,7 @@ fn message(report: &Value) -> &str {
 }
 
 #[test]
-fn a_chain_of_deltas_is_delivered_with_all_files() {
+fn a_delta_is_pushed_with_all_bundles_of_its_chain() {
     if !need(&NEEDS) {
         return;
     }
@@ -209,8 +209,8 @@ fn the_same_lock_and_bases_give_the_same_bytes() {
     }
 }
 
-/// The volumes of a delta are like those of a full bundle, except the volume with the index, which
-/// cannot be derived from the others.
+/// Every volume can be packed again, except a volume with the contents index: the other volumes do
+/// not contain it.
 #[test]
 fn a_lost_volume_of_a_delta_is_packed_again() {
     if !need(&NEEDS) {
@@ -450,7 +450,7 @@ fn missing_content_is_reported_before_anything_is_uploaded() {
     let dry = line.push(4, &["d2"], &registry.address, &["--dry-run"]);
     assert!(message(&dry).contains("neither here nor at"), "{dry:#}");
 
-    // the store has the content
+    // the store has the content that the delta omits
     let with_store = ["--with-store", "--store", "store"];
     line.push(0, &["d2"], &registry.address, &with_store);
     line.assert_delivered(&registry, "2");
@@ -512,7 +512,7 @@ fn deltas_can_be_served_exported_and_used_for_rewriting() {
     line.chain();
     let report = place.json(4, &["serve", "d2", "--listen", "127.0.0.1:0"]);
     assert!(message(&report).contains(&line.digest("a1")), "{report:#}");
-    // the delta is named first, and still takes precedence over its base
+    // the names in the delta and in its bases are served
     let server = landfall_serve(place, &["d3", "d2", "b1"]);
     line.assert_delivered(&server, "3");
     line.assert_delivered(&server, "1");
@@ -562,7 +562,7 @@ fn deltas_can_be_served_exported_and_used_for_rewriting() {
     ]);
     assert_eq!(rewritten, "image: \"r.test:5000/one/app:2\"\n");
 
-    // if a tag moved, the delta takes precedence, whatever the order of the arguments
+    // if a tag moved, the delta takes precedence over its bases, whatever their order
     let moved = line.images.image(
         "linux/amd64",
         &[line.layers[0].1.clone(), line.layers[3].1.clone()],
@@ -644,7 +644,7 @@ fn diff_shows_the_content_of_a_delta() {
     assert!((7000..12_000).contains(&bytes), "{new}");
     assert_eq!(
         report["new"]["blobs"], 6,
-        "a layer, a config and a manifest of each: {report:#}"
+        "a layer, a config and a manifest of each changed image: {report:#}"
     );
     let same = place.json(0, &["diff", "2.lock", "d2"]);
     assert_eq!(

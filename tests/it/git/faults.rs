@@ -25,7 +25,7 @@ fn start(place: &Place, args: &[&str]) -> Child {
     command.spawn().unwrap()
 }
 
-/// Runs a command, kills it in the middle of a pack, and breaks all other connections.
+/// Runs a command, and kills it after it received only a part of a pack.
 fn kill_in_pack(server: &GitServer, place: &Place, args: &[&str]) {
     server.set(GitServerBehavior {
         hold_packs_after: Some(20_000),
@@ -34,7 +34,7 @@ fn kill_in_pack(server: &GitServer, place: &Place, args: &[&str]) {
     let before = server.held_packs();
     let mut child = start(place, args);
     while server.held_packs() == before {
-        assert!(child.try_wait().unwrap().is_none(), "it ended before");
+        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
     child.kill().unwrap();
@@ -59,12 +59,12 @@ fn a_run_that_was_killed_is_completed_with_the_same_bytes() {
         place.read("landfall.lock"),
         undisturbed.read("landfall.lock")
     );
-    // on a machine with the lock only
+    // a pull on a machine that has only the lock
     let other = Place::new();
     other.write("landfall.lock", place.read("landfall.lock"));
     kill_in_pack(&server, &other, &["pull"]);
     other.ok(&["pull"]);
-    // between pull and pack, and in the middle of pack
+    // a `pack` that is killed soon after its start
     start(&other, &["pack", "-o", "b.tar.zst"]).kill().unwrap();
     other.ok(&["pack", "-o", "b.tar.zst"]);
     assert!(other.read_bytes("b.tar.zst") == undisturbed.read_bytes("b.tar.zst"));
@@ -199,7 +199,7 @@ fn a_force_push_upstream_is_reported() {
     let old = locked(&place);
     server.git(&repository, &["update-ref", "refs/heads/main", "main~10"]);
     server.import(&repository, &history("main", 400, 2));
-    // without --refresh, the pin stays, and the old commits can still be fetched
+    // without `--refresh`, the pin is kept
     place.ok(&["lock", "-f", "m.yaml"]);
     assert_eq!(locked(&place), old);
     let run = place
@@ -218,7 +218,7 @@ fn a_force_push_upstream_is_reported() {
     assert!(!printed.contains("platform"), "{printed}");
 }
 
-/// The whole way with the 10,000 commits of a busy repository.
+/// The complete workflow with 10,000 commits, as in a busy repository.
 #[test]
 fn a_history_of_10_000_commits_is_carried_and_served() {
     const COMMITS: usize = 10_000;

@@ -6,8 +6,8 @@ use crate::support::library::Digest;
 use crate::support::{Place, http, landfall_serve, need, run};
 use serde_json::json;
 
-/// A repository with two large files on `main`, one of them also in its first commit, and one only
-/// in its first commit.
+/// A repository with three large files, `one`, `two` and `old`: the first commit has `one` and
+/// `old`, and the second `one` and `two`.
 fn sample(server: &GitServer) -> [Vec<u8>; 3] {
     let repository = server.create("team/media.git");
     let large = ["one", "two", "old"].map(|name| name.repeat(100_000).into_bytes());
@@ -42,7 +42,7 @@ fn large_files_are_carried_served_and_exported() {
     let large = sample(&server);
     let (place, url) = (Place::new(), server.url("team/media.git"));
     place.write("m.yaml", manifest(&url, "ref: main, lfs: true"));
-    // the server lacks one of the two
+    // the server lacks one of the two files on `main`
     server.add_large_file(&large[0]);
     let report = place.json(1, &["lock", "-f", "m.yaml"]);
     let lacking = Digest::sha256(&large[1]).to_string();
@@ -118,7 +118,7 @@ fn large_files_are_carried_served_and_exported() {
     assert!(std::fs::read(pushed).unwrap() == large[1]);
     site.git(&target, &["fsck", "--strict"]);
     assert_eq!(push()["items"][0]["status"], "present");
-    // without `lfs`, the pointers are carried, and nothing is asked for
+    // without `lfs`, the lock has only the pointers, and no large file is requested
     place.write("m.yaml", manifest(&url, "ref: main"));
     place.ok(&["lock", "-f", "m.yaml"]);
     assert!(locked(&place)["largeFiles"].is_null());
@@ -172,5 +172,5 @@ fn a_clone_with_git_lfs_has_the_large_files() {
     output(&place, ".", &["clone", "-q", &here, "clone"]);
     assert!(place.read_bytes("clone/a/one.bin") == large[0]);
     assert!(place.read_bytes("clone/b.bin") == large[1]);
-    assert_eq!(server.requests().len(), before, "the upstream is not asked");
+    assert_eq!(server.requests().len(), before, "upstream gets no request");
 }

@@ -21,7 +21,7 @@ fn packs(place: &Place) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// A repository with 300 commits on `main`, a second branch, an annotated and a plain tag, a
+/// A repository with 300 commits on `main`, a second branch, an annotated and two plain tags, a
 /// symbolic link, an executable file and a submodule.
 fn sample(server: &GitServer) -> std::path::PathBuf {
     let repository = server.create("team/platform.git");
@@ -38,7 +38,7 @@ fn sample(server: &GitServer) -> std::path::PathBuf {
     repository
 }
 
-/// All refs of a repository, peeled.
+/// The output of `git ls-remote`: all refs, with peeled tags.
 fn refs(server: &GitServer, url: &str) -> String {
     server.git(Path::new("."), &["ls-remote", url])
 }
@@ -143,7 +143,7 @@ fn a_repository_is_locked_packed_and_served_to_real_git() {
     )
     .output()
     .unwrap();
-    assert!(!refused.status.success(), "read-only");
+    assert!(!refused.status.success(), "the mirror is read-only");
     let absent = format!("{}/git/{}/team/other.git", served.url(), server.address);
     let absent = git(&place, Path::new("."), &["ls-remote", &absent])
         .output()
@@ -182,7 +182,7 @@ fn a_lock_gives_the_same_packs_on_every_machine_however_the_server_packs() {
 }
 
 #[test]
-fn a_newer_lock_adds_a_pack_and_a_rewritten_history_begins_again() {
+fn a_newer_lock_adds_a_pack_and_a_rewritten_history_replaces_all_packs() {
     let Some(server) = GitServer::new() else {
         return;
     };
@@ -290,7 +290,7 @@ fn exported_repositories_are_read_by_git_and_served_by_any_web_server() {
 }
 
 #[test]
-fn branches_and_tags_are_pushed_to_a_git_server_and_drift_is_kept() {
+fn branches_and_tags_are_pushed_to_a_git_server_and_a_moved_tag_is_kept() {
     let Some(server) = GitServer::new() else {
         return;
     };

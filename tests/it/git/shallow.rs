@@ -30,7 +30,7 @@ fn a_shallow_repository_is_the_same_on_every_machine_and_served_as_one() {
     place.ok(&["pull"]);
     place.ok(&["pack", "-o", "b.tar.zst"]);
     place.ok(&["verify", "b.tar.zst"]);
-    // what a shallow clone of the upstream has
+    // compared with a shallow clone of the upstream
     let clone = [
         "clone",
         "-q",
@@ -75,7 +75,7 @@ fn a_shallow_repository_is_the_same_on_every_machine_and_served_as_one() {
         );
         output(&place, &name, &["fsck", "--strict"]);
         assert_eq!(objects(&name), objects("upstream.git"), "version {version}");
-        // fewer commits than the mirror has, then all that it has
+        // a clone of fewer commits than the mirror has, then all of them
         let name = format!("one-{version}");
         let args = ["-c", &protocol, "clone", "-q", "--depth", "1", &here, &name];
         output(&place, ".", &args);
@@ -112,9 +112,9 @@ fn a_shallow_repository_is_the_same_on_every_machine_and_served_as_one() {
     );
 }
 
-/// Servers refuse shallow pushes by default, and git itself takes only simple ones.
+/// A git server refuses shallow pushes unless `receive.shallowUpdate` is set.
 #[test]
-fn a_shallow_push_is_refused_unless_the_server_takes_it() {
+fn a_shallow_push_is_refused_unless_the_server_accepts_it() {
     let Some(server) = GitServer::new() else {
         return;
     };

@@ -6,7 +6,7 @@ use crate::support::{Place, need, run};
 use serde_json::Value;
 use std::path::Path;
 
-/// The options by which git signs with an OpenSSH key.
+/// The configuration with which git signs with an OpenSSH key.
 fn with_ssh(server: &GitServer, key: &str) -> Vec<String> {
     let path = server.place.path(key);
     [
@@ -16,7 +16,7 @@ fn with_ssh(server: &GitServer, key: &str) -> Vec<String> {
     .to_vec()
 }
 
-/// Runs git with these options of the configuration.
+/// Runs git with this configuration.
 fn signing(server: &GitServer, repository: &Path, options: &[String], args: &[&str]) {
     let options = options.iter().flat_map(|option| ["-c", option.as_str()]);
     let all: Vec<&str> = options.chain(args.iter().copied()).collect();
@@ -35,7 +35,7 @@ fn public(server: &GitServer, name: &str) -> String {
     server.place.read(&format!("{name}.pub"))
 }
 
-/// A commit on `branch` that git signs.
+/// Pushes a commit that git signed to `branch`.
 fn signed_commit(server: &GitServer, repository: &Path, options: &[String], branch: &str) {
     let work = server.place.path(format!("work-{branch}"));
     let [from, to] = [repository, &work].map(|path| path.to_str().unwrap());
@@ -118,7 +118,7 @@ fn tags_and_commits_that_openssh_signed_are_locked_with_their_keys() {
         let report = lock(1, refs);
         assert!(reason(&report).contains(why), "{report}");
     }
-    // with both keys, both tags are valid, and one more item makes it exit 3
+    // with both keys, both tags are valid; a second repository without a signature causes exit 3
     place.write("keys/other.pub", public(&server, "other"));
     let rule = "verify: {keys: [keys/release.pub, keys/other.pub]}";
     let two = manifest(&url, &format!("refs: [v1.0, v2.0], {rule}"));
@@ -178,7 +178,7 @@ fn a_signed_tag_is_valid_under_its_own_name_only() {
         reason(&report).contains("with another name: 'v1.0'"),
         "{report}"
     );
-    // allowed signers: only for files, or only before the tag was made
+    // a signer that is allowed only for files, or only until a time before the signature
     for options in ["namespaces=\"file\"", "valid-before=\"20200101Z\""] {
         place.write("allowed", line.replace("namespaces=\"git\"", options));
         place.write("landfall.lock", "version: 1\n");
@@ -266,7 +266,7 @@ fn tags_and_commits_that_gpg_signed_are_locked_with_their_keys() {
     }
     let report = lock(1, "ref: v2.0");
     assert!(reason(&report).contains("refs/tags/v2.0"), "{report}");
-    // what git signed, with one byte changed afterwards
+    // a signed tag whose message was changed afterwards
     let tag = server.git(&repository, &["cat-file", "tag", "v1.0"]);
     let changed = server.place.write("tag", tag.replace("one", "two"));
     let id = output(

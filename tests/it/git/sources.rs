@@ -111,9 +111,9 @@ fn audit_names_repositories_and_versions_that_the_lock_lacks() {
     assert_eq!(
         listed(&report, "missing").len(),
         1,
-        "another port: {report:#}"
+        "the SSH URL has another port: {report:#}"
     );
-    // a lock without repositories says nothing about them
+    // if the lock has no repositories, all of them are undecided
     place.write("none.lock", "version: 1\n");
     let report = place.json(0, &["audit", "docs", "--lock", "none.lock"]);
     assert_eq!(listed(&report, "undecided").len(), 6, "{report:#}");
@@ -131,7 +131,7 @@ fn discover_drafts_repositories_with_their_versions() {
     assert!(draft.contains(&entry), "{draft}");
     assert!(
         draft.contains(&format!("# - git+{url}")),
-        "HEAD is no version: {draft}"
+        "HEAD is not a version: {draft}"
     );
     place.ok(&["lock", "-f", "draft.yaml", "--lock", "drafted.lock"]);
     place.write(
@@ -146,7 +146,7 @@ fn discover_drafts_repositories_with_their_versions() {
 }
 
 #[test]
-fn sources_are_rewritten_and_terraform_and_git_take_them() {
+fn sources_are_rewritten_and_terraform_accepts_them() {
     let Some(server) = GitServer::new() else {
         return;
     };
@@ -197,7 +197,6 @@ fn sources_are_rewritten_and_terraform_and_git_take_them() {
     }
 }
 
-/// A remote base, rewritten and built by kustomize itself.
 #[test]
 fn kustomize_builds_a_rewritten_remote_base() {
     let (Some(server), Some(kustomize)) = (
@@ -242,7 +241,7 @@ fn kustomize_builds_a_rewritten_remote_base() {
     let before = server.requests().len();
     let built = run(place.clean(kustomize).args(["build", "app"]));
     assert!(String::from_utf8(built).unwrap().contains("from-the-base"));
-    assert_eq!(server.requests().len(), before, "the upstream is not asked");
+    assert_eq!(server.requests().len(), before, "upstream gets no request");
 }
 
 #[test]
@@ -252,7 +251,7 @@ fn sources_at_github_are_rewritten_without_their_scheme() {
                 wanted:\n  - v1\n  refs:\n  - refs/tags/v1 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\n  \
                 packs:\n  - digest: sha256:57d045c44170b15ee2ff48522652bfc4e835c13cb540c345088c95731f3a417b\n    \
                 size: 100\n    tips:\n    - \"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\"\n";
-    // the digest follows from the rest, and the error names it
+    // the digest is computed from the other fields, and the error message contains it
     let zeros = format!("sha256:{}", "0".repeat(64));
     place.write("landfall.lock", lock.replace("DIGEST", &zeros));
     let report = place.json(2, &["ls", "landfall.lock"]);

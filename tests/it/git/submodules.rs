@@ -5,7 +5,7 @@ use crate::support::git::{GitServer, history};
 use crate::support::{Place, landfall_serve};
 use serde_json::Value;
 
-/// A commit on `main` with `.gitmodules` and these submodules: path, URL, commit.
+/// Adds a commit to `main` with these submodules (path, URL, commit), and returns its id.
 fn commit(server: &GitServer, name: &str, time: usize, modules: &[(&str, &str, &str)]) -> String {
     let repository = server.place.path("repos").join(name);
     let mut file = String::new();
@@ -39,7 +39,8 @@ fn head(server: &GitServer, name: &str) -> String {
         .to_owned()
 }
 
-/// The names of the locked repositories without the server, each with what was wanted.
+/// The names of the locked repositories without the server, and the requested refs and commits of
+/// each.
 fn wanted(place: &Place) -> Vec<(String, Vec<String>)> {
     let lock: Value = serde_yaml::from_str(&place.read("landfall.lock")).unwrap();
     let texts = |list: &Value| -> Vec<String> {
@@ -72,11 +73,11 @@ fn submodules_are_locked_and_cloned_from_the_mirror() {
         0,
         &[("deep/inner", &absolute, &inner)],
     );
+    // `main` has newer commits than the commit that the submodule pins
     server.import(
         &server.place.path("repos/team/modules.git"),
         &history("main", 5, 3),
     );
-    // a folder without a URL is ignored, as git does
     let links = [("libs/modules", "../modules.git", &*modules)];
     commit(&server, "team/platform.git", 0, &links);
     let (place, url) = (Place::new(), server.url("team/platform.git"));
@@ -121,7 +122,7 @@ fn submodules_are_locked_and_cloned_from_the_mirror() {
         status.contains(&format!(" {inner} libs/modules/deep/inner")),
         "{status}"
     );
-    assert_eq!(server.requests().len(), before, "the upstream is not asked");
+    assert_eq!(server.requests().len(), before, "upstream gets no request");
 }
 
 #[test]
@@ -149,7 +150,7 @@ fn a_submodule_that_the_manifest_lists_as_well_is_one_entry() {
     assert_eq!(report["items"].as_array().unwrap().len(), 2, "{report}");
     assert_eq!(wanted(&place)[0].1, [modules.clone(), "main".to_owned()]);
     let lock = place.read("landfall.lock");
-    // upstream moves, the pins stay
+    // upstream gets a new commit, and the pins are kept
     commit(&server, "team/modules.git", 2, &[]);
     place.ok(&["lock", "-f", "m.yaml"]);
     assert_eq!(place.read("landfall.lock"), lock);
@@ -187,7 +188,7 @@ fn submodules_that_cannot_be_fetched_or_do_not_end_are_errors() {
             "{report}"
         );
     }
-    // a commit that the other repository lacks
+    // a commit that the repository of the submodule lacks
     commit(
         &server,
         "team/platform.git",

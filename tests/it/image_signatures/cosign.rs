@@ -78,7 +78,7 @@ fn landfall_and_cosign_agree_on_signatures_by_keys() {
         ];
         run(&mut cosign(&place, &program, &import));
     }
-    // the verdicts: name of the image, key that signs, key that is required
+    // the format, the name of the image, the key that signs, and the key that is required
     let mut table = Vec::new();
     for format in ["bundle", "sig"] {
         for name in algorithms {

@@ -71,7 +71,7 @@ fn identities_are_verified_in_every_format_and_everything_else_is_refused() {
     let images = Images::new(place.path("layout"));
     let upstream = own_registry();
     let address = &upstream.address;
-    // if cosign cannot be built, only its verdicts are missing
+    // if cosign cannot be built, only the comparison with it is skipped
     let cosign = go_install(COSIGN);
     let (sigstore, other) = (Sigstore::new(), Sigstore::new());
     place.write("root.json", sigstore.trusted_root());
@@ -198,7 +198,7 @@ fn a_provenance_needs_the_builder_and_source_of_the_rule() {
             1,
             "the builder https://git.test/builders/one@v2",
         ),
-        // a provenance alone is not a signature, as for cosign
+        // a provenance alone does not count as a signature; cosign agrees
         ("", 1, "a provenance, which is not a signature"),
     ] {
         let more = match conditions {
@@ -251,7 +251,7 @@ fn a_bundle_proves_its_signatures_without_a_network() {
     let report = place.json(0, &["verify", "b.tar.zst", "--site", "site.yaml"]);
     assert_eq!(report["signatures"][0]["identity"], IDENTITY);
     assert_eq!(report["signatures"][0]["verified"], true);
-    // without rules, the record of the lock is shown
+    // without rules, the signature in the lock is shown, but not as verified
     let report = place.json(0, &["verify", "b.tar.zst"]);
     assert_eq!(report["signatures"][0]["verified"], false);
     site("root.yaml", "other.json", IDENTITY);

@@ -54,7 +54,7 @@ fn the_first_matching_rule_counts_and_the_site_adds_its_own() {
     assert_eq!(locked, plain_with(&plain, &line), "only this line is new");
     assert_eq!(report["signatures"].as_array().unwrap().len(), 1);
 
-    // an unchanged manifest keeps the pins without a request; so does `--check`, with requests
+    // an unchanged manifest keeps the pins without a request, and `--check` finds no drift
     let quiet = place.json(0, &["lock", "-f", "landfall.yaml"]);
     assert_eq!(quiet["totals"]["requests"], 0);
     place.json(0, &["lock", "-f", "landfall.yaml", "--check"]);
@@ -106,7 +106,7 @@ fn plain_with(plain: &str, line: &str) -> String {
 }
 
 #[test]
-fn a_signature_of_another_digest_and_an_attestation_are_no_signature() {
+fn a_signature_of_another_digest_or_an_attestation_is_not_accepted() {
     if !need(&["gzip"]) {
         return;
     }

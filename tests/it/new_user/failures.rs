@@ -76,7 +76,7 @@ fn many_failures_of_one_host_are_grouped() {
             .contains("sha256:"),
         "the report has the complete reason"
     );
-    // the lists of items that cannot be packed, and of the CI summary, are as short
+    // the list of items that cannot be packed and the annotations for CI are short, too
     run(
         &place,
         &[("UP", &up.address)],

@@ -61,7 +61,7 @@ fn the_commands_in_the_readme_of_a_bundle_run() {
             .clean("sh")
             .args(["-c", "tar xf b.man.tar && test -s man/man1/landfall-push.1"]),
     );
-    // packed again without the program: its files are removed, and those of users are kept
+    // packing again without the program removes the files next to the bundle, except changed ones
     place.write("b.man.tar", "mine");
     run_with(&rig, &[("pack -o b --store stores/first", 0, &[])]);
     assert!(!place.path("b.README.txt").exists() && place.read("b.man.tar") == "mine");
@@ -119,7 +119,7 @@ fn help_has_the_verbs_and_the_pages() {
             ),
         ],
     );
-    // the help also works in an empty folder
+    // the help also works in a folder that has only the program
     let folder = place.path("alone");
     std::fs::create_dir(&folder).unwrap();
     std::fs::copy(env!("CARGO_BIN_EXE_landfall"), folder.join("landfall")).unwrap();

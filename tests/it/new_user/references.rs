@@ -146,7 +146,7 @@ fn an_audit_of_rewritten_files_names_their_registry() {
                 4,
                 &["2 held, 1 missing", "!add --to"],
             ),
-            // with another registry, too
+            // the hint also appears if `--to` names another registry
             (
                 "audit one.yaml --to 172.20.0.3:5000",
                 4,
