@@ -26,4 +26,5 @@ mod report_in_browser;
 mod required_ports;
 mod runtimes;
 mod start;
+mod talos_config;
 mod trust;
