@@ -12,7 +12,8 @@ use sigstore_verify::crypto::{
 use sigstore_verify::types::HashAlgorithm;
 use std::sync::Once;
 
-/// Makes `sigstore-verify` use these algorithms. Every function that calls it must call this first.
+/// Makes `sigstore-verify` use these algorithms. Every function that calls `sigstore-verify` must
+/// call this function first.
 pub(crate) fn install() {
     static INSTALL: Once = Once::new();
     // only another program that uses this library could have installed a different provider
@@ -118,7 +119,8 @@ fn verify_ed25519(
     check(is_valid, scheme)
 }
 
-/// Whether a signature by Ed25519ph (RFC 8032) is valid, which cosign 3 makes with Ed25519 keys.
+/// Whether an Ed25519ph signature (RFC 8032) is valid. cosign 3 makes such signatures with Ed25519
+/// keys.
 pub(crate) fn is_ed25519ph(key: &[u8], data: &[u8], signature: &[u8]) -> bool {
     let hash = Sha512::new_with_prefix(data);
     match (

@@ -7,7 +7,7 @@
 //! 3. `signed_content`: converts these formats into one, and checks that a signature is about the
 //!    right digest;
 //! 4. `requirement`: verifies signatures by keys, and by identities with `sigstore-verify`;
-//! 5. [`VerifiedSignature`]: the result, as locks and reports contain it.
+//! 5. [`VerifiedSignature`]: the result, as locks and reports contain it;
 //! 6. [`ImageSigningKey`]: signs images as `cosign sign --key` does.
 //!
 //! Begin with `policy.rs`.

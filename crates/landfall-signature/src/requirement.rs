@@ -169,7 +169,9 @@ impl SignatureRequirement {
             }
             let result = verifier
                 .verify(content.artifact(), &content.bundle, &policy)
-                .map_err(|error| format!("a signature by the key that does not verify: {error}"))?;
+                .map_err(|error| {
+                    format!("a signature that does not verify, although the key matches: {error}")
+                })?;
             time = signing_time(&result);
         }
         Ok(VerifiedSignature {

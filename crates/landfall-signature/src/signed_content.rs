@@ -27,7 +27,8 @@ pub(crate) struct SignedContent {
     pub(crate) signature: SignatureBytes,
     /// The bytes that are signed.
     pub(crate) message: Vec<u8>,
-    /// The digest of the image, for a statement about it; `None` if `message` itself is signed.
+    /// The digest of the image if the signature is over a statement about it; `None` if it is over
+    /// cosign's payload.
     subject: Option<Sha256Hash>,
     /// The statement of the signature about the image.
     pub(crate) statement: SignedStatement,
@@ -92,7 +93,7 @@ impl SignedContent {
     }
 }
 
-/// The bundle of a signature in the annotations of its payload.
+/// The bundle for a payload whose signature is in the annotations.
 fn simple_signing_bundle(document: &SignatureDocument) -> Result<Bundle, String> {
     let signature = document
         .annotations
@@ -131,7 +132,7 @@ fn bundle_json(
             json!({"x509CertificateChain": {"certificates": certificates}})
         }
     };
-    // version 0.1 has the promise of a log, and 0.2 its proof, which annotations never have
+    // version 0.1 requires the promise of a log, and 0.2 its proof; annotations contain no proof
     let mut version = "0.2";
     if let Some(text) = annotation(LOG_ENTRY) {
         version = "0.1";

@@ -37,7 +37,7 @@ impl ImageSigningKey {
     /// Reads an ECDSA P-256 key in PEM (PKCS#8).
     ///
     /// # Errors
-    /// If it is encrypted or another key.
+    /// If the key is encrypted or of another type.
     pub fn from_pem(pem: &str) -> Result<ImageSigningKey, SigningKeyError> {
         if pem.contains("BEGIN ENCRYPTED") {
             return Err(SigningKeyError::Encrypted);
