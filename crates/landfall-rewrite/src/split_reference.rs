@@ -90,7 +90,7 @@ impl<'s> SplitReference<'s> {
             let algorithm = if is_bare_sha256 { "sha256:" } else { "" };
             whole += &format!("@{algorithm}{digest}");
         }
-        // the merged mapping is not read here, and a part in it would make this another reference
+        // the merged mapping is not read here, and a part in it would change the reference
         let merged = merges && (registry.is_none() || whole == base);
         Some(SplitReference {
             registry,

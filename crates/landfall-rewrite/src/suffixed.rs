@@ -1,5 +1,5 @@
-//! Split references to whose repository a suffix is appended: `repository`, `tag` and one digest
-//! for each suffix.
+//! Split references with suffixes: `repository`, `tag` and one digest for each suffix. Each suffix
+//! is appended to the repository.
 
 use super::yaml::{YamlDocument, YamlEntry, position_of};
 
@@ -21,7 +21,8 @@ pub(crate) struct SuffixedImage {
 }
 
 impl<'s> SuffixedReference<'s> {
-    /// Reads the entries of a mapping. `None` if they are not such a repository.
+    /// Reads the entries of a mapping. `None` if it has no repository, no tag or no digest with a
+    /// suffix.
     pub(crate) fn of(
         entries: &'s [YamlEntry<'s>],
         document: &'s YamlDocument<'s>,

@@ -558,7 +558,7 @@ fn a_gzipped_text_is_read_up_to_the_limit() {
     assert_eq!(
         Limits::default().unpacked_bytes,
         8 << 20,
-        "docs/how-to/rewrite.md names it"
+        "docs/how-to/rewrite.md states this limit"
     );
 }
 

@@ -61,7 +61,10 @@ impl ProgramFiles {
         });
         paths.sort();
         paths.reverse();
-        ensure!(!paths.is_empty(), "there are no programs in /usr/bin");
+        ensure!(
+            !paths.is_empty(),
+            "found no program of 10 kB to 2 MB in /usr/bin, /bin and /usr/sbin"
+        );
         Ok(ProgramFiles(paths))
     }
 
@@ -111,7 +114,7 @@ pub(crate) fn layer(files: &[(PathBuf, Vec<u8>)], types: MediaTypes) -> Result<S
 
 /// Returns incompressible bytes, the same for the same seed (xorshift64*).
 pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
-    // the generator must not start at 0, which it never leaves
+    // the generator must not start at 0, because it would return only zeros
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes: Vec<u8> = std::iter::repeat_with(|| {
         state ^= state >> 12;

@@ -6,7 +6,8 @@
 //!                               quay.io/a/b:1 becomes ADDRESS/quay.io/a/b:1
 //! seed bench ADDRESS            uploads 40 images with shared bases: 940 MB, incompressible
 //! seed line ADDRESS             uploads 20 images with shared bases: 198 MB, for a slow network
-//! seed small ADDRESS COUNT      uploads COUNT one-platform images of 100 kB on ten shared bases
+//! seed small ADDRESS COUNT      uploads COUNT one-platform images: a layer of 20 kB on one of ten
+//!                               shared bases of 100 kB
 //! seed big ADDRESS MB           uploads one image with a layer of MB megabytes
 //! seed large ADDRESS GB         uploads 20 images with one layer each, GB gigabytes in all
 //! seed wan LISTEN TARGET MS MBIT
@@ -379,7 +380,7 @@ impl Seed {
                 .await?;
             ensure!(
                 sha256(&bytes) == digest,
-                "{next}: the content does not match the digest {digest} of the registry"
+                "{next}: the content does not match the digest {digest} that the registry sent"
             );
             // a registry may answer with other content that matches its own digest
             ensure!(

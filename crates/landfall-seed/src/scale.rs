@@ -22,8 +22,8 @@ const PARAMETERS: &[(&str, f64, &str)] = &[
     (
         "request_ms",
         47.0,
-        "one request besides its bytes: 910 in 3.59 s by 12 at once, \
-         docs/explanation/performance.md, the long line",
+        "one request besides its bytes: 910 in 3.53 s by 12 at once, \
+         docs/explanation/performance.md, Slow network",
     ),
     (
         "connection",

@@ -30,7 +30,7 @@ use tokio::time::timeout;
 const HANDSHAKE: Duration = Duration::from_secs(30);
 /// The time that responses in progress may take after the server received the signal to stop.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long a connection that must close may take to send what is already written.
+/// How long a connection that must close may take to send a response that is already written.
 const LAST_WRITE: Duration = Duration::from_millis(500);
 /// The bytes of a response that hyper buffers in addition to the piece that is being sent.
 const BUFFER: usize = 64 << 10;
@@ -70,8 +70,8 @@ pub(crate) async fn accept_connections(
         listeners.rotate_left(1);
         let next = async {
             let accepted = accept_any(&listeners).await;
-            // the next connection is accepted only when the table has room for it: until then it
-            // stays in the queue of the system
+            // while this connection waits for room in the table, no other one is accepted: they
+            // stay in the queue of the system
             (accepted, context.connections.add().await)
         };
         let ((accepted, tls), connection) = tokio::select! {

@@ -31,7 +31,7 @@ impl BodyBuffers {
     pub(crate) fn take(self: &Arc<BodyBuffers>) -> BodyBuffer {
         let free = self.free().pop();
         BodyBuffer {
-            // allocated after the lock is released, as it may take long
+            // allocated after the lock is released, because the allocation may take long
             bytes: free.unwrap_or_else(|| vec![0; self.size].into()),
             pool: self.clone(),
         }

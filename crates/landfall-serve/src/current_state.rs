@@ -35,7 +35,7 @@ pub(crate) async fn newest_state(state: Arc<ServerState>) -> RefreshResult<Arc<S
     }
 }
 
-/// `state`, or the result of `renew` if it is outdated.
+/// `state`, or the result of `renew` if `state` is outdated.
 pub(crate) async fn refreshed(
     state: Arc<ServerState>,
     renew: impl Fn() -> RefreshResult<Arc<ServerState>>,

@@ -1,4 +1,5 @@
-//! Hostile bundles and bases: the server sends none of their bytes.
+//! Hostile bundles and bases: the server sends no content with a wrong digest, and nothing that a
+//! browser would run.
 
 use crate::testing::{get, image, memory, send, start};
 use crate::{ServedBundle, ServedContent};

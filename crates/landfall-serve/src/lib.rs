@@ -9,24 +9,24 @@
 //!
 //! # Verification, connections and reloads
 //!
-//! The first request for a blob starts its hashing, and all other requests for the blob wait for
-//! the result. A blob that was hashed is identified by the inode, time and size of its file, so it
-//! stays verified over a reload, and a file that looks different is hashed again. Over plain http,
-//! stored content is sent with `sendfile` after its checksums were compared.
+//! The first request for a blob of a bundle starts its hashing, and all other requests for the blob
+//! wait for the result. A blob that was hashed is identified by the inode, time and size of its
+//! file, so it stays verified over a reload, and a file that looks different is hashed again. Over
+//! plain http, stored content is sent with `sendfile` after its checksums were compared.
 //!
 //! Each connection has an entry in a table, which records when bytes arrived or left and whether
 //! the client must act next; each request has a permit up to the last byte of its response. A
-//! stalled client loses its connection and its permit as soon as another client needs them. A
-//! request gets its permit once its password is known to be right: bcrypt results are cached by a
-//! keyed hash, and client addresses take turns while they wait.
+//! stalled client loses its connection and its permit if another client needs them. A request gets
+//! its permit once its password is known to be right: bcrypt results are cached by a keyed hash,
+//! and client addresses take turns while they wait.
 //!
 //! A reload creates a new state for the requests that follow. In the folder for pushes, a push
 //! holds a shared lock, so that its blobs are not removed before its manifest names them. A removal
 //! reads the links of all manifests first and only then takes the lock exclusively, so pushes wait
 //! only while files are removed.
 //!
-//! It imports `landfall-model`, `landfall-http`, `landfall-content` and `landfall-item`. Begin with
-//! `run.rs` and `router.rs`.
+//! The crate imports `landfall-model`, `landfall-http`, `landfall-content`, `landfall-git` and
+//! `landfall-item`. Begin with `run.rs` and `router.rs`.
 
 mod accept;
 mod api;

@@ -24,8 +24,8 @@ fn named_host(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     Some(host.to_ascii_lowercase())
 }
 
-/// The spellings under which URLs may name `host`: with its port, and without it if clients reach
-/// this server at that port.
+/// The spellings under which URLs may name `host`: with its port, and without it if it is a default
+/// port or one of `ports`, at which clients reach this server.
 fn spellings(host: &str, ports: &[u16]) -> Vec<String> {
     // the colons of an IPv6 address in brackets do not begin a port
     let (name, port) = match host.rsplit_once(':') {
@@ -44,7 +44,8 @@ fn spellings(host: &str, ports: &[u16]) -> Vec<String> {
     spellings
 }
 
-/// The hosts that a request may mean, the likeliest first. Empty if it names this server itself.
+/// The hosts that a request may mean, the likeliest first. A `Host` header that names this server
+/// itself is not one of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestHosts(Vec<String>);
 

@@ -64,7 +64,7 @@ impl RequestError {
         }
     }
 
-    /// The folder of `--writable` cannot be read or written.
+    /// The error for a folder of `--writable` that cannot be read or written.
     pub(crate) fn disk(error: io::Error) -> RequestError {
         WritableStoreError::Disk(error).into()
     }
@@ -152,7 +152,7 @@ pub(crate) fn empty_response(status: StatusCode) -> ServerResponse {
     response
 }
 
-/// Sets a header. A value with characters that no header may contain is omitted.
+/// Sets a header. If no header may contain `value`, the header is omitted.
 pub(crate) fn set_header(response: &mut ServerResponse, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);

@@ -45,7 +45,7 @@ pub(crate) async fn respond(
     let path = request.uri().path().to_owned();
     let (state, is_current) = match state_for(state.clone(), &path).await {
         Ok(newest) => (newest, Ok(())),
-        // the error becomes the response; the old state only selects its format
+        // the error becomes the response; no content of the old state is sent
         Err(error) => (state, Err(error)),
     };
     let hosts = RequestHosts::of(&state.bundles, &state.ports, &request);
@@ -381,7 +381,7 @@ async fn respond_plain(
     let in_folder = FILE_FOLDERS
         .iter()
         .find_map(|folder| path.strip_prefix(folder));
-    // at the root only if there is such a file, as other paths belong to the server
+    // at the root only if there is such a file, because other paths belong to the server
     let at_root = path.strip_prefix('/').filter(|file| files.has(file));
     let Some(file) = in_folder.or(at_root) else {
         let message = match hosts.host_of_files(&state.bundles) {

@@ -29,8 +29,9 @@ use tokio::task::block_in_place;
 
 /// Serves the content from `load` until `stop` completes, then lets responses in progress end.
 ///
-/// Calls `ready` as soon as clients can connect, and `load` again whenever `reload` completes; if
-/// that fails, the server continues with the previous content.
+/// Calls `ready` as soon as clients can connect. Calls `load` again whenever `reload` completes,
+/// and when a request by name finds that the content is outdated. If `load` fails during a reload,
+/// the server continues with the previous content.
 ///
 /// # Errors
 /// When the server cannot start.
@@ -275,7 +276,8 @@ fn new_state(
     })
 }
 
-/// A warning for each pushed tag that is hidden by a different image of a bundle.
+/// A warning for each pushed tag that is hidden by a different image or an ambiguous tag of a
+/// bundle.
 fn hidden_tags(bundles: &BundleCatalog, store: &WritableStore) -> io::Result<Vec<String>> {
     let mut warnings = Vec::new();
     for name in store.repositories()? {

@@ -24,7 +24,8 @@ use tokio_rustls::TlsAcceptor;
 /// keep theirs.
 pub(crate) struct ServerState {
     pub(crate) bundles: BundleCatalog,
-    /// All content: first the content of the bundles, then the pushed content.
+    /// All content, in the order in which it is searched: bundles and bases, then generated
+    /// metadata, then pushed content.
     pub(crate) blobs: BlobChain,
     /// The same content by source: blobs are verified for each source before they are sent.
     pub(crate) content: Vec<Arc<dyn VerifiedRead>>,

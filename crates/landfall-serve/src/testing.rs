@@ -1,4 +1,4 @@
-//! Helpers of unit tests: content in memory, locked items, and a server in a thread.
+//! Helpers for tests: content in memory, locked items, and a server in a thread.
 #![allow(
     clippy::unwrap_used,
     clippy::missing_panics_doc,

@@ -54,8 +54,7 @@ impl UploadSessions {
         let sessions = self.sessions();
         let session = sessions
             .get(id)
-            // an upload must not be continued under another name, for which the client may have no
-            // right
+            // an upload belongs to one repository: its id is not valid in another one
             .filter(|session| session.repository == repository)
             .ok_or_else(unknown_upload)?;
         session.touch();

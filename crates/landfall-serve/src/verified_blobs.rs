@@ -1,6 +1,7 @@
 //! Verifies blobs before they are sent. The server hashes each blob once before it sends any byte
 //! of it, and again only when its file looks different. Requests for a blob that is being hashed
-//! wait for that one hashing.
+//! wait for that one hashing. There are two exceptions: a pushed blob is hashed while it is
+//! received, and a remote blob that is requested completely is hashed while it is sent.
 
 use landfall_content::{ContentError, FileStamp, VerifiedRead};
 use landfall_model::Digest;
@@ -11,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
 
-/// The number of files of one digest that are remembered: one for each bundle that holds the blob,
-/// and one in the folder for pushes.
+/// The maximum number of files with one digest that are remembered. A blob may be in several
+/// bundles and in the folder for pushes.
 const MAX_FILES: usize = 16;
 
 /// The outcomes of hashing blobs.
@@ -201,7 +202,8 @@ impl VerifiedBlobs {
     }
 }
 
-/// Adds a check. It replaces one of a file with the same stamp, or the oldest.
+/// Adds a check. It replaces one of a file with the same stamp. If there are too many, it replaces
+/// the oldest.
 fn remember(checks: &mut Vec<BlobCheck>, check: BlobCheck) {
     checks.retain(|known| known.file_stamps != check.file_stamps);
     if checks.len() == MAX_FILES {
@@ -212,7 +214,7 @@ fn remember(checks: &mut Vec<BlobCheck>, check: BlobCheck) {
 }
 
 fn hash(holder: &BlobHolder, digest: &Digest) -> BlobVerdict {
-    // the stamps are compared afterwards: before, the file could still be replaced
+    // the stamps are compared after the hashing, because the file may be replaced during it
     let is_intact = holder.blobs.verify(digest);
     match holder.blobs.file_stamps(digest) {
         // the result is about another file if the file was replaced meanwhile

@@ -12,7 +12,8 @@ use sigstore_verify::crypto::{
 use sigstore_verify::types::HashAlgorithm;
 use std::sync::Once;
 
-/// Makes `sigstore-verify` use these algorithms. Every function that calls it must call this first.
+/// Makes `sigstore-verify` use these algorithms. Every function that calls `sigstore-verify` must
+/// call this function first.
 pub(crate) fn install() {
     static INSTALL: Once = Once::new();
     // only another program that uses this library could have installed a different provider

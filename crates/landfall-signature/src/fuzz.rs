@@ -11,11 +11,12 @@ use sigstore_verify::trust_root::SIGSTORE_PRODUCTION_TRUSTED_ROOT;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Reads and verifies the bytes as a signature in every format. The part after a zero byte is the
-/// value of all of cosign's annotations.
+/// Reads and verifies the bytes as a signature in every format. The part after the first zero byte
+/// is the value of each of cosign's annotations.
 ///
 /// # Panics
-/// If the bytes count as a signature: no input has a certificate of the public instance.
+/// If the bytes are accepted as a signature: no input can have a certificate of the public Sigstore
+/// instance for this image.
 pub fn image_signature(bytes: &[u8]) {
     static ROOT: LazyLock<Option<TrustRoot>> =
         LazyLock::new(|| TrustRoot::parse(SIGSTORE_PRODUCTION_TRUSTED_ROOT).ok());

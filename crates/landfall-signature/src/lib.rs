@@ -7,8 +7,8 @@
 //! 3. [`FileSignatures`]: a file and the signature files that are published next to it;
 //! 4. `signed_content`: brings these formats into one, and checks that a signature is about the
 //!    right digest;
-//! 5. `requirement`: verifies signatures by keys, and with `sigstore-verify` those by identities;
-//! 6. [`VerifiedSignature`]: what locks and reports say of the result.
+//! 5. `requirement`: verifies signatures by keys, and by identities with `sigstore-verify`;
+//! 6. [`VerifiedSignature`]: the result, as locks and reports contain it;
 //! 7. [`ImageSigningKey`]: signs images as `cosign sign --key` does.
 //!
 //! [`LogQuery`] finds the log entry of a signature of a file that is published without one; the

@@ -46,7 +46,7 @@ impl SignaturePolicy {
     /// Reads the rules of a document and the files that they name, relative to `folder`.
     ///
     /// # Errors
-    /// If a rule is contradictory, or a file cannot be read.
+    /// If a rule is contradictory or names no signer, or a key or trust root cannot be read.
     pub fn read(
         rules: &[SignatureRule],
         folder: &Path,

@@ -176,7 +176,9 @@ impl SignatureRequirement {
             }
             let result = content
                 .verify(verifier, &policy)
-                .map_err(|error| format!("a signature by the key that does not verify: {error}"))?;
+                .map_err(|error| {
+                    format!("a signature that does not verify, although the key matches: {error}")
+                })?;
             time = signing_time(&result);
         }
         Ok(VerifiedSignature {

@@ -150,7 +150,7 @@ fn bundle_json(
             json!({"x509CertificateChain": {"certificates": certificates}})
         }
     };
-    // version 0.1 has the promise of a log, and 0.2 its proof, which annotations never have
+    // version 0.1 requires the promise of a log, and 0.2 its proof; annotations contain no proof
     let mut version = "0.2";
     if let Some(text) = annotation(LOG_ENTRY) {
         version = "0.1";

@@ -47,8 +47,8 @@ impl SignedStatement {
         payload: &[u8],
         subject: &Digest,
     ) -> Result<SignedStatement, String> {
-        let payload: Value =
-            serde_json::from_slice(payload).map_err(|error| format!("a payload of {error}"))?;
+        let payload: Value = serde_json::from_slice(payload)
+            .map_err(|error| format!("a malformed payload ({error})"))?;
         let digest = payload["critical"]["image"]["docker-manifest-digest"]
             .as_str()
             .unwrap_or_default();

@@ -19,7 +19,7 @@ pub struct VerifiedSignature {
     /// The identity that the certificate names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
-    /// When it was signed, by a transparency log or timestamp authority; RFC 3339.
+    /// When it was signed, according to a transparency log or timestamp authority; RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     /// The builder in the provenance, if the policy has conditions on it.
@@ -98,7 +98,7 @@ impl fmt::Display for VerifiedSignature {
 /// Reads one signature or a list of them, as locks have them.
 ///
 /// # Errors
-/// If a signature has other fields.
+/// If a signature has unknown fields.
 pub fn read_verified<'de, D: Deserializer<'de>>(
     source: D,
 ) -> Result<Vec<VerifiedSignature>, D::Error> {

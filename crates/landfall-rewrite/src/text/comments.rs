@@ -11,7 +11,7 @@ pub(super) fn comments(text: &str) -> Vec<Range<usize>> {
     for line in text[at..].split_inclusive('\n') {
         let start = line.len() - line.trim_start().len();
         let body = &line[start..];
-        // this line is not a comment: BuildKit reads the image of its frontend from it
+        // `# syntax=` is not a comment: it names the image of BuildKit's frontend
         let directive = body.starts_with("# syntax=") || body.starts_with("#syntax=");
         let whole = body.starts_with(['#', ';']) || body.starts_with("//");
         let from = if whole {

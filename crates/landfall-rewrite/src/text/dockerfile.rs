@@ -88,9 +88,9 @@ fn source_image(flag: &str) -> Option<&str> {
 pub(super) fn dockerfiles(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut open = None;
-    // the offset at which a Dockerfile can begin, if only comments precede its first instruction,
-    // and the line that would end it
+    // the offset at which a Dockerfile can begin; `None` after a line that cannot precede one
     let mut start = Some(0);
+    // the delimiter of the last here-document; `None` before the first one
     let mut end = None;
     for line in text.split_inclusive('\n') {
         let at = span(text, line);
@@ -209,7 +209,7 @@ mod tests {
     use super::{dockerfiles, images};
 
     #[test]
-    fn images_are_found_in_four_instructions_and_stages_are_not_images() {
+    fn images_are_found_in_directives_and_instructions_and_stages_are_not_images() {
         let text = "\u{feff}# syntax=docker/dockerfile:1\nARG A=nginx B=\"x:${C}\"\nFROM --platform=linux/amd64 $A AS one\n\
                     FROM one\nFROM 'a/b:1' as Two\nCOPY --chown=1 --from=two /x /y\nCOPY --from=0 x y\n\
                     RUN --mount=type=bind,from=c:2,source=/x true\nFROM scratch\nFROM ${B}\nFROM a:${A}\nfrom z\n";

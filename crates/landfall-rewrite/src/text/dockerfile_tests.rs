@@ -61,7 +61,7 @@ fn without_a_tag_an_image_in_a_dockerfile_means_latest() {
 }
 
 #[test]
-fn locked_tags_are_listed_for_another_tag() {
+fn the_locked_tags_are_listed_if_the_tag_is_not_locked() {
     for (text, reason) in [
         (
             "FROM quay.io/a/b\n",

@@ -16,8 +16,8 @@ pub(super) fn documents(text: &str) -> impl Iterator<Item = (Range<usize>, &str)
     })
 }
 
-/// Whether the value of a `kind` in `document` contains one of the words `kinds`. It may be a
-/// template call, so it is searched for words.
+/// Whether the value of a `kind` in `document` contains one of the words `kinds`. The value may be
+/// a template call, so each word of it is compared.
 pub(super) fn is_of_kind(document: &str, kinds: &[&str]) -> bool {
     document.match_indices("kind").any(|(at, key)| {
         let value = kind_value(&document[at + key.len()..]);
@@ -26,7 +26,8 @@ pub(super) fn is_of_kind(document: &str, kinds: &[&str]) -> bool {
     })
 }
 
-/// The first line of the value in `rest`, the text after a `kind`; empty if that is not a key.
+/// The first line of the value in `rest`, the text after a `kind`. Empty if the `kind` is not a
+/// key.
 fn kind_value(rest: &str) -> &str {
     let Some(value) = rest
         .trim_start_matches(['"', '\'', ' ', '\t'])

@@ -1,7 +1,7 @@
 //! Finds the key of a value on its line, in texts that are not YAML.
 
-/// The key at the end of `before`, the text before a value: `image` in `  - image: "`. After
-/// `FROM`, there is none.
+/// The key at the end of `before`, the text before a value: `image` in `  - image: "`. `None` if
+/// no `:` or `=` precedes the value, as after `FROM`.
 pub(super) fn key(before: &str) -> Option<&str> {
     let before = before.trim_end_matches(['"', '\'', ' ', '\t']);
     let key = before
@@ -12,12 +12,12 @@ pub(super) fn key(before: &str) -> Option<&str> {
         .filter(|key| !key.is_empty())
 }
 
-/// Whether `key` is named after an image.
+/// Whether the name of `key` says that its value is an image.
 pub(super) fn is_image_key(key: &str) -> bool {
     key.to_ascii_lowercase().ends_with("image")
 }
 
-/// Whether the tag may be the value of another key.
+/// Whether the tag of the image at `key` may be the value of another key.
 pub(super) fn has_tag_beside(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     // the tag of KKP's dockerRepository is KKP's own version

@@ -35,7 +35,8 @@ pub(super) fn decide(
     let role = match key {
         _ if marks.is_image(placeholder.unwrap_or(span.start)) => ReferenceRole::Container,
         Some(key) if is_image_key(key) => ReferenceRole::Image,
-        // one word of a longer text need not be the image
+        // only the default of a placeholder has the role of the text: any other word need not be
+        // the image
         _ if placeholder.is_some() && role.is_image() => role,
         _ => ReferenceRole::Text,
     };
@@ -127,8 +128,8 @@ fn unknown(
     (settings.report_unknown && looks_like_reference(word)).then_some(ReferenceMeaning::Unknown)
 }
 
-/// The meaning of the word at `span`, which is a part of a reference, or a pattern for several:
-/// `repository:${TAG}`.
+/// The meaning of the word at `span`, which is the key of a mapping, a pattern, or only a part of a
+/// reference: `repository:${TAG}`.
 fn incomplete(
     settings: &ScanSettings<'_>,
     text: &str,

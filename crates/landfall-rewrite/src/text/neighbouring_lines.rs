@@ -44,7 +44,7 @@ pub(super) fn has_registry_beside(text: &str, at: usize) -> bool {
         .any(|line| line.column == own.column && line.is_registry())
 }
 
-/// A line with a key.
+/// A line with a key, or the first line of a list item.
 struct KeyLine<'t> {
     /// The column of the key, after the dashes of lists.
     column: usize,
@@ -54,7 +54,8 @@ struct KeyLine<'t> {
 }
 
 impl KeyLine<'_> {
-    /// Reads a line. `None` for a blank line, a comment and a template call.
+    /// Reads a line. `None` for a blank line, a comment and a template call, unless the line begins
+    /// a list item.
     fn of(line: &str) -> Option<KeyLine<'_>> {
         let line = line.lines().next()?;
         let content = line.trim_start_matches([' ', '-']);

@@ -3,7 +3,8 @@
 use crate::tests::{becomes, run_as, stays};
 use crate::{TextSyntax, scan};
 
-/// Checks that the text stays, in a document and by itself, with one reason.
+/// Checks that a rewrite leaves `value` unchanged in documents and in a template, and gives one
+/// reason, which contains `reason`.
 fn is_left(value: &str, reason: &str) {
     let quoted = value.replace('\'', "''");
     stays(&format!("image: '{quoted}'\n"), reason);

@@ -25,8 +25,8 @@ pub(super) fn placeholder(text: &str, max_bytes: usize) -> Option<usize> {
     (len > 0).then_some(1 + len)
 }
 
-/// The offset after the `close` that ends a bracket whose content `text` begins with. Nested
-/// brackets, which begin with `open`, end first.
+/// The offset after the `close` that matches the bracket before `text`. Nested brackets begin with
+/// `open`, and each has a `close` of its own.
 fn closed(text: &str, close: &str, open: Option<&str>) -> Option<usize> {
     let mut depth = 1;
     let mut at = 0;
@@ -39,9 +39,9 @@ fn closed(text: &str, close: &str, open: Option<&str>) -> Option<usize> {
     Some(at)
 }
 
-/// The reference with placeholders, or the pattern, that `text` begins with. It ends at a blank, a
-/// quote, a separator of commands or a closing bracket without its opening one (outside of `{{ …
-/// }}`), and after `max_bytes` bytes. It is printed, and the text after it may be a password.
+/// The reference with placeholders, or the pattern, that `text` begins with, as it is printed. It
+/// ends at a blank, a quote, a separator of commands or an unmatched closing bracket, unless these
+/// are within `{{…}}`, and after `max_bytes` bytes. The text after it may be a password.
 pub(crate) fn reference_at(text: &str, max_bytes: usize) -> &str {
     let text = &text[..text.floor_char_boundary(max_bytes)];
     let mut end = 0;

@@ -3,8 +3,8 @@
 use super::document_kinds::{documents, is_of_kind};
 use std::ops::Range;
 
-/// Returns the bytes that may be values of Secrets in a text that is not YAML: in documents of that
-/// kind, everything except plain keys and template calls without literals.
+/// Returns the bytes that may be values of Secrets in a text that is not YAML: in each Secret,
+/// everything except plain keys and template calls without literals.
 pub fn secrets(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for (range, document) in documents(text) {

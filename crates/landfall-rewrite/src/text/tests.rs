@@ -48,7 +48,7 @@ fn a_line_of_placeholders_takes_linear_memory() {
         let bytes: usize = all.iter().map(String::len).sum();
         assert!(
             all.len() <= 5_000 && bytes <= 100 * line.len(),
-            "{one}: {} of {bytes} bytes",
+            "{one}: {} references of {bytes} bytes",
             all.len()
         );
     }

@@ -41,7 +41,7 @@ fn is_inner(byte: u8) -> bool {
 pub(super) struct ReferenceWord {
     /// The bytes of the word.
     pub(super) span: Range<usize>,
-    /// The offset of the placeholder whose default it is: `${IMAGE:-…}`.
+    /// The offset of the placeholder `${IMAGE:-…}`, if the word is its default.
     pub(super) placeholder: Option<usize>,
 }
 
@@ -155,8 +155,8 @@ fn is_outer(c: char) -> bool {
     !u8::try_from(c).is_ok_and(is_inner)
 }
 
-/// The end of `word` if a quote or bracket around it is closed and a colon or `@` follows: `"name":
-/// `, `"name":$TAG`.
+/// The end of `word` if a closing quote or bracket and then a colon or `@` follow: `"name": …`,
+/// `"name":$TAG`.
 fn quoted(before: &str, word: &str, after: &str) -> Option<WordEnd> {
     let escaped = after
         .strip_prefix('\\')

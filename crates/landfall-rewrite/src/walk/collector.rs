@@ -47,8 +47,8 @@ impl<'s> OccurrenceCollector<'_, 's> {
             .push(Occurrence::new(node.span().start, written, role, meaning));
     }
 
-    /// Adds occurrences in the value of `scalar`, whose offsets and edits are those of the value.
-    /// `keep` is the reason why nothing may be changed, if there is one.
+    /// Adds occurrences in the value of `scalar`. Their offsets and edits are relative to the
+    /// value. `keep` is the reason why nothing may be changed, if there is one.
     pub(crate) fn add_in_value(
         &mut self,
         scalar: &YamlScalar<'_>,

@@ -3,7 +3,7 @@
 use crate::role::ReferenceRole;
 use crate::yaml::YamlEntry;
 
-/// The keys above a node, and its properties by the shapes.
+/// The keys above a node, and the properties that the shapes gave it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct NodeContext<'n> {
     /// The key whose value the node is.

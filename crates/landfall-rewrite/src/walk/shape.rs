@@ -42,15 +42,15 @@ pub(crate) trait ReferenceShape: Sync {
         &self,
         _members: &MappingContext<'s>,
         _value: &'s YamlNode<'s>,
-        _below: &mut NodeContext<'s>,
+        _child: &mut NodeContext<'s>,
     ) {
     }
 
     /// Sets in `child` the properties of the items of a list.
-    fn items<'s>(&self, _list: &NodeContext<'s>, _below: &mut NodeContext<'s>) {}
+    fn items<'s>(&self, _list: &NodeContext<'s>, _child: &mut NodeContext<'s>) {}
 
-    /// Decodes and scans `value`, which is nested in `depth` texts. `encoded` says that the
-    /// document declares it encoded. `None` if this shape cannot decode it.
+    /// Decodes and scans `value`, which is nested in `depth` texts. `encoded` says whether the
+    /// document declares the value as encoded. `None` if this shape cannot decode it.
     fn decode(
         &self,
         _scanner: &ReferenceScanner<'_>,

@@ -200,7 +200,7 @@ impl<'s> DocumentWalker<'_, 's> {
                 }
             }
             if taken.binary_search(&at).is_ok() {
-                // a shape has read it, but its value still has to be masked
+                // a shape has read the value, but in a Secret it still has to be masked
                 self.collector.collected.secrets.extend(
                     value
                         .scalar()
@@ -217,7 +217,7 @@ impl<'s> DocumentWalker<'_, 's> {
         }
     }
 
-    /// Reads a scalar, which may be a reference as a whole or contain some.
+    /// Reads a scalar, which may be a reference as a whole or contain references.
     fn scalar(&mut self, scalar: &'s YamlScalar<'s>, around: NodeContext<'s>) {
         if around.secret {
             self.collector.collected.secrets.push(scalar.span.clone());

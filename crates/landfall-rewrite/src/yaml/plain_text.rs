@@ -2,7 +2,8 @@
 
 use landfall_model::document::yaml;
 
-/// Whether `new` is parsed as a string if it replaces `old`, a string, in a plain scalar.
+/// Whether a plain scalar needs no quotes if `new` replaces `old`: `new` must have as many square
+/// brackets as `old`, and be parsed as a string if `old` is.
 pub(crate) fn stays_plain(old: &str, new: &str) -> bool {
     let brackets = |text: &str| text.matches(['[', ']']).count();
     brackets(old) == brackets(new) && (!is_plain_text(old) || is_plain_text(new))

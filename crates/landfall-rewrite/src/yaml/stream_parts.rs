@@ -6,10 +6,9 @@ use std::ops::Range;
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// The byte ranges of `source` from one `---` at the beginning of a line to the next: such a marker
-/// ends every node that contains it, or the text is not YAML (YAML 1.2.2, 9.1). One part may
-/// contain several documents, or none. If lines or documents may begin in another way, the whole
-/// text is one part.
+/// The byte ranges of `source` from one `---` at the beginning of a line to the next. In valid
+/// YAML, no node continues after such a marker (YAML 1.2.2, 9.1). One part may contain several
+/// documents, or none. If lines or documents may begin in another way, the whole text is one part.
 pub(crate) fn stream_parts(source: &str) -> Vec<Range<usize>> {
     let bytes = source.as_bytes();
     let mut starts = vec![0];
@@ -26,8 +25,8 @@ pub(crate) fn stream_parts(source: &str) -> Vec<Range<usize>> {
     parts.map(|(start, end)| *start..end).collect()
 }
 
-/// Whether all lines end with `\n` or `\r\n`, and no directive applies to a document before its
-/// `---`.
+/// Whether all lines end with `\n` or `\r\n`, and the text has neither directives nor NUL bytes nor
+/// byte order marks after its beginning.
 fn has_plain_markers(source: &str) -> bool {
     let bytes = source.as_bytes();
     let text = source.trim_start_matches(BYTE_ORDER_MARK);

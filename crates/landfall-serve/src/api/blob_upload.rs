@@ -320,7 +320,7 @@ fn content_length(headers: &HeaderMap) -> Option<u64> {
 }
 
 /// Checks that `Content-Range: FIRST-LAST` begins at the size of the upload and matches the length
-/// of the body. Some clients write it like a response, as `bytes FIRST-LAST/SIZE`.
+/// of the body. Some clients write it as in a response: `bytes FIRST-LAST/SIZE`.
 fn check_content_range(headers: &HeaderMap, size: u64) -> Result<(), RequestError> {
     let Some(text) = headers
         .get(CONTENT_RANGE)

@@ -137,7 +137,7 @@ async fn receive_manifest(
     };
     let incoming = store.blobs.begin(algorithm).map_err(RequestError::disk)?;
     let mut slot = Some(incoming);
-    // limited while it arrives, as Content-Length may be missing or wrong
+    // limited while it arrives, because Content-Length may be missing or wrong
     let body = Body::new(Limited::new(body, max));
     let received = receive(state, store, &mut slot, &upload.repository, headers, body).await;
     match received {

@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 const FILTERS: HeaderName = HeaderName::from_static("oci-filters-applied");
-/// A page ends with the entry that exceeds this many bytes: entries repeat the annotations of their
-/// manifests, which may be large.
+/// A page ends when its entries have at least this many bytes: entries repeat the annotations of
+/// their manifests, which may be large.
 const PAGE_BYTES: usize = 256 << 10;
 /// The maximum number of entries that one page examines: a filter may match few of them.
 const MAX_EXAMINED: usize = 1000;
@@ -104,7 +104,7 @@ pub(super) fn referrers_page(
     Ok(response)
 }
 
-/// The value of `n`. A page without entries would have no end, so 0 is refused.
+/// The value of `n`. 0 is refused: a client would follow the links of empty pages forever.
 fn max_entries(query: Option<&str>) -> Result<usize, RequestError> {
     let Some(n) = query_value(query, "n") else {
         return Ok(usize::MAX);

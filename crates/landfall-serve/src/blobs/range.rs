@@ -80,7 +80,7 @@ pub(super) fn matches_etag(headers: &HeaderMap, etag: &str) -> bool {
         .any(|tag| tag == "*" || (!tag.is_empty() && opaque_tag(tag) == opaque_tag(etag)))
 }
 
-/// The tag without quotes and weakness mark, as `If-None-Match` compares weakly (RFC 9110 §13.1.2).
+/// The tag without quotes and weakness mark: `If-None-Match` compares weakly (RFC 9110 §13.1.2).
 fn opaque_tag(tag: &str) -> &str {
     tag.trim_start_matches("W/").trim_matches('"')
 }

@@ -112,7 +112,7 @@ impl BundleCatalog {
             .into_iter()
             .map(|destination| destination.repository)
             .collect();
-        // also under its source host, for clients that name it
+        // also under the source host of the item, for clients that name this host
         repositories.push(item.own_repository());
         let mut incomplete = false;
         if registry.is_none() {
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn the_later_bundle_wins_and_a_note_reports_it() {
+    fn the_later_bundle_wins_and_a_warning_reports_it() {
         let (old, new) = (
             image("quay.io/x/app:1", b"old"),
             image("quay.io/x/app:1", b"new"),

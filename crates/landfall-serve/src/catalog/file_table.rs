@@ -80,7 +80,7 @@ impl FileTable {
             query: path.query,
             digest: digest.clone(),
         };
-        // by URL within a path, as URLs that differ in their queries share it
+        // by URL within a path, because URLs that differ only in their queries share the path
         let previous = self.0.entry(key).or_default().insert(url.to_owned(), file);
         if let Some(previous) = previous
             && previous.digest != *digest

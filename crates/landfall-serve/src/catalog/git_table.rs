@@ -27,7 +27,7 @@ impl GitTable {
         }
     }
 
-    /// The repository at `path`, `host/path` with or without `.git`.
+    /// The repository at `path`, which is `host/path` with or without `.git`.
     pub(crate) fn find(&self, path: &str) -> Option<&Arc<LockedGitRepository>> {
         self.0.get(without_ending(path))
     }

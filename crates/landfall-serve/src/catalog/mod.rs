@@ -1,4 +1,4 @@
-//! The content that the server offers, by the names that clients use. It is found from the locks
+//! The content that the server offers, by the names that clients use. The names come from the locks
 //! alone.
 
 mod bundle_catalog;

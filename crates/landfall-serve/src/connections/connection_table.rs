@@ -143,8 +143,8 @@ impl ConnectionTable {
         }
     }
 
-    /// Closes the connection whose client has been stalled for longest, since a request waits for a
-    /// permit.
+    /// Closes the connection whose client has been stalled for longest, so that a waiting request
+    /// gets the permit.
     pub(crate) fn close_longest_stalled(&self) {
         let open = self.open();
         if let Some(connection) = longest_stalled(staying(&open)) {

@@ -37,7 +37,7 @@ impl RequestLimiter {
     }
 
     /// Waits for a permit, first come, first served. Meanwhile it closes connections whose clients
-    /// are stalled. Returns `None` if that takes too long.
+    /// are stalled. Returns `None` if the wait takes too long.
     pub(crate) async fn enter(&self, connections: &ConnectionTable) -> Option<RequestPermit> {
         let deadline = Instant::now() + PATIENCE;
         // pinned outside of the loop, so that the request keeps its position in the semaphore's

@@ -2,8 +2,8 @@
 //! through the process.
 //!
 //! hyper knows only bodies of bytes. It is given placeholder bytes for each piece of a file; when
-//! they arrive at [`TrackedStream`](super::TrackedStream), it sends the file instead. This works
-//! because hyper passes the bytes of a body on unchanged and in order, as long as the stream
+//! they arrive at [`TrackedStream`](super::TrackedStream), the stream sends the file instead. This
+//! works because hyper passes the bytes of a body on unchanged and in order, as long as the stream
 //! supports vectored writes.
 
 use axum::body::Bytes;
@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpStream;
 
 /// The placeholder bytes. They are recognized by their address and never read. A constant array
-/// would be a megabyte of the program's file; memory that is never touched costs nothing.
+/// would add a megabyte to the program's file; memory that is never touched costs nothing.
 static PLACEHOLDER: LazyLock<Box<[u8]>> =
     LazyLock::new(|| vec![0; SendfileQueue::MAX_PIECE].into_boxed_slice());
 

@@ -1,4 +1,4 @@
-//! Errors of exporting files and charts to a folder.
+//! Errors of exporting files, charts and git repositories to a folder.
 
 use landfall_content::ContentError;
 use std::io;

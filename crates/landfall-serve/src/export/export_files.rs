@@ -46,7 +46,7 @@ pub fn export_packages(
         .iter()
         .filter(|set| set.name.starts_with(system))
         .flat_map(ServedItem::files);
-    // checked together: generated and carried files must not collide either
+    // checked together: generated files must not collide with files of the lock either
     let files = export_paths(carried.chain(made.iter().map(GeneratedFile::form)))?;
     let made_content = MemoryBlobs(
         made.iter()

@@ -13,7 +13,7 @@ use landfall_model::{Digest, Limits};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The files of one repository: their paths in it, with the blobs that have their content.
+/// The files of one exported repository.
 struct RepositoryFiles {
     files: Vec<RepositoryFile>,
     /// The contents that are not in the bundle.
@@ -27,7 +27,7 @@ struct RepositoryFile {
 }
 
 /// Writes every git repository of `lock` from `blobs` to `dir`, as the bare repository
-/// `<host>/<path>.git`. Files with the right content are left alone. `dry_run` writes nothing.
+/// `<host>/<path>.git`. Files with the right content are left unchanged. `dry_run` writes nothing.
 ///
 /// # Errors
 /// Before anything is written: when a URL cannot be a path. Later failures are in the report.

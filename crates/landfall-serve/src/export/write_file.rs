@@ -52,6 +52,7 @@ pub(super) fn write_file(
 }
 
 /// Checks what [`write_file`] would do: `Present` if all paths are up to date, else `Skipped`.
+/// Fails if the content is needed but missing.
 pub(super) fn check_file(
     item: &ExportFile,
     blobs: &dyn BlobRead,
@@ -105,7 +106,7 @@ fn write_content(item: &ExportFile, blobs: &dyn BlobRead, path: &Path) -> Result
 /// Makes `path` a hard link to `first`, replacing an existing file.
 fn link(first: &Path, path: &Path) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
-    // linked under a temporary name first, as `hard_link` does not replace a file
+    // linked under a temporary name first, because `hard_link` does not replace a file
     let temporary = tempfile::Builder::new().make_in(folder, |name| fs::hard_link(first, name))?;
     temporary.persist(path).map_err(|error| error.error)?;
     Ok(())

@@ -15,7 +15,8 @@ const MAX_OPEN: usize = 8;
 pub(crate) struct GitDatabases(Mutex<Vec<(Digest, Arc<ObjectDatabase>)>>);
 
 impl GitDatabases {
-    /// The objects of the repository `digest`, which `open` reads if it is not open.
+    /// The objects of the repository `digest`. If the repository is not open yet, `open` reads
+    /// them.
     pub(super) async fn get_or_open<F>(
         &self,
         digest: &Digest,

@@ -50,8 +50,8 @@ impl GitService {
     }
 }
 
-/// The folders below which repositories are served as HOST/PATH. They are also available at the
-/// root, as files are, so that one URL can be `files` of a site for both.
+/// The folders below which repositories are served as HOST/PATH. Like files, repositories are also
+/// available at the root, so that one URL can be `files` of a site for both.
 const FOLDERS: [&str; 3] = ["/git/", "/files/", "/"];
 
 impl GitRoute {

@@ -114,7 +114,7 @@ impl HttpBody for ObservedResponseBody {
 
 impl Drop for ObservedResponseBody {
     fn drop(&mut self) {
-        // on drop, as hyper drops the body both at its end and when the client disconnects
+        // on drop, because hyper drops the body both at its end and when the client disconnects
         self.observer.record(&CompletedRequest {
             request: &self.request,
             user: self.user.as_ref().map(|user| user.0.as_str()),

@@ -38,7 +38,7 @@ pub(super) struct CompletedRequest<'a> {
     pub(super) request: &'a RequestInfo,
     pub(super) user: Option<&'a str>,
     pub(super) status: StatusCode,
-    /// The number of body bytes that were written to the connection.
+    /// The number of body bytes that were passed to hyper, which writes them to the connection.
     pub(super) bytes: u64,
     pub(super) duration: Duration,
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// The largest manifest in bytes that is read for its artifact type; those of signatures are small.
 const MAX_MANIFEST: u64 = 256 << 10;
 
-/// The number of attached manifests by their word, such as `signature`.
+/// The number of attached manifests by the word for their kind, such as `signature`.
 pub(super) fn attachment_counts(
     attached: &[AttachedManifest],
     blobs: &dyn BlobRead,

@@ -75,7 +75,7 @@ fn chart_command(item: &ItemListing, address: ReaderAddress<'_>) -> FetchCommand
         .repository_tag
         .rsplit_once(':')
         .unwrap_or((&item.repository_tag, ""));
-    // Helm writes the plus sign of a version, which no tag can contain, as an underscore
+    // no tag can contain the plus sign of a version, so Helm writes it as an underscore
     let version = shell_word(&tag.replace('_', "+"));
     let chart = shell_word(&format!("oci://{host}/{chart}"));
     let flag = if needs_plain_http(item, address) {

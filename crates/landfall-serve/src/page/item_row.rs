@@ -77,7 +77,7 @@ pub(super) fn render_row(
         commands: fetch_commands(item, address),
     };
     let row = row.render()?;
-    // measured after rendering, as escaping may make a text several times longer
+    // measured after rendering, because escaping may make a text several times longer
     if row.len() <= MAX_ROW {
         return Ok(row);
     }

@@ -222,7 +222,7 @@ impl KindLink {
     }
 }
 
-/// A link for each kind that has matching items.
+/// A link for all items, and one for each kind that has matching items.
 fn kind_links(query: &ListQuery, matching: &[(&ItemListing, &str)]) -> Vec<KindLink> {
     let everything = "everything".to_owned();
     let mut links = vec![KindLink::new(query, everything, None, matching.len())];

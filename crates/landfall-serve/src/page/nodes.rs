@@ -9,7 +9,7 @@ use landfall_model::report::escape_html;
 
 /// The number of host names in a line of `/etc/hosts`.
 const HOSTS_PER_LINE: usize = 8;
-/// The number of such lines.
+/// The maximum number of such lines.
 const MAX_HOST_LINES: usize = 100;
 /// The maximum length of a DNS name (RFC 1035, section 2.3.4).
 const MAX_HOST_NAME: usize = 253;
@@ -72,7 +72,7 @@ pub(super) fn render_nodes(
     page.render()
 }
 
-/// The host names of `hosts`, which are sorted, without their ports, as lines for `/etc/hosts`.
+/// The names of `hosts` without their ports, as lines for `/etc/hosts`. `hosts` must be sorted.
 /// Texts that are too long for a host name are omitted: a lock may contain any text.
 fn host_lines<'a>(hosts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut names: Vec<&str> = hosts
@@ -80,7 +80,7 @@ fn host_lines<'a>(hosts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
         .map(|host| host.split(':').next().unwrap_or(host))
         .filter(|name| name.len() <= MAX_HOST_NAME)
         .collect();
-    // the hosts are sorted, so those that differ only in their ports follow each other
+    // the hosts are sorted, so most that differ only in their ports follow each other
     names.dedup();
     names
         .chunks(HOSTS_PER_LINE)

@@ -83,7 +83,7 @@ impl BlobRead for RegistryBlobs {
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         let mut reader = CheckedFrameReader {
-            // from the beginning of a frame, as hashes are compared frame by frame
+            // from the beginning of a frame, because hashes are compared frame by frame
             frames: self.frames(digest, offset / FRAME)?,
             hashes: self.frame_hashes().get(digest).cloned(),
             frame: Vec::new(),
@@ -99,8 +99,8 @@ impl BlobRead for RegistryBlobs {
 }
 
 impl VerifiedRead for RegistryBlobs {
-    /// No file holds the content. After a reload the blobs have another number, so they are hashed
-    /// again.
+    /// No file holds the content, so the stamp has the number of these blobs. After a reload, the
+    /// blobs have another number and are hashed again.
     fn file_stamps(&self, _digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
         Ok(vec![FileStamp {
             inode: self.number,
@@ -147,7 +147,7 @@ impl FrameReader {
         let mut attempts = ATTEMPTS;
         while frame.len() < length {
             let runtime = self.runtime.clone();
-            // a blocking thread of the server: the readers of blobs are synchronous
+            // readers of blobs are synchronous: they run on the server's threads for blocking work
             if let Err(error) = runtime.block_on(self.read_more(frame, length)) {
                 // the next attempt continues after the bytes that arrived
                 self.open = None;

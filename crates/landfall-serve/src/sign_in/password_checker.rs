@@ -35,7 +35,7 @@ struct PasswordOutcomes {
     in_progress: HashMap<PasswordKey, watch::Receiver<Option<bool>>>,
 }
 
-/// Too many sign-ins are waiting.
+/// The error if too many sign-ins are waiting.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooManySignIns;
 
@@ -80,8 +80,8 @@ impl PasswordChecker {
                     let checker = self.clone();
                     let user = user.to_owned();
                     let hash = hash.to_owned();
-                    // a task of its own, so that a client which hangs up does not leave a bcrypt
-                    // comparison running that no limit counts
+                    // in its own task, which holds its turn to the end: if the client disconnects,
+                    // the bcrypt comparison still runs and must still count
                     tokio::spawn(async move {
                         let turn = sign_in.turn().await;
                         checker.compared.fetch_add(1, Ordering::Relaxed);

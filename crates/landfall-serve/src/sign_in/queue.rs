@@ -61,7 +61,7 @@ impl SignInQueue {
         let address = network(address);
         let mut waiting = self.waiting();
         let all: usize = waiting.values().map(|queue| queue.count).sum();
-        // looked up without an insertion, as a refused address must not stay in the map
+        // looked up without an insertion, because a refused address must not stay in the map
         let count = waiting.get(&address).map_or(0, |queue| queue.count);
         // refused at once: waiting longer than clients do would only occupy connections
         if all >= self.max_waiting || count >= self.max_per_address {
@@ -85,8 +85,8 @@ impl SignInQueue {
 }
 
 impl SignIn {
-    /// Waits for its turn. At most one sign-in of each address waits for the shared semaphore, so
-    /// that semaphore's order is the order of addresses, not of sign-ins.
+    /// Waits for its turn. At most one sign-in of each address waits for the shared semaphore.
+    /// Therefore, addresses take turns there, and not all sign-ins.
     pub(super) async fn turn(&self) -> Option<PasswordTurn> {
         let address = self.turn.clone().acquire_owned().await.ok()?;
         let queue = self.queue.turns.clone().acquire_owned().await.ok()?;

@@ -55,7 +55,7 @@ impl HtpasswdUsers {
                 read_text_input(path).map_err(|error| invalid_file(path, error.to_string()))?;
             for (user, hash) in parse_accounts(&text).map_err(|why| invalid_file(path, why))? {
                 let other = accounts.insert(user.clone(), (right, hash));
-                // the intended one of two rights and passwords is unknown
+                // it is not known which of the two passwords and rights is meant
                 if other.is_some() {
                     let why = format!("the user {user} is in another password file too");
                     return Err(invalid_file(path, why));
@@ -88,7 +88,7 @@ impl HtpasswdUsers {
             return Ok(self.anonymous_user());
         }
         let account = self.accounts.get(&user);
-        // a hash is computed for an unknown user too: otherwise the response time would tell which
+        // a hash is computed for an unknown user too: otherwise the response time would show which
         // user names exist
         let Some((_, hash)) = account.or_else(|| self.accounts.values().next()) else {
             return Ok(None);
@@ -188,7 +188,7 @@ fn parse_basic(header: &HeaderValue) -> Option<(String, Vec<u8>)> {
 mod tests {
     use super::*;
 
-    /// `htpasswd -nbB -C 4 anna secret`
+    /// The beginning of the line of a user whose password is hashed with cost 4.
     const ANNA: &str = "anna:$2b$04$";
 
     fn users(

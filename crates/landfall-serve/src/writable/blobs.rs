@@ -41,7 +41,7 @@ pub(crate) struct IncomingBlob {
 impl WritableBlobs {
     /// The blobs below `dir`, which may have `max` bytes.
     pub(super) fn open(dir: &Path, max: Option<u64>) -> io::Result<WritableBlobs> {
-        // counted from the files, as the folder has no record of its size
+        // counted from the files, because the folder has no record of its size
         let used = stored_blobs(dir)?
             .iter()
             .map(|(_, metadata)| metadata.len())
@@ -114,7 +114,7 @@ impl WritableBlobs {
         self.dir.join("incoming")
     }
 
-    /// Begins an upload. `algorithm` is the most likely one of its digest;
+    /// Begins an upload. `algorithm` is the one that its digest most likely has;
     /// [`IncomingBlob::expect_algorithm`] may change it.
     pub(crate) fn begin(&self, algorithm: Algorithm) -> io::Result<IncomingBlob> {
         let file = tempfile::Builder::new()
@@ -132,7 +132,7 @@ impl WritableBlobs {
         })
     }
 
-    /// Gives a complete upload its final name, if it has this digest.
+    /// Gives a complete upload its final name. Fails if the upload does not have this digest.
     pub(crate) fn keep(
         &self,
         incoming: IncomingBlob,

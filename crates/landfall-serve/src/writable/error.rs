@@ -3,7 +3,7 @@
 use landfall_model::Digest;
 use std::io;
 
-/// Why content cannot be stored in the folder for pushes, or not be removed from it.
+/// Why content cannot be stored in the folder for pushes, or cannot be removed from it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WritableStoreError {
     #[error("the content has the digest {found}, not {expected}")]

@@ -120,7 +120,7 @@ impl CheckedReader {
     /// Whether the file has the digest and its frames have their checksums. Reads the file once.
     pub(super) fn verify(&self, digest: &Digest) -> io::Result<bool> {
         let mut hasher = Hasher::new(digest.algorithm());
-        // the checksums are compared as well, as later reads rely only on them
+        // the checksums are compared too, because later reads rely only on them
         for frame in 0..self.file_stamp.size.div_ceil(FRAME as u64) {
             self.check_frame(frame, |piece| hasher.update(piece))?;
         }

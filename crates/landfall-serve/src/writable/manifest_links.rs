@@ -63,9 +63,9 @@ impl WritableStore {
         let mut links = RepositoryLinks::new();
         for digest in self.manifests(name)? {
             let of_manifest = match known.remove(&digest) {
-                Some(of_manifest) => of_manifest,
                 // a manifest never changes, so links that were read without the lock are still
                 // valid
+                Some(of_manifest) => of_manifest,
                 None => self.read_links(name, &digest)?,
             };
             links.insert(digest, of_manifest);

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! A file is renamed to its final name after its bytes are on disk. Repository names and tags are
-//! safe path components: by their grammar, none begins with `_` or is `..`.
+//! safe paths: by their grammar, no component begins with a dot, and no component of a repository
+//! name begins with `_`.
 
 mod blobs;
 mod error;

@@ -37,7 +37,7 @@ impl WritableStore {
     /// the manifest existed.
     pub(crate) fn delete_manifest(&self, name: &str, digest: &Digest) -> io::Result<bool> {
         let _removal = self.begin_removal();
-        // without the lock, as a repository may have many manifests
+        // without the lock, because a repository may have many manifests
         let known = self.links(name, RepositoryLinks::new())?;
         let _exclusive = self.lock_blobs();
         if self.manifest(name, digest)?.is_none() {
@@ -88,7 +88,7 @@ impl WritableStore {
     /// Removes a blob, unless a manifest needs it. Returns whether it existed.
     pub(crate) fn delete_blob(&self, digest: &Digest) -> Result<bool, WritableStoreError> {
         let _removal = self.begin_removal();
-        // without the lock, as reading all manifests may take long
+        // without the lock, because reading all manifests may take long
         let known = self.all_links(BTreeMap::new())?;
         let _exclusive = self.lock_blobs();
         for (repository, links) in self.all_links(known)? {

@@ -46,7 +46,7 @@ impl<'a> SimpleReader<'a> {
                 None | Some(b'\n' | b'#') => {
                     self.at -= spaces;
                     self.end_line()?;
-                    // the general parser finds the position of an empty entry
+                    // an empty entry is left to the general parser, which finds its position
                     (self.column > column).then_some(())?;
                     self.node(self.column, column)?
                 }
@@ -59,7 +59,8 @@ impl<'a> SimpleReader<'a> {
         }
     }
 
-    /// Reads a mapping at `column`. Its first key is read already; its colon is here.
+    /// Reads a mapping at `column`. Its first key is read already, and the colon of that key is
+    /// here.
     fn mapping(&mut self, column: isize, first: YamlScalar<'a>) -> Option<YamlNode<'a>> {
         // most mappings of manifests have a few entries, and a growing vector costs copies
         let mut entries = Vec::with_capacity(4);

@@ -88,8 +88,8 @@ impl<'a> SimpleReader<'a> {
     }
 
     /// Moves to the first byte of the content of a block scalar. Returns its indentation and the
-    /// number of empty lines before it; `None` if it has no content: the general parser reads
-    /// those.
+    /// number of empty lines before it. `None` if there is no content, or if its first line has
+    /// another indentation than expected: the general parser reads such a scalar.
     fn block_indent(&mut self, explicit: Option<usize>, parent: usize) -> Option<(usize, usize)> {
         let mut breaks = 0;
         let mut longest = 0;

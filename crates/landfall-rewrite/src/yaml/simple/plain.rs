@@ -14,9 +14,9 @@ enum PlainScalarEnd {
 }
 
 impl<'a> SimpleReader<'a> {
-    /// Reads a plain scalar that begins here, in a collection at the column `parent`. Returns
-    /// whether it is a key. After a key, the position is its colon, else the first token of a later
-    /// line.
+    /// Reads a plain scalar that begins here, in a collection at the column `parent`. Returns the
+    /// scalar and whether it is a key. Afterwards, the position is the colon of the key, or else
+    /// the first token of a later line.
     pub(super) fn plain(&mut self, parent: isize) -> Option<(YamlScalar<'a>, bool)> {
         let start = self.at;
         let (mut end, stop) = self.plain_line()?;
@@ -84,7 +84,7 @@ impl<'a> SimpleReader<'a> {
         self.plain_rest()
     }
 
-    /// Reads a further line of a plain scalar.
+    /// Reads the rest of the first line of a plain scalar, or a further line.
     fn plain_rest(&mut self) -> Option<(usize, PlainScalarEnd)> {
         let start = self.at;
         loop {

@@ -6,8 +6,8 @@ use memchr::{memchr2, memchr3};
 use std::borrow::Cow;
 
 impl<'a> SimpleReader<'a> {
-    /// Reads a quoted scalar that begins here. It may have several lines only in a collection,
-    /// which is at the column `below`.
+    /// Reads a quoted scalar that begins here. `below` is the column of the collection that
+    /// contains it; `None` if the scalar must not have several lines.
     pub(super) fn quoted(&mut self, below: Option<isize>) -> Option<YamlScalar<'a>> {
         let start = self.at;
         let single = self.byte() == Some(b'\'');
@@ -35,7 +35,7 @@ impl<'a> SimpleReader<'a> {
                 b'\\' if next == Some(b'\n') => {
                     value.to_mut().push_str(text);
                     self.at += 1;
-                    // the general parser reads empty lines after it
+                    // if empty lines follow, the general parser reads the scalar
                     (self.continue_line(below?)? == 1).then_some(())?;
                     lines = true;
                 }
@@ -94,7 +94,7 @@ impl<'a> SimpleReader<'a> {
             b'e' => Ok('\x1b'),
             b'x' => Err(2),
             b'u' => Err(4),
-            // the general parser reads the rest
+            // the general parser reads all other escapes
             _ => return None,
         };
         self.at += 2;

@@ -155,7 +155,7 @@ pub(super) fn fold(value: &mut String, breaks: usize) {
     }
 }
 
-/// Whether no plain scalar begins with `byte`.
+/// Whether no plain scalar begins with `byte`. The callers check quotes, `-`, `?` and `:`.
 pub(super) fn is_indicator(byte: u8) -> bool {
     is_flow(byte)
         || matches!(
