@@ -5,7 +5,7 @@
 //! 2. [`SignatureDocument`]: a signature as a registry stores it: cosign's payload with
 //!    annotations, a DSSE envelope, or a Sigstore bundle;
 //! 3. [`FileSignatures`]: a file and the signature files that are published next to it;
-//! 4. `signed_content`: brings these formats into one, and checks that a signature is about the
+//! 4. `signed_content`: converts these formats into one, and checks that a signature is about the
 //!    right digest;
 //! 5. `requirement`: verifies signatures by keys, and by identities with `sigstore-verify`;
 //! 6. [`VerifiedSignature`]: the result, as locks and reports contain it;

@@ -174,11 +174,9 @@ impl SignatureRequirement {
             if !root.has_logs() {
                 policy = policy.skip_tlog_unsafe();
             }
-            let result = content
-                .verify(verifier, &policy)
-                .map_err(|error| {
-                    format!("a signature that does not verify, although the key matches: {error}")
-                })?;
+            let result = content.verify(verifier, &policy).map_err(|error| {
+                format!("a signature that does not verify, although the key matches: {error}")
+            })?;
             time = signing_time(&result);
         }
         Ok(VerifiedSignature {
