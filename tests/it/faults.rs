@@ -527,7 +527,7 @@ fn tokens_of_every_kind_are_accepted_and_renewed() {
         (
             "no token",
             Fault::always(RequestKind::Token, FaultKind::TokenAnswer("{}")),
-            ["its token service", "gave no token"],
+            ["its token service", "returned no token"],
         ),
         (
             "a page",

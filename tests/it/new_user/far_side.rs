@@ -19,7 +19,7 @@ fn the_commands_in_the_readme_of_a_bundle_run() {
             (
                 "pack -o b --include-self --store stores/first",
                 0,
-                &["beside            landfall, b.README.txt, b.man.tar, b.sha256sums"],
+                &["next to it        landfall, b.README.txt, b.man.tar, b.sha256sums"],
             ),
         ],
     );

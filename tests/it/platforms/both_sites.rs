@@ -96,7 +96,10 @@ fn platforms_of_clusters_have_a_folder_for_each() {
 fn docker_supports_only_a_mirror_of_docker_hub_at_the_root() {
     golden(&place(ROOT, IMAGES), "docker-root", &["docker"]);
     let printed = refused(&corp(), 4, &["docker"]);
-    assert!(printed.contains("no mirror with a path"), "{printed}");
+    assert!(
+        printed.contains("does not accept mirrors with a path"),
+        "{printed}"
+    );
 }
 
 #[test]

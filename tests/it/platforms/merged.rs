@@ -474,7 +474,7 @@ fn existing_datacenters_of_a_seed_are_configured_and_none_is_added() {
     keeps(old, &place.read("mine.yaml"), &["node: {noProxy"]);
     let printed = refused_merge(&place, "kubermatic", &["--set", "datacenter=dc-3"]);
     assert!(
-        printed.contains("no datacenter dc-3, but dc-1, dc-2"),
+        printed.contains("no datacenter dc-3, only dc-1, dc-2"),
         "{printed}"
     );
     // without --into there is no file to compare
