@@ -41,7 +41,9 @@ impl ProvenanceConditions {
             ("source", &self.source, &provenance.source),
         ] {
             let Some(pattern) = pattern else { continue };
-            let found = found.as_deref().unwrap_or("no value");
+            let Some(found) = found else {
+                return Err(format!("a provenance without a {what}"));
+            };
             if !pattern.matches(found) {
                 return Err(format!("a provenance with the {what} {found}"));
             }
@@ -60,5 +62,28 @@ impl fmt::Display for ProvenanceConditions {
             write!(f, " with the source {source}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_builder_does_not_mean_no_builder() {
+        let conditions = ProvenanceConditions {
+            builder: Some(TextPattern::new("*")),
+            source: None,
+        };
+        let provenance = |builder: Option<&str>| Provenance {
+            builder: builder.map(Into::into),
+            source: None,
+        };
+        assert_eq!(
+            conditions.check(&provenance(Some("https://b.example"))),
+            Ok(())
+        );
+        let refused = conditions.check(&provenance(None));
+        assert_eq!(refused, Err("a provenance without a builder".into()));
     }
 }

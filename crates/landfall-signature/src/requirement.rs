@@ -72,8 +72,12 @@ impl SignatureRequirement {
             builder: verified.builder.clone(),
             source: verified.source.clone(),
         };
-        let conditions = self.provenance.as_ref();
-        is_signer && conditions.is_none_or(|conditions| conditions.check(&provenance).is_ok())
+        let is_provenance = provenance.builder.is_some() || provenance.source.is_some();
+        is_signer
+            && match &self.provenance {
+                None => !is_provenance,
+                Some(conditions) => is_provenance && conditions.check(&provenance).is_ok(),
+            }
     }
 
     /// The signature among `documents` that meets the requirement for the image with the digest
