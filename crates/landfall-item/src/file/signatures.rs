@@ -124,7 +124,7 @@ impl LockedFile {
             .map_err(FileSignatureError::Checksum)?;
         let found = match listed.algorithm() {
             Algorithm::Sha256 => self.digest.clone(),
-            other => digest_of(&self.digest, other, blobs)?,
+            other @ Algorithm::Sha512 => digest_of(&self.digest, other, blobs)?,
         };
         if listed == found {
             return Ok(());
