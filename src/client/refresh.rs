@@ -136,7 +136,7 @@ impl Client {
                 merge_item(&mut items, item);
             }
             let faults = tokio::task::block_in_place(|| {
-                add_changelogs(&mut locked.changes, &locked.lock, memory)
+                add_changelogs(&mut locked.changes, &locked.lock, &*store)
             });
             faults.iter().for_each(|fault| self.progress.note(fault));
             let bundle = self.pack_refreshed(request, &locked.lock, store).await?;

@@ -12,6 +12,7 @@ use landfall_content::registry::RegistrySession;
 use landfall_content::{EntryPart, OpenedPart, PartSource, run_concurrently};
 use landfall_http::HttpError;
 use landfall_item::lockfile::Lock;
+use landfall_model::report::count_of;
 use landfall_model::{Descriptor, DestinationMap, Digest, human_size, sum_sizes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -167,12 +168,10 @@ fn problem(
     host: &str,
 ) -> Problem {
     let size = sum_sizes(missing.iter().map(|(wanted, _)| wanted.blob.size));
+    let verb = if missing.len() == 1 { "is" } else { "are" };
     let mut message = format!(
-        "{} ({}) that the bundle omits are neither here nor at {host}",
-        match missing.len() {
-            1 => "1 blob".into(),
-            count => format!("{count} blobs"),
-        },
+        "{} ({}) that the bundle omits {verb} neither here nor at {host}",
+        count_of(missing.len(), "blob"),
         human_size(size)
     );
     let mut stops = BTreeSet::new();

@@ -230,6 +230,7 @@ fn a_receipt_can_be_compared_like_a_lock() {
         (&change(&back, &name)["version"], back["new"].get("bytes")),
         (&json!("down"), None)
     );
+    assert_eq!(change(&back, &name).get("newBytes"), None, "{back:#}");
     assert_eq!(
         place.json(0, &["diff", "r.json", "r.json"])["changes"],
         json!([])

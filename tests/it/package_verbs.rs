@@ -2,6 +2,7 @@
 //! scripts install.
 
 use crate::support::apt::{AptUpstream, deb};
+use crate::support::object_store::ObjectStore;
 use crate::support::yum::YumUpstream;
 use serde_json::{Value, json};
 
@@ -358,6 +359,38 @@ fn refresh_packs_newer_packages_and_their_indexes_as_a_delta() {
         "{third:#}"
     );
     assert_eq!(place.read("landfall.lock"), lock);
+}
+
+#[test]
+fn refresh_reads_changelogs_from_an_object_store() {
+    let Some(up) = AptUpstream::new() else { return };
+    let (place, url) = (&up.place, up.url());
+    let store = ObjectStore::start();
+    store.introduce_to(place);
+    let release = |version: &str| {
+        let change = format!("foo ({version}) s; urgency=low\n\n  * about {version}\n");
+        up.changelog("foo", version, &change);
+        up.build("pool/s", &[deb("foo", version, "")]);
+        up.suite("s", "");
+    };
+    place.write(
+        "m.yaml",
+        format!(
+            "apiVersion: landfall/v1\nkind: Manifest\npackages:\n- apt:\n    name: nodes\n    base: none\n    update: minor\n    \
+             sources: [{{url: '{url}', suite: s, components: [main], key: key.asc}}]\n    install: [foo=1.0-1]\n"
+        ),
+    );
+    let refresh = |out: &str| {
+        let args = ["refresh", "-f", "m.yaml", "-o", out];
+        place.json(
+            0,
+            &[&args[..], &["--store", "s3://mirror/air/gap"]].concat(),
+        )
+    };
+    release("1.0-1");
+    refresh("b1");
+    release("1.1-1");
+    assert_eq!(changelogs(&refresh("b2")), ["foo: * about 1.1-1"]);
 }
 
 /// The changelogs of the packages of each changed set: `name: line; line`.

@@ -159,6 +159,11 @@ fn patches_are_small_and_rebuilt_blobs_are_delivered_with_their_digests() {
     );
     let proven = place.ok(&["verify", "p3", "p2", "b1"]);
     assert!(proven.contains("all rebuilt"), "{proven}");
+    let second = place.ok(&["verify", "p3", "p2", "b1", "--shard", "2/2"]);
+    assert!(
+        second.contains("rebuilt by the first shard only") && !second.contains("all rebuilt"),
+        "{second}"
+    );
     let listed = place.ok(&["ls", "p2"]);
     for part in [
         "patches of 2 blobs (",

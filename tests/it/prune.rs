@@ -1,6 +1,7 @@
 //! `push --prune`: the content that it lists and deletes at a real registry, and the content that
 //! it keeps.
 
+use crate::support::front::Front;
 use crate::support::images::noise;
 use crate::support::peers::{Server, docker_registry_without_deletion, own_registry};
 use crate::support::{Images, Place, docker_registry, http, need};
@@ -302,6 +303,27 @@ fn only_named_repositories_are_pruned_and_unlistable_ones_are_skipped() {
             .unwrap()
             .contains("omit the registry")
     );
+}
+
+#[test]
+fn an_index_that_cannot_be_deleted_keeps_its_images() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let far = Far::new(docker_registry());
+    let front = Front::new(&far.registry.address);
+    let v1 = digest(&far.indexes[0]);
+    let deletion = format!("DELETE /v2/app/manifests/{v1}");
+    front.answer(&deletion, 403, "", b"{}");
+    let push = ["push", "b2", "--to", &front.address];
+    let tried = far
+        .place
+        .json(3, &[&push[..], &PRUNE, &["--delete"]].concat());
+    assert_eq!(gone(&tried).len(), 1, "only the signature: {tried:#}");
+    for reference in ["v1", v1, digest(&far.images[0])] {
+        assert_eq!(far.status("app", reference), 200, "{reference}");
+    }
+    assert_eq!(far.status("app", &far.signatures[0]), 404);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Several readers of content as one, such as a delta and its bases, and a check for blobs that
 //! none of them has.
 
+use crate::chunks::has_digest;
 use crate::{BlobRead, ContentError, LockEntry};
 use landfall_model::{Descriptor, Digest, Hasher};
 use std::collections::{BTreeMap, VecDeque};
@@ -21,16 +22,34 @@ impl BlobRead for BlobChain {
         Ok(None)
     }
 
+    fn holds(&self, blob: &Descriptor) -> Result<bool, ContentError> {
+        for blobs in &self.0 {
+            if blobs.holds(blob)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let Some(size) = self.stat(digest)? else {
+        let Some(first) = self.stat(digest)? else {
             return Err(ContentError::missing(digest));
         };
-        let mut copies: VecDeque<_> = self.0.iter().cloned().collect();
-        // a copy whose size is not that of the first copy counts as damaged, so it is not opened
-        copies.retain(|blobs| blobs.stat(digest).is_ok_and(|found| found == Some(size)));
+        let copies = self.0.iter().filter_map(|blobs| {
+            let size = blobs.stat(digest).ok()??;
+            Some((size, Arc::clone(blobs)))
+        });
+        let mut copies: Vec<(u64, Arc<dyn BlobRead>)> = copies.collect();
+        let size = if copies.iter().all(|(size, _)| *size == first) {
+            first
+        } else {
+            intact_size(&copies, digest).unwrap_or(first)
+        };
+        // a copy of another size is damaged, so it is not opened
+        copies.retain(|(found, _)| *found == size);
         let mut reader = ChainReader {
             digest: digest.clone(),
-            unopened: copies,
+            unopened: copies.into_iter().map(|(_, blobs)| blobs).collect(),
             current: Box::new(std::io::empty()),
             remaining: size.saturating_sub(offset),
             offset,
@@ -53,6 +72,18 @@ impl BlobRead for BlobChain {
         }
         self.open(digest, 0)
     }
+}
+
+/// The size of the first copy whose bytes have the digest. `None` if there is none.
+fn intact_size(copies: &[(u64, Arc<dyn BlobRead>)], digest: &Digest) -> Option<u64> {
+    let is_intact = |blobs: &Arc<dyn BlobRead>| {
+        let mut reader = blobs.open(digest, 0).map_err(io::Error::other)?;
+        has_digest(&mut reader, digest)
+    };
+    let intact = copies
+        .iter()
+        .find(|(_, blobs)| is_intact(blobs).unwrap_or(false));
+    intact.map(|(size, _)| *size)
 }
 
 /// Reads one of several copies of a blob and continues with the next if it is damaged.
@@ -155,7 +186,7 @@ pub fn missing_blobs<'a>(
             let blob = &part.descriptor;
             if !checked.contains_key(&blob.digest) {
                 // by size alone: the bytes are verified when the blob is read
-                let is_present = blobs.stat(&blob.digest)? == Some(blob.size);
+                let is_present = blobs.holds(blob)?;
                 let missing = (!is_present).then(|| MissingBlob {
                     blob: blob.clone(),
                     items: Vec::new(),
@@ -176,6 +207,7 @@ pub fn missing_blobs<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MemoryBlobs;
     use crate::store::DiskStore;
 
     const CONTENT: &[u8] = b"hello world, once more";
@@ -261,6 +293,34 @@ mod tests {
                 (CONTENT[3..].to_vec(), true),
                 "{cut}"
             );
+        }
+    }
+
+    #[test]
+    fn a_copy_of_another_size_does_not_hide_an_intact_one() {
+        let digest = Digest::sha256(CONTENT);
+        let held = |bytes: &'static [u8]| -> Arc<dyn BlobRead> {
+            let blobs = BTreeMap::from([(digest.clone(), bytes.into())]);
+            Arc::new(MemoryBlobs(blobs))
+        };
+        let longer = b"hello world, once more and more";
+        let blob = Descriptor {
+            digest: digest.clone(),
+            size: CONTENT.len() as u64,
+            media_type: "x/y".into(),
+        };
+        for wrong in [&CONTENT[..5], &longer[..]] {
+            let chain = BlobChain(vec![held(wrong), held(CONTENT)]);
+            for offset in [0, 3] {
+                let mut bytes = Vec::new();
+                let mut reader = chain.open(&digest, offset).unwrap();
+                reader.read_to_end(&mut bytes).unwrap();
+                assert_eq!(bytes, &CONTENT[offset as usize..]);
+            }
+            assert_eq!(chain.read(&blob).unwrap(), CONTENT);
+            assert!(chain.holds(&blob).unwrap());
+            let damaged = BlobChain(vec![held(wrong)]);
+            assert!(damaged.read(&blob).is_err() && !damaged.holds(&blob).unwrap());
         }
     }
 

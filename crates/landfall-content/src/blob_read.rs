@@ -12,6 +12,15 @@ pub trait BlobRead: Send + Sync {
     /// If the storage cannot be read.
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError>;
 
+    /// Whether a copy of the blob with its size is present. The bytes are verified when they are
+    /// read.
+    ///
+    /// # Errors
+    /// If the storage cannot be read.
+    fn holds(&self, blob: &Descriptor) -> Result<bool, ContentError> {
+        Ok(self.stat(&blob.digest)? == Some(blob.size))
+    }
+
     /// Opens the blob at `offset`. The bytes are compared with hashes that were verified when the
     /// blob was stored; a mismatch is a read error of kind `InvalidData`.
     ///

@@ -41,8 +41,9 @@ impl Transport {
             .connect_timeout(self.limits().connect)
             .tcp_nodelay(true)
             .user_agent(concat!("landfall/", env!("CARGO_PKG_VERSION")));
-        if scope == AddressScope::Public {
-            let resolver = PublicOnly(self.0.config.private_targets.clone());
+        if let AddressScope::Public { port } = scope {
+            let allowed = self.0.config.private_targets.clone();
+            let resolver = PublicOnly { allowed, port };
             builder = builder.dns_resolver(Arc::new(resolver));
         }
         if let Some(proxy) = route {

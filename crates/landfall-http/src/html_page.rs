@@ -3,7 +3,6 @@
 
 use super::body::{ByteStream, HttpResponse};
 use super::error::{ErrorKind, HttpError};
-use bytes::Bytes;
 use futures_util::StreamExt;
 use reqwest::Method;
 use url::Url;
@@ -24,11 +23,10 @@ impl HttpResponse {
         let via = self.via.clone();
         let has_body = self.method != Method::HEAD;
         // without the body, the error only lacks the title
-        let body = if has_body {
-            self.bytes(PAGE).await.unwrap_or_default()
-        } else {
-            Bytes::new()
-        };
+        let mut body = Vec::new();
+        if has_body {
+            body = page_beginning(self.stream(), body).await;
+        }
         page_error(&url, via.as_deref(), what, &body)
     }
 
@@ -78,14 +76,19 @@ impl HttpResponse {
                 .chain(stream)
                 .boxed());
         }
-        let mut body = first.to_vec();
-        while body.len() < PAGE
-            && let Some(Ok(more)) = stream.next().await
-        {
-            body.extend_from_slice(&more);
-        }
+        let body = page_beginning(stream, first.to_vec()).await;
         Err(page_error(&url, via.as_deref(), what, &body))
     }
+}
+
+/// Appends the rest of a page to `body`, as far as its title may be in it. Stops at an error.
+async fn page_beginning(mut stream: ByteStream, mut body: Vec<u8>) -> Vec<u8> {
+    while body.len() < PAGE
+        && let Some(Ok(more)) = stream.next().await
+    {
+        body.extend_from_slice(&more);
+    }
+    body
 }
 
 /// Returns the error for an HTML page instead of `what`. `via` is the proxy that was used.

@@ -47,7 +47,7 @@ impl Transport {
         let refused_address = addresses
             .iter()
             .map(SocketAddr::ip)
-            .find(|address| is_private(*address) && !self.is_allowed_address(*address));
+            .find(|address| is_private(*address) && !self.is_allowed_address(*address, url));
         if let Some(address) = refused_address {
             return Err(refused_target(url, NamedBy(named_by), address));
         }
@@ -130,7 +130,7 @@ impl Transport {
         let scope = if route.is_some() || self.is_allowed(url) {
             AddressScope::Any
         } else {
-            AddressScope::Public
+            AddressScope::Public { port: port_of(url) }
         };
         self.client(url, route, scope)
     }
@@ -147,16 +147,22 @@ impl Transport {
 
     /// Whether the site lets public hosts lead to the host of `url`.
     fn is_allowed(&self, url: &Url) -> bool {
-        let port = url.port_or_known_default().unwrap_or(0);
         self.0
             .config
             .private_targets
-            .allow(url.host_str().unwrap_or_default(), port)
+            .allow(url.host_str().unwrap_or_default(), port_of(url))
     }
 
-    fn is_allowed_address(&self, address: IpAddr) -> bool {
-        self.0.config.private_targets.allow(&address.to_string(), 0)
+    /// Whether the site lets public hosts lead to this address at the port of `url`.
+    fn is_allowed_address(&self, address: IpAddr, url: &Url) -> bool {
+        let allowed = &self.0.config.private_targets;
+        allowed.allow(&address.to_string(), port_of(url))
     }
+}
+
+/// The port to which a request to `url` is sent.
+fn port_of(url: &Url) -> u16 {
+    url.port_or_known_default().unwrap_or(0)
 }
 
 /// Checks that the host of `url` is a DNS name or an address. URL parsers accept more than that,

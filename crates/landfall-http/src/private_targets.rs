@@ -114,16 +114,21 @@ pub(super) struct PrivateAddress(pub(super) IpAddr);
 /// A resolver that returns only public addresses, and the private ones that the site allows. A
 /// check before the connection would not be enough, because the name may have other addresses a
 /// moment later (DNS rebinding).
-pub(super) struct PublicOnly(pub(super) PrivateTargets);
+pub(super) struct PublicOnly {
+    pub(super) allowed: PrivateTargets,
+    /// The port of the requests, which entries of `allowed` may name.
+    pub(super) port: u16,
+}
 
 impl Resolve for PublicOnly {
     fn resolve(&self, name: Name) -> Resolving {
-        let allowed = self.0.clone();
+        let allowed = self.allowed.clone();
+        let port = self.port;
         Box::pin(async move {
             // reqwest replaces port 0 by that of the URL
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let (good, bad): (Vec<SocketAddr>, Vec<SocketAddr>) = found.partition(|address| {
-                !is_private(address.ip()) || allowed.allow(&address.ip().to_string(), 0)
+                !is_private(address.ip()) || allowed.allow(&address.ip().to_string(), port)
             });
             match bad.first().filter(|_| good.is_empty()) {
                 Some(bad) => Err(PrivateAddress(bad.ip()).into()),
@@ -188,7 +193,12 @@ mod tests {
     async fn a_name_with_only_private_addresses_is_refused_unless_allowed() {
         let resolve = |entries: &[&str]| {
             let entries: Vec<String> = entries.iter().map(|&entry| entry.into()).collect();
-            PublicOnly(PrivateTargets::new(&entries).unwrap()).resolve("localhost".parse().unwrap())
+            let allowed = PrivateTargets::new(&entries).unwrap();
+            let resolver = PublicOnly {
+                allowed,
+                port: 9000,
+            };
+            resolver.resolve("localhost".parse().unwrap())
         };
         let Err(refused) = resolve(&["10.0.0.0/8", "other.test"]).await else {
             panic!("it was resolved")
@@ -201,6 +211,8 @@ mod tests {
                 .unwrap()
                 .all(|address| address.ip().is_loopback())
         );
+        assert!(resolve(&["127.0.0.1:9000", "[::1]:9000"]).await.is_ok());
+        assert!(resolve(&["127.0.0.1:9001", "[::1]:9001"]).await.is_err());
     }
 
     #[test]

@@ -22,8 +22,11 @@ use url::Url;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum AddressScope {
     Any,
-    /// Addresses of the public internet, and private ones that the site allows.
-    Public,
+    /// Addresses of the public internet, and private ones that the site allows for this port. A
+    /// resolver is not told the port, so each port has a client of its own.
+    Public {
+        port: u16,
+    },
 }
 
 /// The settings of a client. Clients with different settings must not share connections.

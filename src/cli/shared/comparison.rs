@@ -264,8 +264,11 @@ impl LockComparison {
     pub(crate) fn members(&self) -> Map<String, Value> {
         let changes = self.changes.iter().map(|(change, bytes)| {
             let mut change = json!(change);
-            // A removal adds nothing; a receipt has no sizes, so its changes have 0 too.
-            change["newBytes"] = json!(bytes.unwrap_or_default());
+            // A removal adds nothing. The size is unknown if the newer side is a receipt.
+            let bytes = bytes.or((change["change"] == "removed").then_some(0));
+            if let Some(bytes) = bytes {
+                change["newBytes"] = json!(bytes);
+            }
             change
         });
         let [(old_word, from), (new_word, to)] = &self.sides;

@@ -16,17 +16,21 @@ use tracing_subscriber::layer::SubscriberExt;
 const VARIABLE: &str = "LANDFALL_LOG";
 
 /// The crates that a directive may name.
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 14] = [
     "landfall",
     "landfall_bundle",
     "landfall_content",
+    "landfall_deflate",
+    "landfall_git",
     "landfall_http",
     "landfall_item",
     "landfall_model",
     "landfall_packages",
+    "landfall_patch",
     "landfall_render",
     "landfall_rewrite",
     "landfall_serve",
+    "landfall_signature",
 ];
 
 /// Starts logging if `-v` (given `verbose` times) or `LANDFALL_LOG` enables it. Events are written
@@ -183,6 +187,18 @@ mod tests {
             let refused = log_targets(0, directives).unwrap_err();
             assert!(matches!(refused, LogDirectiveError::Target(_)), "{refused}");
         }
+    }
+
+    #[test]
+    fn every_crate_of_the_workspace_can_be_named() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/crates");
+        let crates = std::fs::read_dir(folder).unwrap();
+        let names = crates.map(|one| one.unwrap().file_name().into_string().unwrap());
+        let names = names.map(|name| name.replace('-', "_"));
+        // this program makes test data and logs nothing
+        let mut names: Vec<String> = names.filter(|name| name != "landfall_seed").collect();
+        names.sort();
+        assert_eq!(CRATES[1..], names);
     }
 
     #[test]

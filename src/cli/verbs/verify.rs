@@ -146,7 +146,7 @@ impl VerifyCommand {
             bundle.fingerprint(),
             serial.unwrap_or_default(),
             signatures.line(),
-            self.delta_lines(bundle),
+            self.delta_lines(bundle, shard),
             count,
             human_size(unique_bytes(&entries)),
             lines(&loss_lines),
@@ -155,21 +155,23 @@ impl VerifyCommand {
     }
 
     /// The lines about a delta: the content that it omits, and the sources of that content.
-    fn delta_lines(&self, bundle: &Bundle) -> String {
-        self.omission_lines(bundle) + &self.recipe_lines(bundle)
+    fn delta_lines(&self, bundle: &Bundle, shard: Shard) -> String {
+        self.omission_lines(bundle) + &self.recipe_lines(bundle, shard)
     }
 
     /// The lines about the patches of a bundle.
-    fn recipe_lines(&self, bundle: &Bundle) -> String {
+    fn recipe_lines(&self, bundle: &Bundle, shard: Shard) -> String {
         if !bundle.has_recipes() {
             return String::new();
         }
         let is_proven = bundle.references().is_empty() || !self.bases.is_empty();
         if is_proven {
-            format!(
-                "  patched           {}, all rebuilt\n",
-                patched_size(bundle)
-            )
+            let rebuilt = if shard.is_first() {
+                "all rebuilt"
+            } else {
+                "rebuilt by the first shard only"
+            };
+            format!("  patched           {}, {rebuilt}\n", patched_size(bundle))
         } else {
             let needs = if bundle.omitted().is_empty() {
                 base_lines(bundle)

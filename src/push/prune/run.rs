@@ -87,39 +87,33 @@ pub(crate) async fn prune(
             Ok(mut found) => {
                 surveyed.kept = found.kept;
                 kept_blobs.extend(found.kept_blobs);
+                // the children of indexes that could not be deleted
+                let mut held = BTreeSet::new();
                 for gone in found.gone {
-                    let removed = if scope.delete {
-                        session
-                            .delete_manifest(repository, &gone.digest)
-                            .await
-                            .map(drop)
-                    } else {
-                        Ok(())
-                    };
-                    match removed {
-                        Ok(()) => {
-                            blobs.extend(found.blobs.remove(&gone.digest).into_iter().flatten());
-                            pruned.gone.push(gone);
-                        }
+                    let mut is_gone = !held.contains(&gone.digest);
+                    if is_gone
+                        && scope.delete
+                        && let Err(error) = session.delete_manifest(repository, &gone.digest).await
+                    {
                         // if deletion is disabled, the registry would refuse every other one too
-                        Err(error) if pruned.gone.is_empty() && is_deletion_disabled(&error) => {
+                        if pruned.gone.is_empty() && is_deletion_disabled(&error) {
                             return Err(PruneError::DeletesNothing {
                                 host: registry.to_owned(),
                                 error,
                             });
                         }
-                        Err(error) => {
-                            // the manifest is still there, so its blobs are not freed
-                            kept_blobs.extend(
-                                found
-                                    .blobs
-                                    .remove(&gone.digest)
-                                    .into_iter()
-                                    .flatten()
-                                    .map(|blob| blob.0),
-                            );
-                            surveyed.why = Some(error.to_string());
-                        }
+                        surveyed.why = Some(error.to_string());
+                        is_gone = false;
+                    }
+                    let own_blobs = found.blobs.remove(&gone.digest).into_iter().flatten();
+                    if is_gone {
+                        blobs.extend(own_blobs);
+                        pruned.gone.push(gone);
+                    } else {
+                        // the manifest is still there, and so must be all that it names
+                        kept_blobs.extend(own_blobs.map(|blob| blob.0));
+                        let children = found.children.remove(&gone.digest);
+                        held.extend(children.into_iter().flatten());
                     }
                 }
             }

@@ -13,9 +13,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub(super) struct RepositoryContent {
     /// The number of tags that are kept.
     pub(super) kept: usize,
-    /// The manifests that may be deleted, in this order: an index comes before its children. A
-    /// child of several indexes follows the first of them.
+    /// The manifests that may be deleted, in this order: all indexes that name a manifest come
+    /// before it.
     pub(super) gone: Vec<PrunedManifest>,
+    /// The children of each index that may be deleted.
+    pub(super) children: BTreeMap<Digest, Vec<Digest>>,
     /// The blobs of each image that may be deleted, with their sizes.
     pub(super) blobs: BTreeMap<Digest, Vec<(Digest, u64)>>,
     /// The blobs of images that are kept and are not in a lock.
@@ -184,6 +186,7 @@ impl Survey<'_> {
     ) -> Result<RepositoryContent, HttpError> {
         let mut gone: Vec<PrunedManifest> = Vec::new();
         let mut blobs = BTreeMap::new();
+        let mut children_by_index = BTreeMap::new();
         let mut seen = BTreeSet::new();
         let mut todo: Vec<Digest> = digest_by_tag
             .values()
@@ -197,10 +200,12 @@ impl Survey<'_> {
             }
             let mut next = match self.read(&digest).await? {
                 None => continue,
-                Some(Manifest::Index(children)) => children
-                    .iter()
-                    .map(|child| child.descriptor.digest.clone())
-                    .collect::<Vec<_>>(),
+                Some(Manifest::Index(children)) => {
+                    let children = children.iter().map(|child| child.descriptor.digest.clone());
+                    let children: Vec<Digest> = children.collect();
+                    children_by_index.insert(digest.clone(), children.clone());
+                    children
+                }
                 Some(Manifest::Image { config, layers, .. }) => {
                     let image_blobs = std::iter::once(config)
                         .chain(layers)
@@ -247,16 +252,68 @@ impl Survey<'_> {
             .count();
         Ok(RepositoryContent {
             kept,
-            gone,
+            gone: indexes_first(gone, &children_by_index),
+            children: children_by_index,
             blobs,
             kept_blobs,
         })
     }
 }
 
+/// Sorts manifests so that each index comes before its children, also those that it shares with
+/// other indexes.
+fn indexes_first(
+    mut left: Vec<PrunedManifest>,
+    children: &BTreeMap<Digest, Vec<Digest>>,
+) -> Vec<PrunedManifest> {
+    let mut sorted = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let named: BTreeSet<&Digest> = left
+            .iter()
+            .filter_map(|index| children.get(&index.digest))
+            .flatten()
+            .collect();
+        let (later, next): (Vec<_>, Vec<_>) = left
+            .into_iter()
+            .partition(|manifest| named.contains(&manifest.digest));
+        // manifests that name each other cannot have their digests
+        if next.is_empty() {
+            sorted.extend(later);
+            break;
+        }
+        sorted.extend(next);
+        left = later;
+    }
+    sorted
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_index_comes_before_its_children() {
+        let digest = |name: &str| Digest::sha256(name.as_bytes());
+        let manifests = ["a", "shared", "own", "nested", "b", "c"].map(|name| PrunedManifest {
+            repository: "r".into(),
+            digest: digest(name),
+            tags: Vec::new(),
+        });
+        let children = [
+            ("a", ["shared", "own"]),
+            ("b", ["shared", "nested"]),
+            ("c", ["nested", "elsewhere"]),
+            ("nested", ["own", "elsewhere"]),
+        ];
+        let children = children.map(|(name, children)| {
+            let children = children.into_iter().map(digest);
+            (digest(name), children.collect())
+        });
+        let sorted = indexes_first(manifests.to_vec(), &children.into());
+        let sorted: Vec<Digest> = sorted.into_iter().map(|one| one.digest).collect();
+        let expected = ["a", "b", "c", "shared", "nested", "own"].map(digest);
+        assert_eq!(sorted, expected);
+    }
 
     #[test]
     fn the_newest_tags_of_each_shape_are_kept() {

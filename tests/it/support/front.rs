@@ -45,7 +45,7 @@ impl Front {
                         .lock()
                         .unwrap()
                         .iter()
-                        .find(|(t, _)| target.ends_with(t))
+                        .find(|(t, _)| format!("{method} {target}").ends_with(t))
                         .cloned();
                     let (status, headers, body) = own.map_or_else(
                         || {

@@ -11,7 +11,8 @@
 //! 4. `planner`: chooses the bases of each blob;
 //! 5. `plan`: replaces blobs of a plan by recipes, or estimates the savings;
 //! 6. `rebuild`: rebuilds a blob from its recipe and its bases;
-//! 7. [`RebuiltBlobs`]: content with all blobs that can be rebuilt from it.
+//! 7. [`RebuiltBlobs`]: content with all blobs that can be rebuilt from it; [`RecipeBlobs`]: only
+//!    those blobs.
 
 mod hashed_writer;
 pub(crate) mod make;
@@ -21,12 +22,14 @@ mod planner;
 mod predecessors;
 mod rebuild;
 mod rebuilt_blobs;
+mod recipe_blobs;
 mod summary;
 mod turns;
 
 pub use plan::{estimate_recipes, plan_recipes};
 pub use planner::OldContent;
 pub use rebuilt_blobs::{BaseWriter, RebuiltBlobs};
+pub use recipe_blobs::RecipeBlobs;
 pub use summary::{PatchedBlob, RecipeSummary, UnpatchedBlob, UnpatchedReason};
 
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use super::rebuild::rebuild;
 use super::turns::RebuildTurns;
 use crate::format::blob_recipe::{BlobRecipe, RecipeHeader};
 use crate::read::Bundle;
-use landfall_content::{BlobRead, ContentError, FileStamp, VerifiedRead};
+use landfall_content::{BlobRead, ContentError};
 use landfall_model::{Descriptor, Digest, locked};
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Write};
@@ -145,7 +145,7 @@ impl RebuiltBlobs {
     }
 
     /// The size of a blob that needs no recipe.
-    fn stat_plain(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+    pub(super) fn stat_plain(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         match self.added(digest) {
             Some(file) => Ok(Some(file.size())),
             None => self.content.stat(digest),
@@ -260,6 +260,10 @@ impl BlobRead for RebuiltBlobs {
         Ok(known.map(|known| known.recipe.blob.size))
     }
 
+    fn holds(&self, blob: &Descriptor) -> Result<bool, ContentError> {
+        Ok(self.content.holds(blob)? || self.stat(&blob.digest)? == Some(blob.size))
+    }
+
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         if let Some(file) = self.added(digest) {
             return Ok(Box::new(file.reader(offset)));
@@ -275,13 +279,6 @@ impl BlobRead for RebuiltBlobs {
             return self.content.open_whole(digest);
         }
         self.open(digest, 0)
-    }
-}
-
-impl VerifiedRead for RebuiltBlobs {
-    fn file_stamps(&self, _: &Digest) -> Result<Vec<FileStamp>, ContentError> {
-        // a rebuilt blob is in an unnamed temporary file, which no other process can change
-        Ok(Vec::new())
     }
 }
 

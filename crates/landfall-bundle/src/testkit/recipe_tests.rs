@@ -176,6 +176,15 @@ fn a_changed_layer_is_carried_as_a_recipe_and_rebuilt_from_the_old_one() {
         blobs.missing_bases(&new_layer.digest).unwrap(),
         Some(Vec::new())
     );
+    // a server watches the files of the base itself, so that it notices changes
+    assert_eq!(blobs.stat(&old_layer.digest).unwrap(), Some(old_layer.size));
+    let blobs = RecipeBlobs(blobs);
+    assert_eq!(blobs.stat(&old_layer.digest).unwrap(), None);
+    assert!(read(&blobs, &old_layer).is_err());
+    assert_eq!(
+        read(&blobs, &new_layer).unwrap(),
+        memory.blobs[&new_layer.digest]
+    );
 }
 
 #[test]

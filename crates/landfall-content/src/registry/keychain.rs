@@ -6,6 +6,7 @@ use super::credential::{Credential, CredentialError, CredentialLookup, RegistryS
 use super::site_credentials::site_secret;
 use landfall_model::TargetRegistry;
 use landfall_model::config::{PathDestinations, Site, SiteCredentials};
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ pub struct Keychain {
     /// The entries of the site by key. An entry that cannot be read is an error only if its
     /// registry is used: each side of the air gap has only its own secrets.
     site: Vec<(String, Result<Credential, Arc<CredentialError>>)>,
+    /// The auth files that the site names, with the key of the entry that names each.
+    site_files: Vec<(String, AuthFile)>,
     files: Vec<AuthFile>,
 }
 
@@ -121,8 +124,7 @@ impl Keychain {
     ) {
         let account = match &from.auth_file {
             Some(path) => match AuthFile::read_named(&site.resolve(path), setting) {
-                // before the user's own files, because the site was named for this run
-                Ok(file) => return self.files.insert(0, file),
+                Ok(file) => return self.site_files.push((key.to_owned(), file)),
                 Err(error) => Err(error),
             },
             None => {
@@ -138,7 +140,8 @@ impl Keychain {
     /// Returns the hosts with credentials, as far as known without running a helper.
     pub fn hosts(&self) -> Vec<String> {
         let of_site = self.site.iter().map(|(key, _)| key);
-        let of_files = self.files.iter().flat_map(AuthFile::keys);
+        let site_files = self.site_files.iter().map(|(_, file)| file);
+        let of_files = site_files.chain(&self.files).flat_map(AuthFile::keys);
         of_site
             .chain(of_files)
             .map(|key| key.split('/').next().unwrap_or(key).to_owned())
@@ -170,7 +173,12 @@ impl Keychain {
         if let Some((_, credential)) = of_site {
             return credential.clone().map(Some);
         }
-        for file in &self.files {
+        // An auth file may have accounts of other registries too, so all files are searched: first
+        // the one that the site names for this repository, and the user's own after the site's.
+        let mut site_files: Vec<_> = self.site_files.iter().collect();
+        site_files.sort_by_key(|(key, _)| Reverse(if covers(key) { key.len() } else { 0 }));
+        let site_files = site_files.into_iter().map(|(_, file)| file);
+        for file in site_files.chain(&self.files) {
             if let Some(found) = file.find(&host, covers).await? {
                 return Ok(Some(found));
             }
@@ -267,6 +275,64 @@ mod tests {
         ] {
             let error = keychain.find(host, "team/x").await.unwrap_err().to_string();
             assert!(error.starts_with(words), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn auth_files_of_the_site_are_searched_by_the_entry_that_names_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let auths = |users: &[(&str, &str)]| {
+            let entries = users.iter().map(|(key, user)| {
+                format!(r#""{key}": {{"username": "{user}", "password": "p"}}"#)
+            });
+            format!(
+                r#"{{"auths": {{{}}}}}"#,
+                entries.collect::<Vec<_>>().join(",")
+            )
+        };
+        for (name, users) in [
+            ("team", &[("far.test", "team")][..]),
+            ("far", &[("far.test", "far"), ("quay.io", "far")]),
+            (
+                "ghcr",
+                &[
+                    ("ghcr.io", "ghcr"),
+                    ("gcr.io", "ghcr"),
+                    ("far.test", "ghcr"),
+                ],
+            ),
+            (
+                "quay",
+                &[("quay.io", "quay"), ("gcr.io", "quay"), ("ghcr.io", "quay")],
+            ),
+        ] {
+            std::fs::write(dir.path().join(name), auths(users)).unwrap();
+        }
+        let site = "registry:\n  address: far.test\n  credentials: {authFile: far}\n  paths:\n    \
+                    quay.io/team: {to: [team], credentials: {authFile: team}}\nupstreams:\n  \
+                    quay.io: {credentials: {authFile: quay}}\n  \
+                    ghcr.io: {credentials: {authFile: ghcr}}\n";
+        let site = Site::parse(
+            &dir.path().join("site.yaml"),
+            &format!("apiVersion: landfall/v1\nkind: Site\n{site}"),
+        )
+        .unwrap();
+        let own = auths(&[("gcr.io", "own"), ("docker.io", "own")]);
+        let keychain = Keychain::load(Some(&site), |name| {
+            (name == "DOCKER_AUTH_CONFIG").then(|| own.clone())
+        })
+        .unwrap();
+        for (host, repository, expected) in [
+            ("far.test", "team/app", "team:p"),
+            ("far.test", "other/app", "far:p"),
+            ("quay.io", "x", "quay:p"),
+            ("ghcr.io", "x", "ghcr:p"),
+            // no file is named for it: the first entry of the site, sorted by host
+            ("gcr.io", "x", "ghcr:p"),
+            ("docker.io", "x", "own:p"),
+        ] {
+            let found = user(&keychain, host, repository).await;
+            assert_eq!(found.as_deref(), Some(expected), "{host}/{repository}");
         }
     }
 

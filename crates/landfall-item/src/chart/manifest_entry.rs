@@ -176,7 +176,14 @@ pub(super) fn read(
     }
     let policy = full.update.as_ref().map(|rule| &rule.policy);
     fields.extend(policy.map(|text| reader.field(node.get("update"), "policy", text)));
-    let discover = discovery(full, node, reader)?;
+    let platform_texts = full.platforms.as_deref().unwrap_or_default();
+    fields.extend(reader.list_fields(node, "platforms", platform_texts));
+    for (index, entry) in full.values.iter().enumerate() {
+        let at = reader.item_at(node, "values", index);
+        let texts = entry.texts().into_iter();
+        fields.extend(texts.map(|text| TemplateField::new(text, at.clone())));
+    }
+    check_discovery(full, node, reader)?;
     let mut charts = Vec::new();
     for binding in reader.vars.bindings(&fields)? {
         let fill = |text: &Option<String>| text.as_ref().map(|text| binding.fill(text));
@@ -195,11 +202,14 @@ pub(super) fn read(
             let version = movable_version(entry).map(|movable| &movable.text[movable.version]);
             check_rule(rule, version, "a chart", node.get("update"), reader)?;
         }
-        let discover = discover.clone().map(|discover| Discovery {
-            kubernetes: fill(&full.kubernetes),
-            helm: fill(&full.helm).map(|version| version.trim_start_matches('v').to_owned()),
-            ..discover
-        });
+        let discover = match full.images {
+            None => None,
+            Some(Discover::Discover) => Some(Discovery {
+                values: values(full, &binding, node, reader)?,
+                kubernetes: fill(&full.kubernetes),
+                helm: fill(&full.helm).map(|version| version.trim_start_matches('v').to_owned()),
+            }),
+        };
         let platforms = match &full.platforms {
             None => reader.platforms.clone(),
             Some(texts) => {
@@ -283,43 +293,83 @@ pub(super) fn name_of(text: &str, span: &SourceSpan) -> ManifestResult<ChartName
         .map_err(|error: ChartNameError| span.fault(error.to_string(), None))
 }
 
-/// How the images of the chart are discovered. `None` if they are not.
-fn discovery(
+/// Rejects keys of the discovery that have no effect.
+fn check_discovery(
     full: &FullChart,
     node: &YamlNode<'_>,
     reader: &EntryContext<'_>,
-) -> ManifestResult<Option<Discovery>> {
-    let Some(Discover::Discover) = full.images else {
-        // without discovery, these keys would have no effect
+) -> ManifestResult<()> {
+    if full.images.is_none() {
         let keys = ["values", "kubernetes", "helm", "platforms", "referrers"];
-        if let Some(key) = keys.into_iter().find(|key| node.key_span(key).is_some()) {
-            return Err(reader.here(node.get(key)).fault(
+        return match keys.into_iter().find(|key| node.key_span(key).is_some()) {
+            Some(key) => Err(reader.here(node.get(key)).fault(
                 format!("`{key}` has no effect without `images: discover`"),
                 Some(format!("add `images: discover`, or remove `{key}`")),
-            ));
-        }
-        return Ok(None);
-    };
+            )),
+            None => Ok(()),
+        };
+    }
     if full.kubernetes.is_some() && full.helm.is_none() {
         return Err(reader.here(node.get("kubernetes")).fault(
             "`kubernetes` needs `helm`, which renders the chart for that version",
             Some("add the version of helm, as in `helm: v3.18.4`".into()),
         ));
     }
-    let mut values = Vec::new();
+    Ok(())
+}
+
+/// The documents with the values of the discovery.
+fn values(
+    full: &FullChart,
+    binding: &VarBinding,
+    node: &YamlNode<'_>,
+    reader: &EntryContext<'_>,
+) -> ManifestResult<Vec<String>> {
+    let mut documents = Vec::new();
     for (index, entry) in full.values.iter().enumerate() {
         let at = reader.item_at(node, "values", index);
-        values.push(match entry {
-            ValuesEntry::File(path) => String::from_utf8(reader.read_file(path, &at)?)
-                .map_err(|_| at.fault(format!("{path} is not UTF-8 text"), None))?,
+        documents.push(match entry {
+            ValuesEntry::File(path) => {
+                let path = binding.fill(path);
+                String::from_utf8(reader.read_file(&path, &at)?)
+                    .map_err(|_| at.fault(format!("{path} is not UTF-8 text"), None))?
+            }
             // JSON is valid YAML
-            ValuesEntry::Here(values) => Value::from(values.clone()).to_string(),
+            ValuesEntry::Here(values) => filled(&Value::from(values.clone()), binding).to_string(),
         });
     }
-    // `kubernetes` and `helm` may contain variables, so they are filled in for each binding
-    Ok(Some(Discovery {
-        values,
-        kubernetes: None,
-        helm: None,
-    }))
+    Ok(documents)
+}
+
+impl ValuesEntry {
+    /// The texts in which variables are replaced: the path, or all strings of inline values.
+    fn texts(&self) -> Vec<&str> {
+        match self {
+            ValuesEntry::File(path) => vec![path],
+            ValuesEntry::Here(values) => values.values().flat_map(strings).collect(),
+        }
+    }
+}
+
+/// All strings in `value`, without the keys of mappings.
+fn strings(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(strings).collect(),
+        Value::Object(fields) => fields.values().flat_map(strings).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
+}
+
+/// `value` with all variables in its strings replaced.
+fn filled(value: &Value, binding: &VarBinding) -> Value {
+    match value {
+        Value::String(text) => Value::String(binding.fill(text)),
+        Value::Array(items) => items.iter().map(|item| filled(item, binding)).collect(),
+        Value::Object(fields) => {
+            let pair = |(key, value): (&String, &Value)| (key.clone(), filled(value, binding));
+            Value::Object(fields.iter().map(pair).collect())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
 }

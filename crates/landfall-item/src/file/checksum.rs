@@ -40,10 +40,14 @@ pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
 
 /// The digest in a line, with the path of its file if that is written.
 fn read_line(line: &str) -> Option<(Digest, Option<&str>)> {
-    if let Some((_, rest)) = line.split_once('(')
+    if let Some((label, rest)) = line.split_once('(')
         && let Some((name, hex)) = rest.rsplit_once(") = ")
     {
-        return Some((digest(hex.trim())?, Some(name)));
+        let digest = digest(hex.trim())?;
+        // other algorithms, such as BLAKE2b and SHA3-256, have digests of the same lengths
+        let label = label.trim().replace('-', "");
+        let is_own = label.eq_ignore_ascii_case(digest.algorithm().as_str());
+        return is_own.then_some((digest, Some(name)));
     }
     let (hex, name) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     // `sha256sum` marks files that it read in binary mode with an asterisk
@@ -94,6 +98,27 @@ mod tests {
                 .unwrap()
                 .to_string()
                 .starts_with("sha512:")
+        );
+    }
+
+    #[test]
+    fn the_label_of_a_bsd_line_must_be_that_of_the_digest() {
+        let url = "https://x.test/d/f";
+        let (short, long) = ("a".repeat(64), "b".repeat(128));
+        for (label, hex) in [
+            ("SHA3-256", &short),
+            ("SHA512/256", &short),
+            ("SHA512", &short),
+            ("BLAKE2b", &long),
+            ("SHA3-512", &long),
+        ] {
+            let found = find(&format!("{label} (f) = {hex}\n"), url);
+            assert!(found.unwrap_err().contains("no SHA-256"), "{label}");
+        }
+        let text = format!("BLAKE2b (f) = {}\nSHA-512 (f) = {long}\n", "c".repeat(128));
+        assert_eq!(
+            find(&text, url).unwrap().to_string(),
+            format!("sha512:{long}")
         );
     }
 }

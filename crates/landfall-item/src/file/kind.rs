@@ -94,11 +94,8 @@ impl LockedItem for LockedFile {
         if let Some(url) = urls.find(|url| !is_file_url(url)) {
             return Some(format!("'{url}' is not an http or https URL of a file"));
         }
-        // an export writes members next to the archive, so their paths must not lead out of there
-        let member = self.unpack.iter().find(|member| {
-            let mut parts = member.split('/');
-            parts.any(|part| matches!(part, "" | "." | ".."))
-        })?;
+        let mut members = self.unpack.iter();
+        let member = members.find(|member| !manifest_entry::is_member_path(member))?;
         Some(format!("'{member}' is not a path in an archive"))
     }
 

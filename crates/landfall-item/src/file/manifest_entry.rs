@@ -3,7 +3,7 @@
 use super::request::{Checksum, FileRequest};
 use crate::ManifestEntry;
 use crate::entry_reader::{EntryContext, ManifestResult, check_no_userinfo, digest_of};
-use landfall_model::document::{OWN_URL, SourceSpan, TemplateField, YamlNode};
+use landfall_model::document::{OWN_URL, SourceSpan, TemplateField, VarBinding, YamlNode};
 use landfall_model::sign::FileKey;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -78,7 +78,7 @@ pub(super) fn read(
             .map(with_own_url),
     );
     fields.extend(reader.list_fields(node, "unpack", &entry.unpack));
-    let key = key_of(entry, node, reader)?;
+    fields.extend(entry.key.iter().map(|text| reader.field(node, "key", text)));
     let mut files = Vec::new();
     for binding in reader.vars.bindings(&fields)? {
         let url = url_of(&binding.fill(&entry.url), &at)?;
@@ -124,7 +124,7 @@ pub(super) fn read(
             also,
             mode,
             signatures,
-            key: key.clone(),
+            key: key_of(entry, &binding, node, reader)?,
             unpack,
             at: at.location(),
         };
@@ -212,14 +212,15 @@ fn checksum_of(text: &str, span: &SourceSpan) -> ManifestResult<Checksum> {
 /// Reads the key of `entry`.
 fn key_of(
     entry: &FileEntry,
+    binding: &VarBinding,
     node: &YamlNode<'_>,
     reader: &EntryContext<'_>,
 ) -> ManifestResult<Option<FileKey>> {
-    let Some(path) = &entry.key else {
+    let Some(path) = entry.key.as_ref().map(|path| binding.fill(path)) else {
         return Ok(None);
     };
     let at = reader.here(node.get("key"));
-    let key = FileKey::parse(&reader.read_file(path, &at)?)
+    let key = FileKey::parse(&reader.read_file(&path, &at)?)
         .map_err(|error| at.fault(format!("{path}: {error}"), None))?;
     if entry.signatures.is_empty() {
         let help = "add the URL of the signature, as in signatures: [\"${url}.minisig\"]";
@@ -231,13 +232,9 @@ fn key_of(
     Ok(Some(key))
 }
 
-/// Checks the path of a member of an archive. An export writes the member below the folder of the
-/// archive, so the path must not lead out of that folder.
+/// Checks the path of a member of an archive.
 fn member_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
-    let is_name = |part: &str| {
-        !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', '\0'])
-    };
-    if !text.split('/').all(is_name) {
+    if !is_member_path(text) {
         let help = "write the path as `tar -t` lists it, without a leading ./, as in bin/kubelet";
         return Err(span.fault(
             format!("`{text}` is not a path in an archive"),
@@ -245,6 +242,15 @@ fn member_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
         ));
     }
     Ok(text.to_owned())
+}
+
+/// Whether `text` is the path of a member of an archive. An export writes the member below the
+/// folder of the archive, so the path must not lead out of that folder.
+pub(super) fn is_member_path(text: &str) -> bool {
+    let is_name = |part: &str| {
+        !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', '\0'])
+    };
+    text.split('/').all(is_name)
 }
 
 /// The mode, as four octal digits.

@@ -178,6 +178,17 @@ fn implausible_values_are_rejected() {
     );
     lock.files[0].also = vec!["ftp://a/x".into()];
     assert!(Lock::parse("l", &lock.to_text()).is_err());
+    for member in ["a/../b", "a\\b", "a\0b"] {
+        let mut lock = sample();
+        lock.files[0].unpack = vec![member.into()];
+        assert!(
+            Lock::parse("l", &lock.to_text())
+                .unwrap_err()
+                .to_string()
+                .contains("not a path in an archive"),
+            "{member:?}"
+        );
+    }
     let mut lock = sample();
     lock.images[0].referrers.as_mut().unwrap()[0].tag = Some("sha256-a.sig/../../other".into());
     assert!(

@@ -50,8 +50,9 @@ pub struct DraftManifest {
     pub unpinned: Vec<String>,
 }
 
-/// Why a tag without a version, or no tag, does not pin an image.
+/// Why a tag without a version, a tag with several digests, or no tag does not pin an image.
 const FLOATING: &str = "the tag may move: write a version or a digest";
+const AMBIGUOUS: &str = "the tag occurs with several digests: write the right one";
 const UNTAGGED: &str = "no tag: write a version or a digest";
 
 /// The line with `platforms:`, and a comment `why`. Without platforms, a comment that explains the
@@ -71,9 +72,12 @@ pub fn platforms_line(platforms: &[Platform], why: &str) -> String {
 
 /// The first lines of a manifest called `name`, with `title` as the first comment.
 pub(super) fn head(name: &str, title: &str) -> String {
+    // quoted if YAML would read it as another type, as with `true`
+    let name = serde_yaml::to_string(name).unwrap_or_else(|_| quoted_text(name));
     format!(
-        "# {}\napiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: {name}}}\n",
-        one_line(title)
+        "# {}\napiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: {}}}\n",
+        one_line(title),
+        name.trim_end()
     )
 }
 
@@ -212,7 +216,8 @@ impl DraftLine {
                 let mut references: Vec<(String, Option<&'static str>)> = digests
                     .map(|digest| (image.at_digest(digest).to_string(), None))
                     .collect();
-                if let Some(why) = unpinned.filter(|_| self.bare) {
+                if self.bare {
+                    let why = unpinned.unwrap_or(AMBIGUOUS);
                     references.push((name.to_owned(), Some(why)));
                 }
                 references
@@ -290,6 +295,7 @@ mod tests {
                 image("quay.io/x/z:v1", "c.yaml:3"),
                 image(&format!("quay.io/x/two:v1@{a}"), "pods"),
                 image(&format!("quay.io/x/two:v1@{b}"), "pods"),
+                image("quay.io/x/two:v1", "pods"),
                 image("nginx", "d.yaml:4"),
                 image("redis:latest", "d.yaml:5"),
                 image(&format!("redis:latest@{b}"), "pods"),
@@ -324,20 +330,33 @@ mod tests {
                  - quay.io/x/y:v1  # a.yaml:1 and 1 more\n  - quay.io/x/z:v1@{a}  # c.yaml:3 and 1 more\n  \
                  # - docker.io/library/nginx  # d.yaml:4; {UNTAGGED}\n  \
                  # - docker.io/library/redis:latest  # d.yaml:5 and 1 more; {FLOATING}\n  \
+                 # - quay.io/x/two:v1  # pods; {AMBIGUOUS}\n  \
                  # - {{{{ x }}}}  # g:1; a template\n\nfiles:\n  # add a `checksum:` to each: the URL of its checksum file, or sha256:<hex>; otherwise only the lock pins it\n  - url: \"https://dl.k8s.io/x\"  # f.sh:1\n\ngit:\n  - {{url: \"https://h/a.git\", refs: [\"v1\"]}}  # h:2\n",
                 first = a.clone().min(b.clone()),
                 second = a.clone().max(b.clone()),
             )
         );
-        assert_eq!((entries, comments), (8, 3));
+        assert_eq!((entries, comments), (8, 4));
         let nginx = format!("docker.io/library/nginx (d.yaml:4; {UNTAGGED})");
         assert_eq!(
             unpinned,
             [
                 nginx,
-                format!("docker.io/library/redis:latest (d.yaml:5 and 1 more; {FLOATING})")
+                format!("docker.io/library/redis:latest (d.yaml:5 and 1 more; {FLOATING})"),
+                format!("quay.io/x/two:v1 (pods; {AMBIGUOUS})")
             ]
         );
         assert!(draft("m", "t", "", &[]).text.ends_with("images: []\n"));
+    }
+
+    #[test]
+    fn a_name_that_yaml_reads_as_another_type_is_quoted() {
+        for (name, written) in [("true", "'true'"), ("null", "'null'"), ("rke2.x", "rke2.x")] {
+            let text = draft(name, "t", "", &[]).text;
+            assert!(
+                text.contains(&format!("metadata: {{name: {written}}}")),
+                "{text}"
+            );
+        }
     }
 }

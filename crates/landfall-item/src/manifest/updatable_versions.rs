@@ -274,9 +274,15 @@ fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersion> {
 /// of several kinds may use the variable.
 fn kind_of_source(versions: &Result<VersionSource, String>) -> EntryKind {
     match versions {
-        Ok(VersionSource::Document(_)) => EntryKind::File,
+        Ok(VersionSource::Chart(_) | VersionSource::Document(VersionsFrom::Chart(_))) => {
+            EntryKind::Chart
+        }
+        Ok(VersionSource::Document(VersionsFrom::Text(_) | VersionsFrom::Json(_))) => {
+            EntryKind::File
+        }
+        Ok(VersionSource::GitTags(_)) => EntryKind::Git,
         Ok(VersionSource::Packages(_)) => EntryKind::Package,
-        _ => EntryKind::Image,
+        Ok(VersionSource::Tags { .. }) | Err(_) => EntryKind::Image,
     }
 }
 

@@ -26,7 +26,7 @@ impl ResolveError {
     /// fixed text instead.
     pub fn local(message: String) -> ResolveError {
         ResolveError {
-            recorded: "the machine that locked it could not store it".into(),
+            recorded: "the machine that locked it could not read, store or process it".into(),
             message: one_line(&message),
             is_gone: false,
             is_temporary: true,

@@ -15,7 +15,7 @@ use crate::cli::shared::store_location::StoreLocation;
 use crate::cli::shared::{CliError, Context, Exit, OutputMode, VerbOutcome, open_bundle};
 use crate::client::Client;
 use clap::Args;
-use landfall_bundle::{Bundle, RebuiltBlobs, scratch_folder, volume_locations};
+use landfall_bundle::{Bundle, RebuiltBlobs, RecipeBlobs, scratch_folder, volume_locations};
 use landfall_content::{BlobChain, BlobRead, VerifiedRead};
 use landfall_model::report::{EntryCount, RunReport};
 use landfall_model::{Digest, Limits, TargetRegistry, parse_size};
@@ -256,7 +256,7 @@ impl ServeCommand {
             let sources = Arc::new(BlobChain(sources.collect()));
             let folder = scratch_folder();
             let rebuilt = RebuiltBlobs::new(sources, &with_recipes, folder, KEPT_BYTES);
-            content.push(Arc::new(rebuilt));
+            content.push(Arc::new(RecipeBlobs(rebuilt)));
         }
         let mut all: Vec<ServedBundle> = bundles
             .iter()

@@ -350,8 +350,12 @@ impl Faults {
             Some(FaultKind::Status(status)) => return Some(Answer::error(*status, "UNKNOWN")),
             Some(FaultKind::Refusal(status, code)) => return Some(Answer::error(*status, code)),
             Some(FaultKind::Page(title)) => {
-                let page =
-                    format!("<!DOCTYPE html>\n<html><head><title>{title}</title></head></html>\n");
+                // longer than what is read of a page to find its title
+                let styles = "p {}\n".repeat(20_000);
+                let page = format!(
+                    "<!DOCTYPE html>\n<html><head><title>{title}</title>\n\
+                     <style>{styles}</style></head></html>\n"
+                );
                 return Some(
                     Answer::new(200, page).header("Content-Type", "text/html; charset=utf-8"),
                 );

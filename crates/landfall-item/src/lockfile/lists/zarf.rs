@@ -56,10 +56,30 @@ pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
             quoted(&file.name)
         );
         let _ = writeln!(text, "        target: {}", quoted(target));
-        // Zarf knows only one flag for the mode; a digit 7 includes the execute bit
-        if file.mode.as_deref().is_some_and(|mode| mode.contains('7')) {
+        // Zarf knows only one flag for the mode
+        if file.mode.as_deref().is_some_and(is_executable) {
             text += "        executable: true\n";
         }
     }
     ExportedList { text, left }
+}
+
+/// Whether an octal mode has an execute bit.
+fn is_executable(mode: &str) -> bool {
+    u32::from_str_radix(mode, 8).is_ok_and(|bits| bits & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_execute_bit_makes_a_file_executable() {
+        for mode in ["0755", "0555", "0500", "4711", "0001"] {
+            assert!(is_executable(mode), "{mode}");
+        }
+        for mode in ["0644", "0444", "7000", "0600"] {
+            assert!(!is_executable(mode), "{mode}");
+        }
+    }
 }

@@ -47,7 +47,7 @@ pub(super) fn read(
 }
 
 /// The keys that are accepted in upper and lower case, as oc-mirror does.
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 18] = [
     "additionalImages",
     "apiVersion",
     "catalog",
@@ -64,6 +64,8 @@ const KEYS: [&str; 16] = [
     "platform",
     "release",
     "repositories",
+    "url",
+    "version",
 ];
 
 /// `map` with its keys spelled as in [`KEYS`], at every level.
@@ -202,12 +204,13 @@ mod tests {
 
     #[test]
     fn keys_are_accepted_in_any_case_as_by_oc_mirror() {
-        let text =
-            "kind: ImageSetConfiguration\nmirror:\n  additionalimages: [{Name: 'h.test/x:1'}]\n";
+        let text = "kind: ImageSetConfiguration\nmirror:\n  additionalimages: [{Name: 'h.test/x:1'}]\n  \
+             Helm: {Repositories: [{URL: 'https://c.test', Charts: [{Name: n, Version: 1.0.0}]}]}\n";
         let imported = import("oc-mirror", text).unwrap();
         assert_eq!(
             (imported.images(), imported.notes.len()),
             (vec!["h.test/x:1".to_owned()], 0)
         );
+        assert_eq!((imported.entries(), imported.left.len()), (2, 0));
     }
 }

@@ -1,6 +1,7 @@
 //! The items that manifests and lists expand to.
 
 use super::*;
+use landfall_model::report::EntryKind;
 
 #[test]
 fn positions_are_computed_in_linear_time() {
@@ -155,6 +156,52 @@ fn each_combination_of_the_variables_used_is_an_item() {
         .map(|end| end.host.as_str())
         .collect();
     assert_eq!(hosts, ["x.example.com", "y.example.com"]);
+}
+
+#[test]
+fn variables_are_replaced_in_platforms_and_values_of_charts() {
+    let body = "vars: {a: amd64, p: prod, v: '1.2'}\ncharts:\n  - ref: oci://e.org/c:1.0.0\n    \
+                images: discover\n    platforms: ['linux/${a}']\n    \
+                values: ['${p}.yaml', {image: {tags: ['v${v}']}, on: true}]\n";
+    let folder = folder(&[("m.yaml", body), ("prod.yaml", "apiVersion: '${v}'\n")]);
+    let wanted = load_files(folder.path(), &["m.yaml"]).unwrap();
+    let chart = &wanted.requests.charts[0];
+    assert_eq!(chart.platforms[0].to_string(), "linux/amd64");
+    let values = &chart.discover.as_ref().unwrap().values;
+    assert_eq!(
+        values[..],
+        [
+            "apiVersion: '${v}'\n",
+            r#"{"image":{"tags":["v1.2"]},"on":true}"#
+        ],
+        "a file is read as it is"
+    );
+}
+
+#[test]
+fn the_kind_of_a_variable_is_that_of_its_source() {
+    let body = "vars:\n  \
+                chart: {value: 1.0.0, update: minor, from: {repo: 'https://e.org', chart: c}}\n  \
+                text: {value: v1.0.0, update: minor, from: 'https://e.org/x.txt'}\n  \
+                tags: {value: v1.0.0, update: minor, from: e.org/image}\nimages: ['a:1']\n";
+    let folder = folder(&[("m.yaml", body)]);
+    let found = updatable_versions(&[folder.path().join("m.yaml")], &FileOverrides::default());
+    let kinds = found.unwrap().into_iter().map(|one| (one.name, one.kind));
+    let kinds: Vec<_> = kinds.collect();
+    let expected = [
+        ("chart".to_owned(), EntryKind::Chart),
+        ("text".into(), EntryKind::File),
+        ("tags".into(), EntryKind::Image),
+    ];
+    assert_eq!(kinds, expected);
+}
+
+#[test]
+fn the_key_of_a_file_may_use_variables() {
+    let body = "vars: {k: gone}\nfiles: [{url: 'https://e.org/x', key: '${k}.pub', \
+                signatures: ['${url}.minisig']}]";
+    let message = brief(body);
+    assert!(message.contains("cannot read gone.pub"), "{message}");
 }
 
 #[test]

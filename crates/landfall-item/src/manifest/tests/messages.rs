@@ -74,6 +74,27 @@ fn faults_of_variables() {
 }
 
 #[test]
+fn an_unknown_variable_is_reported_in_all_fields() {
+    let chart = |more: &str| {
+        let head = "charts: [{ref: 'oci://e.org/c:1.0.0', images: discover";
+        brief(&format!("{head}, {more}}}]"))
+    };
+    let file = "files: [{url: 'https://e.org/x', key: 'keys/${no}'}]";
+    let messages = [
+        chart("platforms: ['linux/${no}']"),
+        chart("values: ['${no}.yaml']"),
+        chart("values: [{a: [{b: '${no}'}]}]"),
+        brief(file),
+    ];
+    for message in messages {
+        assert!(
+            message.contains("the variable `no` is not defined"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
 fn faults_of_images() {
     assert!(brief("images: ['https://quay.io/a:1']").contains("without a scheme"));
     assert!(
