@@ -1,7 +1,7 @@
 //! Submodules: the commits that the locked refs pin.
 
 use super::{manifest, output};
-use crate::support::git::{GitServer, history};
+use crate::support::git::{GitServer, GitServerBehavior, history, pointer};
 use crate::support::{Place, landfall_serve};
 use serde_json::Value;
 
@@ -209,4 +209,59 @@ fn submodules_that_cannot_be_fetched_or_do_not_end_are_errors() {
         reason.contains("nested in more than 8 repositories"),
         "{report}"
     );
+}
+
+/// Hosts behind a proxy count as public, so the server stands in for the internet as a proxy.
+#[test]
+fn a_public_repository_cannot_lead_to_private_addresses() {
+    let (Some(internet), Some(inside)) = (GitServer::new(), GitServer::new()) else {
+        return;
+    };
+    internet.create("team/platform.git");
+    inside.create("team/inner.git");
+    let inner = commit(&inside, "team/inner.git", 0, &[]);
+    let links = [("inner", &*inside.url("team/inner.git"), &*inner)];
+    commit(&internet, "team/platform.git", 0, &links);
+    let place = Place::new();
+    place.set("http_proxy", &format!("http://{}", internet.address));
+    let url = "http://public.test/team/platform.git";
+    place.write("m.yaml", manifest(url, "ref: main, submodules: true"));
+    let lock = |exit: i32, more: &[&str]| {
+        let args = ["lock", "-f", "m.yaml", "--plain-http", "public.test"];
+        place.json(exit, &[&args[..], more].concat())
+    };
+    let report = lock(3, &[]);
+    let refusal = "public.test:80, a public host, leads to";
+    assert!(report.to_string().contains(refusal), "{report}");
+    assert_eq!(inside.requests().len(), 0, "{report}");
+    let allowed = "apiVersion: landfall/v1\nkind: Site\nprivateTargets: [127.0.0.1]\n";
+    place.write("site.yaml", allowed);
+    lock(0, &["--site", "site.yaml"]);
+    // the same for the URLs of large files
+    let large = b"large".repeat(1000);
+    for server in [&internet, &inside] {
+        server.add_large_file(&large);
+    }
+    let text = pointer(&large);
+    let text = format!(
+        "commit refs/heads/lfs\ncommitter T <t@example.com> 1650000000 +0000\ndata 2\nm\n\n\
+         M 100644 inline a.bin\ndata {}\n{text}\n\n",
+        text.len()
+    );
+    internet.import(&internet.place.path("repos/team/platform.git"), &text);
+    internet.set(GitServerBehavior {
+        large_file_host: Some(inside.address.clone()),
+        ..GitServerBehavior::default()
+    });
+    place.write("m.yaml", manifest(url, "ref: lfs, lfs: true"));
+    lock(0, &[]);
+    let before = inside.requests().len();
+    let pull = |exit: i32, more: &[&str]| {
+        let args = ["pull", "--plain-http", "public.test"];
+        place.json(exit, &[&args[..], more].concat())
+    };
+    let report = pull(1, &[]);
+    assert!(report.to_string().contains(refusal), "{report}");
+    assert_eq!(inside.requests().len(), before, "{report}");
+    pull(0, &["--site", "site.yaml"]);
 }

@@ -29,6 +29,8 @@ struct GitServerState {
 pub struct GitServerBehavior {
     /// The `Authorization` header that requests need; without one, they get a challenge.
     pub authorization: Option<String>,
+    /// The `host:port` of the URLs of large files, if it is not that of the request.
+    pub large_file_host: Option<String>,
     /// How many packs break off after 10,000 bytes.
     pub cut_packs: usize,
     /// After this many bytes of a pack, nothing is sent any more until this is `None` again.
@@ -278,7 +280,9 @@ fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
     };
     let (path, query) = local.split_once('?').unwrap_or((local, ""));
     if path.contains("/lfs/") {
-        answer_lfs(&mut stream, root, &method, path, &body, &header("host"));
+        let host = state.behavior.lock().unwrap().large_file_host.clone();
+        let host = host.unwrap_or_else(|| header("host"));
+        answer_lfs(&mut stream, root, &method, path, &body, &host);
         return;
     }
     let program = which("git").unwrap();

@@ -4,7 +4,7 @@
 use super::file::{expect_success, request, send_with_account};
 use crate::registry::{CredentialError, RegistrySessions};
 use bytes::Bytes;
-use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose};
+use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose, host_port};
 use landfall_model::{Descriptor, Digest};
 use reqwest::Method;
 use reqwest::header::{
@@ -32,6 +32,9 @@ pub(super) enum LfsOperation {
 /// The answer to a batch request.
 #[derive(Debug, Deserialize)]
 pub(super) struct BatchAnswer {
+    /// The server that answered, as `host:port`.
+    #[serde(skip)]
+    pub(super) server: String,
     objects: Vec<BatchObject>,
 }
 
@@ -103,9 +106,13 @@ pub(super) async fn batch(
     let answered = response.url.clone();
     let limit = sessions.transport().limits().document_bytes;
     let bytes = response.bytes(limit).await?;
-    serde_json::from_slice(&bytes).map_err(|_| {
+    let answer: BatchAnswer = serde_json::from_slice(&bytes).map_err(|_| {
         let words = "the answer is not that of Git LFS";
         HttpError::new(ErrorKind::Invalid, words).at(&answered)
+    })?;
+    Ok(BatchAnswer {
+        server: host_port(&answered),
+        ..answer
     })
 }
 
@@ -136,12 +143,12 @@ impl BatchAnswer {
 }
 
 impl LfsAction {
-    /// The request. `url` is that of the repository whose server named it.
+    /// The request. `server` is the `host:port` that named it.
     pub(super) async fn request(
         &self,
         sessions: &RegistrySessions,
         method: Method,
-        url: &str,
+        server: &str,
     ) -> Result<(HttpRequest, Option<Arc<CredentialError>>), HttpError> {
         let headers: Vec<(HeaderName, &str)> = self
             .header
@@ -149,20 +156,22 @@ impl LfsAction {
             .filter_map(|(name, value)| Some((name.parse::<HeaderName>().ok()?, value.as_str())))
             .filter(|(name, _)| !OWN_HEADERS.contains(name))
             .collect();
-        let (mut request, fault) = if headers.iter().any(|(name, _)| *name == AUTHORIZATION) {
-            let (target, origin) = sessions.file_url(&self.href)?;
+        let (target, origin) = sessions.file_url(&self.href)?;
+        let has_account = headers.iter().any(|(name, _)| *name == AUTHORIZATION);
+        // a server must not make landfall use an account at another host
+        let (mut request, fault) = if !has_account && host_port(&target) == server {
+            request(sessions, method, &self.href).await?
+        } else {
             let request = HttpRequest {
                 origin,
                 // a redirect to another host must not get what is for this one
-                secret: true,
+                secret: has_account,
                 ..HttpRequest::new(method, target, RequestPurpose::File)
             };
             (request, None)
-        } else {
-            request(sessions, method, &self.href).await?
         };
         // the URL comes from an answer, not from the user
-        request.named_by = url.split('/').nth(2).map(str::to_owned);
+        request.named_by = Some(server.to_owned());
         for (name, value) in headers {
             request = request.header(name, value);
         }

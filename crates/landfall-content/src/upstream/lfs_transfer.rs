@@ -57,8 +57,9 @@ pub(super) async fn open_large_file(
     let download = &answer.actions(url, &file.digest)?.download;
     let download = expect_download(download.as_ref(), &file.digest)?;
     let (target, _) = sessions.file_url(&download.href)?;
+    let server = &answer.server;
     let send = |range: Option<String>| async move {
-        let (request, fault) = download.request(sessions, Method::GET, url).await?;
+        let (request, fault) = download.request(sessions, Method::GET, server).await?;
         let request = range
             .iter()
             .fold(request, |request, range| request.header(RANGE, range));
@@ -98,9 +99,9 @@ pub async fn upload_large_files(
             let Some(upload) = &actions.upload else {
                 continue;
             };
-            upload_one(sessions, url, file, upload, blobs).await?;
+            upload_one(sessions, &answer.server, file, upload, blobs).await?;
             if let Some(verify) = &actions.verify {
-                verify_one(sessions, url, file, verify).await?;
+                verify_one(sessions, &answer.server, file, verify).await?;
             }
             uploaded += 1;
         }
@@ -110,12 +111,12 @@ pub async fn upload_large_files(
 
 async fn upload_one(
     sessions: &RegistrySessions,
-    url: &str,
+    server: &str,
     file: &Descriptor,
     upload: &LfsAction,
     blobs: &Arc<dyn BlobRead>,
 ) -> Result<(), HttpError> {
-    let (mut request, fault) = upload.request(sessions, Method::PUT, url).await?;
+    let (mut request, fault) = upload.request(sessions, Method::PUT, server).await?;
     if !request.headers.contains_key(CONTENT_TYPE) {
         request = request.header(CONTENT_TYPE, "application/octet-stream");
     }
@@ -138,11 +139,11 @@ async fn upload_one(
 /// Tells the server that a file was uploaded, and has it compare the size.
 async fn verify_one(
     sessions: &RegistrySessions,
-    url: &str,
+    server: &str,
     file: &Descriptor,
     verify: &LfsAction,
 ) -> Result<(), HttpError> {
-    let (request, fault) = verify.request(sessions, Method::POST, url).await?;
+    let (request, fault) = verify.request(sessions, Method::POST, server).await?;
     let mut request = request
         .header(ACCEPT, LFS_MEDIA_TYPE)
         .header(CONTENT_TYPE, LFS_MEDIA_TYPE);

@@ -113,7 +113,7 @@ mod tests {
             depth: None,
             submodules: false,
             lfs: false,
-            is_listed: true,
+            named_by: None,
             level: 0,
             signers: Vec::new(),
             update: None,

@@ -113,7 +113,7 @@ impl ManifestEntry for GitEntry {
                 depth: self.depth.map(NonZeroU32::get),
                 submodules: self.submodules,
                 lfs: self.lfs,
-                is_listed: true,
+                named_by: None,
                 level: 0,
                 signers: signers.clone(),
                 update,

@@ -20,8 +20,8 @@ pub struct GitRequest {
     pub submodules: bool,
     /// Whether the large files (Git LFS) in the folders of its refs are carried.
     pub lfs: bool,
-    /// Whether the manifest lists it. Otherwise it is a submodule of another one.
-    pub is_listed: bool,
+    /// The URL of the repository of which it is a submodule. `None` if the manifest lists it.
+    pub named_by: Option<String>,
     /// How many repositories lead to this one as a submodule.
     pub level: usize,
     /// The keys of which one must have signed each ref; empty if no signature is needed.

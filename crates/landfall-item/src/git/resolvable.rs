@@ -40,7 +40,9 @@ impl ItemRequest for GitRequest {
         self.wanted.dedup();
         self.submodules |= other.submodules;
         self.lfs |= other.lfs;
-        self.is_listed |= other.is_listed;
+        if other.named_by.is_none() {
+            self.named_by = None;
+        }
         self.level = self.level.max(other.level);
         merge_option("depth", &mut self.depth, &other.depth)?;
         if self.signers.is_empty() {
@@ -75,7 +77,7 @@ impl ResolvableRequest for GitRequest {
         if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (matching, pins) {
             return ResolveOutcome::Kept(old.clone());
         }
-        let resolver = match self.resolver_in(resolver) {
+        let resolver = match self.resolver_in(resolver).await {
             Ok(resolver) => resolver,
             Err(cause) => return ResolveOutcome::Failed(None, cause),
         };
@@ -102,7 +104,7 @@ impl ResolvableRequest for GitRequest {
                 depth: None,
                 submodules: true,
                 lfs: self.lfs,
-                is_listed: false,
+                named_by: Some(self.url.clone()),
                 level: self.level + 1,
                 // the commit is an object that the signature of this repository covers
                 signers: Vec::new(),
@@ -124,17 +126,20 @@ impl ResolvableRequest for GitRequest {
 
 impl GitRequest {
     /// The resolver for this request. A repository that the manifest does not list counts against a
-    /// limit, and is fetched without credentials unless the site names its host.
-    fn resolver_in<'r>(&self, resolver: &'r Resolver) -> Result<&'r Resolver, ResolveError> {
+    /// limit, and is fetched without credentials unless the site names its host. A public host must
+    /// not lead to a private one.
+    async fn resolver_in<'r>(&self, resolver: &'r Resolver) -> Result<&'r Resolver, ResolveError> {
         let limit = resolver.limits().git_submodule_depth;
         if self.level > limit {
             let why = format!("submodules are nested in more than {limit} repositories");
             return Err(why.into());
         }
-        if self.is_listed {
+        let Some(named_by) = &self.named_by else {
             return Ok(resolver);
-        }
+        };
         resolver.count_dependency()?;
+        let sessions = resolver.sessions();
+        sessions.check_named_target(&self.url, named_by).await?;
         Ok(resolver.for_dependency_at(&self.url, host_in(&self.name)))
     }
 }
