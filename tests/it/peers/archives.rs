@@ -122,7 +122,7 @@ impl Shop {
         serde_json::from_str(&out).unwrap()
     }
 
-    /// Whether the store has everything that the lock names, with all hashes checked again.
+    /// Asserts that the store has everything that the lock names; all hashes are checked again.
     fn assert_whole(&self, store: &str) {
         let bundle = format!("{store}.tar.zst");
         self.place.ok(&["pack", "--store", store, "-o", &bundle]);
