@@ -55,7 +55,7 @@ fn an_old_cluster_gets_the_urls_of_its_binaries() {
             Value::from(at_site)
         );
     }
-    // KubeOne refuses two of the three, so none is written
+    // KubeOne refuses a configuration with only two of the three URLs, so none of them is written
     place.write("landfall.lock", lock(&FILES[..3]));
     let printed = place.ok(&render);
     assert!(
