@@ -18,8 +18,8 @@ struct Releases {
     files: Server,
 }
 
-/// A program of some version: half of it does not compress, its addresses are higher than in the
-/// version before, and a function is new.
+/// The bytes of a program. About half of them do not compress. Each version has higher addresses
+/// than the one before, and another inserted function.
 fn program(version: u32) -> Vec<u8> {
     let mut program = noise(7, 150_000);
     program.extend(b"the text of a message, ".repeat(5000));

@@ -304,7 +304,7 @@ fn chart_dependencies_at_private_addresses_are_refused() {
 }
 
 #[test]
-fn package_snapshots_at_private_addresses_are_refused() {
+fn package_snapshots_at_private_addresses_are_not_used() {
     let Some(up) = AptUpstream::new() else { return };
     let inside = TestProxy::new("", |_| ProxyAction::status(404));
     let internet = TestProxy::new(&up.server.address, |request| {

@@ -22,7 +22,7 @@ struct Site {
 }
 
 impl Site {
-    /// `store` is the value of `--store`.
+    /// `store` is the value of `--store`, and `objects` is its server if it is an object store.
     fn new(store: &str, objects: Option<&ObjectStore>) -> Site {
         let rig = Rig::of(4);
         let place = &rig.place;
@@ -144,7 +144,7 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
             .text()
             .contains("landfall_redirects_total 1\n")
     );
-    // a request by tag reads the pointer with its etag, and a request by digest does not read it
+    // a request by tag reads the pointer of the store, and a request by digest does not
     store.reset();
     assert_eq!(tag(&server.address, &repository), *old);
     assert_eq!(manifest(&server.address, &repository, old).status, 200);

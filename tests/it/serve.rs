@@ -206,7 +206,7 @@ fn chunked_uploads_are_checked_and_their_state_can_be_requested() {
     assert_eq!(
         send("GET", &at.replace("/v2/a/", "/v2/b/"), &[], b"").status,
         404,
-        "another repository's"
+        "the upload belongs to another repository"
     );
     assert_eq!(
         send("PATCH", &at, &[], &blob[1_000_000..2_000_000]).status,
@@ -668,7 +668,7 @@ fn pushes_beyond_loopback_need_a_decision() {
     let run = place.landfall().args(second).assert().code(1);
     assert!(
         String::from_utf8_lossy(&run.get_output().stderr).contains("another landfall"),
-        "one process"
+        "only one process may use the folder"
     );
     drop(server);
 }

@@ -203,8 +203,8 @@ fn a_machine_of_kkp_pulls_with_the_sites_authority_and_account() {
     assert!(answer.contains("grpc-status: 0"), "{answer}");
 }
 
-/// The result of cloud-init for the rendered TKG template: a machine with these files, after the
-/// commands for containerd were run on its configuration. Returns the environment of containerd's
+/// Does what cloud-init does with the rendered TKG template: writes the files of the machine, and
+/// runs the commands for containerd on its configuration. Returns the environment of containerd's
 /// drop-in, for a shell.
 fn machine_of_tkg(place: &Place, template: &str) -> String {
     let template = yaml(place, template);

@@ -31,7 +31,8 @@ fn secured(clients: bool) -> Secured {
     started(place, authority, own, &wanted)
 }
 
-/// Like [`secured`], with this certificate and key, and more TLS settings of docker-registry.
+/// Like [`secured`], with the certificate and key `own`, and `wanted` as further TLS settings of
+/// docker-registry.
 fn started(place: Place, authority: Authority, own: (PathBuf, PathBuf), wanted: &str) -> Secured {
     let (certificate, key) = own;
     let address = format!("127.0.0.1:{}", free_port());

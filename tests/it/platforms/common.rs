@@ -1,4 +1,5 @@
-//! Common to all platforms: the list, settings, folders of clusters, stale files, unknown names.
+//! Common to all platforms: the list, settings, stale files, modes, NO_PROXY, and merges with
+//! `--into`.
 
 use super::place;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,5 @@
-//! `kubeone` up to release 1.4: URLs of binaries, which are written completely or not at all.
+//! `kubeone`: the URLs of binaries for releases up to 1.4, which are written completely or not at
+//! all, and the paths of mirrors.
 
 use super::{place, refused};
 use crate::support::library::Digest;

@@ -1,5 +1,5 @@
-//! `kubermatic --osp`: profiles of operating-system-manager, rewritten for the site.
-//! `tests/data/osp-example.yaml` has the structure of the real ones.
+//! `kubermatic`: profiles of operating-system-manager, rewritten for the site, and the settings of
+//! nodes. `tests/data/osp-example.yaml` has the structure of a real profile.
 
 use super::{golden, place, refused};
 use crate::support::Place;

@@ -1,6 +1,6 @@
-//! Compares OpenPGP verification with gpgv: for a table of keys and signatures made by gpg,
-//! landfall must accept and refuse the same cases as gpgv with the options of apt, except cases
-//! with a `stricter` reason: landfall refuses these although gpgv accepts them.
+//! Compares OpenPGP verification with gpgv: for a table of keys and signatures, landfall must
+//! accept and refuse the same cases as gpgv with the options of apt, except cases with a `stricter`
+//! reason: landfall refuses these although gpgv accepts them.
 
 mod clear;
 mod crafted;
