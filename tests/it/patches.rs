@@ -18,8 +18,8 @@ struct Releases {
     files: Server,
 }
 
-/// A program of some version: half of it does not compress, its addresses are higher than in the
-/// version before, and a function is new.
+/// The bytes of a program. About half of them do not compress. Each version has higher addresses
+/// than the one before, and another inserted function.
 fn program(version: u32) -> Vec<u8> {
     let mut program = noise(7, 150_000);
     program.extend(b"the text of a message, ".repeat(5000));
@@ -98,7 +98,8 @@ impl Releases {
         manifest["layers"][1]["digest"].as_str().unwrap().to_owned()
     }
 
-    /// Compares manifest and blobs of the image with those of upstream.
+    /// Asserts that the manifest at `to` is that of upstream, and that each of its layers has the
+    /// right digest.
     #[track_caller]
     fn assert_delivered(&self, to: &Server, release: &str) {
         let upstream = http::manifest(&self.upstream.address, "one/app", release);
@@ -124,7 +125,7 @@ fn message(report: &Value) -> &str {
     report["error"]["message"].as_str().unwrap_or_default()
 }
 
-/// How a bundle carries a blob of an item of `patches`.
+/// The entry of a blob in an item of the report's `patches`: how the bundle carries the blob.
 fn carried_blob<'a>(item: &'a Value, digest: &str) -> &'a Value {
     let blobs = item["blobs"].as_array().unwrap();
     blobs.iter().find(|blob| blob["digest"] == digest).unwrap()
@@ -233,7 +234,8 @@ fn diff_estimates_what_a_bundle_with_patches_carries() {
         let found = blobs.iter().filter(|blob| blob["carried"] == carried);
         assert_eq!(found.count(), count, "{carried}: {image:#}");
     }
-    // the older versions are in bundles, in the store, or in a bundle with patches and its base
+    // the content of both versions is in bundles (one of them with patches to the other), in the
+    // store, or in both
     let nothing = ["--store", "empty"];
     for (args, store) in [
         (["b1", "p2"], &nothing[..]),
@@ -261,7 +263,7 @@ fn diff_estimates_what_a_bundle_with_patches_carries() {
         markdown.contains("<summary>With patches: 2</summary>"),
         "{markdown}"
     );
-    // without the older versions, there is no estimate
+    // without the content of both versions, there is no estimate
     let report = place.json(
         0,
         &["diff", "--patches", "b1", "2.lock", "--store", "empty"],
@@ -341,7 +343,7 @@ fn a_registry_with_the_older_version_suffices_as_the_base() {
     let before = read_back();
     releases.push(0, &["p2"], &to, &["--dry-run"]);
     assert_eq!(read_back(), before);
-    // the patch of the file needs the file, which the registry has as an artifact
+    // the patch of the file needs the older file, which the registry has as an artifact
     releases.push(0, &["p2"], &to, &[]);
     releases.assert_delivered(&to, "2");
     releases.push(0, &["p3"], &to, &[]);
@@ -390,7 +392,7 @@ fn the_store_of_the_far_side_suffices_as_the_base() {
     let place = &releases.place;
     releases.chain();
     let to = own_registry();
-    // the far side keeps the files of bundles in a store of its own
+    // the far side has the content of the older version in a store of its own
     place.ok(&["pull", "--lock", "1.lock", "--store", "far"]);
     releases.push(0, &["p2", "--with-store"], &to, &["--store", "far"]);
     releases.assert_delivered(&to, "2");
@@ -513,7 +515,7 @@ fn three_versions_in_one_bundle_need_little_more_than_one() {
 }
 
 #[test]
-fn the_same_inputs_give_the_same_bytes_and_a_kill_leaves_no_files() {
+fn the_same_inputs_give_the_same_bytes_and_a_kill_leaves_no_partial_bundle() {
     if !need(&["gzip"]) {
         return;
     }

@@ -19,7 +19,7 @@ struct World {
 }
 
 impl World {
-    /// `answer` gets a request to the internet and the private address.
+    /// `answer` responds to a request to the internet. Its second argument is the private address.
     fn new(
         answer: impl Fn(&RecordedRequest, &str) -> ProxyAction + Send + Sync + 'static,
     ) -> World {
@@ -62,8 +62,8 @@ impl World {
         )
     }
 
-    /// The message of the refusal, with the host that referred to the address and the key of the
-    /// site. Asserts that the private server got no request.
+    /// Asserts that the report names the host that referred to the address and the key of the site
+    /// that allows it, and that the private server got no request.
     fn assert_refused(&self, report: &Value) {
         let json = report.to_string();
         assert!(
@@ -232,7 +232,7 @@ fn urls_of_foreign_layers_at_private_addresses_are_refused() {
     let pull = ["pull", "--store", "store", "--plain-http", "public.test"];
     let report = world.place.json(1, &pull);
     world.assert_refused(&report);
-    // if the site allows the target, the bytes are the same
+    // if the site allows the address, the layer is downloaded from it
     world.allow("127.0.0.1");
     world
         .place
@@ -304,7 +304,7 @@ fn chart_dependencies_at_private_addresses_are_refused() {
 }
 
 #[test]
-fn package_snapshots_at_private_addresses_are_refused() {
+fn package_snapshots_at_private_addresses_are_not_used() {
     let Some(up) = AptUpstream::new() else { return };
     let inside = TestProxy::new("", |_| ProxyAction::status(404));
     let internet = TestProxy::new(&up.server.address, |request| {

@@ -16,9 +16,9 @@ struct Far {
     place: Place,
     registry: Server,
     _upstream: Server,
-    /// The indexes of `v1` and `v2`; the image only in `v1`, the shared one, and the one only in
-    /// `v2`.
+    /// The indexes of `v1` and `v2`.
     indexes: [Value; 2],
+    /// The image only in `v1`, the shared image, and the image only in `v2`.
     images: [Value; 3],
     signatures: [String; 2],
 }
@@ -151,8 +151,9 @@ fn unneeded_manifests_are_listed_and_deleted_only_with_delete() {
     );
     assert_eq!(far.status("app", "v1"), 200, "a dry run removes nothing");
 
-    // the image of v1 counts, since this command does not examine `other`, which has it too; the
-    // config of the signature does not, since the signature of v2 has the same one
+    // the bytes of the image of v1 count: `other` has this image too, but this command does not
+    // examine `other`. The config of the signature of v1 does not count: the signature of v2 has
+    // the same config
     let signature = &far.blobs("app", &far.signatures[0])[1..];
     let all = size(signature) + size(&far.blobs("app", digest(&far.images[0])));
     assert_eq!(listed["pruned"]["bytes"], all, "{listed:#}");
@@ -218,7 +219,7 @@ fn unneeded_manifests_are_listed_and_deleted_only_with_delete() {
 }
 
 #[test]
-fn locks_receipts_bundles_pods_and_last_tags_are_kept() {
+fn content_of_locks_receipts_bundles_pods_and_last_tags_is_kept() {
     if !need(&NEEDS) {
         return;
     }

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 const STORE: &str = "s3://mirror/air/gap";
 
-/// Two locks of one image and one file, all of it in a store; the first lock is published.
+/// Two locks that differ in the image `team/app:v1`, and a store with the content of both; the
+/// first lock is published.
 struct Site {
     rig: Rig,
     /// The digest of `team/app:v1` in each lock.
@@ -21,7 +22,7 @@ struct Site {
 }
 
 impl Site {
-    /// `store` is the value of `--store`.
+    /// `store` is the value of `--store`, and `objects` is its server if it is an object store.
     fn new(store: &str, objects: Option<&ObjectStore>) -> Site {
         let rig = Rig::of(4);
         let place = &rig.place;
@@ -143,7 +144,7 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
             .text()
             .contains("landfall_redirects_total 1\n")
     );
-    // a request by tag reads the pointer with its etag, and a request by digest does not read it
+    // a request by tag reads the pointer of the store, and a request by digest does not
     store.reset();
     assert_eq!(tag(&server.address, &repository), *old);
     assert_eq!(manifest(&server.address, &repository, old).status, 200);
@@ -174,7 +175,8 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
             "{tags}"
         );
     }
-    // if the pointer of the store is missing, tags fail, and content by digest is served
+    // if the pointer of the store cannot be read, requests by tag fail, and content is served by
+    // digest
     assert_eq!(get(&server.address, "/readyz").status, 200);
     store.judge(|request| request.key.ends_with("/current").then_some(Fault::Skewed));
     let unknown = manifest(&server.address, &repository, "v1");
@@ -219,7 +221,7 @@ fn a_store_on_disk_can_be_published_and_missing_items_are_reported() {
         manifest(&server.address, &repository, &site.tops[0]).status,
         200
     );
-    // gc keeps published content
+    // gc refuses while the server uses the store, and would keep the published content
     place.write("empty.lock", "version: 1\n...\n");
     let kept = place.json(1, &["gc", "--lock", "empty.lock", "--store", "store"]);
     assert!(
@@ -329,7 +331,7 @@ fn three_servers_behind_nginx_switch_under_load_without_failed_or_mixed_response
         .iter()
         .map(|server| format!("http://{}", server.address))
         .collect();
-    // nginx distributes requests over the servers by their random IDs
+    // nginx distributes the requests over the servers by the random ID of each request
     let front = nginx_with(&format!(
         "set $to {}; if ($request_id ~ \"[5-9]$\") {{ set $to {}; }} if ($request_id ~ \"[a-f]$\") {{ set $to {}; }} \
          location / {{ proxy_pass $to; proxy_set_header Host $http_host; }}",

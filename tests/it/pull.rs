@@ -1,4 +1,4 @@
-//! Pulling: resumption at the last byte, one download for each blob, damage, and two pulls at once.
+//! Pulling: resumption at the last byte, one download for each blob, damage, and concurrent pulls.
 
 use crate::support::images::OCI_ZSTD;
 use crate::support::images::noise;
@@ -132,7 +132,7 @@ fn damaged_blobs_in_the_store_are_downloaded_again() {
 }
 
 #[test]
-fn two_concurrent_pulls_share_one_store() {
+fn concurrent_pulls_share_one_store() {
     if !need(&NEEDS) {
         return;
     }
@@ -158,7 +158,7 @@ fn two_concurrent_pulls_share_one_store() {
         assert_eq!(
             count,
             1,
-            "one process downloads, the other one waits:\n{}",
+            "one process downloads, and the others wait:\n{}",
             registry.log()
         );
         assert!(in_store(&place, layer).exists());
@@ -261,7 +261,7 @@ fn a_large_blob_uses_several_connections_and_is_resumed_after_a_kill() {
         0
     );
 
-    // as left by a killed run: 10 MiB at the beginning, 50 from 20 on, nothing else
+    // as left by a killed run: 10 MiB at the beginning, and 50 MiB from 20 MiB on
     let mut partial = vec![0; 70 * M];
     partial[..10 * M].copy_from_slice(&content[..10 * M]);
     partial[20 * M..].copy_from_slice(&content[20 * M..70 * M]);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Blobs of a few MB, so that one has several frames.
+/// The scale of the content: the largest blob has a few MB, and so several frames.
 const SCALE: usize = 100;
 
 struct Upstream {
@@ -133,7 +133,7 @@ fn pull_into_a_bundle_gives_the_bytes_of_pull_and_pack() {
         "{verified:#}"
     );
     for (path, sent) in up.sent() {
-        assert_eq!(sent, up.size(&path), "{path} was not fetched once");
+        assert_eq!(sent, up.size(&path), "{path} was not fetched exactly once");
     }
     assert!(!up.path("none").exists(), "a store was created");
     // a second pull finds the bundle, and sends no request
@@ -146,7 +146,8 @@ fn pull_into_a_bundle_gives_the_bytes_of_pull_and_pack() {
     );
     assert_eq!(again["bundle"], report["bundle"]);
     up.assert_made("out.tar.zst", "again");
-    // with another compression level the bundle differs, and reuses the content of this one
+    // with another compression level, the bundle differs, and the pull reuses the content of the
+    // existing bundle
     up.rig.place.ok(&[
         "pack",
         "--store",
@@ -242,8 +243,8 @@ fn content_of_the_store_is_not_downloaded() {
     );
     up.assert_made("out.tar.zst", "from the store");
     assert_eq!(report["totals"]["requests"], 0, "{}", up.rig.up.shown());
-    // half of the store is missing, and some of the other blobs are damaged without changing the
-    // journal
+    // half of the store is missing, and some of the other blobs are damaged without a change of
+    // their file times
     let blobs = up.path("stores/first/blobs/sha256");
     let mut files: Vec<_> = fs::read_dir(&blobs)
         .unwrap()
@@ -290,7 +291,7 @@ fn a_copied_store_is_hashed_with_progress_before_it_is_used() {
         &["pack", "-o", "out.tar.zst"],
         &["pull", "--bundle", "out.tar.zst"],
     ] {
-        // the files of a copied store have other inodes
+        // the files of a copied store have other inodes, so that no recorded hash applies
         fs::remove_file(&verified).unwrap();
         let mut command = up.rig.place.command();
         let output = command
@@ -506,8 +507,8 @@ fn a_pull_into_a_bundle_is_resumed_after_a_kill_at_any_moment() {
         up.pull(0, &out, &[]);
         up.assert_made(&out, &out);
         for (path, sent) in up.sent() {
-            // bytes in transit at a kill, and less than a frame, are sent again; bytes that the
-            // server sent and nobody received count too
+            // a kill loses the bytes in transit and an incomplete frame, which are sent again;
+            // bytes that the server sent and nobody received count too
             let limit = up.size(&path) + times.len() * (3 << 20);
             assert!(
                 sent <= limit,
@@ -527,7 +528,8 @@ fn a_pull_into_a_bundle_is_resumed_after_a_kill_at_any_moment() {
 fn content_of_the_partial_file_is_not_downloaded_again() {
     let up = Upstream::new();
     let base = sha256(&noise(1, 40_000 * SCALE));
-    // the largest blob always breaks off after its third frame
+    // the download of the largest blob breaks off after its third frame, and further requests for
+    // this blob are refused
     let cut = Fault::always(RequestKind::Blob, FaultKind::Cut(3_300_000)).at(&base);
     let deny = Fault::always(RequestKind::Blob, FaultKind::Status(403))
         .at(&base)
@@ -672,7 +674,7 @@ fn no_stored_blob_is_written_twice() {
         "{spool} bytes in addition to a partial file of {}",
         disk_usage(&partial)
     );
-    // packing to the same name replaces it
+    // packing to the same name also removes the partial file
     up.rig
         .place
         .ok(&["pack", "--store", "stores/first", "-o", "out.tar.zst"]);

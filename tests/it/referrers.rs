@@ -169,7 +169,7 @@ fn an_unchanged_image_costs_its_tag_the_tag_list_and_one_referrers_list() {
         assert_eq!(mirror(0)["status"], "present");
         assert_eq!(front.requests(), warm, "{upstream:?}");
         assert_eq!(to.requests(), ["HEAD /v2/bare/manifests/v1"]);
-        // remembered facts are not trusted if a blob is missing, or for another lock
+        // remembered facts are not trusted if they lack a blob or cannot be read
         let memory = place.path("kept/.landfall/resolved.lock");
         let good = place.read("kept/.landfall/resolved.lock");
         let (before, blobs) = good.split_once("\n  blobs:\n").unwrap();
@@ -186,7 +186,8 @@ fn an_unchanged_image_costs_its_tag_the_tag_list_and_one_referrers_list() {
             assert_eq!(place.read("kept/.landfall/resolved.lock"), good);
         }
         to.requests();
-        // remembered facts are used if upstream agrees: the tag moves, then is removed
+        // remembered facts are used only if upstream agrees: here, the tag moves, and is then
+        // removed
         images.push(&signed.upstream.address, "bare", "v1", &moved);
         let report = place.json(
             1,
@@ -341,7 +342,7 @@ fn a_new_signature_of_a_delivered_image_is_a_change_and_is_delivered() {
         );
     }
 
-    // the registry's own signature is not removed
+    // the registry's own signature is replaced only with --move-tags
     let theirs = images.artifact(SIMPLE, b"signed by the site", None);
     let tag = tag_of(&signed.index, ".sig");
     images.push(&registry.address, "app", &tag, &theirs);
@@ -406,7 +407,7 @@ fn a_failed_referrers_lookup_is_not_an_empty_list() {
         &wrong.body,
     );
     assert!(reason(&signed.lock(1, &[])).contains("not a list of referrers"));
-    // a list that names missing content
+    // the tags cannot be listed, and the request for an attestation fails
     front.answer(&list, 404, "", b"");
     front.answer("/app/tags/list?n=1000", 403, "", b"");
     front.answer(
@@ -416,7 +417,7 @@ fn a_failed_referrers_lookup_is_not_an_empty_list() {
         b"",
     );
     assert!(reason(&signed.lock(1, &[])).contains("500"));
-    // no server answers
+    // the request for the tags gets no response
     front.answer("/app/tags/list?n=1000", 0, "", b"");
     let why = reason(&signed.lock(1, &[]));
     assert!(why.contains("signatures and other referrers"), "{why}");
@@ -560,7 +561,7 @@ fn tags_are_requested_by_name_if_not_listed_and_lists_have_pages() {
     }
     again("the API in pages");
 
-    // GitLab answers the tag of the list with the subject itself
+    // GitLab returns the subject itself for the tag of the referrers list
     let gitlab = Signed::new(Upstream::Own);
     let front = Front::new(&gitlab.upstream.address);
     gitlab.manifest(&format!("images: [{}/plain:v1]\n", front.address));

@@ -158,7 +158,7 @@ fn a_failed_pack_keeps_the_old_object_and_leaves_no_parts() {
         store.count(|request| request.method == "DELETE" && request.query.contains("uploadId")),
         1
     );
-    // a lost response after the last part is not an error: the object exists
+    // a lost response to the completion of the upload is not an error: the object exists
     store.reset();
     let mut is_first = true;
     store.judge(move |request| {
@@ -252,7 +252,7 @@ fn a_signed_remote_bundle_behaves_like_a_file() {
                 .iter()
                 .map(|arg| if *arg == "BUNDLE" { bundle } else { arg })
                 .collect();
-            // both bundles must give the same files
+            // the files of each bundle are exported to an empty folder
             let _ = fs::remove_dir_all(place.path("files"));
             (
                 place.ok(&args).replace(bundle, "BUNDLE"),

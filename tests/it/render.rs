@@ -257,8 +257,8 @@ fn a_global_registry_takes_precedence() {
             "full": {"image": {"repository": "172.20.0.2:5000/prometheus/node-exporter"}},
         })
     );
-    // without a global registry, the registry next to the repository is used, which makes it
-    // another image
+    // without a global registry, the registry next to the repository is used, so the reference
+    // names another image
     place.write("bit/values.yaml", values.replace("HOST", ""));
     let report = place.json(3, &[&["render", "helm-values", "bit"][..], &TO].concat());
     assert_eq!(

@@ -14,7 +14,7 @@ const TO: &str = "172.20.0.2:5000";
 fn helm_renders_real_charts_with_the_overlay() {
     let Some(folder) = std::env::var_os("LANDFALL_HELM_CHARTS") else {
         skip(
-            "render_charts::what_helm_renders",
+            "render_charts::helm_renders_real_charts_with_the_overlay",
             "LANDFALL_HELM_CHARTS names no folder",
         );
         return;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const CARRIED: &str = r#"{"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 2,
     "serialNumber": "urn:uuid:3e671687-395b-41f5-a30f-a58921a69b79", "components": []}"#;
 
-/// A bundle `b` with an image that has a CycloneDX document and a signature, and a file.
+/// A bundle `b` with an image that has a CycloneDX document and a signature.
 fn packed() -> Place {
     let (place, upstream) = (Place::new(), own_registry());
     let images = Images::new(place.path("layout"));
@@ -122,7 +122,7 @@ fn the_document_matches_cyclonedx_and_links_the_attached_sboms() {
 }
 
 #[test]
-fn the_same_bundle_gives_the_same_document_with_a_given_time() {
+fn the_document_is_reproducible_and_has_only_a_given_time() {
     if !need(&["gzip"]) {
         return;
     }
@@ -176,6 +176,6 @@ fn attached_documents_are_exported_byte_for_byte() {
         .find(|name| name.contains("/signature-"))
         .unwrap();
     assert_eq!(place.read(signature), "signed");
-    // an export from the store works too, and existing files are no obstacle
+    // an export from the store works too, also into a folder that has the files already
     place.ok(&["export", "referrers", "--store", "s", "-o", "out"]);
 }

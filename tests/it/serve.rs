@@ -25,7 +25,8 @@ fn code(response: &Response) -> String {
         .to_owned()
 }
 
-/// The manifest of a valid, empty image.
+/// The manifest of an artifact without layers, with the fields of `more`. Uploads its config to
+/// `repository`.
 fn artifact(server: &Server, repository: &str, more: Value) -> Vec<u8> {
     put_blob(&server.address, repository, &sha256(b"{}"), b"{}");
     let mut document = json!({
@@ -205,7 +206,7 @@ fn chunked_uploads_are_checked_and_their_state_can_be_requested() {
     assert_eq!(
         send("GET", &at.replace("/v2/a/", "/v2/b/"), &[], b"").status,
         404,
-        "another repository's"
+        "the upload belongs to another repository"
     );
     assert_eq!(
         send("PATCH", &at, &[], &blob[1_000_000..2_000_000]).status,
@@ -300,7 +301,7 @@ fn single_posts_mounts_and_sha512_are_accepted_and_wrong_digests_refused() {
         .collect();
     let long = format!("sha512:{hex}");
     for begin in ["", "?digest-algorithm=sha512"] {
-        // with a chunk first, the algorithm is known only at the end
+        // without `digest-algorithm`, the algorithm is known only at the end
         let at = post(begin, b"").header("location").unwrap().to_owned();
         assert_eq!(
             request("PATCH", &server.address, &at, &[], b"lo").status,
@@ -521,7 +522,8 @@ fn bytes_that_changed_on_disk_are_never_sent() {
         answer.text()
     );
     assert!(server.log().contains("damaged"), "{}", server.log());
-    // a new push repairs it: skip the HEAD that reports it as present
+    // a new upload repairs the blob; it is sent without the HEAD request, which would report the
+    // blob as present
     let post = format!("/v2/a/blobs/uploads/?digest={}", sha256(&blob));
     assert_eq!(
         request("POST", &server.address, &post, &[], &blob).status,
@@ -666,13 +668,13 @@ fn pushes_beyond_loopback_need_a_decision() {
     let run = place.landfall().args(second).assert().code(1);
     assert!(
         String::from_utf8_lossy(&run.get_output().stderr).contains("another landfall"),
-        "one process"
+        "only one process may use the folder"
     );
     drop(server);
 }
 
 #[test]
-fn only_users_of_the_password_file_may_push() {
+fn only_users_of_the_password_file_may_push_and_pull() {
     if !need(&["skopeo", "gzip"]) {
         return;
     }

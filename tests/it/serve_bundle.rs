@@ -125,8 +125,9 @@ impl Carried {
     }
 }
 
-/// A bundle with `x/app:1` of two hosts, an image with a trimmed index, one locked by digest, and a
-/// file with a second URL, a mode and a checksum file.
+/// Locks `x/app:1` of two hosts, one of them with a trimmed index; nginx; an image by digest; a
+/// file with a second URL, a mode and a checksum file; and a file with a hostile URL. Returns the
+/// index of the first name, and the image of all other names.
 fn carried() -> (Carried, Value, Value) {
     let mut carried = Carried::new();
     let base = carried.images.layer(&[("base", &noise(1, 3 << 20))]);
@@ -251,7 +252,7 @@ fn images_can_be_pulled_by_all_their_names() {
 }
 
 #[test]
-fn the_page_about_nodes_has_the_default_settings_of_each_platform() {
+fn the_page_about_nodes_has_the_default_settings_of_podman_and_crio() {
     let mut carried = Carried::new();
     let image = carried
         .images
@@ -483,13 +484,13 @@ fn names_of_a_bundle_cannot_be_overwritten_and_other_pushes_are_kept() {
     let args = ["bundle.tar.zst", "--writable", "written"];
     let server = landfall_serve(&carried.place, &args);
     let bytes = carried.images.bytes(other["digest"].as_str().unwrap());
-    let octets = [("Content-Type", OCI_MANIFEST)];
+    let headers = [("Content-Type", OCI_MANIFEST)];
     for target in [
         "/v2/quay.io/x/app/manifests/1",
         "/v2/x/app/manifests/1",
         "/v2/library/nginx/manifests/1.27",
     ] {
-        let put = request("PUT", &server.address, target, &octets, &bytes);
+        let put = request("PUT", &server.address, target, &headers, &bytes);
         assert_eq!(put.status, 403, "{target}: {}", put.text());
         let error = put.json()["errors"][0].clone();
         assert_eq!(error["code"], "DENIED");
@@ -503,12 +504,12 @@ fn names_of_a_bundle_cannot_be_overwritten_and_other_pushes_are_kept() {
     let digest = other["digest"].as_str().unwrap();
     let tagged = format!("/v2/library/nginx/manifests/{digest}?tag=1.27");
     assert_eq!(
-        request("PUT", &server.address, &tagged, &octets, &bytes).status,
+        request("PUT", &server.address, &tagged, &headers, &bytes).status,
         403,
         "a tag in a parameter cannot be overwritten either"
     );
 
-    // its blobs are in the bundle: nothing needs to be sent
+    // the blobs of the manifest are in the bundle, so none needs to be uploaded
     put_manifest(
         &server.address,
         "library/nginx",

@@ -8,7 +8,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// The image in a registry, its lock, and the archives of other tools.
+/// A folder with the lock of an image, and with the archives that other tools wrote of it. The
+/// registry of the image no longer runs.
 struct Shop {
     place: Place,
     /// `host:port/team/app:v1`; nothing listens there when the tests pull.
@@ -100,7 +101,7 @@ impl Shop {
         self.place.path(archive).exists()
     }
 
-    /// landfall in a namespace without a network.
+    /// Runs landfall in a namespace without a network.
     fn alone(&self, exit: i32, args: &[&str]) -> Value {
         let mut landfall = self.place.command();
         landfall
@@ -122,7 +123,7 @@ impl Shop {
         serde_json::from_str(&out).unwrap()
     }
 
-    /// Whether the store has everything that the lock names, with all hashes checked again.
+    /// Asserts that the store has everything that the lock names; all hashes are checked again.
     fn assert_whole(&self, store: &str) {
         let bundle = format!("{store}.tar.zst");
         self.place.ok(&["pack", "--store", store, "-o", &bundle]);

@@ -15,7 +15,7 @@ const HTPASSWD: &str = "puller:$2y$05$LATlS73W.R.eF7/IR5XdVuCOgj9GGLqQcaRji6lexB
 const USER: &str = "puller";
 const PASSWORD: &str = "p@ss:word";
 
-/// A registry that requires a password, with one image, and the layout for another.
+/// A folder, and an empty registry that requires a password.
 fn guarded() -> (Place, Server) {
     let place = Place::new();
     let passwords = place.write("htpasswd", HTPASSWD);
@@ -38,8 +38,8 @@ fn images(place: &Place) -> (Images, Vec<Value>) {
     (images, list)
 }
 
-/// A manifest of four images of `address`, and an open registry with them as the source of
-/// `mirror`.
+/// A registry without authentication that has four images, as the source of `mirror`, and a
+/// manifest of these images.
 fn sources(place: &Place) -> (Server, String) {
     let open = docker_registry();
     let (images, list) = images(place);
@@ -60,8 +60,8 @@ fn auth_file(host: &str, password: &str) -> String {
     json!({"auths": {host: {"auth": encoded(password)}}}).to_string()
 }
 
-/// The number of requests with this account in the log of the registry, and of those that it
-/// refused.
+/// The number of requests with the account of [`USER`] in the log of the registry, and the number
+/// of landfall's requests, with or without an account, that it refused.
 fn attempts(server: &Server) -> (usize, usize) {
     let log = server.log();
     let mine: Vec<&str> = log
@@ -234,7 +234,7 @@ fn the_message_for_missing_credentials_has_a_fix() {
         message.contains("there is no account for it; sign in with docker or podman login"),
         "{message}"
     );
-    // over detected http no password is sent, not even one from a credential helper
+    // over detected http, no password is sent; the message names the flag that allows it
     let report = place.json(1, &["mirror", "-f", "m.yaml", "--to", to]);
     let message = report["error"]["message"].as_str().unwrap();
     assert!(message.contains("--plain-http"), "{message}");

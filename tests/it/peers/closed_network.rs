@@ -1,5 +1,5 @@
 //! A realistic closed network: namespaces without a route out, a copied bundle, the private
-//! registry at 172.20.0.2:5000, and a node whose containerd pulls rewritten names.
+//! registry at 172.20.0.2:5000, and a node whose containerd pulls rewritten and original names.
 
 use super::far_side::FarSide;
 use crate::support::netns::{NODE, OPERATOR, REGISTRY, hosts_toml};

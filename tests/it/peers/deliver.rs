@@ -81,7 +81,7 @@ fn foreign_layers_come_from_their_urls_without_an_account() {
             (response.status, response.headers, response.body) = (200, Vec::new(), content);
         }))
     });
-    // the manifest has the URL of the layer; the registry lacks the layer, but accepts the manifest
+    // the manifest has the URL of the layer; the registry has the manifest, but lacks the layer
     let layer = json!({
         "mediaType": "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip", "digest": sha256(&content),
         "size": content.len(), "urls": [format!("http://{}/nowhere", "127.0.0.1:9"), format!("http://{}/layer", web.address)],

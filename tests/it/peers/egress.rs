@@ -94,7 +94,7 @@ fn squid_with_the_rendered_list_allows_exactly_the_listed_hosts() {
         ("https://xcorp.test:8443/", "403"),
         ("https://a.corp.test/", "403"),
         (&format!("https://{SERVER}/"), "403"),
-        // the name resolves to a listed address, but is not listed itself
+        // the name resolves to an address that is listed with this port, but the name is not
         ("https://registry.test:8444/", "403"),
     ] {
         assert_eq!(status_of(url), answer, "{url}\n{rules}");

@@ -28,7 +28,7 @@ spec:
           image: example.com/not/ours:1
 ";
 
-/// The items of a report, by name.
+/// The name and the status of each item of a report.
 fn statuses(report: &Value) -> Vec<(String, String)> {
     let text = |item: &Value, key: &str| item[key].as_str().unwrap_or_default().to_owned();
     report["items"]
@@ -177,7 +177,7 @@ fn a_manifest_is_delivered_to_a_private_registry_through_a_bundle() {
     );
     assert_eq!(
         warm["totals"]["requests"], max_requests,
-        "one HEAD for each destination tag: {warm:#}"
+        "one request for each destination tag, and one for the list of delivered locks: {warm:#}"
     );
     assert!(
         warm_requests <= max_requests,

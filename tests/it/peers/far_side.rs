@@ -17,8 +17,9 @@ const NEEDS: [&str; 7] = [
     "curl",
 ];
 
-/// The account of [`FarSide::registry_with_account`], and the keys of a site for it.
+/// The account of [`FarSide::registry_with_account`].
 const ACCOUNT: [&str; 2] = ["robot", "hush 100%"];
+/// The keys of a site for [`ACCOUNT`].
 pub(super) const CREDENTIALS: &str = "credentials: {usernameEnv: U, passwordEnv: P}";
 
 pub(super) struct FarSide {
@@ -85,8 +86,8 @@ impl FarSide {
         run(&mut self.operator(&[&["render"], args, &["--bundle", "bundle.tar.zst"]].concat()));
     }
 
-    /// The registry over TLS, with the site's own authority; `more` configuration for `http.tls`
-    /// and next to `http`.
+    /// The registry over TLS, with the site's own authority; `in_tls` is further configuration in
+    /// `http.tls`, and `beside` is further configuration next to `http`.
     fn registry_over_tls(&self, authority: &Authority, in_tls: &str, beside: &str) -> Guard {
         let (certificate, key) = authority.issue(&self.place, &["172.20.0.2"]);
         let tls = format!("certificate: {certificate:?}, key: {key:?}{in_tls}");

@@ -56,7 +56,7 @@ impl Carried {
         }
     }
 
-    /// Helm on a node that can only connect to its own network.
+    /// Runs Helm on a node that can connect only to its own network. Returns its output.
     fn helm(&self, network: &Network, helm: &Path, words: &str) -> String {
         let mut command: Command = command(&self.place, helm);
         command.args(words.split(' '));

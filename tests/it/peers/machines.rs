@@ -67,8 +67,9 @@ fn the_script_of_a_profile_downloads_binaries_from_the_site() {
     );
 }
 
-/// The files that operating-system-manager writes on a machine of a datacenter with these node
-/// settings and this Secret: containerd's configuration for both releases, and its hosts.
+/// Writes the files that operating-system-manager writes on a machine of a datacenter with these
+/// node settings and this Secret: the configuration of containerd 1.x and 2.x, and its hosts.toml
+/// files.
 fn machine_of_kkp(far: &Place, node: &Value, credentials: &Value) {
     for (host, of_host) in node["containerdRegistryMirrors"]["registries"]
         .as_mapping()
@@ -202,13 +203,13 @@ fn a_machine_of_kkp_pulls_with_the_sites_authority_and_account() {
     assert!(answer.contains("grpc-status: 0"), "{answer}");
 }
 
-/// The result of cloud-init for the rendered TKG template: a machine with these files, after the
-/// commands for containerd were run on its configuration. Returns the environment of containerd's
+/// Does what cloud-init does with the rendered TKG template: writes the files of the machine, and
+/// runs the commands for containerd on its configuration. Returns the environment of containerd's
 /// drop-in, for a shell.
 fn machine_of_tkg(place: &Place, template: &str) -> String {
     let template = yaml(place, template);
     let spec = &template["spec"]["template"]["spec"];
-    // containerd's configuration in the machine's image, and /etc/containerd in a folder
+    // the configuration of containerd that the machine's image has
     let pause = "[plugins.\"io.containerd.grpc.v1.cri\"]\nsandbox_image = \"projects.registry.vmware.com/tkg/pause:3.10.1\"\n";
     let config = place.write("machine/config-1.x.toml", format!("version = 2\n\n{pause}"));
     let mut exports = String::new();

@@ -32,7 +32,7 @@ impl PatchedRelease {
             let layer = images.blob(OCI_TAR, &tarball(&files));
             let image = images.image("linux/amd64", &[layer]);
             images.tag("app", &image);
-            // it compresses the layer as buildah and podman do
+            // skopeo compresses the layer as buildah and podman do
             let mut copy = skopeo(&place);
             copy.args(["copy", "--quiet", "--dest-tls-verify=false"]);
             copy.arg(format!("oci:{}:app", images.dir().display()));
@@ -116,7 +116,8 @@ fn containerd_pulls_an_image_whose_layers_are_patches() {
     }
     let node = network.containerd(&place);
     for (release, manifest) in ["1", "2"].into_iter().zip(manifests) {
-        // it unpacks the layers, and compares their digests and those of the plain bytes
+        // containerd unpacks the layers, and compares the digests of the compressed and of the
+        // uncompressed bytes
         let options = ["--plain-http", "--platform", "linux/amd64"];
         let name = format!("{REGISTRY}/one/app:{release}");
         assert_eq!(node.pull(&place, &options, &name), sha256(&manifest));

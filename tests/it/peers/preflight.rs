@@ -33,9 +33,8 @@ pub(super) fn step(report: &Value, check: &str) -> [String; 3] {
     found.remove(0)
 }
 
-/// The files under a folder.
+/// The files under a folder, except the hash state that docker-registry keeps of cancelled uploads.
 fn files_below(folder: &Path) -> Vec<PathBuf> {
-    // docker-registry itself keeps the hash state of cancelled uploads
     let entries = std::fs::read_dir(folder)
         .into_iter()
         .flatten()
@@ -52,7 +51,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// A lock of one image from a test registry, with these endpoints.
+/// Writes a lock of one image and these endpoints. Returns the registry that has the image.
 pub(super) fn locked(place: &Place, endpoints: &str) -> Server {
     let upstream = own_registry();
     let images = Images::new(place.path("layout"));
@@ -182,7 +181,7 @@ fn checks_of_the_private_registry_leave_no_content() {
 }
 
 #[test]
-fn an_accepted_test_index_is_deleted_again() {
+fn an_accepted_test_index_is_deleted_or_reported() {
     if !need(&["gzip"]) {
         return;
     }
@@ -216,7 +215,11 @@ fn an_accepted_test_index_is_deleted_again() {
                 .map(|request| request.target.clone())
                 .collect::<Vec<_>>()
         };
-        assert_eq!(of("PUT"), of("DELETE"), "the test index is deleted");
+        assert_eq!(
+            of("PUT"),
+            of("DELETE"),
+            "the deletion of the test index is requested"
+        );
     }
     // without a site, the source registries are checked for the items of the lock
     let report = place.json(0, &["doctor"]);
@@ -477,8 +480,8 @@ fn names_resolve_and_certificates_cover_them() {
         "{found:?}"
     );
 
-    // a wildcard covers only one label; a wildcard record is missing; a name of the certificate is
-    // not in DNS
+    // a wildcard covers only one label; the record of a wildcard is missing; the names under
+    // `certificate` must be covered by the certificate, but need not be in DNS
     let report = look(
         4,
         r#"[{dns: [grafana.seed.kkp.test]}, {dns: ["*.seed.kkp.test"]}, {dns: [kkp.test], certificate: [kibana.kkp.test, kibana.test]}]"#,

@@ -114,7 +114,7 @@ impl Outside {
     }
 
     /// Runs landfall on the client with these variables, asserts the exit code, and returns the
-    /// document.
+    /// JSON report.
     pub(super) fn run(&self, exit: i32, variables: &[(&str, &str)], args: &[&str]) -> Value {
         let mut command = self.place.command();
         command

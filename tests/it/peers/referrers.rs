@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 #[test]
-fn referrers_are_delivered_to_both_versions_of_docker_registry() {
+fn referrers_are_delivered_to_docker_registry_and_to_serve() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }
@@ -38,7 +38,7 @@ fn referrers_are_delivered_to_both_versions_of_docker_registry() {
         );
         assert_eq!(found, wanted, "{upstream:?}");
 
-        // pull needs only the lock, and the store is complete without upstream
+        // the store is complete: another pull sends no request
         let again = signed.place.json(0, &["pull", "--store", "store"]);
         assert_eq!(again["totals"]["requests"], 0);
         let registry = docker_registry();

@@ -17,7 +17,8 @@ fn deliver_and_pull(side: &FarSide, program: &Path, site: &str) {
         let _ = std::fs::remove_dir_all(side.place.path(&folder));
         side.render(&[platform, "-o", &folder]);
         let file = format!("{folder}/etc/rancher/{platform}/registries.yaml");
-        // certificates are at their path on the node
+        // registries.yaml has the paths of the certificates on a node; here, the certificates are
+        // in the rendered folder
         let here = side
             .place
             .path(format!("{folder}/etc/rancher"))

@@ -23,7 +23,8 @@ fn documented(beginning: &str) -> String {
         .to_owned()
 }
 
-/// The archives of the documentation in the site's folder, and all names in the first one.
+/// Exports the archives of the documentation to the site's folder. Returns the names in them, which
+/// are the same in both.
 fn archives(site: &Site) -> BTreeSet<String> {
     let report = site.export(0, &["-o", "images.tar", "--to", TO]);
     let docker = [
@@ -137,7 +138,7 @@ fn podman_loads_a_docker_archive() {
         return;
     }
     if !peers::is_root() {
-        return skip(&test_name(), "podman keeps images as root");
+        return skip(&test_name(), "podman is tested only as root");
     }
     let site = Site::new();
     let tags: BTreeSet<String> = archives(&site)

@@ -18,7 +18,7 @@ struct Secured {
 }
 
 /// A registry on loopback with TLS and its own authority, and another registry with an image to
-/// mirror to it. With `clients`, it requires client certificates of the same authority.
+/// mirror to it. With `clients`, the first one requires client certificates of the same authority.
 fn secured(clients: bool) -> Secured {
     let place = Place::new();
     let authority = Authority::new(&place, "Throw-away CA");
@@ -31,7 +31,8 @@ fn secured(clients: bool) -> Secured {
     started(place, authority, own, &wanted)
 }
 
-/// Like [`secured`], with this certificate and key, and more TLS settings of docker-registry.
+/// Like [`secured`], with the certificate and key `own`, and `wanted` as further TLS settings of
+/// docker-registry.
 fn started(place: Place, authority: Authority, own: (PathBuf, PathBuf), wanted: &str) -> Secured {
     let (certificate, key) = own;
     let address = format!("127.0.0.1:{}", free_port());
@@ -65,7 +66,7 @@ fn started(place: Place, authority: Authority, own: (PathBuf, PathBuf), wanted: 
 
 impl Secured {
     /// Mirrors the image to the registry, with these keys under the site's `registry`. Returns the
-    /// report and stderr.
+    /// exit code, the report and stderr.
     fn mirror(&self, keys: &str) -> (Option<i32>, Value, String) {
         let address = &self.address;
         let site = format!(
@@ -91,7 +92,7 @@ impl Secured {
         )
     }
 
-    /// Asserts that mirroring succeeds with these keys. Returns the output.
+    /// Asserts that mirroring succeeds with these keys. Returns stderr.
     fn works(&self, keys: &str) -> String {
         let (code, report, printed) = self.mirror(keys);
         assert_eq!(code, Some(0), "{keys}: {printed}\n{report:#}");
@@ -134,7 +135,7 @@ fn an_unknown_authority_is_named_and_can_be_configured() {
     let ca = format!(", ca: {:?}", registry.authority.pem);
     let printed = registry.works(&ca);
     assert!(!printed.contains("warning"), "{printed}");
-    // another authority is not accepted, and the message names an unreadable one
+    // another authority is not accepted, and a file without a certificate is named
     let other = Authority::new(&registry.place, "Other CA");
     assert!(
         registry

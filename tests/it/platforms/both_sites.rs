@@ -84,7 +84,7 @@ platforms! {
     serve: "serve",
 }
 
-/// These platforms have files for clusters, or refuse one of the sites.
+/// These platforms write a folder for each cluster, so only the site with clusters is used.
 #[test]
 fn platforms_of_clusters_have_a_folder_for_each() {
     for platform in ["giantswarm", "capi", "tkg"] {

@@ -1,4 +1,5 @@
-//! Common to all platforms: the list, settings, folders of clusters, stale files, unknown names.
+//! Common to all platforms: the list, settings, stale files, modes, NO_PROXY, and merges with
+//! `--into`.
 
 use super::place;
 use std::os::unix::fs::PermissionsExt;
@@ -68,7 +69,7 @@ fn files_of_an_earlier_run_are_named_and_kept() {
     let report = render(&["systemd", "--set", "services=containerd"]);
     assert_eq!(report["stale"], serde_json::json!([kubelet]));
     assert!(place.path(kubelet).exists());
-    // the same run again reports nothing
+    // a run that writes this file again reports nothing
     assert_eq!(render(&["systemd"])["stale"], serde_json::json!([]));
 }
 

@@ -1,4 +1,5 @@
-//! `kubeone` up to release 1.4: URLs of binaries, which are written completely or not at all.
+//! `kubeone`: the URLs of binaries for releases up to 1.4, which are written completely or not at
+//! all, and the paths of mirrors.
 
 use super::{place, refused};
 use crate::support::library::Digest;
@@ -55,7 +56,7 @@ fn an_old_cluster_gets_the_urls_of_its_binaries() {
             Value::from(at_site)
         );
     }
-    // KubeOne refuses two of the three, so none is written
+    // KubeOne refuses a configuration with only two of the three URLs, so none of them is written
     place.write("landfall.lock", lock(&FILES[..3]));
     let printed = place.ok(&render);
     assert!(

@@ -1,5 +1,5 @@
-//! `kubermatic --osp`: profiles of operating-system-manager, rewritten for the site.
-//! `tests/data/osp-example.yaml` has the structure of the real ones.
+//! `kubermatic`: profiles of operating-system-manager, rewritten for the site, and the settings of
+//! nodes. `tests/data/osp-example.yaml` has the structure of a real profile.
 
 use super::{golden, place, refused};
 use crate::support::Place;
@@ -218,7 +218,7 @@ fn a_profile_whose_packages_are_mirrored_contains_only_hosts_of_the_site() {
     assert!(missing(0).is_empty());
 }
 
-/// The bootstrap script of machines, with this folder as their root.
+/// Runs the bootstrap script of machines with the folder `root` as the root of their file system.
 #[test]
 fn machines_get_the_package_sources_and_authorities_of_the_site() {
     let place = site();

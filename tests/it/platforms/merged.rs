@@ -1,5 +1,5 @@
-//! `--into` files with texts of users: accounts in Secrets, ordered commands, files of machines.
-//! All of it is kept.
+//! Merges with `--into` into files of users, which have accounts in Secrets, ordered commands, and
+//! files of machines. Their content is kept.
 
 use super::{place, refused};
 use crate::support::Place;
@@ -195,15 +195,15 @@ fn the_values_of_a_cluster_of_giant_swarm_keep_what_its_provider_needs() {
         values["global"]["basicAuthSecret"]["refreshToken"],
         Value::from("hush")
     );
-    // a Secret with another name is not this Secret
+    // nothing is merged into a Secret with another name
     let other = old.replace("blue-cluster-values", "green-cluster-values");
     place.write("mine.yaml", &other);
     refused_merge(&place, "giantswarm", &[]);
     assert_eq!(place.read("mine.yaml"), other);
 }
 
-/// The commands that TKG itself generates for a machine of a cluster behind a proxy, with commands
-/// of the user.
+/// A template of machines with the files and commands that TKG itself generates for a cluster
+/// behind a proxy, and with those of the user.
 const WORKERS: &str = "\
 apiVersion: bootstrap.cluster.x-k8s.io/v1beta1
 kind: KubeadmConfigTemplate
@@ -477,7 +477,7 @@ fn existing_datacenters_of_a_seed_are_configured_and_none_is_added() {
         printed.contains("no datacenter dc-3, only dc-1, dc-2"),
         "{printed}"
     );
-    // without --into there is no file to compare
+    // without --into, the seed has a placeholder as its datacenter
     let message = place.ok(&["render", "kubermatic", "--site", "site.yaml", "-o", "out"]);
     assert!(
         message.contains("seed.yaml")

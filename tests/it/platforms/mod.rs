@@ -56,8 +56,8 @@ pub fn place(site: &str, images: &[&str]) -> Place {
     place
 }
 
-/// The output of `landfall render ARGS --site site.yaml -o out` in `place` if it ends with `exit`
-/// and writes nothing.
+/// Asserts that `landfall render ARGS --site site.yaml -o out` in `place` exits with `exit` and
+/// writes nothing. Returns its stderr.
 pub fn refused(place: &Place, exit: i32, args: &[&str]) -> String {
     let args = [&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat();
     let run = place.command().args(&args).output().unwrap();
@@ -69,8 +69,9 @@ pub fn refused(place: &Place, exit: i32, args: &[&str]) -> String {
     message
 }
 
-/// Runs `landfall render ARGS --site site.yaml -o out` in `place`, and compares what it prints and
-/// every file that it writes, modes included, with `tests/data/platforms/NAME/`.
+/// Runs `landfall render ARGS --site site.yaml -o out` in `place`, and compares every file that it
+/// writes and what it prints, which includes the modes of the files, with
+/// `tests/data/platforms/NAME/`.
 pub fn golden(place: &Place, name: &str, args: &[&str]) {
     let printed = place.ok(&[&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat());
     let mut made = files(&place.path("out"));
@@ -99,7 +100,7 @@ pub fn compare(made: &BTreeMap<PathBuf, String>, name: &str) {
     }
 }
 
-/// Every file below `folder`, by its relative path.
+/// The text of every file below `folder`, by the relative path of the file.
 pub fn files(folder: &Path) -> BTreeMap<PathBuf, String> {
     let (mut found, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
     while let Some(next) = folders.pop() {

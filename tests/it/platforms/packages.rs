@@ -46,7 +46,7 @@ fn on_machine(place: &Place, folder: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn machines_of_cluster_api_use_their_own_package_set() {
+fn machines_of_cluster_api_use_the_selected_package_set() {
     let place = machines();
     let render = |set: &[&str]| {
         let args = [

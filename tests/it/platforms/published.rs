@@ -6,7 +6,7 @@ use serde_yaml::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Each field of a kind by its path, with its type.
+/// The fields of each kind: the type of each field, by its path.
 type Fields = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The paths and types of all values below `value` at `path`. Below a path with `*`, any key is

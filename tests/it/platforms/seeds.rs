@@ -1,5 +1,5 @@
-//! The documents that the product is based on: their values, checked one by one, from one site
-//! file.
+//! The values of the documents that the product is based on. Each document is rendered from one
+//! site file, and its values are checked one by one.
 
 use super::{entries, place};
 use crate::support::Place;
@@ -39,7 +39,8 @@ pub(super) fn shipped(family: &str, images: &[&str]) -> Place {
     place
 }
 
-/// NO_PROXY as in the page on TKG, where the registry is reached through the proxy.
+/// Asserts that `list` has the NO_PROXY entries of the page on TKG, where the registry is reached
+/// through the proxy.
 fn tkg_no_proxy(list: &Value) {
     let shown = entries(".svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0.0/11");
     assert_eq!(entries(list.as_str().unwrap()), shown);
@@ -288,7 +289,7 @@ fn giant_swarm_has_every_value_of_the_page_on_its_proxy() {
         assert_eq!(source["namespace"], Value::from("org-giantswarm"));
     }
 
-    // six variables in the order of the page, and the same list as in the pods
+    // six variables as on the page, and the same NO_PROXY list as in the pods
     let drop_in = yaml(&place, "mycluster/systemd-proxy.yaml");
     assert_eq!(
         drop_in["metadata"]["name"],
@@ -392,7 +393,7 @@ proxy: {http: \"http://172.20.0.2:3128\", https: \"http://172.20.0.2:3128\"}
 }
 
 #[test]
-fn kubeones_shipped_site_has_names_that_are_requested_over_tls() {
+fn the_shipped_site_of_kubeone_has_its_registry_and_proxy() {
     let images = [
         "registry.k8s.io/coredns/coredns:v1.12.0",
         "registry.k8s.io/pause:3.10",
@@ -457,7 +458,7 @@ fn a_cluster_configuration_of_tkg_becomes_a_site_and_the_same_configuration_agai
             _ => assert_eq!(second[name], *value, "{name:?}"),
         }
     }
-    // existing content is kept
+    // an existing folder is not overwritten
     let again = [
         "import",
         "tkg",

@@ -119,7 +119,7 @@ fn every_reference_shape_gives_its_expected_result() {
     assert!(shapes >= 25, "{shapes}");
 }
 
-/// A lock of two thirds of the images in `texts`, and of the files that they download.
+/// A lock of two thirds of the images in `texts` and of the files that `texts` download.
 fn lock_of(texts: &[(String, TextSyntax, String)]) -> Lock {
     let nothing = Lock::parse("l", "version: 1\n").unwrap();
     let nothing = ReferenceIndex::new(
@@ -144,9 +144,10 @@ fn lock_of(texts: &[(String, TextSyntax, String)]) -> Lock {
             }
         }
     }
-    let third = |name: &str| !Digest::sha256(name.as_bytes()).hex().as_bytes()[0].is_multiple_of(3);
+    let is_locked =
+        |name: &str| !Digest::sha256(name.as_bytes()).hex().as_bytes()[0].is_multiple_of(3);
     let mut text = String::from("version: 1\nimages:\n");
-    for name in images.iter().filter(|name| third(name)) {
+    for name in images.iter().filter(|name| is_locked(name)) {
         let digest = name.split_once('@').map_or_else(
             || Digest::sha256(name.as_bytes()).to_string(),
             |(_, d)| d.into(),
@@ -154,7 +155,7 @@ fn lock_of(texts: &[(String, TextSyntax, String)]) -> Lock {
         text += &format!("- {{name: \"{name}\", digest: \"{digest}\", mediaType: m, size: 1}}\n");
     }
     text += "files:\n";
-    for name in files.iter().filter(|name| third(name)) {
+    for name in files.iter().filter(|name| is_locked(name)) {
         text += &format!(
             "- {{name: {name:?}, digest: \"{}\", size: 1}}\n",
             Digest::sha256(name.as_bytes())
@@ -217,7 +218,7 @@ fn is_mapped(old: &str, new: &str, pairs: &BTreeSet<(String, String)>) -> bool {
 fn real_files_change_only_in_their_references() {
     let Some(folder) = std::env::var_os("LANDFALL_REWRITE_CORPUS") else {
         skip(
-            "rewrite::corpus::a_folder_of_real_files",
+            "rewrite::corpus::real_files_change_only_in_their_references",
             "LANDFALL_REWRITE_CORPUS names no folder",
         );
         return;

@@ -1,6 +1,6 @@
 //! The scanner, the walker of texts within texts, and the rewriter on documents that a seeded
-//! generator cuts, mixes and breaks. `FUZZ_SECONDS` is the duration of each; `LANDFALL_FUZZ_SEED`
-//! changes the seed.
+//! generator cuts, mixes and breaks. `FUZZ_SECONDS` is the duration of each test;
+//! `LANDFALL_FUZZ_SEED` changes the seed.
 
 use crate::support::library::{
     Lock, ReferenceIndex, RewriteOptions, Site, TextSyntax, destination_map, inputs, rewrite, scan,

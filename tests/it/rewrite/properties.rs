@@ -69,7 +69,7 @@ fn parts() -> impl Strategy<Value = String> {
     })
 }
 
-/// A node at an indentation, with the text after the key or dash.
+/// Generates a node at an indentation: the text after its key or dash.
 fn node(indent: usize, depth: u32, canonical: bool) -> BoxedStrategy<String> {
     let scalar = || scalar(canonical);
     let comment = proptest::sample::select(vec!["", "  # k8s.gcr.io/pause:3.1", "   "]);
@@ -147,7 +147,7 @@ fn kinds() -> impl Strategy<Value = TextSyntax> {
     ])
 }
 
-/// Every scalar of every document, as an independent parser reads it.
+/// Every document of a text, as an independent parser reads it.
 fn values(text: &str) -> Vec<serde_yaml::Value> {
     use serde::Deserialize;
     serde_yaml::Deserializer::from_str(text)

@@ -1,4 +1,5 @@
-//! The output about files with Secrets contains references and no other text of the files.
+//! Output about files shows references, but neither the values of Secrets nor the text after a
+//! reference.
 
 use super::{Place, err, out};
 use base64::Engine as _;

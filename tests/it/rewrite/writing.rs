@@ -73,7 +73,7 @@ fn rewriting_in_place_keeps_access_control_lists_and_attributes() {
     };
     if set("x.yaml", ACL, &acl()).is_err() || set("x.yaml", "user.note", b"mine").is_err() {
         crate::support::skip(
-            "rewriting_in_place_keeps_access_control_lists_and_attributes",
+            "rewrite::writing::rewriting_in_place_keeps_access_control_lists_and_attributes",
             "the file system has no access control lists",
         );
         return;
@@ -160,7 +160,7 @@ fn a_pipe_without_a_writer_is_refused() {
     .unwrap();
     assert!(err(&place.run(&["t/pipe.yaml", "--check"], 2)).contains("not a regular file"));
     place.run(&["t", "--check"], 4);
-    // attributes of editors and file managers are not restored
+    // files that editors and file managers leave in a folder are skipped
     fs::write(place.path("t/._x.yaml"), b"\0\x05\x16\x07\xff").unwrap();
     symlink("me@host.1234", place.path("t/.#x.yaml")).unwrap();
     place.run(&["t", "--check"], 4);
@@ -182,7 +182,7 @@ fn a_pipe_without_a_writer_is_refused() {
 }
 
 #[test]
-fn a_broken_chart_in_a_folder_is_reported_as_by_audit() {
+fn a_broken_chart_in_a_folder_is_reported() {
     let place = Place::new(&[("t/x.yaml", IMAGE)]);
     let tar = |name: &str, file: &str| {
         let status = std::process::Command::new("tar")
@@ -210,7 +210,7 @@ fn a_broken_chart_in_a_folder_is_reported_as_by_audit() {
         "{report:#}"
     );
     fs::remove_file(place.path("t/broken.tgz")).unwrap();
-    // a chart within a chart is refused too
+    // a broken archive in the `charts` of a chart is reported too; its other archives are not read
     place.put("c/Chart.yaml", "name: c\nversion: 1.0.0\n");
     place.put("c/charts/sub.tgz", "this is no archive");
     place.put("c/files/data.tgz", "nor is this");

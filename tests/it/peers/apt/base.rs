@@ -6,8 +6,8 @@ use crate::support::{need, run};
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// The packages of a minimal root that debootstrap installs from `suite`, which `up` then offers;
-/// `None` without debootstrap.
+/// Returns the packages that debootstrap installs from `suite` into a minimal root, or `None`
+/// without debootstrap. Afterwards, `up` offers the suite.
 pub fn minimal_root(up: &AptUpstream, suite: &Suite) -> Option<BTreeSet<String>> {
     if !need(&["debootstrap"]) {
         return None;
@@ -47,7 +47,8 @@ fn a_minimal_machine_has_what_debootstrap_installs() {
         "{debs:?}"
     );
 
-    // installed packages are not mirrored, while further ones that apt installs, such as perl, are
+    // packages that the minimal machine has are not mirrored; the other requested packages, such as
+    // perl, are mirrored
     let all = Offered::by(std::slice::from_ref(suite)).own;
     let beside = [
         "perl",

@@ -80,7 +80,7 @@ const KINDS: [&str; 66] = [
     "open-vm-tools",
 ];
 
-/// Packages of another architecture for an amd64 machine.
+/// Requests for packages of another architecture on an amd64 machine.
 const FOREIGN: [&str; 8] = [
     "libc6:i386",
     "zlib1g:i386",
@@ -92,8 +92,8 @@ const FOREIGN: [&str; 8] = [
     "perl-base:i386",
 ];
 
-/// Further requests on a minimal machine. Their order matters: the first decides between
-/// alternatives of the second.
+/// Further requests on a minimal machine. The order of the packages in a request matters: the first
+/// one decides between alternatives of the second.
 const ON_MINIMAL: [&str; 6] = [
     "postgresql",
     "lxc docker.io",
@@ -106,15 +106,16 @@ const ON_MINIMAL: [&str; 6] = [
 /// A kind of machine, and the requests for it, each tested separately.
 struct Machine {
     name: &'static str,
-    /// The base as in the manifest, and the status file.
+    /// The base as in the manifest.
     base: &'static str,
+    /// The text of the status file, which has the installed packages.
     status: String,
     architectures: &'static str,
     recommends: bool,
     requested: Vec<String>,
 }
 
-/// The names that `wanted` may need, including recommended ones with `recommends`.
+/// The names that `wanted` may need, including recommended ones if `recommends` is set.
 fn reachable<'t>(
     offered: &Offered<'t>,
     wanted: impl Iterator<Item = &'t str>,
@@ -166,8 +167,8 @@ fn the_selection_equals_that_of_apt_for_many_packages_and_machines() {
         .collect();
     let plain = |text: &'static str| names(text).filter(|name| offered.own.contains_key(name));
 
-    // all packages that these may need, for both architectures, so that neither side reads all
-    // packages again for each case
+    // the suites offer only the packages that the requests may need, so that apt and landfall do
+    // not read all packages again for each request
     let mut needed = reachable(&offered, kinds.iter().copied(), false);
     needed.extend(reachable(
         &offered,
@@ -230,7 +231,7 @@ fn the_selection_equals_that_of_apt_for_many_packages_and_machines() {
             .map(|name| (*name).to_owned())
             .collect::<Vec<_>>()
     };
-    // requests for the oldest of several versions
+    // requests for one of several versions: the first in the order of strings
     let pinned = kinds.iter().filter_map(|name| {
         let versions = offered.own[name].iter().map(|one| field(one, "Version"));
         let all: BTreeSet<&str> = versions.collect();
@@ -238,7 +239,7 @@ fn the_selection_equals_that_of_apt_for_many_packages_and_machines() {
             .filter(|_| all.len() > 1)
             .map(|version| format!("{name}={version}"))
     });
-    // requests for the version in the first suite, although others have newer ones
+    // requests for the version in the first suite, although the suites have several versions
     let of_suite = |limit: usize| -> Vec<String> {
         let several = kinds.iter().filter(|name| {
             let versions: BTreeSet<&str> = offered.own[*name]

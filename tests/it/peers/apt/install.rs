@@ -6,7 +6,7 @@ use crate::support::{Place, skip, test_name};
 use std::fs;
 use std::process::Command;
 
-/// Small packages. A dozen of them is installed: those that the machine lacks and its suites have.
+/// Small packages. The first dozen that the machine lacks and its suites have is installed.
 const SMALL: [&str; 24] = [
     "tree",
     "pv",
@@ -76,7 +76,7 @@ fn a_machine_installs_from_the_bundle_with_the_stock_keyring() {
             sources.join(", ")
         ),
     );
-    // the archive is reached with the proxy that apt uses
+    // the archive is reached through the proxy of the environment, if there is one
     let proxied = |arguments: &[&str]| {
         let mut command = place.command();
         for name in [
@@ -137,7 +137,8 @@ fn a_machine_installs_from_the_bundle_with_the_stock_keyring() {
     serve.args(["serve", "b", "--listen", REGISTRY]);
     let server = network.serve("registry", &serve, REGISTRY);
     // a copy-on-write view of this machine in memory, which the shell discards when it ends. The
-    // settings skip the index of manual pages, questions, and the compression of lists
+    // settings skip the index of manual pages, questions, the compression of lists, and the start
+    // of services
     let script = format!(
         "set -e\nmount -t tmpfs none {root}\nmkdir {root}/upper {root}/work {root}/all\n\
          mount -t overlay overlay -o lowerdir=/,upperdir={root}/upper,workdir={root}/work {root}/all\n\

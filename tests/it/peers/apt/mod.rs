@@ -1,4 +1,4 @@
-//! apt of this machine and its suites, whose names are read from its sources.
+//! Tests with the apt of this machine, and with the suites of which it has indexes.
 
 mod base;
 mod choice;
@@ -25,8 +25,8 @@ struct Suite {
     text: String,
 }
 
-/// The suites at the host of the machine's first suite, read once for all tests; none if the
-/// machine has no indexes of them, or lacks a program.
+/// The suites at the host of the machine's first suite, read once for all tests. Returns `None` if
+/// the machine has no indexes of them, or lacks a program.
 fn suites() -> Option<&'static [Suite]> {
     static SUITES: OnceLock<Vec<Suite>> = OnceLock::new();
     if !need(&PROGRAMS) {
@@ -89,7 +89,7 @@ fn paragraphs(text: &str) -> impl Iterator<Item = (&str, &str)> {
 struct Offered<'t> {
     /// The paragraphs of each name.
     own: HashMap<&'t str, Vec<&'t str>>,
-    /// The names of packages that provide a name.
+    /// The names of the packages that provide each name.
     provided: HashMap<&'t str, Vec<&'t str>>,
 }
 
@@ -109,7 +109,8 @@ impl<'t> Offered<'t> {
     }
 }
 
-/// The value of a field that is not the first one; empty if there is none.
+/// The value of the field `name`, which must not be the first field of the paragraph; empty if the
+/// paragraph has no such field.
 fn field<'t>(paragraph: &'t str, name: &str) -> &'t str {
     let Some(at) = memmem::find(paragraph.as_bytes(), format!("\n{name}: ").as_bytes()) else {
         return "";

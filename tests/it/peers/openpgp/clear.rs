@@ -147,7 +147,7 @@ pub fn cases(place: &Place) -> (Vec<Chart>, Vec<Case>) {
         add(name, good, stricter, &text, &public);
     }
     // signatures
-    let hundred: &[(&str, bool, i64, &[&str])] = &[
+    let signatures: &[(&str, bool, i64, &[&str])] = &[
         ("expired", false, 10, &["--default-sig-expire", "1d"]),
         (
             "a critical notation",
@@ -159,7 +159,7 @@ pub fn cases(place: &Place) -> (Vec<Chart>, Vec<Case>) {
         ("SHA-512", true, 5, &["--digest-algo", "SHA512"]),
         ("made tomorrow", true, -1, &[]),
     ];
-    for (name, good, ago, more) in hundred {
+    for (name, good, ago, more) in signatures {
         add(
             name,
             *good,

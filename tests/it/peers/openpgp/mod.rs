@@ -1,6 +1,6 @@
-//! Compares OpenPGP verification with gpgv: for a table of keys and signatures made by gpg,
-//! landfall must give the verdict that gpgv gives as apt uses it. landfall refuses a case with a
-//! reason although gpgv accepts it. It accepts no case that gpgv refuses.
+//! Compares OpenPGP verification with gpgv: for a table of keys and signatures, landfall must
+//! accept and refuse the same cases as gpgv with the options of apt, except cases with a `stricter`
+//! reason: landfall refuses these although gpgv accepts them.
 
 mod clear;
 mod crafted;
@@ -99,15 +99,15 @@ fn dearmored(place: &Place, keys: &[u8]) -> Vec<u8> {
     )
 }
 
-/// The message for texts with valid signatures that describe no chart. Only the signatures are
-/// compared here.
+/// The beginnings of the messages for texts whose signature is valid, but which do not describe the
+/// chart. Only the signatures are compared here.
 const WELL_SIGNED: [&str; 2] = [
     "its provenance is signed for another chart",
     "the Chart.yaml in its provenance cannot be read",
 ];
 
-/// Compares the verdicts for `cases`. `manifest` writes a manifest that requests them below the URL
-/// of their server; locking it exits with `exit`.
+/// Compares the verdicts for `cases`. `manifest` gets the URL of `server`, and returns a manifest
+/// that requests the cases from there. Locking this manifest must exit with `exit`.
 fn compare(
     place: &Place,
     server: &Server,
@@ -158,7 +158,7 @@ fn compare(
 }
 
 #[test]
-fn detached_signatures_are_accepted_exactly_as_by_gpgv() {
+fn detached_signatures_are_accepted_as_by_gpgv_with_known_exceptions() {
     if !need(&["gpg", "gpgv", "gpgconf"]) {
         return;
     }
@@ -182,7 +182,7 @@ fn detached_signatures_are_accepted_exactly_as_by_gpgv() {
 }
 
 #[test]
-fn clear_signed_texts_are_accepted_exactly_as_by_gpgv() {
+fn clear_signed_texts_are_accepted_as_by_gpgv_with_known_exceptions() {
     if !need(&["gpg", "gpgv", "gpgconf"]) {
         return;
     }

@@ -20,7 +20,7 @@ pub fn cases(place: &Place) -> Vec<Case> {
     all
 }
 
-/// Keys that gpg revokes for their owner.
+/// Cases in which gpg revokes a key with the key of its revoker.
 fn by_gpg(place: &Place, revoker: &Key, stranger: &Key) -> Vec<Case> {
     let key = Key::new(place, "with-revoker", "ed25519", "sign", "never");
     let signed = key.sign(90, CONTENT, &[]);
@@ -59,7 +59,8 @@ fn by_gpg(place: &Place, revoker: &Key, stranger: &Key) -> Vec<Case> {
     ]
 }
 
-/// Names of revokers and revocations that gpg itself does not write.
+/// Cases that gpg itself does not write: unusual signatures that name a revoker, and unusual
+/// revocations.
 fn crafted(place: &Place, revoker: &Key, stranger: &Key) -> Vec<Case> {
     let key = Key::new(place, "crafted-revoker", "ed25519", "sign", "never");
     let signed = key.sign(5, CONTENT, &[]);
