@@ -31,8 +31,7 @@ pub fn quick() -> Limits {
     }
 }
 
-/// Like [`quick`], but blobs of a few KB are downloaded over several connections, and uploaded in
-/// chunks if a body is too large.
+/// Like [`quick`], but blobs of 11,000 bytes and more are downloaded over several connections.
 pub fn quick_and_wide() -> Limits {
     Limits {
         parallel_from: 11_000,
