@@ -1,6 +1,6 @@
 //! A stand-in for the parts of Harbor that a push uses, in front of a registry: the token service,
-//! projects and quotas. Requests and errors follow `api/v2.0/swagger.yaml` of goharbor/harbor. Tests
-//! with this stand-in prove nothing about Harbor itself.
+//! projects and quotas. Requests and errors follow `api/v2.0/swagger.yaml` of goharbor/harbor. The
+//! tests prove nothing about Harbor itself.
 
 use super::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
 use base64::Engine as _;

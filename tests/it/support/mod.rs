@@ -262,8 +262,8 @@ pub fn which(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The path of `program`. For a name and a changed `PATH`, [`Command`] forks this process, which takes
-/// longer the more memory the process has. For a path, it spawns the program directly.
+/// The path of `program`. For a path, [`Command`] spawns the program directly. For a name and a
+/// changed `PATH`, it forks this process first, which takes longer the more memory the process has.
 pub fn found(program: &OsStr) -> OsString {
     let is_path = Path::new(program).components().count() > 1;
     let path = program.to_str().filter(|_| !is_path).and_then(which);

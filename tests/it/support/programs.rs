@@ -75,8 +75,8 @@ fn go_build_here(name: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// The program `name` in `folder`. If it is missing, the command builds it in a temporary folder. It
-/// is then renamed, so that no other test runs an incomplete program.
+/// The program `name` in `folder`. If it is missing, the command builds it in a temporary folder,
+/// and it is renamed when complete, because another test may run it at the same time.
 fn go(
     folder: &Path,
     name: &str,
