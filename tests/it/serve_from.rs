@@ -8,7 +8,7 @@ use crate::support::{Place, landfall_serve, need};
 use serde_json::{Value, json};
 use std::process::Command;
 
-/// A web server with two releases of one file and another file, and a registry.
+/// A web server with two releases of a file and their checksum files, and a registry.
 struct Site {
     place: Place,
     registry: Server,
@@ -143,7 +143,7 @@ fn files_are_served_from_a_registry() {
         "{news}"
     );
 
-    // a removed artifact is reported as missing, and returns 404
+    // without the artifact, its lock is reported as incomplete and the file returns 404
     let page = get(&server.address, "/?q=v1").text();
     assert!(
         page.contains("tools at ") && !page.contains("incomplete"),
@@ -226,7 +226,7 @@ fn pushes_keep_one_list_that_names_each_lock_once() {
 }
 
 #[test]
-fn content_that_cannot_be_served_is_reported_at_the_start() {
+fn serving_a_registry_without_pushed_locks_fails_at_the_start() {
     if !need(&["docker-registry"]) {
         return;
     }
@@ -282,7 +282,7 @@ fn charts_are_served_from_a_registry() {
         b"signed\n"
     );
     assert!(get(&server.address, "/?q=app").text().contains("helm pull"));
-    // a chart that the registry lost is reported as missing, and has no URL
+    // a chart whose blob the registry lost is not served; the other chart is
     std::fs::remove_file(registry.blob_file(&app.digest())).unwrap();
     let later = landfall_serve(place, &["--from", &to]);
     assert_ne!(get(&later.address, "/charts/app-1.2.3+b.tgz").status, 200);

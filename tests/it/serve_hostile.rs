@@ -21,7 +21,7 @@ fn code(response: &Response) -> String {
         .to_owned()
 }
 
-/// A manifest without layers whose blobs the server has.
+/// Uploads an empty config, and returns a manifest without layers that refers to it.
 fn manifest(server: &Server, repository: &str, more: Value) -> Vec<u8> {
     put_blob(&server.address, repository, &sha256(b"{}"), b"{}");
     let mut document = json!({
@@ -97,7 +97,7 @@ fn a_manifest_with_the_media_type_of_a_web_page_is_refused() {
             }
         }
     }
-    // the type of the request is ignored if the manifest has none and its fields identify its kind
+    // Content-Type is ignored if the manifest has no media type and its fields identify its kind
     let bytes = br#"{"schemaVersion":2,"manifests":[]}"#;
     let put = request(
         "PUT",
@@ -114,7 +114,7 @@ fn a_manifest_with_the_media_type_of_a_web_page_is_refused() {
 }
 
 #[test]
-fn a_stored_manifest_with_any_media_type_is_sent_as_bytes_and_can_be_swept() {
+fn a_stored_manifest_with_any_media_type_is_sent_as_bytes_and_can_be_deleted() {
     let place = Place::new();
     let server = landfall_serve(&place, &PUSHES);
     let bytes = manifest(&server, "a", json!({"annotations": {"x": HTML}}));
@@ -203,7 +203,7 @@ fn unfinished_tls_handshakes_are_closed_oldest_first() {
     let silent: Vec<TcpStream> = (0..20)
         .map(|number| {
             let mut stream = TcpStream::connect(&server.address).unwrap();
-            // half of them send a ClientHello: a record of 512 bytes, one byte at a time
+            // half of them send only the header of a ClientHello, a record of 512 bytes
             if number % 2 == 0 {
                 stream.write_all(&[0x16, 3, 1, 2, 0]).unwrap();
             }
@@ -234,7 +234,7 @@ fn unfinished_tls_handshakes_are_closed_oldest_first() {
 #[test]
 fn requests_that_wait_for_bcrypt_take_no_slot_and_their_number_is_limited() {
     let place = Place::new();
-    // slow on purpose: also on a busy machine, many still wait when the last request is answered
+    // the cost is high so that even on a busy machine, many sign-ins wait until the test ends
     place.write("push", format!("anna:{}\n", bcrypt::hash("a", 13).unwrap()));
     let server = landfall_serve(
         &place,
@@ -296,7 +296,7 @@ fn base64(text: &str) -> String {
     ::base64::engine::general_purpose::STANDARD.encode(text)
 }
 
-/// The memory limit of a server: 400 manifests of 8 MiB would need twice as much.
+/// The memory limit of a server in bytes: 400 manifests of 8 MiB would need twice as much.
 const MEMORY: u64 = 1600 << 20;
 
 #[test]
@@ -364,7 +364,7 @@ fn manifests_with_many_annotations_take_little_memory() {
             });
         }
     });
-    // each list of referrers would contain them
+    // with a subject, it is refused: each list of referrers would contain its annotations
     let subject = format!(",\"subject\":{config}");
     let headers = [("Content-Type", OCI_MANIFEST)];
     let bytes = annotated(0, &subject).into_bytes();

@@ -364,7 +364,7 @@ fn anonymous_users_read_and_only_signed_in_users_push() {
     };
     assert!(!push(&[]).output().unwrap().status.success());
     run(&mut push(&["--dest-creds", "anna:a"]));
-    // without an account: skopeo, which requests /v2/ first, and clients that do not
+    // both can read without an account: skopeo, which requests /v2/ first, and a plain GET
     run(skopeo(&place).args(["copy", "--quiet", "--src-tls-verify=false", &to, "dir:back"]));
     assert_eq!(manifest(&server.address, "team/app", "v1").status, 200);
     assert_eq!(
@@ -406,7 +406,7 @@ fn log_has(server: &Server, line: &str, times: usize) {
 }
 
 #[test]
-fn a_reload_applies_new_passwords_and_certificates_without_dropping_requests() {
+fn a_reload_applies_new_passwords_and_certificates_and_a_failed_one_changes_nothing() {
     if !need(&["curl"]) {
         return;
     }
@@ -457,7 +457,7 @@ fn a_reload_applies_new_passwords_and_certificates_without_dropping_requests() {
         (curl("anna:a"), curl("berta:b")),
         ("401".into(), "200".into())
     );
-    // unreadable files change nothing
+    // if a file is invalid, the reload changes nothing
     place.write("push", "nonsense\n");
     hang_up(&server);
     log_has(&server, "reload failed", 1);

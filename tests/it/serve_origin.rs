@@ -7,8 +7,8 @@ use crate::support::peers::{Server, nginx_with, own_registry, skopeo};
 use crate::support::pki::Authority;
 use crate::support::{Images, Place, free_port, landfall_serve, need, run};
 
-/// The script of a profile of operating-system-manager on a new worker, without the installations,
-/// and that of KubeOne on Flatcar.
+/// The downloads of a new worker, first as in a profile of operating-system-manager, then as in
+/// KubeOne's script for Flatcar.
 const WORKER: &str = r#"set -eu
 ARCH="$1" KUBE_VERSION=v1.33.4 CNI_VERSION=v1.9.1 CRI_TOOLS_RELEASE=v1.33.0
 mkdir "$ARCH" "$ARCH/flatcar"
@@ -21,7 +21,7 @@ sha256sum -c cni.sha256
 crictl="crictl-$CRI_TOOLS_RELEASE-linux-$ARCH.tar.gz"
 base="https://github.com/kubernetes-sigs/cri-tools/releases/download/$CRI_TOOLS_RELEASE"
 curl -fL "$base/$crictl" >"$crictl"
-# it provides only the checksum without the file name
+# this checksum file does not contain the file name
 echo "$(curl -fL "$base/$crictl.sha256")  $crictl" | sha256sum -c -
 base="https://dl.k8s.io/$KUBE_VERSION/bin/linux/$ARCH"
 for binary in kubelet kubeadm kubectl; do
@@ -33,7 +33,7 @@ curl -L --remote-name-all "https://dl.k8s.io/release/$KUBE_VERSION/bin/linux/$AR
 cmp kubelet ../kubelet
 "#;
 
-/// The files of a worker at upstream: three kinds of checksum files, and redirects to other hosts.
+/// The files of a worker at upstream: three kinds of checksum files, and redirects to other paths.
 struct Worker {
     place: Place,
     upstream: Server,
@@ -95,7 +95,7 @@ impl Worker {
         self.place.ok(&["pack", "-o", "bundle.tar.zst"]);
     }
 
-    /// Runs the worker's script for both architectures. Every name resolves to `address`.
+    /// Runs the worker's script for both architectures. Curl connects to `address` for every host.
     fn downloads_from(&self, address: &str, ca: &std::path::Path) {
         let settings = format!(
             "silent\nshow-error\nconnect-to = \"::{address}\"\ncacert = \"{}\"\n",
@@ -251,8 +251,8 @@ fn a_url_is_found_by_host_header_sni_and_absolute_target() {
     );
 }
 
-/// Names that resolve to the server are enough for images too: a client without a configured mirror
-/// sends only the host.
+/// DNS names that resolve to the server are enough for images too: a client without a configured
+/// mirror sends the source host in `Host`, and no `ns` parameter.
 #[test]
 fn images_are_found_by_their_source_host_if_dns_points_here() {
     let place = Place::new();
@@ -320,7 +320,7 @@ fn images_are_found_by_their_source_host_if_dns_points_here() {
     }
     assert_eq!(get_as("docker.io", "/v2/none/manifests/v1").status, 404);
     if need(&["skopeo"]) {
-        // through a proxy that resolves every name to this server, like an interceptor
+        // with the server as the HTTP proxy, so that requests for every host reach it
         let copied = skopeo(&place)
             .args([
                 "inspect",

@@ -85,8 +85,8 @@ fn requests_by_digest(rig: &Rig) -> BTreeMap<Digest, usize> {
     counts
 }
 
-/// Kills some of the runners, each after its share of all content was transferred, or when no
-/// other runner is left. Returns the other runners.
+/// Kills the runners in `kills`, each as soon as the given share of all content was transferred, or
+/// when all other runners have ended. Returns the other runners.
 fn kill(
     mut running: BTreeMap<usize, Child>,
     kills: &[(usize, f64)],
@@ -354,7 +354,7 @@ fn push_and_mirror_share_repositories_and_verify_shares_a_bundle() {
         rig.down.content(|content| *content = Content::default());
         rig.set_faults([]);
         let mut delivered = Vec::new();
-        // the first shard runs second: it writes the list of delivered locks
+        // shard 1, which writes the list of delivered locks, runs neither first nor last
         for number in [3, 1, 2] {
             let report = rig.place.json(
                 0,

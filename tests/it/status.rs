@@ -40,7 +40,7 @@ fn packed() -> (Place, Server, Images) {
     (place, upstream, images)
 }
 
-/// The position `at` of every tag in this state.
+/// The field `at`, a repository and a tag, of every tag in this state.
 fn those(report: &Value, state: &str) -> Vec<String> {
     let all = report["standings"].as_array().unwrap().iter();
     all.filter(|one| one["state"] == state)
@@ -97,12 +97,12 @@ fn assert_drift_is_reported_and_fixed(registry: &Server) {
         .assert()
         .code(4);
     let printed = String::from_utf8_lossy(&printed.get_output().stdout).into_owned();
-    let mend = printed
+    let fix = printed
         .lines()
         .find_map(|line| line.strip_prefix("  to fix it         landfall "))
         .unwrap();
-    assert!(mend.contains("--move-tags"), "{printed}");
-    place.ok(&mend.split(' ').collect::<Vec<_>>());
+    assert!(fix.contains("--move-tags"), "{printed}");
+    place.ok(&fix.split(' ').collect::<Vec<_>>());
     // push does not change foreign tags
     assert_eq!(those(&status(0, &["--foreign"]), "foreign"), ["c:v0"]);
 }

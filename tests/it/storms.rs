@@ -149,7 +149,7 @@ fn round(rig: &mut Rig, number: usize) -> bool {
         let on = dice.pick(&kinds);
         up.push(reading(&mut dice, on));
     }
-    // one fault per kind, so that one request has enough attempts for all of them
+    // only one fault per kind of request, so that no request runs out of attempts
     up.sort_by_key(|fault| format!("{:?}", fault.on));
     up.dedup_by_key(|fault| fault.on);
     let mut down: Vec<Fault> = (0..dice.roll(4)).map(|_| writing(&mut dice)).collect();
@@ -232,7 +232,7 @@ fn round(rig: &mut Rig, number: usize) -> bool {
     );
     rig.assert_arrived(&story);
     std::fs::remove_dir_all(rig.store(&store)).unwrap();
-    // the same faults at both registries, with and without a store
+    // mirror with the same faults; rounds with an even number use a store
     rig.down.content(|content| *content = Content::default());
     rig.up.set_faults(up.clone());
     rig.down.set_faults(down.clone());

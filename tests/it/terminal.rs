@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A slow upstream, and a pull from it into the store `store` on a terminal with this many columns.
+/// Starts a pull into the store `store` on a terminal with this many columns.
 fn pull(rig: &Rig, columns: usize, store: &str, variables: &[(&str, &str)]) -> Child {
     let line = format!(
         "$LANDFALL pull --store stores/{store} --plain-http {}",
@@ -44,7 +44,7 @@ fn slow() -> Rig {
     rig
 }
 
-/// All that was sent to the terminal.
+/// Everything that was sent to the terminal until the command ended.
 fn shown(mut child: Child) -> String {
     let mut all = Vec::new();
     child.stdout.take().unwrap().read_to_end(&mut all).unwrap();
@@ -122,7 +122,7 @@ fn the_message_of_ctrl_c_stays_visible() {
         panic!("{shown:?}")
     };
     assert_eq!(after.trim_end_matches(['\r', '\n']), "", "{shown:?}");
-    // it begins on its own line
+    // the message begins on its own line
     assert!(
         lines(before).last().unwrap().trim_end().is_empty(),
         "{shown:?}"
@@ -146,8 +146,8 @@ fn a_dumb_terminal_and_ci_get_plain_lines() {
     }
 }
 
-/// The content of the terminal as soon as it contains `words`; then presses `keys`, and appends the
-/// content at the end.
+/// Presses `keys` as soon as the terminal shows `words`. Returns the output up to then, and the
+/// whole output.
 fn pressed(mut child: Child, words: &str, keys: &str) -> (String, String) {
     let (mut out, mut stdin) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
     let (mut before, mut all, mut piece) = (None, Vec::new(), [0; 4096]);
@@ -170,7 +170,7 @@ fn pressed(mut child: Child, words: &str, keys: &str) -> (String, String) {
     )
 }
 
-/// The words of a text, since a page is justified with spaces.
+/// `text` with single spaces: man inserts spaces to justify its lines.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

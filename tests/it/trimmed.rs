@@ -11,7 +11,7 @@ use std::fs;
 const KEY: &[u8] = include_bytes!("../data/packages/site-key.asc");
 const LOCKED_KEY: &[u8] = include_bytes!("../data/packages/site-key-locked.asc");
 
-/// The output of `landfall ARGUMENTS` if it exits with `exit`.
+/// The output of `landfall ARGUMENTS`, which must exit with `exit`.
 fn printed(place: &Place, exit: i32, arguments: &[&str]) -> String {
     let output = place.landfall().args(arguments).output().unwrap();
     let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
@@ -263,7 +263,7 @@ fn dnf_accepts_trimmed_metadata_signed_by_the_site() {
         "{primary}"
     );
 
-    // the site's key for the metadata, and the vendor's for the packages
+    // dnf checks the metadata with the site's key, and the packages with the vendor's
     place.write(
         "site.yaml",
         "apiVersion: landfall/v1\nkind: Site\nfiles: http://172.20.0.2/yum\n",
@@ -305,7 +305,7 @@ fn dnf_accepts_trimmed_metadata_signed_by_the_site() {
     run(install.args(["--assumeyes", "install", "app"]));
     assert!(place.path("installed/root/usr/share/lib/lib").exists());
 
-    // metadata that was changed afterwards
+    // dnf refuses metadata that was changed after it was signed
     let changed = repomd.replace("<open-size>", "<open-size> ");
     place.write(&format!("{folder}/repodata/repomd.xml"), changed);
     let mut refused = dnf(place, "refused", "file:///nowhere", "enabled=0\n");

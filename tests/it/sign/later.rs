@@ -1,4 +1,4 @@
-//! Bundles after packing: added signatures, the number of signatures that a site requires, and
+//! Bundles after packing: added signatures, the number of signers that a site requires, and
 //! bundles that are older than the last accepted one.
 
 use super::{Desk, SUMS_NAMESPACE, code, shown};
@@ -41,7 +41,7 @@ fn a_signature_is_appended_and_all_signers_are_listed() {
         same,
         plain.len()
     );
-    // the result equals that of pack with the first key
+    // `sign` writes the same bytes as `pack --sign`
     let first = desk.pack("first", &["--sign", "board"]);
     desk.pack("C", &[]);
     desk.place.ok(&["sign", "C", "--key", "board"]);
@@ -70,7 +70,7 @@ fn a_signature_is_appended_and_all_signers_are_listed() {
     assert_eq!(names, ["board@example.com", "release@example.com"]);
     run(desk.place.clean("zstd").args(["-qt", "B"]));
     run(desk.place.clean("tar").args(["--zstd", "-tf", "B"]));
-    // the next bundle with this name replaces it, with any added signatures
+    // packing again replaces the bundle, and removes the added signatures
     assert!(fs::read(desk.pack("B", &[])).unwrap() == plain);
     let refused = desk.run(&["sign", "landfall.lock", "--key", "board"]);
     assert_eq!(code(&refused), 4, "{}", shown(&refused));
@@ -87,8 +87,7 @@ fn signing_that_was_killed_is_completed_by_the_next_run() {
     let plain = fs::read(desk.pack("B", &[])).unwrap();
     desk.place.ok(&["sign", "B", "--key", "board"]);
     let signed = fs::read(desk.place.path("B")).unwrap();
-    // killed during the write: the new end is in a file next to the bundle, which has only the
-    // beginning of it
+    // killed during the write: B.signing contains the whole new end, and B ends after 100 bytes of it
     let at = plain.len() - 354;
     let redo = [&(at as u64).to_le_bytes()[..], &signed[at..]].concat();
     desk.place.write("B.signing", &redo);
@@ -184,7 +183,7 @@ fn a_site_may_require_two_signers() {
     desk.place.write("site.yaml", site);
     let verify = || desk.run(&["verify", "B", "--site", "site.yaml"]);
     desk.pack("B", &["--sign", "board"]);
-    // one signer; one and an unknown one; one twice, with two keys
+    // one allowed signer: alone, with an unknown signer, and with a second key of the same signer
     for key in ["board", "other", "board2"] {
         desk.place.ok(&["sign", "B", "--key", key]);
         let output = verify();
@@ -298,7 +297,7 @@ fn an_older_bundle_of_a_series_is_refused() {
     let output = push("b1", &["--allow-older"]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     assert_eq!(last()["series"], json!({"node images": 1, "others": 1}));
-    // without a name, a bundle has no series; the lock has the name of the manifest
+    // the series defaults to the lock's name; without a name, --serial is refused
     let output = desk.run(&["pack", "-o", "b3", "--serial", "3"]);
     assert_eq!(code(&output), 2, "{}", shown(&output));
     let lock =

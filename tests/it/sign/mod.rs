@@ -1,5 +1,4 @@
-//! Signed bundles: allowed signers, approval, and what OpenSSH's own tools say about signatures of
-//! landfall.
+//! Signed bundles: allowed signers, approval, and signatures that OpenSSH's own tools verify.
 
 mod later;
 
@@ -234,7 +233,7 @@ fn keys_of_every_kind_sign_and_openssh_agrees() {
 }
 
 #[test]
-fn the_agent_signs_for_public_keys_and_encrypted_ones() {
+fn the_agent_signs_if_the_named_key_is_public_or_encrypted() {
     if !need(&["ssh-keygen", "ssh-agent", "ssh-add"]) {
         return;
     }
@@ -293,7 +292,7 @@ fn the_agent_signs_for_public_keys_and_encrypted_ones() {
     );
     assert_eq!(refused("landfall.lock", None, "is not an OpenSSH key"), 2);
     assert_eq!(refused("absent", None, "cannot read the key absent"), 2);
-    // if the agent knows the passphrase, the same file can sign
+    // once the agent holds the decrypted key, the encrypted file can be named
     desk.place
         .write("passphrase", "#!/bin/sh\necho a passphrase\n");
     run(Command::new("chmod")
@@ -448,7 +447,7 @@ fn a_swapped_signature_is_refused() {
         shown(&output)
     );
 
-    // every bit of the signatures, of the footer and of the end matters
+    // a flipped bit in any part of the signatures, the footer or the end is detected
     for at in (ours.start - 9..good.len()).step_by(7) {
         let mut bad = good.clone();
         bad[at] ^= 1 << (at % 8);
@@ -476,7 +475,7 @@ fn every_verb_refuses_a_bundle_that_the_signers_of_the_site_did_not_sign() {
     desk.pack("wrong", &["--sign", "other"]);
     desk.pack("B", &["--sign", "board"]);
     let site = desk.site();
-    // no server listens there, so the refusal must precede any request
+    // no server listens on port 1, so the refusal must precede any request
     let verbs: [&[&str]; 9] = [
         &["verify"],
         &["ls"],
@@ -557,7 +556,7 @@ fn every_verb_refuses_a_bundle_that_the_signers_of_the_site_did_not_sign() {
 }
 
 #[test]
-fn only_what_was_approved_is_pushed_and_served() {
+fn only_an_approved_bundle_is_pushed_and_served() {
     let desk = Desk::new();
     let other = desk.lock("other.lock", b"another");
     let lock = desk.lock("landfall.lock", b"what is carried");
@@ -661,7 +660,7 @@ fn checksums_next_to_a_signed_bundle_are_signed_too() {
         .clean("ssh-keygen")
         .args(verify)
         .stdin(Stdio::from(sums())));
-    // a signature of checksums does not count for an index, and vice versa
+    // the signature of the checksums is not valid in the namespace for an index
     let as_index = verify.map(|word| {
         if word == SUMS_NAMESPACE {
             NAMESPACE

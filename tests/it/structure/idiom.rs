@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use syn::visit::Visit;
 
-/// Product code: the sources of all crates, without test helpers and files of tests.
+/// The source files of all crates, including files of unit tests, but without `testkit` folders.
 fn sources() -> Vec<PathBuf> {
     let mut folders = vec![root().join("src")];
     folders.extend(

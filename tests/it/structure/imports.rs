@@ -246,7 +246,7 @@ impl Paths<'_> {
     }
 }
 
-/// Whether it is compiled only for tests or fuzzing.
+/// Whether an item with these attributes is compiled only for tests or fuzzing.
 fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     attributes
         .iter()

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// The imports of all crates, read once. A file is named from its folder in the order, as in
-/// `registry/sink.rs`.
+/// The imports of all crates, read once. A file in a folder of the documented order is named like
+/// `registry/sink.rs`; the paths of other files begin with the crate's short name.
 static ALL_IMPORTS: LazyLock<Imports> = LazyLock::new(|| {
     let mut all = imports(&root().join("src"));
     for name in crates() {
@@ -46,7 +46,7 @@ fn crates() -> Vec<String> {
         .collect()
 }
 
-/// The lines of the order in `docs/explanation/architecture.md`: a crate, and folders of it.
+/// The lines of the order in `docs/explanation/architecture.md`: each is a crate with some folders.
 fn order_lines() -> Vec<(String, Vec<String>)> {
     let page = std::fs::read_to_string(root().join("docs/explanation/architecture.md")).unwrap();
     let block = page
@@ -194,7 +194,7 @@ fn imports_between_folders_follow_the_documented_order() {
     );
 }
 
-/// The compiler forbids cycles of crates; the page states their order.
+/// Cargo forbids cycles of crates; `docs/explanation/architecture.md` states their order.
 #[test]
 fn crates_depend_only_on_crates_below_them() {
     let mut below: Vec<String> = Vec::new();

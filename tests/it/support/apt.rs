@@ -319,7 +319,7 @@ impl Apt {
     }
 }
 
-/// Names of files below a folder.
+/// The sorted names of the files in a folder.
 pub fn files(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(folder)
         .unwrap()

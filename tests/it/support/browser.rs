@@ -208,7 +208,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // this kills all its processes
+        // this ends all processes of the browser
         let _ = self.send("Browser.close", json!({}));
         while self.receive().is_ok() {}
         let _ = self.child.wait();

@@ -57,7 +57,7 @@ impl Chart {
         sha256(&self.archive)
     }
 
-    /// Like `new`, with provenance.
+    /// Adds provenance that `signer` has signed.
     pub fn signed(self, signer: &Signer) -> Chart {
         let sums = format!("\n...\nfiles:\n  {}: {}\n", self.file(), self.digest());
         Chart {

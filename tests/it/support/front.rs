@@ -6,15 +6,15 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-/// A server in front of a registry that answers some targets itself. It forwards only
-/// read requests.
+/// A server in front of a registry that answers some targets itself. It forwards other requests
+/// without their bodies.
 pub struct Front {
     pub address: String,
     pub answers: Arc<Mutex<Vec<(String, Answer)>>>,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-/// A response of its own: status, headers, body; status 0 closes the connection.
+/// The response to a target: status, headers and body. Status 0 closes the connection.
 pub type Answer = (u16, String, Vec<u8>);
 
 impl Front {
@@ -86,7 +86,7 @@ impl Front {
         }
     }
 
-    /// The requests since the last call, sorted, without `/v2/` itself.
+    /// The requests below `/v2/` since the last call, sorted, without `/v2/` itself.
     pub fn requests(&self) -> Vec<String> {
         let mut requests = std::mem::take(&mut *self.requests.lock().unwrap());
         requests.retain(|line| !line.ends_with(" /v2/"));

@@ -1,5 +1,5 @@
-//! A token gate in front of a registry: requests need a Bearer token of its realm (token
-//! authentication of distribution, `docs/spec/auth/token.md`). Other requests are forwarded.
+//! A token gate in front of a registry: it forwards requests with a valid Bearer token of its realm
+//! and refuses others (token authentication of distribution, `docs/spec/auth/token.md`).
 
 use super::http;
 use base64::Engine as _;

@@ -17,7 +17,7 @@ pub struct GitServer {
     state: Arc<GitServerState>,
 }
 
-/// What the threads of a server share.
+/// The state that the threads of a server share.
 #[derive(Default)]
 struct GitServerState {
     requests: Mutex<Vec<String>>,
@@ -27,13 +27,13 @@ struct GitServerState {
 /// How a server answers from now on.
 #[derive(Default, Clone)]
 pub struct GitServerBehavior {
-    /// The `Authorization` header that requests need; without one, they get a challenge.
+    /// The `Authorization` header that requests need; requests without it get a challenge.
     pub authorization: Option<String>,
     /// The `host:port` of the URLs of large files, if it is not that of the request.
     pub large_file_host: Option<String>,
     /// How many packs break off after 10,000 bytes.
     pub cut_packs: usize,
-    /// After this many bytes of a pack, nothing is sent any more until this is `None` again.
+    /// After this many bytes of a pack, the server sends nothing until this field is `None` again.
     pub hold_packs_after: Option<u64>,
 }
 
@@ -106,7 +106,7 @@ impl GitServer {
         self.state.requests.lock().unwrap().clone()
     }
 
-    /// Adds a large file to those of the server.
+    /// Adds a file to the Git LFS objects of the server.
     pub fn add_large_file(&self, content: &[u8]) {
         let name = Digest::sha256(content).hex();
         self.place.write(&format!("repos/lfs/{name}"), content);
@@ -166,7 +166,7 @@ pub fn history(branch: &str, from: usize, count: usize) -> String {
     stream
 }
 
-/// The content of a pointer of Git LFS.
+/// The Git LFS pointer to a file with this content.
 pub fn pointer(content: &[u8]) -> String {
     let digest = Digest::sha256(content);
     let size = content.len();
@@ -218,8 +218,8 @@ fn answer_lfs(
     let _ = stream.write_all(&[head.as_bytes(), &answer].concat());
 }
 
-/// Answers one request by `git http-backend`, as a web server would by CGI. A client that takes the
-/// server for a proxy sends whole URLs.
+/// Answers one request by `git http-backend`, as a web server would by CGI. A client that uses the
+/// server as a proxy sends whole URLs.
 fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut line = String::new();

@@ -1,6 +1,6 @@
-//! The parts of Harbor that a push uses, in front of a registry: the token service, projects and
-//! their quotas, as in `api/v2.0/swagger.yaml` of goharbor/harbor and its errors. It is not Harbor,
-//! so these tests prove nothing about Harbor itself.
+//! A stand-in for the parts of Harbor that a push uses, in front of a registry: the token service,
+//! projects and quotas. Requests and errors follow `api/v2.0/swagger.yaml` of goharbor/harbor. The
+//! tests prove nothing about Harbor itself.
 
 use super::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
 use base64::Engine as _;

@@ -48,7 +48,8 @@ pub fn request(
         .unwrap_or_else(|| panic!("{method} {target}: no HTTP response from {address}"))
 }
 
-/// Like `request`, if the server may abort the connection, which can lose a response sent before.
+/// Like `request`, but returns `None` if the connection ends without a complete response head. A
+/// server that aborts the connection can make the client lose a response that was sent before.
 pub fn attempt(
     method: &str,
     address: &str,
@@ -84,7 +85,7 @@ pub fn get(address: &str, target: &str) -> Response {
     request("GET", address, target, &[], b"")
 }
 
-/// A manifest's raw bytes by tag or digest.
+/// The response to GET of a manifest by tag or digest.
 pub fn manifest(address: &str, repository: &str, reference: &str) -> Response {
     request(
         "GET",
@@ -95,7 +96,7 @@ pub fn manifest(address: &str, repository: &str, reference: &str) -> Response {
     )
 }
 
-/// Sends a blob: POST, then one PUT.
+/// Uploads a blob by POST and one PUT, unless the repository has it.
 pub fn put_blob(address: &str, repository: &str, digest: &str, bytes: &[u8]) {
     let head = request(
         "HEAD",

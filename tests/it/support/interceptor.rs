@@ -61,7 +61,7 @@ impl Interceptor {
         Interceptor { address, heads }
     }
 
-    /// The heads of all requests so far.
+    /// The heads of all requests to the proxy so far, without those inside of TLS.
     pub fn heads(&self) -> Vec<String> {
         self.heads.lock().unwrap().clone()
     }

@@ -1,4 +1,4 @@
-//! All items of the library that the tests use; no other test imports from it.
+//! All items of the library that the tests use: no other test file imports from `landfall`.
 
 pub use landfall::internals::{
     AcceptedLoss, Algorithm, Descriptor, InputContent, InputFile, ItemRequests, LockedManifest,

@@ -253,7 +253,7 @@ pub fn rounds(rounds: usize) -> usize {
     rounds * std::cmp::max(factor, 1)
 }
 
-/// The path of a program, also in the system folders.
+/// The path of a program: in `PATH`, or in the folders of system programs.
 pub fn which(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
@@ -262,8 +262,8 @@ pub fn which(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The path of `program`. A command with a path is spawned. One with a name and its own `PATH`
-/// forks this process first, which takes longer the more memory this process has.
+/// The path of `program`. For a path, [`Command`] spawns the program directly. For a name and a
+/// changed `PATH`, it forks this process first, which takes longer the more memory the process has.
 pub fn found(program: &OsStr) -> OsString {
     let is_path = Path::new(program).components().count() > 1;
     let path = program.to_str().filter(|_| !is_path).and_then(which);
@@ -273,8 +273,8 @@ pub fn found(program: &OsStr) -> OsString {
 /// Runs a command that must succeed, and returns its stdout.
 pub fn run(command: &mut Command) -> Vec<u8> {
     let mut result = command.output();
-    // a program that was just copied is busy while a process that was forked meanwhile still has
-    // it open for writing
+    // a program that was just copied is busy if another thread forked during the copy: its child
+    // has the file open for writing until it runs its own program
     for _ in 0..100 {
         match &result {
             Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {

@@ -255,7 +255,7 @@ impl Network {
         before: &str,
     ) -> Containerd<'_> {
         let program = containerd();
-        // the folders are copied: overlays need more rights than a namespace gives
+        // the native snapshotter copies folders: overlays need more rights than a namespace gives
         let (file, snapshots) = match is_second(&program) {
             false => (
                 "config-1.x.toml",
@@ -381,8 +381,8 @@ pub struct Containerd<'a> {
 }
 
 impl Containerd<'_> {
-    /// `ctr images pull` with these options, of a reference over plain http. Returns the digest
-    /// that containerd then has.
+    /// `ctr images pull` of a reference with these options. Returns the digest that containerd then
+    /// has.
     pub fn pull(&self, place: &Place, options: &[&str], reference: &str) -> String {
         let pull = ["images", "pull", "--snapshotter", "native"];
         run(&mut self.ctr(place, &[&pull[..], options, &[reference]].concat()));

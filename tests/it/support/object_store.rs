@@ -21,7 +21,7 @@ pub const BUCKET: &str = "mirror";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedRequest {
     pub method: String,
-    /// The key in the bucket, and the query.
+    /// The key in the bucket.
     pub key: String,
     pub query: String,
     /// The `Range` header.
@@ -62,7 +62,7 @@ struct Shared {
     protocol: Protocol,
     requests: Mutex<Vec<RecordedRequest>>,
     judge: Mutex<Option<Judge>>,
-    /// Keys that listings show below each folder, although no file can have such a name.
+    /// Keys that are added to the listings of their prefixes, because no file can have such a name.
     strange_keys: Mutex<Vec<String>>,
     held: tokio::sync::Notify,
 }
@@ -252,7 +252,7 @@ async fn answer(
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .push(recorded);
-    // the emulator is as strict as real servers
+    // like real servers, the emulator refuses a request with several `Content-Length` headers
     let lengths = request.headers().get_all("content-length").iter().count();
     let refusal = |status: StatusCode, code: &str| {
         let text = format!(

@@ -45,8 +45,8 @@ impl PackageStandIn {
         }
     }
 
-    /// Writes the repositories for everything requested. Returns the folder that has each below
-    /// `files/HOST`.
+    /// Writes the repositories for everything requested. Returns the folder that contains them,
+    /// each below `files/HOST`.
     pub fn make(&self, wanted: &MergedManifest) -> PathBuf {
         let requested: BTreeSet<(&str, String)> = wanted
             .requests
@@ -97,7 +97,7 @@ impl PackageStandIn {
         self.place().path("up/r")
     }
 
-    /// The index entry of a package, whose text is in `pool`.
+    /// Writes the file of a package to `pool`, and returns the package's index entry.
     fn deb(&self, name: &str, version: &str) -> String {
         let bytes = format!("{name} {version}");
         let path = format!("pool/{name}.deb");

@@ -75,8 +75,8 @@ fn go_build_here(name: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// The program `name` in `folder`. If it is missing, the command builds it in a neighbouring folder
-/// and then renames it, since another test may run it at the same time.
+/// The program `name` in `folder`. If it is missing, the command builds it in a temporary folder,
+/// and it is renamed when complete, because another test may run it at the same time.
 fn go(
     folder: &Path,
     name: &str,
@@ -154,8 +154,8 @@ fn npm_install(package: &str, file: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// The program whose path this variable has. `None` if it is not set; the test then counts as
-/// skipped.
+/// The program whose path is the value of this environment variable. `None` if the variable is not
+/// set; the test then counts as skipped.
 #[must_use]
 pub fn named_by(variable: &str) -> Option<PathBuf> {
     let path = std::env::var_os(variable).map(PathBuf::from);

@@ -208,8 +208,8 @@ pub fn write_primary(folder: &Path, text: &str) {
     write_indexes(folder, &[("primary", "primary.xml.gz", gzip(text), text)]);
 }
 
-/// Writes these indexes below `folder`, each as kind, name, packed bytes and text, and the list of
-/// them.
+/// Writes these indexes and `repomd.xml`, which lists them, below `folder`. Each index is given by
+/// its kind, name, packed bytes and text.
 pub fn write_indexes(folder: &Path, indexes: &[(&str, &str, Vec<u8>, &str)]) {
     let repodata = folder.join("repodata");
     std::fs::create_dir_all(&repodata).unwrap();

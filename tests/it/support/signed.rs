@@ -18,8 +18,8 @@ pub fn tag_of(descriptor: &Value, ending: &str) -> String {
     format!("{}{ending}", digest(descriptor).replace(':', "-"))
 }
 
-/// Uploads a manifest of the layout and everything below it, by digest or tag. Returns
-/// `OCI-Subject`.
+/// Uploads a manifest of the layout and everything below it, by digest. Returns the `OCI-Subject`
+/// of the response.
 pub fn send(
     images: &Images,
     address: &str,
@@ -104,7 +104,7 @@ pub struct Signed {
     pub att: Value,
     /// A referrer of the index.
     pub sbom: Value,
-    /// A referrer of the referrer.
+    /// A referrer of `sbom`.
     pub sbom_sig: Value,
     /// A referrer of the amd64 manifest: an index of two.
     pub report: Value,

@@ -118,7 +118,7 @@ impl ImageSigner {
         material
     }
 
-    /// What a log records as the verifier.
+    /// The certificate or the public key in PEM form, which a log records as the verifier.
     pub(super) fn verifier(&self) -> String {
         match &self.certificate {
             Some(certificate) => pem("CERTIFICATE", certificate),
@@ -163,12 +163,12 @@ impl Sigstore {
         }
     }
 
-    /// A signer with a certificate for `identity`, a URI, that is valid on 1 January 2026.
+    /// A signer whose certificate for the URI `identity` is valid on 1 January 2026.
     pub fn signer(&self, issuer: &str, identity: &str) -> ImageSigner {
         self.signer_until(issuer, identity, 2)
     }
 
-    /// Like `signer`, with a certificate that ends on that day of January 2026.
+    /// Like `signer`, with a certificate that ends on this day of January 2026.
     pub fn signer_until(&self, issuer: &str, identity: &str, day: u8) -> ImageSigner {
         self.certified(certificate_params(issuer, identity, day))
     }
@@ -305,7 +305,8 @@ impl Sigstore {
     }
 }
 
-/// The certificate for `identity`, a URI, as Fulcio makes it, that ends on that day of January 2026.
+/// The parameters of a certificate for the URI `identity`, as Fulcio issues it, which ends on this
+/// day of January 2026.
 pub fn certificate_params(issuer: &str, identity: &str, day: u8) -> CertificateParams {
     let mut params = CertificateParams::new(vec![]).unwrap();
     params.subject_alt_names = vec![SanType::URI(identity.try_into().unwrap())];
@@ -313,7 +314,7 @@ pub fn certificate_params(issuer: &str, identity: &str, day: u8) -> CertificateP
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.not_before = date_time_ymd(2025, 12, 31);
     params.not_after = date_time_ymd(2026, 1, day);
-    // as Fulcio writes it, in the old and in the new form
+    // the issuer as Fulcio writes it, in the old and in the new form
     let raw = issuer.as_bytes().to_vec();
     let mut utf8 = vec![0x0c, u8::try_from(issuer.len()).unwrap()];
     utf8.extend_from_slice(&raw);

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 
 /// The address of squid for the client.
 pub const PROXY: &str = "10.99.0.1:3128";
-/// The server behind the proxy. All names that end in `.test` resolve to it.
+/// The server behind the proxy. The `.test` names that [`Squid::with_rules`] writes resolve to it.
 pub const SERVER: &str = "203.0.113.2";
 /// The account, if squid requires one: user, password, and the percent-encoded password.
 pub const USER: &str = "carrier";
@@ -32,7 +32,7 @@ impl Squid {
 
     /// Like `start`, with these access rules.
     pub fn with_rules(network: &Network, place: &Place, rules: &str, signed: bool) -> Squid {
-        // squid drops root, and its user must be able to read these files
+        // squid gives up root's rights, and its user must be able to read these files
         let dir = tempfile::Builder::new()
             .prefix("landfall-squid-")
             .tempdir()

@@ -1,12 +1,12 @@
-//! An HTTP proxy in front of a server that forwards requests, and changes some of them as
-//! registries and proxies do in practice.
+//! An HTTP proxy in front of a server. It forwards requests, and changes some of them as registries
+//! and proxies do in practice.
 
 use super::http;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// A request whose body has not been read.
+/// A request to the proxy.
 #[derive(Debug, Clone)]
 pub struct RecordedRequest {
     pub method: String,
@@ -43,7 +43,7 @@ pub enum ProxyAction {
     Change(Box<dyn FnOnce(&mut http::Response)>),
     /// Answered here, after its body was read.
     Answer(u16, Vec<(String, String)>, String),
-    /// Answered here with these bytes.
+    /// Answered here with status 200 and this body.
     Bytes(Vec<u8>),
     /// Decided after its body was read.
     Read(Box<dyn FnOnce(&RecordedRequest) -> ProxyAction>),
@@ -77,7 +77,7 @@ pub struct TestProxy {
 }
 
 impl TestProxy {
-    /// A proxy in front of the server at `behind`.
+    /// A proxy in front of the server at `upstream`.
     pub fn new(
         upstream: &str,
         rule: impl Fn(&RecordedRequest) -> ProxyAction + Send + Sync + 'static,

@@ -19,8 +19,8 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Issues tokens for the service `service` to `account` (`user:password`), for scopes whose
-    /// repository and action `grants` accepts; no tokens to others.
+    /// Issues tokens for `service` to `account` (`user:password`), and no tokens to others. A token
+    /// permits the requested actions that `grants` accepts, which gets a repository and an action.
     pub fn new(
         place: &Place,
         service: &str,

@@ -239,7 +239,7 @@ impl World {
         )
     }
 
-    /// The logs of the upstream registries.
+    /// The number of requests to the upstream registries and the file server so far.
     pub fn requests(&self) -> usize {
         self.kubernetes.requests("") + self.others.requests("") + self.files.requests("")
     }

@@ -182,9 +182,9 @@ pub fn dnf(place: &Place, name: &str, baseurl: &str, more: &str) -> Command {
     dnf
 }
 
-/// A script that runs the command line of dnf for each line of its input: a JSON list of an output file and the
-/// arguments. Objects that are loaded by then are excluded from garbage collection, which saves
-/// each process most of its time.
+/// A script that runs dnf once for each line of its input: a JSON list of an output file and the
+/// arguments. All loaded objects are excluded from garbage collection, which saves each process
+/// most of its time.
 const DNF_EACH: &str = "
 import gc, json, os, sys
 from dnf.cli import main

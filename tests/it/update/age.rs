@@ -14,7 +14,8 @@ fn noon(day: i64) -> Timestamp {
 }
 
 impl Upstream {
-    /// Sets the clocks: the machine shows `machine`, and the servers send the date `servers`.
+    /// Sets the clocks to noon of a day: the machine's to day `machine`, and the `Date` that the
+    /// servers send to day `servers`. `None` omits `Date`.
     fn set_clocks(&self, machine: i64, servers: Option<i64>) {
         let time = noon(machine).to_string();
         self.place.set("LANDFALL_TEST_CLOCK", &time);
@@ -166,7 +167,7 @@ fn a_tag_that_moves_while_it_waits_starts_again() {
     assert_eq!(waiting(&report)[0].2, noon(9).to_string());
     let taken = &report["notices"].as_array().unwrap()[0];
     assert_eq!(taken["taken"], true, "{report:#}");
-    // the tag moves again on the last day, when no run sees it
+    // the tag moves again between the runs of day 8 and day 9, so its wait starts on day 9
     up.put("a", "1.0.1", 7);
     up.day(9);
     let report = up.run(0, "update", &[]);
@@ -213,7 +214,7 @@ fn a_variable_waits_for_all_items_and_takes_the_newest_that_is_old_enough() {
 }
 
 #[test]
-fn a_version_that_moves_takes_no_list_that_waits_or_is_not_selected() {
+fn updating_a_version_does_not_update_lists_that_wait_or_are_not_selected() {
     let up = Upstream::new();
     for (tag, seed) in [("1.0.0", 1), ("1.0.1", 2), ("1.0.2", 3)] {
         up.put("a", tag, seed);

@@ -22,7 +22,7 @@ fn document(name: &str) -> (String, Value) {
     (text, value)
 }
 
-/// A git server with a repository, and an upstream for refreshes.
+/// A repository in `work`, its bare clone `origin.git`, and an upstream for refreshes.
 struct Forge {
     up: Upstream,
 }
@@ -70,7 +70,7 @@ impl Forge {
         forge
     }
 
-    /// Runs a shell command in the environment of the job.
+    /// A command that starts `shell` in the environment of the job.
     fn command(&self, shell: &str, folder: impl AsRef<Path>) -> Command {
         let place = &self.up.place;
         let mut command = place.clean(shell);
@@ -103,7 +103,7 @@ impl Forge {
         self.up.place.path("origin.git")
     }
 
-    /// A file of a branch of the origin.
+    /// The content of a file on a branch of the origin.
     fn at(&self, branch: &str, file: &str) -> String {
         let shown = run(self
             .up
@@ -126,7 +126,7 @@ impl Forge {
             .success()
     }
 
-    /// Merges the branch, and delivers the bundle.
+    /// Merges the branch, and records in `sent.lock` that the bundle was delivered.
     fn deliver(&self) {
         self.sh(
             "git fetch -q ../origin.git refresh; git reset -q --hard FETCH_HEAD; cp landfall.lock sent.lock; git add .; \
@@ -135,9 +135,9 @@ impl Forge {
         );
     }
 
-    /// Checks a job in four nights: with new content, without, with a failing item, and after that.
-    /// `night` runs it with a fresh clone, and returns whether it succeeded and the path of the
-    /// bundle.
+    /// Checks a job in four nights: with new content, without new content, with a failing item, and
+    /// after the failure. `night` runs the job, and returns whether it succeeded and the path of
+    /// the bundle.
     fn nights(&self, night: impl Fn(&Forge, &str) -> (bool, PathBuf)) {
         let (green, bundle) = night(self, "one");
         assert!(green && bundle.exists(), "the first night");
@@ -185,7 +185,7 @@ impl Forge {
         assert!(night(self, "four").0);
     }
 
-    /// The lock that the bundle was packed from.
+    /// Writes the lock that the bundle was packed from to a file, and returns its path.
     fn clone_lock(&self, _bundle: &Path) -> String {
         let lock = self.at("refresh", "landfall.lock");
         self.up

@@ -202,7 +202,7 @@ fn check_exits_with_4_if_something_is_newer_moved_or_gone() {
         message.ends_with(": not updated; `update: digest` updates it"),
         "{message}"
     );
-    // a moved tag is never updated silently
+    // without `update: digest`, a moved tag is not updated
     up.run(0, "update", &[]);
     assert_eq!(up.place.read("landfall.lock"), lock);
 

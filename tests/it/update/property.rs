@@ -47,7 +47,7 @@ fn quoted(dice: &mut Dice, text: &str) -> String {
     match dice.roll(3) {
         0 => format!("\"{text}\""),
         1 => format!("'{text}'"),
-        // a colon after a port is not a mapping, since no space follows
+        // a colon in the unquoted text does not begin a mapping, since no space follows
         _ => text.to_owned(),
     }
 }

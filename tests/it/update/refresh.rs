@@ -112,13 +112,13 @@ fn new_content_becomes_a_delta() {
     std::fs::remove_file(up.place.path("d2")).unwrap();
     up.run(0, "refresh", &["-o", "d2", "--since", "sent.lock"]);
     assert!(up.place.read_bytes("d2") == made);
-    // the other run does not write existing content again
+    // if the bundle exists, another run does not write it again
     let report = up.run(0, "refresh", &["-o", "d2", "--since", "sent.lock"]);
     assert!(report.get("bundle").is_none(), "{report:#}");
 }
 
 #[test]
-fn failing_items_are_listed_with_their_first_day_and_the_others_are_packed() {
+fn failing_items_are_listed_with_their_first_day_and_allow_partial_packs_the_others() {
     let up = upstream();
     up.manifest("images: [REG/a:1.0.0, REG/none:v1]\n");
     let report = up.run(3, "refresh", &["-o", "b1"]);
@@ -127,7 +127,7 @@ fn failing_items_are_listed_with_their_first_day_and_the_others_are_packed() {
     assert!(report["items"].to_string().contains(&since), "{report:#}");
     assert!(
         !up.place.path("b1").exists(),
-        "the name of a partial bundle is different"
+        "no bundle is written without --allow-partial"
     );
     assert!(up.place.read("landfall.lock").contains("/a:1.0.0"));
     // the store remembers the first day

@@ -19,7 +19,7 @@ impl Upstream {
         }
     }
 
-    /// Pushes an image with its own layer to a tag, and returns its digest.
+    /// Sets a tag to an index of one image with a layer of its own, and returns the index's digest.
     pub(super) fn put(&self, repository: &str, tag: &str, seed: u64) -> String {
         self.put_platforms(repository, tag, seed, &["linux/amd64"])
     }
@@ -51,7 +51,7 @@ impl Upstream {
         });
     }
 
-    /// Signs the manifest of a tag, under cosign's tag.
+    /// Adds a signature of a tag's manifest, under cosign's tag.
     pub(super) fn sign(&self, repository: &str, tag: &str) {
         self.faults.content(|content| {
             let digest = content.tags[&(repository.to_owned(), tag.to_owned())].clone();
@@ -91,13 +91,13 @@ impl Upstream {
             .replace("URL", &format!("http://{}/files", self.faults.address))
     }
 
-    /// Runs a verb on the manifest, with a report.
+    /// Removes all faults, runs a verb on the manifest, and returns its report.
     pub(super) fn run(&self, exit: i32, verb: &str, more: &[&str]) -> Value {
         self.faults.set_faults([]);
         self.place.json(exit, &self.args(verb, more))
     }
 
-    /// The arguments of such a run.
+    /// The arguments of [`Upstream::run`].
     pub(super) fn args<'a>(&'a self, verb: &'a str, more: &[&'a str]) -> Vec<&'a str> {
         let common = [
             "-f",

@@ -26,7 +26,7 @@ files:
   checksum: \"${url}.sha256\"   # carried too
 ";
 
-/// The versions in a round, as in the manifest.
+/// The text of the manifest with these versions.
 fn expected(up: &Upstream, cluster: &str, tools: &str) -> String {
     let text = MANIFEST.replacen("value: v1.0.0", &format!("value: {cluster}"), 1);
     let text = text.replacen("value: '1.0.0'", &format!("value: '{tools}'"), 1);
@@ -35,7 +35,7 @@ fn expected(up: &Upstream, cluster: &str, tools: &str) -> String {
     ))
 }
 
-/// The content of the private registry, as the lock of the last push.
+/// Omits the content of the private registry: `sent.lock` is the lock of the last push.
 const SINCE: [&str; 2] = ["--since", "sent.lock"];
 
 /// The upstream on the connected side, and the registry on the disconnected side.
@@ -92,8 +92,8 @@ impl Year {
         report
     }
 
-    /// Kills a refresh after this many received bytes. Another one runs to its end in a copy of the
-    /// folder.
+    /// Runs a refresh to its end in a copy of the folder, and returns the copy. Then kills a
+    /// refresh in the folder itself after this many transferred bytes.
     fn killed(&self, args: &[&str], after: usize) -> std::path::PathBuf {
         let control = self.up.place.path(format!("control-{}", self.round));
         copy(
@@ -246,7 +246,7 @@ fn copy(from: &Path, to: &Path, names: &[&str]) {
 }
 
 #[test]
-fn twelve_deltas_give_the_same_registry_as_a_full_bundle() {
+fn the_deltas_of_twelve_rounds_give_the_same_registry_as_a_full_bundle() {
     let mut year = Year {
         up: Upstream::new(),
         far: Faults::new(Content::default()),

@@ -145,8 +145,7 @@ fn all_missing_or_damaged_volumes_are_named() {
         restore();
     }
 
-    // volumes that are truncated, have another length or a flipped bit, or are from another bundle;
-    // some of them at once
+    // one or two volumes are truncated, too long, from another bundle, or have a flipped bit
     let other = Site::of(5000, &[9_000, 7_000, 300]);
     let foreign = other.split("V", "20k");
     let damage: [(&str, &dyn Fn(usize)); 4] = [
@@ -191,7 +190,7 @@ fn all_missing_or_damaged_volumes_are_named() {
         "{printed}"
     );
     restore();
-    // without the checksums, the volume with a flipped bit is still identified
+    // without the checksums, the volumes with a flipped bit are still identified
     fs::remove_file(site.place.path("V.sha256sums")).unwrap();
     for number in [2, 7] {
         let mut bytes = good[number - 1].clone();
@@ -211,7 +210,7 @@ fn all_missing_or_damaged_volumes_are_named() {
         site.refused(&["verify", "V"]);
         restore();
     }
-    // files after the last volume are ignored
+    // a volume after the last one is refused
     fs::copy(&volumes[0], site.place.path(called(last + 1))).unwrap();
     let printed = site.refused(&["verify", "V"]);
     assert!(
@@ -426,7 +425,7 @@ fn another_run_recovers_from_a_kill_at_any_moment() {
 }
 
 #[test]
-fn any_volume_is_rebuilt_from_the_others_and_the_store() {
+fn a_volume_without_the_index_is_rebuilt_from_the_others_and_the_store() {
     let site = Site::small();
     let volumes = site.split("V", "20k");
     let last = volumes.len();
@@ -614,7 +613,7 @@ fn the_included_program_does_not_change_the_digest() {
         );
         site.place.json(0, &["verify", name]);
     }
-    // packed again without the program: the checksums of the previous bundle would be wrong
+    // packing again without the program removes the checksums and documents of the previous bundle
     fs::write(site.place.path("B.sha256sums.sig"), "a signature").unwrap();
     site.pack("B", &["--level", "9"]);
     assert!(

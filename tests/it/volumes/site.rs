@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-/// A store and the lock of its content: an image of three layers, and compressible and
-/// incompressible files.
+/// A store and the lock of its content: by default an image, and compressible and incompressible
+/// files.
 pub(super) struct Site {
     pub(super) place: Place,
     pub(super) files: Vec<(String, Vec<u8>)>,

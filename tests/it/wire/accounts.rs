@@ -137,7 +137,7 @@ fn an_identity_token_is_exchanged_at_the_realm_and_its_refusal_is_final() {
             "{form}"
         );
     }
-    // the token is from a credential helper
+    // a credential helper returns a stale token: the run sends it only once
     let helper = place.write(
         "bin/docker-credential-idtest",
         "#!/bin/sh\necho '{\"Username\":\"<token>\",\"Secret\":\"stale\"}'\n",
@@ -212,7 +212,7 @@ fn no_secret_follows_a_redirect_of_the_realm_to_another_host() {
             );
         }
     }
-    // without a secret, every redirect is followed, and with one, redirects within the host
+    // without a secret, every redirect is followed; with a secret, only redirects within the host
     let to = format!("http://{}/token", thief.address);
     let open = behind_realm(&registry, move |_| {
         ProxyAction::Answer(307, vec![("Location".into(), to.clone())], String::new())
@@ -425,7 +425,7 @@ fn a_missing_credential_helper_is_reported_only_if_an_account_is_needed() {
             "{why}"
         );
     }
-    // docker accepts an empty helper for the file itself, and null values
+    // like docker, accept null values and an empty helper name, which means no helper
     let front = TestProxy::new(&registry.address, |request| {
         match request.header("authorization") {
             Some(header) if header == basic("u:p") => ProxyAction::Pass,

@@ -9,8 +9,8 @@ use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::{Images, Place, need};
 use serde_json::{Value, json};
 
-/// A file server with `tool.bin` and `tool.tgz` behind a proxy that compresses every response and
-/// says so.
+/// A file server with `tool.bin`, behind a proxy that compresses every response and sets
+/// `Content-Encoding`.
 fn compressing(place: &Place) -> TestProxy {
     place.write("www/tool.bin", vec![b'a'; 5000]);
     let server = file_server(&place.path("www"));
@@ -80,7 +80,7 @@ fn content_compressed_in_transit_is_not_locked_as_the_file() {
 }
 
 #[test]
-fn a_quota_with_an_absurd_window_is_a_wait_and_not_a_panic() {
+fn a_quota_with_an_absurd_window_is_reported_without_a_panic() {
     let place = Place::new();
     let middle = TestProxy::new("", |request| {
         if !request.is("GET", "/manifests/") {
@@ -216,7 +216,7 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
         "right",
         &(0..32).map(|n| child(n, CHILD)).collect::<Vec<_>>(),
     );
-    // an index that declares less than the size of its child
+    // an index that declares a smaller size than its child has
     let large = vec![b' '; CHILD];
     let digest = sha256(&large);
     content.manifests.insert(
@@ -225,7 +225,7 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
     );
     let wrong_size = json!({"mediaType": OCI_MANIFEST, "digest": digest, "size": 100});
     index(&mut content, "wrong", &[wrong_size]);
-    // referrers that the list of the registry contains
+    // an image, for the list of referrers below
     let app = content.image("app", "linux/amd64", &[(1, 10)]);
     content.tag("app", "v1", &app);
     let server = Faults::new(content);

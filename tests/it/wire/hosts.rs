@@ -44,8 +44,8 @@ fn a_backend_with_its_own_realm_costs_one_token_per_repository() {
         most_in_flight.load(Ordering::SeqCst) >= 4,
         "{most_in_flight:?} requests in flight"
     );
-    // each repository gets one challenge there; later requests send the token. Requests that did
-    // not wait for the first one may get another
+    // the gate sends one challenge per repository, and later requests send the token. Requests in
+    // flight at the same time as the first one may get a challenge, too
     assert!(
         seen.refused <= names.len() + 12,
         "{} refused of {}",
@@ -81,7 +81,7 @@ fn expired_tokens_of_a_backend_are_fetched_again() {
         0,
         &["pull", "--store", "s", "--plain-http", &by_uses.address],
     );
-    // the tokens expire after a second, as their response says; each request takes a part of it
+    // each token expires after one second, as its response says, and each request takes 0.7 seconds
     let backend = behind_realm(&registry, |_| {
         ProxyAction::Answer(200, Vec::new(), r#"{"token":"good","expires_in":1}"#.into())
     });

@@ -131,7 +131,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
             "only sha256 and sha512 are accepted",
         ),
         (
-            "an index outside",
+            "an index outside of the repository",
             Box::new(|| {
                 swap(
                     "repomd.xml",
@@ -149,19 +149,19 @@ fn hostile_repositories_are_refused_and_not_locked() {
             "is not supported",
         ),
         (
-            "a package outside",
+            "a package outside of the repository",
             Box::new(|| primary("Packages/b-1", "../../b-1")),
             true,
             "its index has an invalid entry",
         ),
         (
-            "an absolute package",
+            "a package with an absolute path",
             Box::new(|| primary("Packages/b-1", "/etc/b-1")),
             true,
             "its index has an invalid entry",
         ),
         (
-            "a package elsewhere",
+            "a package at another base URL",
             Box::new(|| {
                 primary(
                     "<location href=\"Packages/b-1",
@@ -234,7 +234,7 @@ fn a_package_whose_content_differs_from_the_signed_one_is_refused() {
     let place = &up.place;
     up.wants("install: [libapp], base: none");
     up.lock(0, &[]);
-    // the file is replaced by another one
+    // one bit of the file is changed
     let path = "up/r/Packages/libapp-1.2-1.noarch.rpm";
     let good = place.read_bytes(path);
     let mut bad = good.clone();
@@ -243,7 +243,7 @@ fn a_package_whose_content_differs_from_the_signed_one_is_refused() {
     let why = failure_reasons(&place.json(1, &["pull"]));
     assert!(why.contains("digest") || why.contains("sha256:"), "{why}");
 
-    // a repository that lists the package by its own digest, signed by another key
+    // the package is signed by another key, and the repository lists its new digest
     place.write(path, good);
     let other = Signer::new(place, "other");
     other.sign_packages(&[place.path(path)]);
@@ -272,7 +272,7 @@ fn a_package_whose_content_differs_from_the_signed_one_is_refused() {
         let left = place.landfall().args(["ls", "b.partial"]).output().unwrap();
         assert!(!left.status.success(), "a refused package is not packed");
     }
-    // after it is signed correctly again, the same run downloads the changes
+    // after the package is signed correctly again, the same command succeeds
     up.signer.sign_packages(&[place.path(path)]);
     up.index_again("gz");
     up.lock(0, &["--refresh"]);

@@ -92,10 +92,10 @@ fn the_next_mirror_is_used_if_one_fails() {
     };
     assert!(
         requests_to("gone") == requests_to("empty") && requests_to("empty") == requests_to("r"),
-        "the mirrors are tried in their order"
+        "all URLs before the working mirror are tried as often as it"
     );
 
-    // an index that a mirror changed is downloaded from the next one
+    // if one mirror has a changed index, the index is downloaded from the next mirror
     std::fs::create_dir_all(place.path("up/gone/repodata")).unwrap();
     for file in ["repomd.xml", "repomd.xml.asc"] {
         place.write(
@@ -107,7 +107,7 @@ fn the_next_mirror_is_used_if_one_fails() {
     up.lock(0, &["--lock", "again.lock", "--store", "again"]);
     assert_eq!(locked(&place.read("again.lock")), ["a 1-1", "a 1-1"]);
 
-    // the content of a mirror without a signature cannot be verified
+    // without a signature, the content of a mirror cannot be verified
     std::fs::remove_dir_all(place.path("up/gone")).unwrap();
     std::fs::remove_file(place.path("up/r/repodata/repomd.xml.asc")).unwrap();
     let why = failure_reasons(&up.lock(1, &["--lock", "no.lock"]));
@@ -165,7 +165,7 @@ fn an_older_repomd_is_refused() {
         ),
         "{why}"
     );
-    // an old one presented as new, without its signature
+    // an old repomd.xml with a new date, and without its signature
     write("a 1", "1700000200");
     std::fs::remove_file(place.path("up/r/repodata/repomd.xml.asc")).unwrap();
     let why = failure_reasons(&up.lock(1, &["--refresh"]));

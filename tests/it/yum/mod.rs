@@ -88,7 +88,7 @@ fn dnf_installs_mirrored_packages_in_a_closed_network() {
     place.ok(&["pack", "-o", "b"]);
     place.ok(&["verify", "b", "--lock", "landfall.lock"]);
 
-    // a registry receives the packages, and a server serves them from that registry
+    // the server offers the packages of a bundle, and those of a registry after a push
     let there = own_registry();
     place.ok(&["push", "b", "--to", &there.address]);
     let host = up.server.address.clone();
@@ -364,7 +364,7 @@ fn assert_doctor_simulates_installations(up: &YumUpstream, plain: &str) {
         "{own}"
     );
     assert_eq!(own["replaced"], serde_json::json!([]));
-    // a machine with fewer packages needs more, and on another one an older version is replaced
+    // a machine with fewer packages needs more of them, and its older libapp is replaced
     place.write(
         "bare.rpms",
         "package libapp 0:1.1-1 noarch\npackage lang 0:1-1 noarch\nprovides other\n",
@@ -486,7 +486,7 @@ fn module_streams_are_handled_as_by_dnf() {
         "site.asc",
         include_bytes!("../../data/packages/site-key.asc"),
     );
-    // none of the packages exists
+    // the export is incomplete, because the packages are only listed and do not exist
     place.json(
         3,
         &["export", "yum", "-o", "out", "--packages-key", "site.asc"],

@@ -44,7 +44,7 @@ struct Case {
 struct BasePackage {
     name: String,
     version: usize,
-    /// A release that no repository has, so that the package belongs to none.
+    /// A release that no repository has, so that the package is in no repository.
     release: usize,
     lines: String,
     files: Vec<String>,

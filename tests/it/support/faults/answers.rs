@@ -27,7 +27,7 @@ impl Faults {
         if let (Some(FaultKind::Moving), Some(other), false) =
             (fault, other, reference.starts_with("sha256:"))
         {
-            // this response has the old image, and the next ones another
+            // swaps the images of the two tags, so that each response has the other image
             state.content.tags.insert(key("other"), digest.clone());
             state.content.tags.insert(key(reference), other.clone());
             digest = other;

@@ -1,4 +1,4 @@
-//! The content of the fault registry, all of it in memory.
+//! The content of the fault registry: in memory, except for an optional folder of files.
 
 use crate::support::images::{noise, sha256};
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ impl Content {
         self.manifest(repository, OCI_INDEX, &document)
     }
 
-    /// An artifact about a manifest of its repository.
+    /// An artifact, with an optional subject: a manifest in its repository.
     pub fn artifact(&mut self, repository: &str, text: &str, subject: Option<&Value>) -> Value {
         let config = self.blob(repository, OCI_EMPTY, b"{}".to_vec());
         let layer = self.blob(repository, "text/plain", text.as_bytes().to_vec());
@@ -110,7 +110,7 @@ impl Content {
             .map(|(_, bytes)| bytes.clone())
     }
 
-    /// The content that a manifest names and its repository lacks.
+    /// The digests of the blobs and manifests that a manifest names and its repository lacks.
     pub fn lacking(&self, repository: &str, manifest: &[u8]) -> Vec<String> {
         let document: Value = serde_json::from_slice(manifest).unwrap_or_default();
         let list = |key: &str| document[key].as_array().cloned().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A registry and file server for tests that fails on demand: each fault is a [`FaultKind`], added with
-//! [`Faults::set_faults`] for requests of one kind ([`RequestKind`]), a number of times.
+//! A registry and file server for tests, which fails on demand. Each fault has a [`FaultKind`] and
+//! applies to a number of requests of one [`RequestKind`]; [`Faults::set_faults`] sets the faults.
 
 mod answers;
 mod content;

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Limits for fast tests: pauses of milliseconds, timeouts of half a second.
+/// Limits for fast tests: pauses of milliseconds, timeouts of less than a second.
 pub fn quick() -> Limits {
     Limits {
         backoff: Duration::from_millis(4),
@@ -31,8 +31,7 @@ pub fn quick() -> Limits {
     }
 }
 
-/// Like [`quick`], but blobs of a few KB are downloaded over several connections, and uploaded in
-/// chunks if a body is too large.
+/// Like [`quick`], but blobs of 11,000 bytes and more are downloaded over several connections.
 pub fn quick_and_wide() -> Limits {
     Limits {
         parallel_from: 11_000,
@@ -58,7 +57,7 @@ pub struct Rig {
     pub bundle: Digest,
 }
 
-/// The notes of all runs, and for the current phase the progress and its total.
+/// The notes of all runs, and the transferred and total bytes of the current phase.
 #[derive(Default)]
 pub struct Notes(Mutex<Vec<String>>, Mutex<Option<(u64, u64)>>);
 
@@ -126,7 +125,7 @@ fn content(scale: usize) -> Content {
     content.tag("team/app", "v1", &app);
     let tool = content.image("team/tool", "linux/amd64", &[base, (4, 12_000 * scale)]);
     content.tag("team/tool", "v1", &tool);
-    // with a signature tag, and a referrer
+    // the first image has a signature tag, the second has two referrers
     let signature = content.artifact("team/app", "signature", None);
     let tag = app["digest"].as_str().unwrap().replace(':', "-") + ".sig";
     content.tag("team/app", &tag, &signature);
@@ -210,7 +209,7 @@ impl Rig {
         rig
     }
 
-    /// Adds faults at the upstream, and removes those of the private registry.
+    /// Replaces the faults of the upstream, and removes those of the private registry.
     pub fn set_faults(&self, faults: impl IntoIterator<Item = Fault>) {
         self.up.set_faults(faults);
         self.down.set_faults([]);
@@ -287,7 +286,7 @@ impl Rig {
         .digest
     }
 
-    /// `landfall push` of a store to the far side.
+    /// `landfall push` of a store to the private registry.
     pub fn push(&self, store: &str) -> Result<Pushed, PushError> {
         let (blobs, omitted) = (Arc::new(self.open(store)), Omitted::default());
         let client = self.client();
@@ -296,7 +295,7 @@ impl Rig {
         self.runtime.block_on(pushing)
     }
 
-    /// `landfall mirror` from the upstream to the far side.
+    /// `landfall mirror` from the upstream to the private registry.
     pub fn mirror(&self) -> Result<Pushed, PushError> {
         let dir = tempfile::tempdir().unwrap();
         self.mirror_by(&Store::open(dir.path()).unwrap(), CachePolicy::ReadOnly)
@@ -327,7 +326,8 @@ impl Rig {
         self.down.content(|content| *content = Content::default());
     }
 
-    /// Asserts that a store has the expected content, and no other files.
+    /// Asserts that a store packs to the same bundle as the run without faults, and that it has no
+    /// leftover files.
     pub fn assert_same(&self, store: &str, what: &str) {
         assert_eq!(self.pack(store), self.bundle, "{what}");
         assert_eq!(
@@ -380,7 +380,7 @@ impl Rig {
     }
 }
 
-/// The files in a store other than blobs, the index and the journal.
+/// The partial and temporary files of a store, and the unknown files in its folder `.landfall`.
 pub fn leftovers(store: &std::path::Path) -> Vec<String> {
     let mut found = Vec::new();
     for folder in ["partial", "temporary"] {

@@ -33,7 +33,7 @@ pub struct Seen {
     pub sent: usize,
 }
 
-/// How the registry requires tokens: `/v2/` answers 401 without one.
+/// How the registry requires tokens: requests below `/v2/` get 401 without one.
 #[derive(Clone, Debug)]
 pub struct Auth {
     /// The number of requests for which a token is valid.
@@ -46,13 +46,14 @@ pub struct Auth {
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     pub auth: Option<Auth>,
-    /// The remaining pulls. Each manifest uses one; then the response is 429 without `Retry-After`.
+    /// The remaining pulls. Each GET of a manifest uses one. If none is left, the response is 429
+    /// without `Retry-After`.
     pub quota: Option<u64>,
     /// Omits the referrers API.
     pub no_referrers: bool,
     /// Transfers blobs, files and uploads in pieces of this many bytes, with a pause after each.
     pub pace: Option<(usize, Duration)>,
-    /// Sends `Date`, with a clock that is ahead of the machine's by this many days.
+    /// Sends a `Date` that is this many days ahead of the machine's clock, or behind if negative.
     pub clock_days: Option<i64>,
 }
 
@@ -99,7 +100,7 @@ pub(super) struct State {
     pub(super) content: Content,
     pub(super) settings: Settings,
     faults: Vec<Fault>,
-    /// The faults that applied to a request, by name.
+    /// The number of requests that each fault applied to.
     met: BTreeMap<String, usize>,
     seen: Vec<Seen>,
     /// How often `seen` was emptied: a late response must not be added to the next list.
@@ -233,7 +234,7 @@ impl Faults {
         self.state().met.values().sum()
     }
 
-    /// Waits until the requests of clients that have ended are handled and recorded.
+    /// Waits until all connections are closed: then all requests are handled and recorded.
     pub fn wait_for_closed_connections(&self) {
         let began = Instant::now();
         while self.connections.load(Ordering::SeqCst) > 0 {
@@ -314,7 +315,7 @@ impl Faults {
         (state.epoch, state.seen.len() - 1)
     }
 
-    /// The fault for the next request of this kind.
+    /// The fault that applies to this request, if any. Counts the request for all matching faults.
     fn next(&self, on: RequestKind, request: &Request) -> Option<FaultKind> {
         let mut state = self.state();
         let mut found = None;
@@ -553,7 +554,7 @@ fn busy(status: u16, later: RetryAfter) -> Answer {
     }
 }
 
-/// Applies a fault to a successful response.
+/// Applies the faults that change a finished response.
 fn spoil(answer: &mut Answer, fault: &FaultKind, request: &Request) {
     match fault {
         FaultKind::Cut(at) => answer.cut = Some(*at),

@@ -26,7 +26,7 @@ pub enum RequestKind {
     Token,
     /// A plain file.
     File,
-    /// GET at the second host, the target of redirects.
+    /// Any request to the second host, the target of redirects and of some uploads.
     Second,
 }
 
@@ -69,7 +69,7 @@ pub enum FaultKind {
     Busy(u16, RetryAfter),
     /// Answers 401, as if the token had expired.
     Unauthorized,
-    /// Omits `Docker-Content-Digest` in the response to HEAD.
+    /// Omits `Docker-Content-Digest`.
     NoDigest,
     /// Omits `Content-Length` in the response to HEAD.
     NoLength,
@@ -117,7 +117,7 @@ pub enum Location {
 }
 
 impl FaultKind {
-    /// Applies only to requests with `Range`.
+    /// Whether the fault applies only to requests with `Range`.
     pub(super) fn is_of_ranges(&self) -> bool {
         matches!(
             self,

@@ -49,11 +49,12 @@ pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
-    /// The `Content-Length` if it is not that of the body; `None` omits the header.
+    /// The value of `Content-Length`, by default the length of the body; `None` omits the header.
     pub(super) length: Option<usize>,
     pub(super) hold: Duration,
-    /// The number of bytes after which the connection is closed or stalls.
+    /// The number of bytes after which the connection is closed.
     pub(super) cut: Option<usize>,
+    /// The number of bytes after which nothing more is sent.
     pub(super) stall: Option<usize>,
     pub(super) drip: Option<(usize, Duration)>,
     pub(super) hang_up: bool,
@@ -88,7 +89,7 @@ impl Answer {
     }
 }
 
-/// The two ends of a connection.
+/// A connection of a client.
 pub(super) struct Wire {
     reader: BufReader<TcpStream>,
     stream: TcpStream,
