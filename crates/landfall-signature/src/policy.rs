@@ -8,6 +8,7 @@ use crate::requirement::{
 use crate::signer_key::SignerKey;
 use crate::trust_root::TrustRoot;
 use crate::verified::VerifiedSignature;
+use jiff::Timestamp;
 use landfall_model::config::Site;
 use landfall_model::document::{KeylessSigners, SignatureRule, read_text_input};
 use landfall_model::{Digest, ImageRef};
@@ -127,13 +128,35 @@ impl SignaturePolicy {
         subject: &Digest,
         documents: &[SignatureDocument],
     ) -> Result<Vec<VerifiedSignature>, SignatureFailure> {
-        let mut verified = self
-            .requirements(image)
-            .map(|requirement| requirement.verify(subject, documents))
-            .collect::<Result<Vec<_>, _>>()?;
+        let mut verified = Vec::new();
+        for requirement in self.requirements(image) {
+            let accepted = requirement.verify(subject, documents)?;
+            // the choice does not depend on the order of the documents
+            verified.extend(accepted.into_iter().next().map(|first| first.verified));
+        }
         verified.sort();
         verified.dedup();
         Ok(verified)
+    }
+
+    /// Verifies the signatures of the image with the digest `subject`. Returns the earliest time at
+    /// which a transparency log recorded one that meets a rule; `None` if the image needs no
+    /// signature, or if none of them was verified with a log.
+    ///
+    /// # Errors
+    /// If a rule is not met.
+    pub fn logged_since(
+        &self,
+        image: &ImageRef,
+        subject: &Digest,
+        documents: &[SignatureDocument],
+    ) -> Result<Option<Timestamp>, SignatureFailure> {
+        let mut times = Vec::new();
+        for requirement in self.requirements(image) {
+            let accepted = requirement.verify(subject, documents)?;
+            times.extend(accepted.into_iter().filter_map(|one| one.log_time));
+        }
+        Ok(times.into_iter().min())
     }
 
     fn requirements(&self, image: &ImageRef) -> impl Iterator<Item = &SignatureRequirement> {

@@ -8,6 +8,7 @@ use crate::signer_key::SignerKey;
 use crate::statement::{Provenance, SignedStatement};
 use crate::trust_root::TrustRoot;
 use crate::verified::{SignerKind, VerifiedSignature};
+use jiff::Timestamp;
 use landfall_model::Digest;
 use sigstore_verify::{
     PublicKeyVerificationPolicy, SubjectAltName, VerificationPolicy, VerificationResult, Verifier,
@@ -34,6 +35,15 @@ pub enum SignatureFailure {
         /// The signers that the policy accepts.
         wanted: String,
     },
+}
+
+/// A signature that meets a requirement.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct AcceptedSignature {
+    pub(crate) verified: VerifiedSignature,
+    /// When a transparency log recorded it, as the log has signed. Unlike `verified.time`, it is
+    /// never that of a timestamp authority.
+    pub(crate) log_time: Option<Timestamp>,
 }
 
 /// A signature by one of several signers, with conditions.
@@ -84,13 +94,13 @@ impl SignatureRequirement {
         is_signer && conditions.is_none_or(|conditions| conditions.check(&provenance).is_ok())
     }
 
-    /// The signature among `documents` that meets the requirement for the image with the digest
-    /// `subject`. If several do, the choice does not depend on their order.
+    /// The signatures among `documents` that meet the requirement for the image with the digest
+    /// `subject`, sorted. There is at least one.
     pub(crate) fn verify(
         &self,
         subject: &Digest,
         documents: &[SignatureDocument],
-    ) -> Result<VerifiedSignature, SignatureFailure> {
+    ) -> Result<Vec<AcceptedSignature>, SignatureFailure> {
         crypto::install();
         let verifier = self.trust_root.as_ref().map(TrustRoot::verifier);
         let mut accepted = Vec::new();
@@ -101,20 +111,21 @@ impl SignatureRequirement {
                 Err(why) => drop(refused.insert(why)),
             }
         }
-        let wanted = self.wanted();
-        match accepted.into_iter().min() {
-            Some(verified) => Ok(verified),
-            None if refused.is_empty() => Err(SignatureFailure::NotFound { wanted }),
-            None => {
-                let more = refused.len().saturating_sub(REASONS);
-                let mut found: Vec<String> = refused.into_iter().take(REASONS).collect();
-                if more > 0 {
-                    found.push(format!("{more} more"));
-                }
-                let found = found.join(", ");
-                Err(SignatureFailure::Refused { found, wanted })
-            }
+        if !accepted.is_empty() {
+            accepted.sort();
+            return Ok(accepted);
         }
+        let wanted = self.wanted();
+        if refused.is_empty() {
+            return Err(SignatureFailure::NotFound { wanted });
+        }
+        let more = refused.len().saturating_sub(REASONS);
+        let mut found: Vec<String> = refused.into_iter().take(REASONS).collect();
+        if more > 0 {
+            found.push(format!("{more} more"));
+        }
+        let found = found.join(", ");
+        Err(SignatureFailure::Refused { found, wanted })
     }
 
     fn verify_document(
@@ -122,7 +133,7 @@ impl SignatureRequirement {
         verifier: Option<&Verifier>,
         subject: &Digest,
         document: &SignatureDocument,
-    ) -> Result<VerifiedSignature, String> {
+    ) -> Result<AcceptedSignature, String> {
         let content = SignedContent::read(document, subject)?;
         let provenance = match (&self.provenance, &content.statement) {
             (None, SignedStatement::Signature) => None,
@@ -138,16 +149,16 @@ impl SignatureRequirement {
             }
             (_, SignedStatement::Other(kind)) => return Err(format!("an attestation {kind}")),
         };
-        let mut verified = if content.bundle.signing_certificate().is_some() {
+        let mut accepted = if content.bundle.signing_certificate().is_some() {
             self.verify_identity(verifier, &content)?
         } else {
             self.verify_key(verifier, &content)?
         };
         if let Some(Provenance { builder, source }) = provenance {
-            verified.builder.clone_from(builder);
-            verified.source.clone_from(source);
+            accepted.verified.builder.clone_from(builder);
+            accepted.verified.source.clone_from(source);
         }
-        Ok(verified)
+        Ok(accepted)
     }
 
     /// Verifies a signature without a certificate.
@@ -155,13 +166,14 @@ impl SignatureRequirement {
         &self,
         verifier: Option<&Verifier>,
         content: &SignedContent,
-    ) -> Result<VerifiedSignature, String> {
+    ) -> Result<AcceptedSignature, String> {
         let key = self
             .keys
             .iter()
             .find(|key| key.has_signed(&content.message, &content.signature))
             .ok_or("a signature by another key")?;
         let mut time = None;
+        let mut log_time = None;
         if let (Some(verifier), Some(root)) = (verifier, &self.trust_root) {
             let mut policy = PublicKeyVerificationPolicy::new(key.der.clone());
             if !root.has_logs() {
@@ -171,8 +183,9 @@ impl SignatureRequirement {
                 .verify(content.artifact(), &content.bundle, &policy)
                 .map_err(|error| format!("a signature by the key that does not verify: {error}"))?;
             time = signing_time(&result);
+            log_time = result.integrated_time();
         }
-        Ok(VerifiedSignature {
+        let verified = VerifiedSignature {
             by: SignerKind::Key,
             fingerprint: Some(key.fingerprint.clone()),
             issuer: None,
@@ -180,7 +193,8 @@ impl SignatureRequirement {
             time,
             builder: None,
             source: None,
-        })
+        };
+        Ok(AcceptedSignature { verified, log_time })
     }
 
     /// Verifies a signature with a certificate.
@@ -188,7 +202,7 @@ impl SignatureRequirement {
         &self,
         verifier: Option<&Verifier>,
         content: &SignedContent,
-    ) -> Result<VerifiedSignature, String> {
+    ) -> Result<AcceptedSignature, String> {
         let (Some(verifier), Some(root)) = (verifier, &self.trust_root) else {
             return Err("a keyless signature".into());
         };
@@ -218,7 +232,7 @@ impl SignatureRequirement {
         {
             return Err(format!("a signature by {identity} of {issuer}"));
         }
-        Ok(VerifiedSignature {
+        let verified = VerifiedSignature {
             by: SignerKind::Keyless,
             fingerprint: None,
             issuer: Some(issuer.into()),
@@ -226,6 +240,10 @@ impl SignatureRequirement {
             time: signing_time(&result),
             builder: None,
             source: None,
+        };
+        Ok(AcceptedSignature {
+            verified,
+            log_time: result.integrated_time(),
         })
     }
 
