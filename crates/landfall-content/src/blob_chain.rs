@@ -53,6 +53,19 @@ impl BlobRead for BlobChain {
         }
         self.open(digest, 0)
     }
+
+    fn open_copy(
+        &self,
+        digest: &Digest,
+        number: usize,
+    ) -> Result<Option<Box<dyn Read + Send>>, ContentError> {
+        let mut holders = self
+            .0
+            .iter()
+            .filter(|blobs| blobs.stat(digest).is_ok_and(|size| size.is_some()));
+        let copy = holders.nth(number);
+        copy.map(|blobs| blobs.open_whole(digest)).transpose()
+    }
 }
 
 /// Reads one of several copies of a blob and continues with the next if it is damaged.
@@ -260,6 +273,26 @@ mod tests {
                 (CONTENT[3..].to_vec(), true),
                 "{cut}"
             );
+        }
+    }
+
+    #[test]
+    fn copies_are_opened_one_by_one() {
+        let copy = |good| -> Arc<dyn BlobRead> {
+            let is_silent = true;
+            Arc::new(DamagedCopy { good, is_silent })
+        };
+        let digest = Digest::sha256(CONTENT);
+        let chain = BlobChain(vec![copy(3), Arc::new(BlobChain(Vec::new())), copy(5)]);
+        for (number, good) in [(0, Some(3)), (1, Some(5)), (2, None)] {
+            let reader = chain.open_copy(&digest, number).unwrap();
+            let bytes = reader.map(|reader| reader.bytes().map(Result::unwrap).collect());
+            let expected = good.map(|good| {
+                let mut bytes = vec![b'x'; CONTENT.len()];
+                bytes[..good].copy_from_slice(&CONTENT[..good]);
+                bytes
+            });
+            assert_eq!(bytes, expected, "{number}");
         }
     }
 
