@@ -4,4 +4,5 @@
 mod charts;
 mod cosign;
 mod keyless;
+mod kyverno;
 mod rules;
