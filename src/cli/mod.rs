@@ -146,6 +146,10 @@ fn without_passwords(mut error: clap::Error) -> clap::Error {
         } else {
             redact_urls(text)
         };
+        if masked != *text {
+            // tips repeat the argument
+            error.remove(ContextKind::Suggested);
+        }
         error.insert(kind, ContextValue::String(masked));
     }
     error

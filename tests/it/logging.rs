@@ -192,6 +192,7 @@ fn a_wrong_directive_is_a_usage_error() {
 fn an_argument_that_is_a_url_is_printed_without_its_account() {
     let place = Place::new();
     let url = "https://joe:hunter2-secret@files.test/l.lock?X-Amz-Signature=hunter2-secret";
+    let mut wrong = Vec::new();
     let missing = "https://joe:hunter2-secret@files.test/b.tar.zst";
     for line in [
         "pull URL",
@@ -213,7 +214,7 @@ fn an_argument_that_is_a_url_is_printed_without_its_account() {
         "serve URL",
         "rewrite URL --lock URL",
         "audit URL --lock URL",
-        "render containerd --site URL",
+        "render containerd --site URL -o x",
         "egress --lock URL",
         "diff URL BUNDLE",
         "report URL",
@@ -242,12 +243,13 @@ fn an_argument_that_is_a_url_is_printed_without_its_account() {
             .collect();
         let mut command = place.command();
         let output = command.args(&args).output().unwrap();
-        assert!(!output.status.success(), "{line}");
         let printed = [output.stdout, output.stderr].concat();
         let printed = String::from_utf8_lossy(&printed);
-        assert!(!printed.contains("hunter2"), "{line}: {printed}");
         // the message is still about the argument, unless it is about another one
         let is_named = printed.contains("files.test") || printed.contains("help:");
-        assert!(is_named, "{line}: {printed}");
+        if output.status.success() || printed.contains("hunter2") || !is_named {
+            wrong.push(format!("{line}: {printed}"));
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }

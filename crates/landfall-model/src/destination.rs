@@ -1,7 +1,7 @@
 //! Maps source names to their destinations at the target registry, by the rules of the site.
 
 use super::consumer::{Consumer, SitePaths};
-use super::redaction::redact_userinfo;
+use super::redaction::{redact_urls, redact_userinfo};
 use super::{ImageRef, canonical_host, is_repository};
 use std::fmt;
 use std::str::FromStr;
@@ -49,7 +49,7 @@ impl FromStr for TargetRegistry {
             || !has_good_port
             || !(prefix.is_empty() || is_repository(prefix))
         {
-            return Err(TargetRegistryError(redact_userinfo(text)));
+            return Err(TargetRegistryError(redact_userinfo(&redact_urls(text))));
         }
         Ok(TargetRegistry {
             registry: registry.to_ascii_lowercase(),

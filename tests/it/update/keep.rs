@@ -180,7 +180,7 @@ fn an_image_keeps_several_versions_in_entries_of_their_own() {
     assert_eq!(up.place.read("m.yaml"), text);
     let lock = up.place.read("landfall.lock");
     for (tag, digest) in tags.iter().zip(&digests) {
-        let locked = format!("- name: {name}:{tag}\n  digest: {digest}\n");
+        let locked = format!("- name: \"{name}:{tag}\"\n  pin: {digest}\n  digest: {digest}\n");
         assert!(lock.contains(&locked), "{lock}");
     }
     // the oldest leaves, and the newest is a copy

@@ -146,7 +146,7 @@ fn a_digest_that_a_log_has_long_had_need_not_wait() {
     let new = rig.images.image("linux/amd64", &[new]);
     rig.images.push(&rig.address, "app", "stable", &new);
     let report = rig.update(0);
-    let until = &report["changes"][0]["until"];
+    let until = &report["notices"][0]["until"];
     assert!(until.is_string(), "{report:#}");
     let signer = rig.sigstore.signer(ISSUER, IDENTITY);
     rig.sign("app", &new, &signer, Tampering::None);

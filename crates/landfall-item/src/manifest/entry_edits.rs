@@ -12,10 +12,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Replaces the versions of `entries`, those of `slot`, in the manifest `text` by `new`, which has
-/// at least one version. For versions that have no entry yet, a neighbouring entry is copied.
-///
-/// # Errors
-/// Why the entries cannot be edited in place.
+/// at least one version. For versions that have no entry yet, a neighbouring entry is copied. Returns
+/// why the entries cannot be edited in place if that is so.
 pub(super) fn set_entry_versions(
     text: &str,
     slot: &UpdatableVersion,
