@@ -175,7 +175,11 @@ impl EntryList<'_> {
     fn removals(&self, removed: &BTreeSet<usize>) -> Result<Vec<Range<usize>>, String> {
         let mut ranges = Vec::new();
         // in brackets, a comma belongs to the entry before it, except at the beginning of the list
-        let leading = (0..).take_while(|index| removed.contains(index)).count();
+        let leading = removed
+            .iter()
+            .zip(0..)
+            .take_while(|(index, at)| *index == at);
+        let leading = leading.count();
         if self.is_flow() && leading > 0 {
             ranges.push(self.content(0)?.start..self.content(leading)?.start);
         }
