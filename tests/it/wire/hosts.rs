@@ -218,13 +218,14 @@ fn pull_and_push_fail_early_for_a_registry_that_died_since_the_lock() {
     let output = place.command().args(args).output().unwrap();
     let printed = [output.stdout, output.stderr].concat();
     let printed = String::from_utf8_lossy(&printed);
-    for (words, count) in [
-        ("skipped for the rest of this run", 2),
-        ("the connection is refused", 1),
-        ("landfall doctor", 1),
-    ] {
-        assert_eq!(printed.matches(words).count(), count, "{words}: {printed}");
-    }
+    let skipped = printed
+        .lines()
+        .filter(|line| line.contains("skipped for the rest of this run"));
+    let reasons: Vec<bool> = skipped
+        .map(|line| line.contains("the connection is refused"))
+        .collect();
+    assert_eq!(reasons, [false, true], "{printed}");
+    assert_eq!(printed.matches("landfall doctor").count(), 1, "{printed}");
 }
 
 #[test]
