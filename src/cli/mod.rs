@@ -14,7 +14,7 @@ mod verbs;
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, Id, Parser, Subcommand};
-use landfall_model::redact_userinfo;
+use landfall_model::{redact_urls, redact_userinfo};
 use shared::command_log::Invocation;
 use shared::logging::start_logging;
 use shared::output_file::check_output;
@@ -129,11 +129,28 @@ fn command() -> Command {
     command
 }
 
-/// Masks user names and passwords in the value that clap refused and would print.
+/// Masks user names and passwords in the arguments that clap refused and would print.
 fn without_passwords(mut error: clap::Error) -> clap::Error {
-    if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) {
-        let value = redact_userinfo(value);
-        error.insert(ContextKind::InvalidValue, ContextValue::String(value));
+    let kinds = [
+        ContextKind::InvalidValue,
+        ContextKind::InvalidArg,
+        ContextKind::InvalidSubcommand,
+    ];
+    for kind in kinds {
+        let Some(ContextValue::String(text)) = error.get(kind) else {
+            continue;
+        };
+        // a value may be a registry, which has no scheme
+        let masked = if kind == ContextKind::InvalidValue && !text.contains("://") {
+            redact_userinfo(text)
+        } else {
+            redact_urls(text)
+        };
+        if masked != *text {
+            // tips repeat the argument
+            error.remove(ContextKind::Suggested);
+        }
+        error.insert(kind, ContextValue::String(masked));
     }
     error
 }

@@ -7,9 +7,10 @@ use landfall_content::WriteError;
 use landfall_content::archives::{ArchiveImages, read_image_names};
 use landfall_content::store::DiskStore;
 use landfall_item::lockfile::Lock;
-use landfall_item::manifest::{self, MergedManifest};
+use landfall_item::manifest::{self, FileOverrides, MergedManifest, load_edited};
 use landfall_item::{PinPolicy, Resolver};
 use landfall_model::report::count_of;
+use landfall_signature::SignaturePolicy;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -23,10 +24,8 @@ impl Client {
         pins: PinPolicy,
         store: &DiskStore,
     ) -> Locked {
-        let mut signatures = manifest.signatures.clone();
-        signatures.append(self.signatures.clone());
         let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
-            .with_signatures(signatures)
+            .with_signatures(self.signatures_for(manifest))
             .finding_images(Arc::new(ChartImages(self.limits)))
             .with_archives(self.archive_images(store).await)
             // accounts of chart repositories may only be used for the repositories of the
@@ -44,6 +43,13 @@ impl Client {
         locked
     }
 
+    /// The rules for signatures of the items of `manifest`: its own and those of the site.
+    fn signatures_for(&self, manifest: &MergedManifest) -> SignaturePolicy {
+        let mut signatures = manifest.signatures.clone();
+        signatures.append(self.signatures.clone());
+        signatures
+    }
+
     /// Finds newer versions that the policies in manifests allow, and upstream changes of all other
     /// items. Writes only to `store`: downloaded manifests, and facts about repositories.
     pub(crate) async fn update(
@@ -51,7 +57,9 @@ impl Client {
         request: &UpdateRequest<'_>,
         store: &DiskStore,
     ) -> Result<UpdateOutcome, manifest::LoadManifestError> {
-        let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone());
+        let manifest = load_edited(request.paths, request.platforms, &FileOverrides::new())?;
+        let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
+            .with_signatures(self.signatures_for(&manifest));
         let updated = update(request, &resolver).await;
         resolver.remember();
         updated

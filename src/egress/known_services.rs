@@ -66,25 +66,27 @@ const QUAY_CONTENT: &[FurtherHost] = &[
     content("cdn06.quay.io"),
 ];
 
-const RED_HAT: &str = "https://docs.redhat.com/en/documentation/openshift_container_platform/4.13/html/installation_configuration/configuring-firewall";
-const GITHUB: &str =
-    "https://docs.github.com/en/actions/concepts/runners/communicating-with-self-hosted-runners";
-const GOOGLE: &str =
-    "https://cloud.google.com/kubernetes-engine/distributed-cloud/bare-metal/docs/installing/proxy";
-const KUBERNETES_REGISTRY: &str =
-    "https://github.com/kubernetes/registry.k8s.io/tree/main/cmd/archeio";
+/// Manifests come from a regional Artifact Registry, and blobs from the content delivery network.
+const KUBERNETES_CONTENT: &[FurtherHost] = &[content("*.pkg.dev"), content("cdn.registry.k8s.io")];
+
+const RED_HAT: &str = "https://access.redhat.com/articles/7084334";
+const GITHUB: &str = "https://docs.github.com/en/actions/reference/runners/self-hosted-runners";
+const GOOGLE: &str = "https://docs.cloud.google.com/kubernetes-engine/distributed-cloud/bare-metal/docs/installing/proxy";
+const KUBERNETES_REGISTRY: &str = "https://github.com/kubernetes/k8s.io/pull/9865";
 const KUBERNETES_IN_AWS: Option<&str> = Some(
-    "machines in AWS get content from prod-registry-k8s-io-REGION.s3.dualstack.REGION.amazonaws.com",
+    "machines in AWS may get content from \
+     prod-registry-k8s-io-REGION.s3.dualstack.REGION.amazonaws.com",
 );
 
 /// The services, sorted by host.
 pub(super) const SERVICES: &[KnownService] = &[
     service("*.gcr.io", &[content("storage.googleapis.com")], GOOGLE),
     service("*.pkg.dev", &[content("storage.googleapis.com")], GOOGLE),
+    // the redirect to cdn.dl.k8s.io ended in February 2026
     service(
         "dl.k8s.io",
-        &[content("cdn.dl.k8s.io")],
-        "https://github.com/kubernetes/k8s.io/issues/4528",
+        &[],
+        "https://github.com/kubernetes/k8s.io/issues/9161",
     ),
     service("gcr.io", &[content("storage.googleapis.com")], GOOGLE),
     service("get.helm.sh", &[], "https://helm.sh/blog/get-helm-sh/"),
@@ -112,7 +114,11 @@ pub(super) const SERVICES: &[KnownService] = &[
         note: KUBERNETES_IN_AWS,
         ..service(
             "k8s.gcr.io",
-            &[content("*.pkg.dev"), content("registry.k8s.io")],
+            &[
+                content("*.pkg.dev"),
+                content("cdn.registry.k8s.io"),
+                content("registry.k8s.io"),
+            ],
             "https://kubernetes.io/blog/2023/03/10/image-registry-redirect/",
         )
     },
@@ -143,11 +149,7 @@ pub(super) const SERVICES: &[KnownService] = &[
     service("registry.access.redhat.com", QUAY_CONTENT, RED_HAT),
     KnownService {
         note: KUBERNETES_IN_AWS,
-        ..service(
-            "registry.k8s.io",
-            &[content("*.pkg.dev")],
-            KUBERNETES_REGISTRY,
-        )
+        ..service("registry.k8s.io", KUBERNETES_CONTENT, KUBERNETES_REGISTRY)
     },
     service("registry.redhat.io", QUAY_CONTENT, RED_HAT),
 ];
@@ -227,8 +229,16 @@ mod tests {
     fn a_service_is_found_by_its_host_and_path() {
         assert_eq!(
             hosts("https://k8s.gcr.io/"),
-            ["*.pkg.dev", "registry.k8s.io"]
+            ["*.pkg.dev", "cdn.registry.k8s.io", "registry.k8s.io"]
         );
+        assert_eq!(
+            hosts("https://registry.k8s.io/"),
+            ["*.pkg.dev", "cdn.registry.k8s.io"]
+        );
+        // the operators serve all files from these hosts themselves
+        for alone in ["https://dl.k8s.io/v1.33.4/x", "https://get.helm.sh/x"] {
+            assert_eq!(hosts(alone).len(), 0, "{alone}");
+        }
         for google in [
             "https://eu.gcr.io/",
             "https://gcr.io/",

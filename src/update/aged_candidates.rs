@@ -3,6 +3,7 @@
 use super::first_sights::SightKey;
 use super::outcome::WaitingVersion;
 use super::state::{RejectedVersion, UpdateRun};
+use super::trial::SeenEdit;
 use super::version_ages::AgeWait;
 use super::versions::{VersionCandidate, unmoved};
 use jiff::Timestamp;
@@ -46,7 +47,13 @@ impl UpdateRun<'_> {
             if !aged.ready.is_empty() || first_seen.is_before(wait) {
                 continue;
             }
-            if self.see_items(slot, &candidate, &min_age).await {
+            let seen = self.see_items(slot, &candidate, &min_age).await;
+            self.count_version_from(slot, &candidate.version, seen.known_since);
+            let Some(wait) = self.version_wait(slot, &candidate.version, &min_age) else {
+                aged.ready.push(candidate);
+                continue;
+            };
+            if seen.is_complete {
                 first_seen.0 = Some(wait.first_seen);
             }
             aged.waiting
@@ -73,17 +80,33 @@ impl UpdateRun<'_> {
         wait
     }
 
+    /// Counts the age of a version from `known_since` on, when all its contents were known, if that
+    /// is before the version was seen: a transparency log names such times.
+    pub(super) fn count_version_from(
+        &mut self,
+        slot: &UpdatableVersion,
+        version: &str,
+        known_since: Option<Timestamp>,
+    ) {
+        if let (Some(key), Some(time)) = (sight_of_version(slot, version), known_since) {
+            self.ages.count_from(&key, time);
+        }
+    }
+
     /// Looks up the items of a version that waits, so that the age of its content counts from now
-    /// on. Returns whether upstream has all of them.
+    /// on.
     async fn see_items(
         &mut self,
         slot: &UpdatableVersion,
         candidate: &VersionCandidate,
         min_age: &MinimumAge,
-    ) -> bool {
+    ) -> SeenEdit {
         // the content of a package needs no age of its own: its repository is signed
         if matches!(slot.versions, Ok(VersionSource::Packages(_))) {
-            return true;
+            return SeenEdit {
+                is_complete: true,
+                known_since: None,
+            };
         }
         let edited = text_of(&slot.file, &self.outcome.edited)
             .map_err(RejectedVersion::from)

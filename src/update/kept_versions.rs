@@ -1,18 +1,42 @@
-//! Moves the values of a variable with `keep`: the newest version of each of the newest release
-//! lines.
+//! Moves the versions of a variable or item with `keep`: the newest version of each of the newest
+//! release lines.
 
 use super::outcome::{HeldVersion, VersionMove, WaitingVersion};
 use super::sources::written_like;
 use super::state::{RejectedVersion, UpdateRun, failed};
 use super::versions::unmoved;
 use landfall_item::manifest::{
-    FileOverrides, KeptVersions, UpdatableVersion, set_versions, text_of,
+    FileOverrides, KeptVersions, LoadManifestError, UpdatableVersion, set_versions, text_of,
+    updatable_versions,
 };
 use landfall_item::{ResolveError, VersionSource};
 use landfall_model::MinimumAge;
 
 impl UpdateRun<'_> {
-    /// Moves the values of a variable to the newest versions in `found` that can be used.
+    /// Like [`UpdateRun::move_kept`], for an item whose versions are in entries of their own. Other
+    /// moves may have added or removed entries before them.
+    pub(super) async fn move_kept_entries(
+        &mut self,
+        slot: &UpdatableVersion,
+        found: Vec<String>,
+    ) -> Result<(), LoadManifestError> {
+        let slots = updatable_versions(self.request.paths, &self.outcome.edited)?;
+        let present = slots.into_iter().find(|one| {
+            one.kept.is_some()
+                && (&one.file, one.kind, &one.name) == (&slot.file, slot.kind, &slot.name)
+        });
+        let Some(mut present) = present else {
+            return Ok(());
+        };
+        // a report shows the position in the file on disk
+        present.at = slot.at.clone();
+        if let Some(kept) = &present.kept {
+            self.move_kept(&present, kept, found).await;
+        }
+        Ok(())
+    }
+
+    /// Moves the versions of a variable or item to the newest in `found` that can be used.
     pub(super) async fn move_kept(
         &mut self,
         slot: &UpdatableVersion,
@@ -87,15 +111,20 @@ impl UpdateRun<'_> {
         chosen: &[String],
         version: &str,
     ) -> Result<(), RejectedVersion> {
-        let wait = match waiting_age(slot) {
+        let mut wait = match waiting_age(slot) {
             Some(min_age) => self.version_wait(slot, version, min_age),
             None => None,
         };
         let list: Vec<String> = chosen.iter().cloned().chain([version.to_owned()]).collect();
         let edited = self.edited_list(slot, &list)?;
         let trial = self.try_edit(edited).await?;
+        let mut content = None;
         // looked up before the wait ends, so that the age of the content counts from now on
-        let content = waiting_age(slot).and_then(|age| self.content_wait(&trial, age));
+        if let Some(min_age) = waiting_age(slot) {
+            content = self.content_wait(&trial, min_age).await;
+            self.count_version_from(slot, version, self.known_since(&trial));
+            wait = wait.and_then(|_| self.version_wait(slot, version, min_age));
+        }
         let is_urgent = self.ages.is_urgent(&slot.name, version);
         if let Some(wait) = wait.or(content.filter(|_| !is_urgent)) {
             return Err(RejectedVersion::Waiting(wait));

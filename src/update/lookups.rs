@@ -1,5 +1,6 @@
 //! Looks up the names of items upstream, each name once per run.
 
+use jiff::Timestamp;
 use landfall_content::run_concurrently_by_host;
 use landfall_item::lockfile::{Lock, LockedKind};
 use landfall_item::manifest::MergedManifest;
@@ -28,6 +29,8 @@ pub(super) struct RequestedItem {
 pub(super) struct UpstreamLookups<'a> {
     pub(super) resolver: &'a Resolver,
     results: BTreeMap<(EntryKind, String), Result<UpstreamStatus, ResolveError>>,
+    /// Since when a transparency log has had a verified signature of an item, if that was looked up.
+    log_times: BTreeMap<(EntryKind, String), Option<Timestamp>>,
 }
 
 /// Everything that the manifests request.
@@ -79,6 +82,7 @@ impl UpstreamLookups<'_> {
         UpstreamLookups {
             resolver,
             results: BTreeMap::new(),
+            log_times: BTreeMap::new(),
         }
     }
 
@@ -123,6 +127,70 @@ impl UpstreamLookups<'_> {
             names,
         };
         manifest.requests.visit(&mut visitor).await;
+    }
+
+    /// Verifies the signatures of the items of `manifest` with these names, whose digests were
+    /// looked up before. Afterwards `log_time` returns when they were logged.
+    pub(super) async fn look_up_log_times(
+        &mut self,
+        manifest: &MergedManifest,
+        names: &BTreeSet<(EntryKind, String)>,
+    ) {
+        if self.resolver.signatures().is_empty() {
+            return;
+        }
+        let mut visitor = LogTimeVisitor {
+            lookups: self,
+            names,
+        };
+        manifest.requests.visit(&mut visitor).await;
+    }
+
+    /// Since when a transparency log has had a verified signature of the item.
+    pub(super) fn log_time(&self, item: &RequestedItem) -> Option<Timestamp> {
+        let key = (item.kind, item.name.clone());
+        self.log_times.get(&key).copied().flatten()
+    }
+}
+
+/// Looks up the log times of the requests with these names, kind by kind.
+struct LogTimeVisitor<'s, 'a> {
+    lookups: &'s mut UpstreamLookups<'a>,
+    names: &'s BTreeSet<(EntryKind, String)>,
+}
+
+impl RequestVisitor for LogTimeVisitor<'_, '_> {
+    async fn visit<R>(&mut self, requests: &[R])
+    where
+        R: ResolvableRequest,
+        R::Item: LockedKind,
+    {
+        let lookups = &*self.lookups;
+        let pending: Vec<(&R, &Digest)> = requests
+            .iter()
+            .filter(|request| {
+                let key = key(*request);
+                self.names.contains(&key) && !lookups.log_times.contains_key(&key)
+            })
+            .filter_map(|request| match lookups.results.get(&key(request)) {
+                Some(Ok(UpstreamStatus::Present { digest, .. })) => {
+                    Some((request, digest.as_ref()?))
+                }
+                _ => None,
+            })
+            .collect();
+        let resolver = lookups.resolver;
+        let host = |at: usize| host_in(&pending[at].0.name().to_string()).to_owned();
+        let limit = resolver.limits().jobs;
+        let times = run_concurrently_by_host(pending.len(), limit, host, async |at: usize| {
+            let (request, digest) = pending[at];
+            // Without a verified signature the item waits from its first sight on. What is wrong
+            // with its signature is the error of locking it.
+            let time = request.logged_since(resolver, digest).await.ok().flatten();
+            (key(request), time)
+        });
+        let times = times.await;
+        self.lookups.log_times.extend(times);
     }
 }
 

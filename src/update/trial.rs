@@ -6,6 +6,7 @@ use super::lookups::{RequestedItem, changed_package_sets};
 use super::state::{RejectedVersion, UpdateRun, added_items, failed, update_checksum};
 use super::version_ages::AgeWait;
 use super::versions::VersionCandidate;
+use jiff::Timestamp;
 use landfall_item::UpstreamStatus;
 use landfall_item::manifest::{
     FileOverrides, MergedManifest, UpdatableVersion, set_version, text_of,
@@ -20,6 +21,14 @@ pub(super) struct VersionTrial {
     added: Vec<RequestedItem>,
     /// The URLs of the lists that the trial replaces, with the digests of their new contents.
     lists: Vec<(String, Digest)>,
+}
+
+/// What upstream has of an edit that waits.
+pub(super) struct SeenEdit {
+    /// Whether upstream has all of it.
+    pub(super) is_complete: bool,
+    /// Since when all its contents are known; `None` if some have no digest.
+    pub(super) known_since: Option<Timestamp>,
 }
 
 impl UpdateRun<'_> {
@@ -79,7 +88,9 @@ impl UpdateRun<'_> {
         min_age: Option<&MinimumAge>,
     ) -> Result<Vec<String>, RejectedVersion> {
         self.check_items(&trial)?;
-        if let Some(wait) = min_age.and_then(|age| self.content_wait(&trial, age)) {
+        if let Some(min_age) = min_age
+            && let Some(wait) = self.content_wait(&trial, min_age).await
+        {
             return Err(RejectedVersion::Waiting(wait));
         }
         let mut has_new_digests = false;
@@ -116,27 +127,35 @@ impl UpdateRun<'_> {
     }
 
     /// Looks up the items of an edit that waits, so that the age of its content counts from
-    /// now on. Returns whether upstream has all of them.
+    /// now on.
     pub(super) async fn see_edit(
         &mut self,
         edited: Result<FileOverrides, RejectedVersion>,
         min_age: &MinimumAge,
-    ) -> bool {
+    ) -> SeenEdit {
         let trial = match edited {
             Ok(edited) => self.try_edit(edited).await,
             Err(rejected) => Err(rejected),
         };
+        let mut known_since = None;
+        let checked = match trial {
+            Ok(trial) => {
+                self.content_wait(&trial, min_age).await;
+                known_since = self.known_since(&trial);
+                self.check_items(&trial)
+            }
+            Err(rejected) => Err(rejected),
+        };
+        let is_complete = checked.is_ok();
         // Reasons that prevent the update are reported when the wait is over. Failures are reported
         // now, because an item that could not be looked up may be old enough.
-        let checked = trial.and_then(|trial| {
-            self.content_wait(&trial, min_age);
-            self.check_items(&trial)
-        });
         if let Err(RejectedVersion::LookUpFailed(item)) = checked {
             self.outcome.failed.push(item);
-            return false;
         }
-        checked.is_ok()
+        SeenEdit {
+            is_complete,
+            known_since,
+        }
     }
 
     /// Checks that upstream has all items of `trial`, except accepted losses.
@@ -165,31 +184,80 @@ impl UpdateRun<'_> {
         Ok(())
     }
 
-    /// Returns the longest wait of the contents of `trial`: the digests of its new items, and its
-    /// lists. Those that were not seen before are recorded.
-    pub(super) fn content_wait(
+    /// Returns the longest wait of the contents of `trial`. Those that were not seen before are
+    /// recorded.
+    pub(super) async fn content_wait(
         &mut self,
         trial: &VersionTrial,
         min_age: &MinimumAge,
     ) -> Option<AgeWait> {
+        let items = trial.added.clone();
+        self.count_from_logs(&trial.manifest, items, min_age).await;
         let clock = self.clock();
-        let digests = trial.added.iter().filter_map(|item| {
-            let Some(Ok(UpstreamStatus::Present {
-                digest: Some(digest),
-                ..
-            })) = self.lookups.result(item)
-            else {
-                return None;
-            };
-            Some(SightKey::new(&item.name, digest.to_string()))
+        self.contents(trial)
+            .into_iter()
+            .filter_map(|key| self.ages.wait(key, min_age, clock))
+            .max_by_key(|wait| wait.until)
+    }
+
+    /// Counts the ages of the digests of `items` that wait from the times that verified
+    /// transparency logs name, if these are earlier than the first sights.
+    pub(super) async fn count_from_logs(
+        &mut self,
+        manifest: &MergedManifest,
+        mut items: Vec<RequestedItem>,
+        min_age: &MinimumAge,
+    ) {
+        let clock = self.clock();
+        items.retain(|item| {
+            let key = self.sight_of_digest(item);
+            key.is_some_and(|key| self.ages.wait(key, min_age, clock).is_some())
         });
+        let names = items.iter().map(|item| (item.kind, item.name.clone()));
+        self.lookups
+            .look_up_log_times(manifest, &names.collect())
+            .await;
+        for item in &items {
+            if let (Some(key), Some(time)) =
+                (self.sight_of_digest(item), self.lookups.log_time(item))
+            {
+                self.ages.count_from(&key, time);
+            }
+        }
+    }
+
+    /// What the file of first sights calls the digest of an item that was looked up.
+    fn sight_of_digest(&self, item: &RequestedItem) -> Option<SightKey> {
+        match self.lookups.result(item) {
+            Some(Ok(UpstreamStatus::Present { digest, .. })) => {
+                Some(SightKey::new(&item.name, digest.as_ref()?.to_string()))
+            }
+            _ => None,
+        }
+    }
+
+    /// What the file of first sights calls the contents of `trial`: the digests of its new items,
+    /// and its lists.
+    fn contents(&self, trial: &VersionTrial) -> Vec<SightKey> {
+        let digests = trial
+            .added
+            .iter()
+            .filter_map(|item| self.sight_of_digest(item));
         let lists = trial
             .lists
             .iter()
             .map(|(url, digest)| SightKey::new(url, digest.to_string()));
-        let keys: Vec<SightKey> = digests.chain(lists).collect();
-        keys.into_iter()
-            .filter_map(|key| self.ages.wait(key, min_age, clock))
-            .max_by_key(|wait| wait.until)
+        digests.chain(lists).collect()
+    }
+
+    /// Since when all contents of `trial` are known; `None` if some have no digest.
+    pub(super) fn known_since(&self, trial: &VersionTrial) -> Option<Timestamp> {
+        let contents = self.contents(trial);
+        if contents.len() < trial.added.len() + trial.lists.len() {
+            return None;
+        }
+        let sights: Option<Vec<Timestamp>> =
+            contents.iter().map(|key| self.ages.sight(key)).collect();
+        sights?.into_iter().max()
     }
 }

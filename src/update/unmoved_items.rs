@@ -7,7 +7,7 @@ use super::outcome::UpstreamNotice;
 use super::state::{RejectedVersion, UpdateRun, failed, update_checksum};
 use super::version_ages::AgeWait;
 use landfall_item::lockfile::Lock;
-use landfall_item::manifest::LoadManifestError;
+use landfall_item::manifest::{LoadManifestError, MergedManifest};
 use landfall_item::{ResolveError, UpstreamStatus};
 use landfall_model::report::{EntryKind, Notice};
 use landfall_model::{Digest, ImageRef};
@@ -53,7 +53,7 @@ impl UpdateRun<'_> {
                 (None, None) => continue,
             };
             let locked = locked.get(&(item.kind, item.name.clone()));
-            self.add_notice(&item, &status, locked);
+            self.add_notice(&manifest, &item, &status, locked).await;
         }
         // `add_notice` may have replaced a digest in a manifest, and the lock is made from
         // `outcome.manifest`
@@ -88,8 +88,9 @@ impl UpdateRun<'_> {
 
     /// Compares an item upstream with its digest in the manifest, or with the lock, and adds a
     /// notice if it differs.
-    fn add_notice(
+    async fn add_notice(
         &mut self,
+        manifest: &MergedManifest,
         item: &RequestedItem,
         status: &UpstreamStatus,
         locked: Option<&(Digest, Option<u64>)>,
@@ -112,7 +113,7 @@ impl UpdateRun<'_> {
                 digest: Some(digest),
                 ..
             } if from.as_ref().is_some_and(|from| from != digest) => {
-                wait = self.digest_wait(item, digest);
+                wait = self.digest_wait(manifest, item, digest).await;
                 let follows_digest = item.digest_rule().is_some() && wait.is_none();
                 let taken = match demanded {
                     // The manifest must be edited too: it demands the old digest, so locking the
@@ -156,9 +157,16 @@ impl UpdateRun<'_> {
     }
 
     /// Returns the wait of the new digest of a tag whose entry follows it.
-    fn digest_wait(&mut self, item: &RequestedItem, digest: &Digest) -> Option<AgeWait> {
+    async fn digest_wait(
+        &mut self,
+        manifest: &MergedManifest,
+        item: &RequestedItem,
+        digest: &Digest,
+    ) -> Option<AgeWait> {
         let min_age = item.digest_rule()?.min_age.as_ref();
         let min_age = min_age.filter(|age| !age.is_zero())?;
+        let items = vec![item.clone()];
+        self.count_from_logs(manifest, items, min_age).await;
         let digest = digest.to_string();
         let clock = self.clock();
         let wait = self

@@ -71,6 +71,19 @@ impl<'a> VersionAges<'a> {
         (until > clock.earlier()).then_some(AgeWait { first_seen, until })
     }
 
+    /// The first sight of what `key` names.
+    pub(super) fn sight(&self, key: &SightKey) -> Option<Timestamp> {
+        self.sights.get(key)
+    }
+
+    /// Counts the age of what `key` names, which was seen before, from `time` on if that is
+    /// earlier. `time` must be one that was verified and that a publisher cannot choose.
+    pub(super) fn count_from(&mut self, key: &SightKey, time: Timestamp) {
+        if self.sights.get(key).is_some_and(|seen| time < seen) {
+            self.sights.set(key.clone(), time);
+        }
+    }
+
     fn first_sight(&mut self, key: SightKey, clock: AgeClock) -> Timestamp {
         if let Some(fault) = clock.fault() {
             self.note("clock", fault);

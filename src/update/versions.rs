@@ -53,11 +53,20 @@ impl UpdateRun<'_> {
                 }
             }
         }
+        let mut kept_entries = Vec::new();
         for (slot, kept, candidates) in kept_slots {
-            let found = candidates.into_iter().map(|one| one.version);
-            self.move_kept(slot, kept, found.collect()).await;
+            let found: Vec<String> = candidates.into_iter().map(|one| one.version).collect();
+            if kept.is_of_entries() {
+                kept_entries.push((slot, found));
+            } else {
+                self.move_kept(slot, kept, found).await;
+            }
         }
         self.move_entries(&movable).await;
+        // last, since they change the positions of other entries
+        for (slot, found) in kept_entries {
+            self.move_kept_entries(slot, found).await?;
+        }
         for (slot, waiting) in waiting {
             self.add_waiting(slot, waiting);
         }

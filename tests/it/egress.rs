@@ -414,7 +414,7 @@ fn documented_hosts_of_registries_are_predicted_until_a_pull_has_observed_them()
     };
     let predicted = all(&[
         (&own, "predicted"),
-        (&["auth.docker.io", "cdn.dl.k8s.io"], "predicted"),
+        (&["auth.docker.io"], "predicted"),
         (&content, "predicted"),
     ]);
     assert_eq!(evidence(&place, &[]), predicted);
@@ -467,7 +467,7 @@ fn documented_hosts_of_registries_are_predicted_until_a_pull_has_observed_them()
     ]);
     let expected = all(&[
         (&["registry-1.docker.io", "tokens.test"], "observed"),
-        (&["dl.k8s.io", "cdn.dl.k8s.io"], "predicted"),
+        (&["dl.k8s.io"], "predicted"),
         (&content, "predicted"),
     ]);
     assert_eq!(evidence(&place, &[]), expected);

@@ -1,5 +1,6 @@
 //! The log of `-v`, `-vv` and `LANDFALL_LOG`: its content, and that it contains no secret.
 
+use crate::support::Place;
 use crate::support::faults::{Auth, Fault, FaultKind, RequestKind, RetryAfter, Rig, Settings};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -188,4 +189,70 @@ fn a_wrong_directive_is_a_usage_error() {
         assert_eq!(output.status.code(), Some(2), "{message}");
         assert!(message.contains(words), "{message}");
     }
+}
+
+#[test]
+fn an_argument_that_is_a_url_is_printed_without_its_account() {
+    let place = Place::new();
+    let url = "https://joe:hunter2-secret@files.test/l.lock?X-Amz-Signature=hunter2-secret";
+    let mut wrong = Vec::new();
+    let missing = "https://joe:hunter2-secret@files.test/b.tar.zst";
+    for line in [
+        "pull URL",
+        "pull --lock URL",
+        "pack URL -o b",
+        "pack -o URL",
+        "pack --since URL -o b",
+        "lock -f URL",
+        "update -f URL",
+        "refresh -f URL -o b",
+        "verify URL",
+        "verify BUNDLE --allowed-signers URL",
+        "verify --bundle URL",
+        "push URL --to r.test:5000",
+        "push BUNDLE --to URL",
+        "push BUNDLE --to r.test:5000 --receipt URL",
+        "sign URL --key URL",
+        "status --lock URL",
+        "serve URL",
+        "rewrite URL --lock URL",
+        "audit URL --lock URL",
+        "render containerd --site URL -o x",
+        "egress --lock URL",
+        "diff URL BUNDLE",
+        "report URL",
+        "sbom URL",
+        "ls URL",
+        "export images URL -o x",
+        "import hauler URL",
+        "discover URL",
+        "log verify URL",
+        "gc --store URL",
+        "publish URL",
+        "mirror --lock URL",
+        "doctor --site URL",
+        "pull --site URL",
+        "pull --from URL",
+        "pull --log URL/x/y",
+        "pull --report URL/x/y",
+        "pull a URL",
+        "URL",
+        "pull --URL",
+        "pull --jobs URL",
+    ] {
+        let args: Vec<String> = line
+            .split(' ')
+            .map(|word| word.replace("URL", url).replace("BUNDLE", missing))
+            .collect();
+        let mut command = place.command();
+        let output = command.args(&args).output().unwrap();
+        let printed = [output.stdout, output.stderr].concat();
+        let printed = String::from_utf8_lossy(&printed);
+        // the message is still about the argument, unless it is about another one
+        let is_named = printed.contains("files.test") || printed.contains("help:");
+        if output.status.success() || printed.contains("hunter2") || !is_named {
+            wrong.push(format!("{line}: {printed}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }

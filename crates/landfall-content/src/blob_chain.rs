@@ -72,6 +72,19 @@ impl BlobRead for BlobChain {
         }
         self.open(digest, 0)
     }
+
+    fn open_copy(
+        &self,
+        digest: &Digest,
+        number: usize,
+    ) -> Result<Option<Box<dyn Read + Send>>, ContentError> {
+        let mut holders = self
+            .0
+            .iter()
+            .filter(|blobs| blobs.stat(digest).is_ok_and(|size| size.is_some()));
+        let copy = holders.nth(number);
+        copy.map(|blobs| blobs.open_whole(digest)).transpose()
+    }
 }
 
 /// The size of the first copy whose bytes have the digest. `None` if there is none.
@@ -321,6 +334,30 @@ mod tests {
             assert!(chain.holds(&blob).unwrap());
             let damaged = BlobChain(vec![held(wrong)]);
             assert!(damaged.read(&blob).is_err() && !damaged.holds(&blob).unwrap());
+        }
+    }
+
+    #[test]
+    fn copies_are_opened_one_by_one() {
+        let copy = |good| -> Arc<dyn BlobRead> {
+            let is_silent = true;
+            Arc::new(DamagedCopy { good, is_silent })
+        };
+        let digest = Digest::sha256(CONTENT);
+        let chain = BlobChain(vec![copy(3), Arc::new(BlobChain(Vec::new())), copy(5)]);
+        for (number, good) in [(0, Some(3)), (1, Some(5)), (2, None)] {
+            let copy = chain.open_copy(&digest, number).unwrap();
+            let bytes = copy.map(|mut copy| {
+                let mut bytes = Vec::new();
+                copy.read_to_end(&mut bytes).unwrap();
+                bytes
+            });
+            let expected = good.map(|good| {
+                let mut bytes = vec![b'x'; CONTENT.len()];
+                bytes[..good].copy_from_slice(&CONTENT[..good]);
+                bytes
+            });
+            assert_eq!(bytes, expected, "{number}");
         }
     }
 

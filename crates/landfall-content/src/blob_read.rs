@@ -37,6 +37,23 @@ pub trait BlobRead: Send + Sync {
         self.open(digest, 0)
     }
 
+    /// Opens the whole blob in the copy with this number, counted from 0; `None` if there are fewer
+    /// copies. It is read from that copy alone, so a reader that finds wrong bytes can begin again
+    /// with the next.
+    ///
+    /// # Errors
+    /// If this copy cannot be opened.
+    fn open_copy(
+        &self,
+        digest: &Digest,
+        number: usize,
+    ) -> Result<Option<Box<dyn Read + Send>>, ContentError> {
+        match number {
+            0 => self.open_whole(digest).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// Reads all of a small blob, such as a manifest, into memory and checks its size and digest.
     ///
     /// # Errors

@@ -117,8 +117,17 @@ impl Transport {
             .lost_hosts
             .failed(host, began, is_last, self.limits(), error)?;
         warn!(host, %error, "the host is skipped for the rest of this run");
-        self.note_once(&given_up.to_string());
+        self.note_given_up(host);
         Some(given_up.caused_by(error.clone()))
+    }
+
+    /// Shows that `host` gets no more requests. The reason is the error of everything that needs the
+    /// host, which the command reports at its end.
+    fn note_given_up(&self, host: &str) {
+        let bare = host.strip_suffix(":443").unwrap_or(host);
+        self.note_once(&format!(
+            "{bare}: skipped for the rest of this run; the reason follows at the end"
+        ));
     }
 
     async fn sleep(&self, pause: Duration) {
@@ -161,7 +170,7 @@ impl Transport {
                 postponed_error(response, limits)
             });
         if let Some(given_up) = given_up {
-            self.note_once(&given_up.to_string());
+            self.note_given_up(&host_port(&response.url));
             return Err(given_up);
         }
         let wait = requested

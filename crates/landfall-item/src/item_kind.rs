@@ -7,6 +7,7 @@ use super::exclusion::Exclusion;
 use super::field_conflict::FieldConflict;
 use super::locked_item::LockedItem;
 use super::resolver::{ResolveError, Resolver};
+use jiff::Timestamp;
 use landfall_model::document::{SourceLocation, SourceSpan, UpdateRule, YamlNode};
 use landfall_model::report::EntryKind;
 use landfall_model::{Digest, ImageRef};
@@ -175,6 +176,16 @@ pub trait UpdatableRequest: ItemRequest {
                 size: None,
             })
         }
+    }
+
+    /// Since when a transparency log has had a signature of the item with this digest that meets
+    /// the rules of the resolver; `None` if there is none.
+    fn logged_since(
+        &self,
+        _resolver: &Resolver,
+        _digest: &Digest,
+    ) -> impl Future<Output = Result<Option<Timestamp>, ResolveError>> {
+        async { Ok(None) }
     }
 }
 

@@ -13,13 +13,19 @@ pub(super) fn check_rule(
     node: &YamlNode<'_>,
     reader: &EntryContext<'_>,
 ) -> ManifestResult<()> {
-    check_keeps_one(rule, &reader.here(node.get("keep")))?;
     let at = reader.here(node.get("policy"));
     let policy: UpdatePolicy = rule
         .policy
         .parse()
         .map_err(|error: PolicyError| at.fault(error.to_string(), Some(error.help().into())))?;
     if !policy.allows_other_versions() {
+        if rule.keep.is_some() {
+            let help = "write a policy such as `minor`, or remove `keep`";
+            return Err(at.fault(
+                "`keep` needs a policy that moves versions",
+                Some(help.into()),
+            ));
+        }
         return Ok(());
     }
     let (message, help) = match version {
@@ -40,12 +46,13 @@ pub(super) fn check_rule(
     Err(at.fault(message, Some(help.into())))
 }
 
-/// Rejects `keep` at an entry, which has one version only. `at` is its position.
+/// Rejects `keep` at an entry that is one item whatever its versions. `at` is its position.
 pub(super) fn check_keeps_one(rule: &UpdateRule, at: &SourceSpan) -> ManifestResult<()> {
     if rule.keep.is_none() {
         return Ok(());
     }
     let help = "use a variable as version, and write `keep` there, as in `vars: {app: {value: \
                 [v1.1.0, v1.2.0], update: {policy: minor, keep: 2}}}`";
-    Err(at.fault("`keep` applies to variables only", Some(help.into())))
+    let message = "`keep` applies to variables, images and charts only";
+    Err(at.fault(message, Some(help.into())))
 }

@@ -1,6 +1,7 @@
 //! Maps source names to their destinations at the target registry, by the rules of the site.
 
 use super::consumer::{Consumer, SitePaths};
+use super::redaction::{redact_urls, redact_userinfo};
 use super::{ImageRef, canonical_host, is_repository};
 use std::fmt;
 use std::str::FromStr;
@@ -22,14 +23,6 @@ pub struct TargetRegistry {
      172.20.0.2:5000/platform; a host has a dot or a port"
 )]
 pub struct TargetRegistryError(String);
-
-/// Redacts the user name and password before a host, for messages.
-pub fn redact_userinfo(text: &str) -> String {
-    match text.rsplit_once('@') {
-        Some((_, host)) => format!("***@{host}"),
-        None => text.to_owned(),
-    }
-}
 
 /// Whether a URL contains a user name or a password.
 pub fn has_userinfo(url: &Url) -> bool {
@@ -56,7 +49,7 @@ impl FromStr for TargetRegistry {
             || !has_good_port
             || !(prefix.is_empty() || is_repository(prefix))
         {
-            return Err(TargetRegistryError(redact_userinfo(text)));
+            return Err(TargetRegistryError(redact_userinfo(&redact_urls(text))));
         }
         Ok(TargetRegistry {
             registry: registry.to_ascii_lowercase(),

@@ -3,7 +3,7 @@
 use crate::crypto;
 use crate::file_signatures::FileSignatures;
 use crate::log_query::{LogQuery, LoggedSignature};
-use crate::requirement::{SignatureFailure, SignatureRequirement};
+use crate::requirement::{AcceptedSignature, SignatureFailure, SignatureRequirement};
 use crate::signed_message::SignatureSubject;
 use crate::signer_key::SignerKey;
 use crate::trust_root::TrustRoot;
@@ -15,7 +15,7 @@ impl SignatureRequirement {
     pub(crate) fn verify_file(
         &self,
         signatures: &[FileSignatures<'_>],
-    ) -> Result<VerifiedSignature, SignatureFailure> {
+    ) -> Result<Vec<AcceptedSignature>, SignatureFailure> {
         crypto::install();
         let verifier = self.trust_root.as_ref().map(TrustRoot::verifier);
         let keys: Vec<String> = self.keys.iter().map(SignerKey::pem).collect();
@@ -30,7 +30,7 @@ impl SignatureRequirement {
                     let name = key.verify(document, || (file.open)());
                     verdicts.push(match name {
                         Ok(name) if self.provenance.is_none() => {
-                            Ok(VerifiedSignature::by_key(name))
+                            Ok(VerifiedSignature::by_key(name).into())
                         }
                         Ok(_) => Err("a signature, which is not a provenance".into()),
                         Err(error) => Err(error.to_string()),
@@ -76,10 +76,13 @@ impl SignatureRequirement {
     pub(crate) fn verify_clear_signed(
         &self,
         check: &dyn Fn(&OpenPgpKeys) -> Result<String, String>,
-    ) -> Result<VerifiedSignature, SignatureFailure> {
+    ) -> Result<Vec<AcceptedSignature>, SignatureFailure> {
         let keys = self.file_keys.iter().filter_map(FileKey::open_pgp);
-        let mut verdicts: Vec<Result<VerifiedSignature, String>> = keys
-            .map(|keys| check(keys).map(VerifiedSignature::by_key))
+        let mut verdicts: Vec<Result<AcceptedSignature, String>> = keys
+            .map(|keys| {
+                let signer = check(keys).map(VerifiedSignature::by_key);
+                signer.map(AcceptedSignature::from)
+            })
             .collect();
         if verdicts.is_empty() {
             verdicts.push(Err("a provenance, which only OpenPGP keys verify".into()));

@@ -4,10 +4,11 @@ use crate::document::SignatureDocument;
 use crate::file_signatures::FileSignatures;
 use crate::log_query::LogQuery;
 use crate::policy_rule::{PolicyRule, RuleReader, SignatureRuleError};
-use crate::requirement::{SignatureFailure, SignatureRequirement};
+use crate::requirement::{AcceptedSignature, SignatureFailure, SignatureRequirement};
 use crate::rule_signers::RuleSigners;
 use crate::rule_subject::RuleSubject;
 use crate::verified::VerifiedSignature;
+use jiff::Timestamp;
 use landfall_model::config::Site;
 use landfall_model::document::SignatureRule;
 use landfall_model::sign::OpenPgpKeys;
@@ -180,16 +181,37 @@ impl SignaturePolicy {
         queries
     }
 
+    /// Verifies the signatures of the image with the digest `subject`. Returns the earliest time at
+    /// which a transparency log recorded one that meets a rule; `None` if the image needs no
+    /// signature, or if none of them was verified with a log.
+    ///
+    /// # Errors
+    /// If a rule is not met.
+    pub fn logged_since(
+        &self,
+        image: &ImageRef,
+        subject: &Digest,
+        documents: &[SignatureDocument],
+    ) -> Result<Option<Timestamp>, SignatureFailure> {
+        let mut times = Vec::new();
+        for requirement in self.requirements(image) {
+            let accepted = requirement.verify(subject, documents)?;
+            times.extend(accepted.into_iter().filter_map(|one| one.log_time));
+        }
+        Ok(times.into_iter().min())
+    }
+
     fn verify_each(
         &self,
         item: impl Into<RuleSubject>,
-        verify: impl Fn(&SignatureRequirement) -> Result<VerifiedSignature, SignatureFailure>,
+        verify: impl Fn(&SignatureRequirement) -> Result<Vec<AcceptedSignature>, SignatureFailure>,
     ) -> Result<Vec<VerifiedSignature>, SignatureFailure> {
-        let mut verified = self
-            .requirements(item)
-            .into_iter()
-            .map(verify)
-            .collect::<Result<Vec<_>, _>>()?;
+        let mut verified = Vec::new();
+        for requirement in self.requirements(item) {
+            let accepted = verify(requirement)?;
+            // the choice does not depend on the order of the documents
+            verified.extend(accepted.into_iter().next().map(|first| first.verified));
+        }
         verified.sort();
         verified.dedup();
         Ok(verified)

@@ -9,6 +9,7 @@ use crate::signer_key::SignerKey;
 use crate::statement::{Provenance, SignedStatement};
 use crate::trust_root::TrustRoot;
 use crate::verified::{SignerKind, VerifiedSignature};
+use jiff::Timestamp;
 use landfall_model::Digest;
 use landfall_model::sign::FileKey;
 use sigstore_verify::{
@@ -36,6 +37,24 @@ pub enum SignatureFailure {
         /// The signers that the policy accepts.
         wanted: String,
     },
+}
+
+/// A signature that meets a requirement.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct AcceptedSignature {
+    pub(crate) verified: VerifiedSignature,
+    /// When a transparency log recorded it, as the log has signed. Unlike `verified.time`, it is
+    /// never that of a timestamp authority.
+    pub(crate) log_time: Option<Timestamp>,
+}
+
+impl From<VerifiedSignature> for AcceptedSignature {
+    fn from(verified: VerifiedSignature) -> AcceptedSignature {
+        AcceptedSignature {
+            verified,
+            log_time: None,
+        }
+    }
 }
 
 /// A signature by one of several signers, with conditions.
@@ -80,13 +99,13 @@ impl SignatureRequirement {
             }
     }
 
-    /// The signature among `documents` that meets the requirement for the image with the digest
-    /// `subject`. If several do, the choice does not depend on their order.
+    /// The signatures among `documents` that meet the requirement for the image with the digest
+    /// `subject`, sorted. There is at least one.
     pub(crate) fn verify(
         &self,
         subject: &Digest,
         documents: &[SignatureDocument],
-    ) -> Result<VerifiedSignature, SignatureFailure> {
+    ) -> Result<Vec<AcceptedSignature>, SignatureFailure> {
         crypto::install();
         let verifier = self.trust_root.as_ref().map(TrustRoot::verifier);
         let subject = SignatureSubject::Image(subject);
@@ -96,11 +115,11 @@ impl SignatureRequirement {
         self.choose(verdicts.collect())
     }
 
-    /// The signature that was accepted, or why all were refused.
+    /// The signatures that were accepted, sorted, or why all were refused.
     pub(crate) fn choose(
         &self,
-        verdicts: Vec<Result<VerifiedSignature, String>>,
-    ) -> Result<VerifiedSignature, SignatureFailure> {
+        verdicts: Vec<Result<AcceptedSignature, String>>,
+    ) -> Result<Vec<AcceptedSignature>, SignatureFailure> {
         let mut accepted = Vec::new();
         let mut refused = BTreeSet::new();
         for verdict in verdicts {
@@ -109,20 +128,21 @@ impl SignatureRequirement {
                 Err(why) => drop(refused.insert(why)),
             }
         }
-        let wanted = self.wanted();
-        match accepted.into_iter().min() {
-            Some(verified) => Ok(verified),
-            None if refused.is_empty() => Err(SignatureFailure::NotFound { wanted }),
-            None => {
-                let more = refused.len().saturating_sub(REASONS);
-                let mut found: Vec<String> = refused.into_iter().take(REASONS).collect();
-                if more > 0 {
-                    found.push(format!("{more} more"));
-                }
-                let found = found.join(", ");
-                Err(SignatureFailure::Refused { found, wanted })
-            }
+        if !accepted.is_empty() {
+            accepted.sort();
+            return Ok(accepted);
         }
+        let wanted = self.wanted();
+        if refused.is_empty() {
+            return Err(SignatureFailure::NotFound { wanted });
+        }
+        let more = refused.len().saturating_sub(REASONS);
+        let mut found: Vec<String> = refused.into_iter().take(REASONS).collect();
+        if more > 0 {
+            found.push(format!("{more} more"));
+        }
+        let found = found.join(", ");
+        Err(SignatureFailure::Refused { found, wanted })
     }
 
     pub(crate) fn verify_document(
@@ -130,7 +150,7 @@ impl SignatureRequirement {
         verifier: Option<&Verifier>,
         subject: &SignatureSubject<'_>,
         document: &SignatureDocument,
-    ) -> Result<VerifiedSignature, String> {
+    ) -> Result<AcceptedSignature, String> {
         let content = SignedContent::read(document, subject)?;
         let provenance = match (&self.provenance, &content.statement) {
             (None, SignedStatement::Signature) => None,
@@ -146,16 +166,16 @@ impl SignatureRequirement {
             }
             (_, SignedStatement::Other(kind)) => return Err(format!("an attestation {kind}")),
         };
-        let mut verified = if content.bundle.signing_certificate().is_some() {
+        let mut accepted = if content.bundle.signing_certificate().is_some() {
             self.verify_identity(verifier, &content)?
         } else {
             self.verify_key(verifier, &content)?
         };
         if let Some(Provenance { builder, source }) = provenance {
-            verified.builder.clone_from(builder);
-            verified.source.clone_from(source);
+            accepted.verified.builder.clone_from(builder);
+            accepted.verified.source.clone_from(source);
         }
-        Ok(verified)
+        Ok(accepted)
     }
 
     /// Verifies a signature without a certificate.
@@ -163,7 +183,7 @@ impl SignatureRequirement {
         &self,
         verifier: Option<&Verifier>,
         content: &SignedContent<'_>,
-    ) -> Result<VerifiedSignature, String> {
+    ) -> Result<AcceptedSignature, String> {
         let mut signer = None;
         for key in &self.keys {
             if key.has_signed(&content.message, &content.signature)? {
@@ -173,6 +193,7 @@ impl SignatureRequirement {
         }
         let key = signer.ok_or("a signature by another key")?;
         let mut time = None;
+        let mut log_time = None;
         if let (Some(verifier), Some(root)) = (verifier, &self.trust_root) {
             let mut policy = PublicKeyVerificationPolicy::new(key.der.clone());
             if !root.has_logs() {
@@ -182,11 +203,13 @@ impl SignatureRequirement {
                 format!("a signature that does not verify, although the key matches: {error}")
             })?;
             time = signing_time(&result);
+            log_time = result.integrated_time();
         }
-        Ok(VerifiedSignature {
+        let verified = VerifiedSignature {
             time,
             ..VerifiedSignature::by_key(key.fingerprint.clone())
-        })
+        };
+        Ok(AcceptedSignature { verified, log_time })
     }
 
     /// Verifies a signature with a certificate.
@@ -194,7 +217,7 @@ impl SignatureRequirement {
         &self,
         verifier: Option<&Verifier>,
         content: &SignedContent<'_>,
-    ) -> Result<VerifiedSignature, String> {
+    ) -> Result<AcceptedSignature, String> {
         let (Some(verifier), Some(root)) = (verifier, &self.trust_root) else {
             return Err("a keyless signature".into());
         };
@@ -224,7 +247,7 @@ impl SignatureRequirement {
         {
             return Err(format!("a signature by {identity} of {issuer}"));
         }
-        Ok(VerifiedSignature {
+        let verified = VerifiedSignature {
             by: SignerKind::Keyless,
             fingerprint: None,
             issuer: Some(issuer.into()),
@@ -232,6 +255,10 @@ impl SignatureRequirement {
             time: signing_time(&result),
             builder: None,
             source: None,
+        };
+        Ok(AcceptedSignature {
+            verified,
+            log_time: result.integrated_time(),
         })
     }
 

@@ -1,6 +1,7 @@
 //! The error that stops a verb before its end.
 
 use super::Exit;
+use landfall_model::redact_urls;
 use landfall_model::report::{ErrorInfo, RunReport, RunStatus, TransferSide, one_line};
 use std::fmt;
 
@@ -100,12 +101,13 @@ impl CliError {
         }
     }
 
-    /// The member `error` of the report. Its message ends with the help.
+    /// The member `error` of the report. Its message ends with the help. Messages may quote
+    /// arguments, and those may be URLs with accounts.
     pub(crate) fn info(&self) -> ErrorInfo {
         ErrorInfo {
             side: self.side,
-            item: self.item.clone(),
-            message: self.to_string(),
+            item: self.item.as_deref().map(redact_urls),
+            message: redact_urls(&self.to_string()),
         }
     }
 }

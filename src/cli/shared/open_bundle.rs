@@ -130,12 +130,6 @@ pub(crate) fn signed_by(
     let Some((file, at_least, key)) = rule else {
         return Ok(None);
     };
-    if bundle.signatures().is_empty() {
-        return Err(bundle::BundleError::NotSigned {
-            path: bundle.path().into(),
-        }
-        .into());
-    }
     let allowed = AllowedSigners::load(&file).map_err(|error| {
         let failure = CliError::from(error);
         CliError {
@@ -144,6 +138,12 @@ pub(crate) fn signed_by(
         }
     })?;
     context.record_input("signers", &file)?;
+    if bundle.signatures().is_empty() {
+        return Err(bundle::BundleError::NotSigned {
+            path: bundle.path().into(),
+        }
+        .into());
+    }
     allowed
         .warnings()
         .iter()

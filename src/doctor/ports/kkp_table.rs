@@ -46,9 +46,9 @@ pub(super) enum Decided {
 /// The key of `--set` for the range of node ports. All other keys are destinations.
 pub(super) const RANGE: &str = "nodeport-range";
 
-/// All rows. The data is compiled in, and a test parses it, so parsing cannot fail at run time.
+/// All rows. The data is compiled in, and a test parses it.
 pub(super) static TABLE: LazyLock<Vec<PortRow>> =
-    LazyLock::new(|| yaml::from_str(DATA).unwrap_or_default());
+    LazyLock::new(|| yaml::from_str(DATA).expect("the table of ports is valid"));
 
 const DATA: &str = include_str!("../../../manifests/ports/kubermatic.yaml");
 

@@ -6,6 +6,7 @@ mod cosign;
 mod file_keys;
 mod files;
 mod keyless;
+mod kyverno;
 mod rules;
 mod verdicts;
 

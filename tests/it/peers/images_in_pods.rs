@@ -1,7 +1,7 @@
 //! Image names in pods: kustomize with the rendered component, Kyverno with the rendered policies.
 
 use crate::platforms::place;
-use crate::support::programs::{go_install, named_by};
+use crate::support::programs::{LargeGoProgram, go_install};
 use crate::support::{Place, run};
 use serde_yaml::Value;
 use std::collections::BTreeMap;
@@ -23,6 +23,16 @@ const IMAGES: [&str; 6] = [
     "registry.k8s.io/kube-apiserver:v1.33.4",
     "us-docker.pkg.dev/project/image:v1",
 ];
+
+/// Kyverno's command line.
+pub(crate) const KYVERNO: LargeGoProgram = LargeGoProgram {
+    variable: "LANDFALL_KYVERNO",
+    module: "github.com/kyverno/kyverno@v1.19.1",
+    path: "cmd/cli/kubectl-kyverno",
+    replace: "replace k8s.io/pod-security-admission => github.com/kyverno/pod-security-admission \
+              v0.0.0-20251031094455-46f20778634f",
+    experiment: "",
+};
 
 const DIGEST: &str = "@sha256:4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c";
 
@@ -147,11 +157,9 @@ fn the_kustomize_component_renames_every_image() {
     assert_eq!(build("again"), built);
 }
 
-/// Kyverno's command line takes long to build, so an existing one is used: `LANDFALL_KYVERNO` is
-/// its path.
 #[test]
 fn the_kyverno_policy_rewrites_images_and_adds_the_proxy() {
-    let Some(kyverno) = named_by("LANDFALL_KYVERNO") else {
+    let Some(kyverno) = KYVERNO.find() else {
         return;
     };
     let place = rendered("kyverno");

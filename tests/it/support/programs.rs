@@ -43,6 +43,67 @@ pub fn go_build(module: &str) -> Result<PathBuf, String> {
     })
 }
 
+/// A program of a Go module that takes many minutes to build, so that a test builds it only if
+/// `LANDFALL_BUILD_TOOLS` is set.
+pub struct LargeGoProgram {
+    /// The variable that names an existing program instead.
+    pub variable: &'static str,
+    /// The module, `PATH@VERSION`.
+    pub module: &'static str,
+    /// The path of the program below the module.
+    pub path: &'static str,
+    /// The `replace` of the module's go.mod, which `go install` refuses.
+    pub replace: &'static str,
+    /// The experiments of Go that it needs, `GOEXPERIMENT`.
+    pub experiment: &'static str,
+}
+
+impl LargeGoProgram {
+    /// The program: the one that its variable names, or the one in the user's cache folder. If there
+    /// is none, the test counts as skipped and should return.
+    #[must_use]
+    pub fn find(&self) -> Option<PathBuf> {
+        if let Some(path) = std::env::var_os(self.variable) {
+            return Some(path.into());
+        }
+        let found = self.kept();
+        if let Err(why) = &found {
+            skip(&test_name(), why);
+        }
+        found.ok()
+    }
+
+    fn kept(&self) -> Result<PathBuf, String> {
+        let (module, version) = self.module.split_once('@').unwrap();
+        let name = self.path.rsplit('/').next().unwrap();
+        let folder = tools()?.join(format!("{name}@{version}"));
+        let is_built = folder.join(name).is_file();
+        if !is_built && std::env::var_os("LANDFALL_BUILD_TOOLS").is_none() {
+            return Err(format!(
+                "{name} {version} is not built: set LANDFALL_BUILD_TOOLS=1 to build it, or {}",
+                self.variable
+            ));
+        }
+        go(&folder, name, |into| {
+            let text = format!(
+                "module landfall.test/tool\n\nrequire {module} {version}\n\n{}\n",
+                self.replace
+            );
+            std::fs::write(into.join("go.mod"), text).unwrap();
+            let mut build = Command::new("nice");
+            build
+                .args(["-n", "19", "go", "build", "-mod=mod"])
+                .args(QUICK)
+                .args(["-o", name])
+                .arg(format!("{module}/{}", self.path))
+                .env("GOEXPERIMENT", self.experiment)
+                .env("CGO_ENABLED", "0")
+                .current_dir(into);
+            build
+        })
+    }
+}
+
 /// The Go program in the folder `tests/data/NAME`, built once for its sources. If it cannot be
 /// built, the test counts as skipped and should return.
 #[must_use]

@@ -86,3 +86,37 @@ fn a_chart_is_updated_by_its_own_policy() {
         "{message}"
     );
 }
+
+#[test]
+fn a_chart_keeps_several_versions() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let up = Upstream::new();
+    publish(&up, &["1.0.0", "1.1.0", "1.2.0"], "");
+    let oci = |version: &str| {
+        format!(
+            "{{ref: 'oci://REG/team/charts/app:{version}', update: {{policy: minor, keep: 2}}}}"
+        )
+    };
+    let http = |version: &str| {
+        format!(
+            "- repo: URL/charts\n  name: app\n  version: {version}\n  update: {{policy: minor, keep: 2}}\n"
+        )
+    };
+    for (written, expected) in [
+        (
+            format!("charts: [{}]\n", oci("1.1.0")),
+            format!("charts: [{}, {}]\n", oci("1.1.0"), oci("1.2.0")),
+        ),
+        (
+            format!("charts:\n{}", http("1.1.0")),
+            format!("charts:\n{}{}", http("1.1.0"), http("1.2.0")),
+        ),
+    ] {
+        let text = up.manifest(&written);
+        up.run(0, "update", &[]);
+        let expected = text.replacen(&up.here(&written), &up.here(&expected), 1);
+        assert_eq!(up.place.read("m.yaml"), expected);
+    }
+}

@@ -1,4 +1,5 @@
-//! Variables with `keep`: several versions at once, the newest of each release line.
+//! Variables, images and charts with `keep`: several versions at once, the newest of each release
+//! line.
 
 use super::moved;
 use super::upstream::Upstream;
@@ -95,7 +96,9 @@ fn a_list_grows_and_shrinks_to_the_number_in_keep() {
     }
     // `keep` is refused without a list, and if it is 0
     for body in [
-        "images: [{ref: 'REG/a:1.0.0', update: {policy: minor, keep: 2}}]\n",
+        "images: [{ref: 'REG/a:1.0.0', update: {policy: digest, keep: 2}}]\n",
+        "images: [{ref: 'REG/a:1.0.0', update: {policy: minor, keep: 0}}]\n",
+        "git: [{url: 'https://git.example.com/a.git', ref: v1.0.0, update: {policy: minor, keep: 2}}]\n",
         "vars: {a: {value: 1.0.0, update: {policy: minor, keep: 2}}}\nimages: ['REG/a:${a}']\n",
         "vars: {a: {value: [1.0.0], update: {policy: minor, keep: 0}}}\nimages: ['REG/a:${a}']\n",
     ] {
@@ -136,5 +139,83 @@ fn each_kept_version_waits_separately() {
     assert_eq!(
         up.place.read("m.yaml"),
         text.replace("[1.0.1, 1.1.1]", "[1.1.1, 1.2.0]")
+    );
+}
+
+#[test]
+fn an_image_keeps_several_versions_in_entries_of_their_own() {
+    let up = Upstream::new();
+    up.place.set("LANDFALL_TEST_CLOCK", "2026-11-01T12:00:00Z");
+    let tags = ["v1.9.0", "v1.9.1", "v1.9.2"];
+    let put = |(seed, tag): (u64, &str)| up.put("node-exporter", tag, seed);
+    let digests: Vec<String> = (1..).zip(tags).map(put).collect();
+    up.put("other", "1.0.0", 9);
+    let entry = |tag: &str, digest: &str| {
+        format!(
+            "  - ref: REG/node-exporter:{tag}\n    digest: {digest}     # checked\n    \
+             update: {{policy: patch, minAge: 7d, keep: 3}}\n"
+        )
+    };
+    let other = |tag: &str| format!("  - {{ref: 'REG/other:{tag}', update: minor}}\n");
+    let first = entry(tags[0], &digests[0]);
+    let text = up.manifest(&format!("images:\n  # metrics\n{first}{}", other("1.0.0")));
+    up.place.ok(&up.args("lock", &[]));
+    let report = up.run(0, "update", &[]);
+    let waiting = &report["updates"][0]["waiting"];
+    assert_eq!(waiting.as_array().map(Vec::len), Some(2), "{report:#}");
+    assert_eq!(up.place.read("m.yaml"), text);
+    // an entry after them moves in the same run
+    up.place.set("LANDFALL_TEST_CLOCK", "2026-11-08T12:00:00Z");
+    up.put("other", "1.1.0", 8);
+    let report = up.run(0, "update", &[]);
+    let name = format!("{}/node-exporter", up.faults.address);
+    let all = (name.clone(), tags.join(", "));
+    assert!(moved(&report).contains(&all), "{report:#}");
+    let added = entry(tags[1], &digests[1]) + &entry(tags[2], &digests[2]);
+    let text = text.replacen(
+        &up.here(&(first.clone() + &other("1.0.0"))),
+        &up.here(&(first.clone() + &added + &other("1.1.0"))),
+        1,
+    );
+    assert_eq!(up.place.read("m.yaml"), text);
+    let lock = up.place.read("landfall.lock");
+    for (tag, digest) in tags.iter().zip(&digests) {
+        let locked = format!("- name: \"{name}:{tag}\"\n  pin: {digest}\n  digest: {digest}\n");
+        assert!(lock.contains(&locked), "{lock}");
+    }
+    // the oldest leaves, and the newest is a copy
+    let newest = up.put("node-exporter", "v1.9.3", 4);
+    up.run(0, "update", &["--urgent", &format!("{name}=v1.9.3")]);
+    let text = text.replacen(&up.here(&first), "", 1).replacen(
+        &up.here(&added),
+        &up.here(&(added + &entry("v1.9.3", &newest))),
+        1,
+    );
+    assert_eq!(up.place.read("m.yaml"), text);
+    assert_eq!(moved(&up.run(0, "update", &[])), []);
+    up.place.ok(&up.args("lock", &["--check"]));
+}
+
+#[test]
+fn entries_of_one_image_need_one_rule() {
+    let up = Upstream::new();
+    up.put("a", "1.0.0", 1);
+    up.put("a", "1.1.0", 2);
+    up.manifest(
+        "images:\n- {ref: 'REG/a:1.0.0', update: {policy: minor, keep: 2}}\n\
+         - {ref: 'REG/a:1.1.0', update: {policy: minor, keep: 3}}\n",
+    );
+    let report = up.run(3, "update", &[]);
+    let reasons: Vec<&str> = report["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|item| item["reason"].as_str())
+        .collect();
+    assert!(
+        reasons
+            .iter()
+            .any(|reason| reason.contains("the same `update`")),
+        "{reasons:?}"
     );
 }

@@ -6,6 +6,7 @@ mod aliases;
 mod charts;
 mod ci;
 mod keep;
+mod log_time;
 mod property;
 mod refresh;
 mod scanners;

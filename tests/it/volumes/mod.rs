@@ -276,9 +276,9 @@ fn a_volume_size_that_is_too_small_is_refused_with_the_minimum() {
         let size = printed.rsplit("--volume-size ").next().unwrap();
         size.split(' ').next().unwrap().parse::<u64>().unwrap()
     };
-    // each size that is too small for the longest frame gets the same minimum
-    let longest = smallest("600");
-    assert_eq!((smallest("1"), smallest("5000")), (longest, longest));
+    // too small for the longest frame; then known from the beginning
+    let longest = smallest("4096");
+    assert_eq!(smallest("5000"), longest);
     assert_eq!(smallest(&(longest - 1).to_string()), longest);
     let volumes = site.split("V", &longest.to_string());
     assert!(
@@ -288,10 +288,11 @@ fn a_volume_size_that_is_too_small_is_refused_with_the_minimum() {
                 .all(|path| path.metadata().unwrap().len() <= longest)
     );
     site.place.json(0, &["verify", "V"]);
-    for bad in ["0", "cd", "4Q"] {
+    // nothing fits into a smaller one, which is said before anything is read of the store
+    for bad in ["0", "10", "4095", "cd", "4Q"] {
         site.place
             .landfall()
-            .args(["pack", "-o", "V", "--volume-size", bad])
+            .args(["pack", "-o", "V", "--store", "empty", "--volume-size", bad])
             .assert()
             .code(2);
     }

@@ -3,6 +3,10 @@
 use landfall_model::parse_size;
 use std::str::FromStr;
 
+/// The bytes that the last volume reserves for the end of the tar, the signatures and the footer,
+/// so that signatures can be added later.
+pub(crate) const TAIL: u64 = 4 << 10;
+
 /// The maximum size of a volume, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VolumeSize(pub u64);
@@ -13,9 +17,9 @@ pub enum VolumeSizeError {
     /// The text is not a size.
     #[error("{0}; or dvd, bd, fat32")]
     Text(String),
-    /// The size is 0 bytes.
-    #[error("volumes have at least one byte")]
-    Empty,
+    /// No bundle fits into volumes of this size.
+    #[error("volumes have at least {TAIL} bytes")]
+    TooSmall,
 }
 
 impl FromStr for VolumeSize {
@@ -33,8 +37,8 @@ impl FromStr for VolumeSize {
             "fat32" => (4 << 30) - 1,
             _ => parse_size(text).map_err(|error| VolumeSizeError::Text(error.to_string()))?,
         };
-        if bytes == 0 {
-            Err(VolumeSizeError::Empty)
+        if bytes < TAIL {
+            Err(VolumeSizeError::TooSmall)
         } else {
             Ok(VolumeSize(bytes))
         }
@@ -54,7 +58,8 @@ mod tests {
         );
         assert!(size("dvd").unwrap() < 4 << 30 && size("fat32").unwrap() < 4 << 30);
         assert!(size("BD").unwrap() < 25_000_000_000);
-        for bad in ["0", "cd", "-1", ""] {
+        assert_eq!(size("4KiB"), Ok(TAIL));
+        for bad in ["0", "10", "4095", "cd", "-1", ""] {
             assert!(size(bad).is_err(), "{bad}");
         }
     }

@@ -218,6 +218,50 @@ impl RebuiltBlobs {
     }
 
     fn rebuild(&self, known: &KnownRecipe) -> io::Result<TemporaryFile> {
+        let open = |base: &Digest| self.open(base, 0).map_err(io::Error::other);
+        let first = self.rebuild_from(known, &open);
+        // A source may have wrong bytes under the digest of a base, and another one the right ones.
+        // Reading noticed that only after bytes were used.
+        let has_copies = |base: &Digest| !matches!(self.content.open_copy(base, 1), Ok(None));
+        if first.is_ok() || !known.recipe.from.iter().any(has_copies) {
+            return first;
+        }
+        self.rebuild_from(known, &|base| self.open_intact(base))
+            .or(first)
+    }
+
+    /// Opens the first copy of a blob that has the right bytes: all of it is read before.
+    fn open_intact(&self, digest: &Digest) -> io::Result<Box<dyn Read + Send>> {
+        let size = match self.content.stat(digest).map_err(io::Error::other)? {
+            Some(size) if self.added(digest).is_none() => size,
+            // what was added or rebuilt has the right bytes
+            _ => return self.open(digest, 0).map_err(io::Error::other),
+        };
+        let blob = Descriptor {
+            digest: digest.clone(),
+            size,
+            media_type: String::new().into(),
+        };
+        for number in 0.. {
+            let mut reader = match self.content.open_copy(digest, number) {
+                Ok(Some(reader)) => reader,
+                Ok(None) => break,
+                Err(_) => continue,
+            };
+            let mut out = HashedWriter::of_blob(TemporaryFile::writer(&self.folder)?, &blob);
+            let copied = io::copy(&mut reader, &mut out).and_then(|_| out.finish_blob(&blob));
+            if let Ok(copy) = copied {
+                return Ok(Box::new(copy.finish()?.reader(0)));
+            }
+        }
+        Err(io::Error::other(ContentError::damaged(digest)))
+    }
+
+    fn rebuild_from(
+        &self,
+        known: &KnownRecipe,
+        open_base: &dyn Fn(&Digest) -> io::Result<Box<dyn Read + Send>>,
+    ) -> io::Result<TemporaryFile> {
         let KnownRecipe {
             bundle,
             entry_index,
@@ -229,7 +273,7 @@ impl RebuiltBlobs {
         let mut bases: Vec<Arc<PlainFile>> = Vec::new();
         for (base, coding) in recipe.from.iter().zip(&header.bases) {
             // a base that is rebuilt itself is complete before this blob takes its turn
-            let reader = self.open(base, 0).map_err(io::Error::other)?;
+            let reader = open_base(base)?;
             bases.push(Arc::new(write_plain(reader, *coding, &self.folder)?));
         }
         let _turn = self.turns.take();

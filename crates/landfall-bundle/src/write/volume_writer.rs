@@ -3,6 +3,7 @@
 
 use crate::format::files::{MAX_VOLUMES, volume_path};
 use crate::format::frame;
+use crate::format::volume_size::TAIL;
 use landfall_model::{Algorithm, Hasher};
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,9 +15,6 @@ use std::sync::mpsc::SyncSender;
 
 /// The number of bytes that are written before they are synced to disk.
 const FLUSH: u64 = 16 << 20;
-/// The bytes that the last volume reserves for the end of the tar, the signatures and the footer,
-/// so that signatures can be added later.
-const TAIL: u64 = 4 << 10;
 
 /// Writes the frames of a bundle one after the other.
 pub(crate) struct VolumeWriter<'a> {

@@ -5,11 +5,12 @@ use super::name::ChartName;
 use super::request::{ChartRequest, DependencyOrigin};
 use super::{artifact, repository, resolve};
 use crate::field_conflict::{FieldConflict, merge_option};
-use crate::image::ImageRequest;
+use crate::image::{ImageRequest, logged_since};
 use crate::{
     DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError,
     ResolveOutcome, Resolver, UpdatableRequest, UpstreamStatus,
 };
+use jiff::Timestamp;
 use landfall_model::document::{SourceLocation, UpdateRule};
 use landfall_model::{Digest, ImageRef};
 
@@ -195,6 +196,18 @@ impl UpdatableRequest for ChartRequest {
                 size: None,
             }),
         }
+    }
+
+    async fn logged_since(
+        &self,
+        resolver: &Resolver,
+        digest: &Digest,
+    ) -> Result<Option<Timestamp>, ResolveError> {
+        // the signatures of a chart are those of its artifact, which an HTTP repository lacks
+        if self.name.repository.is_some() {
+            return Ok(None);
+        }
+        logged_since(resolver, &self.name.reference, digest).await
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::repository_url::url_of;
 use super::request::GitRequest;
-use crate::policy::check_rule;
+use crate::entry_reader::check_no_userinfo;
+use crate::policy::{check_keeps_one, check_rule};
 use crate::{
     EntryContext, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion, UpdatableEntry,
 };
@@ -103,8 +104,9 @@ impl ManifestEntry for GitEntry {
                 .as_ref()
                 .map(|rule| rule.completed(binding.fill(&rule.policy), reader.min_age.as_ref()));
             if let Some(rule) = &update {
-                let version = self.r#ref.as_deref();
-                check_rule(rule, version, "a repository", node.get("update"), reader)?;
+                let node = node.get("update");
+                check_keeps_one(rule, &reader.here(node.get("keep")))?;
+                check_rule(rule, self.r#ref.as_deref(), "a repository", node, reader)?;
             }
             let request = GitRequest {
                 name: format!("{}{url}", GitRequest::PREFIX),

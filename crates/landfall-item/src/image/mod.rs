@@ -28,7 +28,7 @@ pub(crate) use manifests::read_manifest;
 pub(crate) use parts::referrers_of;
 pub use request::ImageRequest;
 pub use selection::{OneManifest, Selection, SelectionError};
-pub(crate) use signatures::find_signatures;
 pub use signatures::{ImageSignatureError, verified_signatures};
+pub(crate) use signatures::{find_signatures, logged_since};
 pub(crate) use text::{write_blobs, write_referrers, write_verified};
 pub(crate) use verify::contradictions;

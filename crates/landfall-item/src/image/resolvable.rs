@@ -8,6 +8,7 @@ use crate::{
     Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome, Resolver,
     UpdatableRequest, UpstreamStatus,
 };
+use jiff::Timestamp;
 use landfall_model::document::{SourceLocation, UpdateRule};
 use landfall_model::{Digest, ImageRef, Platform};
 
@@ -189,6 +190,14 @@ impl UpdatableRequest for ImageRequest {
                 size: None,
             }),
         }
+    }
+
+    async fn logged_since(
+        &self,
+        resolver: &Resolver,
+        digest: &Digest,
+    ) -> Result<Option<Timestamp>, ResolveError> {
+        signatures::logged_since(resolver, &self.name, digest).await
     }
 }
 

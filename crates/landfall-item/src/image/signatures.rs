@@ -5,8 +5,9 @@ use super::manifests::{read_manifest, read_small};
 use super::referrers;
 use crate::resolver::{ResolveError, Resolver};
 use crate::{PinPolicy, ReadError, ResolveOutcome};
+use jiff::Timestamp;
 use landfall_content::BlobRead;
-use landfall_model::{Descriptor, Digest, Limits, cosign_tags};
+use landfall_model::{Descriptor, Digest, ImageRef, Limits, cosign_tags};
 use landfall_signature::{
     SignatureDocument, SignatureFailure, SignatureFormat, SignaturePolicy, VerifiedSignature,
 };
@@ -46,6 +47,15 @@ pub fn verified_signatures(
     if !policy.applies_to(&image.name) {
         return Ok(Vec::new());
     }
+    let documents = signature_documents(image, blobs)?;
+    Ok(policy.verify(&image.name, &image.digest, &documents)?)
+}
+
+/// The signatures in the manifests that refer to the image itself.
+fn signature_documents(
+    image: &LockedImage,
+    blobs: &dyn BlobRead,
+) -> Result<Vec<SignatureDocument>, ImageSignatureError> {
     let mut documents = Vec::new();
     for layer in signature_layers(image, blobs)? {
         let bytes = read_small(blobs, &layer.descriptor)?;
@@ -55,7 +65,7 @@ pub fn verified_signatures(
             layer.annotations,
         ));
     }
-    Ok(policy.verify(&image.name, &image.digest, &documents)?)
+    Ok(documents)
 }
 
 /// Replaces the verified signatures in `outcome` by those that the policy of `resolver` finds.
@@ -112,6 +122,33 @@ pub(crate) async fn find_signatures(
     Ok(Some(LockedImage { verified, ..found }))
 }
 
+/// Looks up the signatures of the image or chart `name` with this digest, and returns since when a
+/// transparency log has had one that meets the policy of `resolver`. `None` if there is none, or if
+/// no rule matches the name; then nothing is requested.
+pub(crate) async fn logged_since(
+    resolver: &Resolver,
+    name: &ImageRef,
+    digest: &Digest,
+) -> Result<Option<Timestamp>, ResolveError> {
+    let policy = resolver.signatures();
+    if !policy.applies_to(name) {
+        return Ok(None);
+    }
+    // the signatures of the top manifest are found by its digest, so it is not fetched itself
+    let top = Descriptor {
+        digest: digest.clone(),
+        size: 0,
+        media_type: String::new().into(),
+    };
+    let image = LockedImage::new(name.clone(), top);
+    let found = referrers::look_up(resolver, &image, true).await?;
+    download(resolver, &found).await?;
+    let documents = signature_documents(&found, resolver.disk()).map_err(failure)?;
+    policy
+        .logged_since(name, digest, &documents)
+        .map_err(|error| failure(error.into()))
+}
+
 fn wrapped(image: LockedImage, is_kept: bool) -> ResolveOutcome<LockedImage> {
     if is_kept {
         ResolveOutcome::Kept(image)
@@ -129,6 +166,12 @@ async fn verify(
     if !policy.applies_to(&image.name) {
         return Ok(Vec::new());
     }
+    download(resolver, image).await?;
+    verified_signatures(image, policy, resolver.disk()).map_err(failure)
+}
+
+/// Downloads the signatures of `image`.
+async fn download(resolver: &Resolver, image: &LockedImage) -> Result<(), ResolveError> {
     for referrer in image.referrers.iter().flatten() {
         let descriptor = referrer.descriptor();
         let reference = descriptor.digest.to_string();
@@ -140,7 +183,7 @@ async fn verify(
     for layer in layers {
         resolver.small_blob(&image.name, &layer.descriptor).await?;
     }
-    verified_signatures(image, policy, resolver.disk()).map_err(failure)
+    Ok(())
 }
 
 fn failure(error: ImageSignatureError) -> ResolveError {

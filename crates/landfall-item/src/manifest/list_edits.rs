@@ -1,23 +1,29 @@
 //! Edits the list of versions of a variable in the text of a manifest, without touching any other
 //! byte.
 
-use super::manifest_edits::{NOT_PLAIN, NOT_YAML, split_byte_order_mark};
+use super::entry_edits::set_entry_versions;
+use super::manifest_edits::{NOT_PLAIN, NOT_YAML, line_of, split_byte_order_mark};
 use super::updatable_versions::UpdatableVersion;
 use landfall_model::document::{YamlNode, yaml};
 use serde_yaml::Value;
 use std::ops::Range;
 
-/// Replaces the list of the variable of `slot` in the manifest `text` by `new`, which has at least
-/// one version. Values keep their positions: the first value becomes the first of `new`, and values
-/// are added or removed only at the end.
+/// Replaces the versions of `slot`, which has several, in the manifest `text` by `new`, which has at
+/// least one. For a variable, values keep their positions: the first value becomes the first of
+/// `new`, and only at the end values are added or removed. Of an item, whole entries are added and
+/// removed.
 ///
 /// # Errors
 /// Why the list cannot be edited in place.
 pub fn set_versions(text: &str, slot: &UpdatableVersion, new: &[String]) -> Result<String, String> {
+    let kept = slot.kept.as_ref().ok_or(NOT_PLAIN)?;
+    if kept.is_of_entries() {
+        return set_entry_versions(text, slot, &kept.entries, new);
+    }
     let (mark, body) = split_byte_order_mark(text);
     let root = YamlNode::parse(body).ok_or(NOT_YAML)?;
     let list = slot.key.node(&root);
-    let old = slot.kept.as_ref().map_or(&[][..], |kept| &kept.values);
+    let old = &kept.values;
     let list_text = body.get(list.span()).unwrap_or_default();
     let is_alias = list_text.starts_with('*');
     if is_alias || list.count() != old.len() || old.is_empty() || new.is_empty() {
@@ -115,13 +121,6 @@ fn block_items(
 fn written_like(template: &str, old: &str, new: &str) -> Result<String, String> {
     let at = template.rfind(old).ok_or(NOT_PLAIN)?;
     Ok([&template[..at], new, &template[at + old.len()..]].concat())
-}
-
-/// The line that contains the byte at `at`, with its end.
-fn line_of(body: &str, at: usize) -> Range<usize> {
-    let start = body[..at].rfind('\n').map_or(0, |end| end + 1);
-    let end = body[at..].find('\n').map_or(body.len(), |end| at + end + 1);
-    start..end
 }
 
 #[cfg(test)]

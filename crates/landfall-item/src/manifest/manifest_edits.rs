@@ -7,6 +7,7 @@ use landfall_model::document::{
     SourceLocation, SourceSpan, SourceText, YamlNode, read_text_input, yaml,
 };
 use serde_yaml::Value;
+use std::ops::Range;
 use std::path::Path;
 
 pub(super) const NOT_PLAIN: &str =
@@ -96,6 +97,13 @@ pub fn set_digest(
 pub(super) fn split_byte_order_mark(text: &str) -> (&str, &str) {
     let body = text.trim_start_matches('\u{feff}');
     text.split_at(text.len() - body.len())
+}
+
+/// The line that contains the byte at `at`, with its end.
+pub(super) fn line_of(body: &str, at: usize) -> Range<usize> {
+    let start = body[..at].rfind('\n').map_or(0, |end| end + 1);
+    let end = body[at..].find('\n').map_or(body.len(), |end| at + end + 1);
+    start..end
 }
 
 /// The text of the manifest at `path`, overridden or read from disk.

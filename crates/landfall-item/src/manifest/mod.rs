@@ -6,11 +6,14 @@
 mod catalogue;
 mod check;
 mod draft;
+mod entry_edits;
+mod entry_steps;
 mod expanded_manifest;
 mod faults;
 mod first;
 mod import;
 mod item_requests;
+mod kept_versions;
 mod list_edits;
 mod lists;
 mod load;
@@ -30,6 +33,7 @@ pub use expanded_manifest::{ListSource, TrustRootSource};
 pub use first::{MORE, example_manifest, from_list};
 pub use import::{IMPORTS, ImportSource, ImportedItems, manifest_of};
 pub use item_requests::{ItemRequests, RequestSummary, RequestVisitor};
+pub use kept_versions::KeptVersions;
 pub use list_edits::set_versions;
 pub use lists::list_format;
 pub use load::{FileOverrides, load_edited, load_for, manifest_files};
@@ -38,6 +42,6 @@ pub use manifest_edits::{set_digest, set_version, text_of};
 pub use merged_manifest::MergedManifest;
 pub use schema::ManifestDocument;
 pub use updatable_versions::{
-    KeptVersions, PackageVersions, UpdatableVersion, VersionSource, list_sources,
-    trust_root_sources, updatable_versions,
+    PackageVersions, UpdatableVersion, VersionSource, list_sources, trust_root_sources,
+    updatable_versions,
 };

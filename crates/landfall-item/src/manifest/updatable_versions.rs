@@ -2,6 +2,7 @@
 //! their newer versions.
 
 use super::expanded_manifest::{ListSource, Located, TrustRootSource};
+use super::kept_versions::{KeptEntry, KeptVersions};
 use super::load::{FileOverrides, LoadManifestError, ParsedManifest, each};
 use super::version_location::VersionLocation;
 use crate::{
@@ -40,7 +41,7 @@ pub struct UpdatableVersion {
     pub current: String,
     /// Other values of the same variable.
     pub others: Vec<String>,
-    /// The values of a variable with `keep`; `None` if a single version moves.
+    /// The versions of a variable or item that has several at once; `None` if one version moves.
     pub kept: Option<KeptVersions>,
     /// Where the newer versions are listed, or why landfall cannot find them.
     pub versions: Result<VersionSource, String>,
@@ -49,15 +50,6 @@ pub struct UpdatableVersion {
     pub(super) text: String,
     /// The bytes of `text` that are the version.
     pub(super) version: Range<usize>,
-}
-
-/// The values of a variable with `keep`.
-#[derive(Debug, Clone)]
-pub struct KeptVersions {
-    /// How many versions the variable has after an update.
-    pub count: usize,
-    /// The present values, in the order of the manifest.
-    pub values: Vec<String>,
 }
 
 /// Where `landfall update` finds the versions of an item.
@@ -234,6 +226,7 @@ fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersion> {
                 kept: Some(KeptVersions {
                     count: count.get(),
                     values,
+                    entries: Vec::new(),
                 }),
                 versions,
                 key,
@@ -355,16 +348,55 @@ where
             let item = section.item(index).get(version.item_key);
             let source = sources.get(&position(manifest, item)).cloned();
             let location = VersionLocation::Entry(K::SECTION, index, version.path.clone());
-            found.extend(version_in_entry(
-                manifest,
-                location,
-                K::KIND,
-                version,
-                source,
-            ));
+            let keep = version.rule.keep;
+            let slot = version_in_entry(manifest, location, K::KIND, version, source);
+            match (slot, keep) {
+                (Some(slot), Some(count)) => add_kept_entry(&mut found, slot, count.get(), index),
+                (slot, _) => found.extend(slot),
+            }
         }
     }
     found
+}
+
+/// Adds the version `slot` of the entry at `index`, whose rule keeps `count` versions, to those of
+/// the same item in `found`.
+fn add_kept_entry(
+    found: &mut Vec<UpdatableVersion>,
+    slot: UpdatableVersion,
+    count: usize,
+    index: usize,
+) {
+    let entry = KeptEntry {
+        index,
+        text: slot.text.clone(),
+        version: slot.version.clone(),
+    };
+    let first = found
+        .iter_mut()
+        .find(|one| one.kept.is_some() && one.name == slot.name);
+    let Some(first) = first else {
+        let kept = KeptVersions {
+            count,
+            values: vec![slot.current.clone()],
+            entries: vec![entry],
+        };
+        found.push(UpdatableVersion {
+            kept: Some(kept),
+            ..slot
+        });
+        return;
+    };
+    let Some(kept) = &mut first.kept else { return };
+    if (&first.written, &first.min_age, kept.count) != (&slot.written, &slot.min_age, count) {
+        first.versions = Err(format!(
+            "the entries of `{}` with `keep` need the same `update`",
+            slot.name
+        ));
+    }
+    kept.values.push(slot.current);
+    kept.entries.push(entry);
+    first.current = kept.values.join(", ");
 }
 
 /// Where the versions of the variable `name` are listed: in the repository of the first image whose

@@ -16,7 +16,7 @@ pub struct UpdateRule {
     /// How long ago this project must have first seen a version. `None` is the default of the
     /// manifest.
     pub min_age: Option<MinimumAge>,
-    /// How many versions a variable has.
+    /// How many versions a variable or item has.
     pub keep: Option<NonZeroUsize>,
 }
 
@@ -33,8 +33,9 @@ struct UpdateRuleFields {
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     min_age: Option<MinimumAge>,
-    /// For a variable with a list of values: how many versions it has. `patch` keeps the newest
-    /// patches, other policies the newest patch of each of the newest minor versions.
+    /// For a variable with a list of values, an image or a chart: how many versions it has. `patch`
+    /// keeps the newest patches, other policies the newest patch of each of the newest minor
+    /// versions.
     #[serde(default)]
     #[schemars(with = "Option<usize>")]
     keep: Option<NonZeroUsize>,

@@ -16,6 +16,12 @@ const POLICIES: &[(&str, &[&str])] = &[
     ("armv7hl", &["armv7hl", "armv6hl"]),
 ];
 
+/// Whether packages have `name` as their architecture.
+pub(super) fn is_architecture(name: &str) -> bool {
+    let mut all = POLICIES.iter().flat_map(|(_, all)| *all);
+    name == NOARCH || all.any(|own| *own == name)
+}
+
 /// Other names of architectures: those of images and of Debian.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("amd64", "x86_64"),

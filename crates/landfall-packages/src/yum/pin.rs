@@ -1,13 +1,9 @@
 //! Requests of a package in one version, in the syntax of `dnf install`: `name-version` or
 //! `name-version-release`. An epoch may precede the version, and `.arch` may follow it.
 
+use super::architecture::is_architecture;
 use super::version::Evr;
 use std::ops::Range;
-
-/// The architectures that may follow a version.
-const ARCHITECTURES: [&str; 9] = [
-    "noarch", "x86_64", "aarch64", "i686", "i386", "armv7hl", "ppc64le", "s390x", "riscv64",
-];
 
 /// A parsed request of a package in one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +17,13 @@ pub struct RpmPin<'t> {
 }
 
 impl<'t> RpmPin<'t> {
-    /// Parses a request; returns `None` if it has wildcards or no version. A version begins with a
-    /// digit. If the last two parts both begin with a digit, they are version and release.
+    /// Parses a request; returns `None` if it has no version, or wildcards.
+    ///
+    /// Names contain dashes, and neither versions nor releases do (`rpm-version(7)`), so one or two
+    /// parts at the end are the version. A version begins with a digit. A release may begin with a
+    /// letter, as in `lp155.2.1` and `alt1`, but so does the last part of names such as
+    /// `java-17-openjdk` and `dbus-1-x11`. It counts as a release if it contains a digit, and the
+    /// part before it is clearly a version: with a dot or an epoch.
     pub fn parse(text: &'t str) -> Option<RpmPin<'t>> {
         // patterns, capabilities with a version, files, rich dependencies, and variables
         if text.contains(['*', '?', ' ', '/', '(', '$']) {
@@ -32,17 +33,22 @@ impl<'t> RpmPin<'t> {
         let arch = text
             .rsplit_once('.')
             .map(|(_, arch)| arch)
-            .filter(|arch| ARCHITECTURES.contains(arch));
+            .filter(|arch| is_architecture(arch));
         let body = arch.map_or(text, |arch| &text[..text.len() - arch.len() - 1]);
-        let digit_follows =
-            |dash: usize| body[dash + 1..].starts_with(|c: char| c.is_ascii_digit());
         let last = body.rfind('-')?;
-        // `java-17-openjdk` is a name: its last part is not a release
-        if !digit_follows(last) {
+        let release = &body[last + 1..];
+        let before = body[..last]
+            .rfind('-')
+            .filter(|dash| begins_with_digit(&body[dash + 1..]));
+        let dash = if begins_with_digit(release) {
+            before.unwrap_or(last)
+        } else {
+            let is_version = |dash: &usize| body[dash + 1..last].contains(['.', ':']);
+            before.filter(|dash| is_version(dash) && is_release(release))?
+        };
+        if dash == 0 {
             return None;
         }
-        let before = body[..last].rfind('-').filter(|dash| digit_follows(*dash));
-        let dash = before.or(Some(last)).filter(|dash| *dash > 0)?;
         Some(RpmPin {
             name: &body[..dash],
             arch,
@@ -75,6 +81,17 @@ impl<'t> RpmPin<'t> {
     }
 }
 
+fn begins_with_digit(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Whether `text` is a release rather than a word: it has only the characters that rpm allows, and
+/// among them a digit.
+fn is_release(text: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._+~^".contains(c);
+    text.chars().all(is_allowed) && text.contains(|c: char| c.is_ascii_digit())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +111,17 @@ mod tests {
                 "nfs-utils",
                 "1:2.5.4-20.el9",
             ),
+            (
+                "docker-24.0.5_ce-lp155.1.2",
+                "docker",
+                "24.0.5_ce-lp155.1.2",
+            ),
+            (
+                "containerd-1.7.27-bp156.1.1.i586",
+                "containerd",
+                "1.7.27-bp156.1.1",
+            ),
+            ("libssl-0:3-alt1", "libssl", "0:3-alt1"),
         ] {
             let pin = RpmPin::parse(text).unwrap();
             assert_eq!((pin.name, &text[pin.version]), (name, version), "{text}");
@@ -103,6 +131,9 @@ mod tests {
             "nfs-utils",
             "java-17-openjdk",
             "java-17-openjdk.x86_64",
+            "java-1.8.0-openjdk",
+            "dbus-1-x11",
+            "gcc-c++-x1",
             "kubelet-1.33.*",
             "a >= 1",
             "/usr/bin/env-1",

@@ -19,7 +19,7 @@ impl YamlNode<'_> {
 
     /// The end of its content in `text`, without the blanks and comments that the span of a block
     /// collection includes.
-    pub(in crate::document) fn content_end(&self, text: &str) -> usize {
+    pub fn content_end(&self, text: &str) -> usize {
         let last = match self {
             YamlNode::Mapping(mapping) if !mapping.flow => {
                 let last = mapping.entries.last();

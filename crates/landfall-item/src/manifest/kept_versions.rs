@@ -1,0 +1,39 @@
+//! The versions of a variable or item that has several at once.
+
+use std::ops::Range;
+
+/// The versions of a variable or item with `keep`.
+#[derive(Debug, Clone)]
+pub struct KeptVersions {
+    /// How many versions it has after an update.
+    pub count: usize,
+    /// The present versions, in the order of the manifest.
+    pub values: Vec<String>,
+    /// The entries of an item, one for each version; empty for a variable.
+    pub(super) entries: Vec<KeptEntry>,
+}
+
+/// One of several entries of an item, each of which has one of its versions.
+#[derive(Debug, Clone)]
+pub(super) struct KeptEntry {
+    /// The position of the entry in its section.
+    pub(super) index: usize,
+    /// The parsed YAML scalar that contains the version.
+    pub(super) text: String,
+    /// The bytes of `text` that are the version.
+    pub(super) version: Range<usize>,
+}
+
+impl KeptVersions {
+    /// Whether each version is in an entry of its own.
+    pub fn is_of_entries(&self) -> bool {
+        !self.entries.is_empty()
+    }
+}
+
+impl KeptEntry {
+    /// The version.
+    pub(super) fn current(&self) -> &str {
+        &self.text[self.version.clone()]
+    }
+}

@@ -1,0 +1,74 @@
+//! Masks what URLs may contain of accounts and signatures, for messages and records.
+
+/// The words of which a query parameter has one in its name if its value is a secret.
+const SECRET_WORDS: [&str; 6] = ["sig", "token", "secret", "password", "credential", "key"];
+
+/// Redacts the user name and password before a host, for messages.
+pub fn redact_userinfo(text: &str) -> String {
+    match text.rsplit_once('@') {
+        Some((_, host)) => format!("***@{host}"),
+        None => text.to_owned(),
+    }
+}
+
+/// `text` with the accounts, and the secret values in queries, of all its URLs masked. Other values
+/// in queries stay, since they may be a part of the name of a file.
+pub fn redact_urls(text: &str) -> String {
+    let mut parts = text.split("://");
+    let mut redacted = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let ends_url = |c: char| c.is_whitespace() || "\"'`<>".contains(c);
+        let (url, rest) = part.split_at(part.find(ends_url).unwrap_or(part.len()));
+        let (address, query) = url.split_at(url.find('?').unwrap_or(url.len()));
+        let (host, path) = address.split_at(address.find('/').unwrap_or(address.len()));
+        redacted += "://";
+        redacted += &redact_userinfo(host);
+        redacted += path;
+        let values: Vec<String> = query.split('&').map(redact_value).collect();
+        redacted += &values.join("&");
+        redacted += rest;
+    }
+    redacted
+}
+
+/// A parameter of a query, without its value if that is a secret.
+fn redact_value(parameter: &str) -> String {
+    let Some((name, value)) = parameter.split_once('=') else {
+        return parameter.to_owned();
+    };
+    let lower = name.to_ascii_lowercase();
+    if !SECRET_WORDS.iter().any(|word| lower.contains(word)) {
+        return parameter.to_owned();
+    }
+    // punctuation at the end belongs to the sentence
+    let end = value.trim_end_matches([':', ',', ';', '.', ')', ']']).len();
+    format!("{name}=***{}", &value[end..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_in_a_text_have_no_secrets() {
+        for (text, shown) in [
+            ("no URL: a@b?token=x", "no URL: a@b?token=x"),
+            (
+                "cannot read http://joe:pw@h.test:8080/l: no such file",
+                "cannot read http://***@h.test:8080/l: no such file",
+            ),
+            (
+                "(`git clone https://token@h/r@v1` and 'ssh://git@h/r')",
+                "(`git clone https://***@h/r@v1` and 'ssh://***@h/r')",
+            ),
+            (
+                "https://h/get?v=1&X-Amz-Signature=abc&X-Amz-Credential=k/1: not found",
+                "https://h/get?v=1&X-Amz-Signature=***&X-Amz-Credential=***: not found",
+            ),
+            ("a://b:c@d,e://f:g@h", "a://***@d,e://***@h"),
+            ("://", "://"),
+        ] {
+            assert_eq!(redact_urls(text), shown);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Kyverno's engine, with the rendered policy, on images that `push --sign-images` signed and others.
+
+use crate::peers::images_in_pods::KYVERNO;
+use crate::support::peers::{Server, docker_registry};
+use crate::support::sigstore::{lock, push_image};
+use crate::support::{Images, Place, need, run};
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn openssl(place: &Place, args: &[&str]) {
+    run(Command::new("openssl").args(args).current_dir(place.dir()));
+}
+
+/// A key pair `NAME.pem` and `NAME.pub`.
+fn key_pair(place: &Place, name: &str) {
+    let (key, public) = (format!("{name}.pem"), format!("{name}.pub"));
+    let curve = "ec_paramgen_curve:P-256";
+    openssl(
+        place,
+        &[
+            "genpkey",
+            "-algorithm",
+            "EC",
+            "-pkeyopt",
+            curve,
+            "-out",
+            &key,
+        ],
+    );
+    openssl(place, &["pkey", "-in", &key, "-pubout", "-out", &public]);
+}
+
+/// Applies policies to a pod with this image.
+fn apply(place: &Place, kyverno: &Path, policies: &[&str], image: &str) -> Output {
+    place.write(
+        "pod.yaml",
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: app, namespace: shop}}\nspec:\n  \
+             containers:\n  - {{name: app, image: \"{image}\"}}\n"
+        ),
+    );
+    let mut command = place.clean(kyverno);
+    command
+        .arg("apply")
+        .args(policies)
+        .args(["--resource", "pod.yaml", "--registry"]);
+    let output = command.output().unwrap();
+    println!(
+        "{image}:\n{}\n{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}
+
+/// Delivers the image `REPOSITORY:v1` to `target`, signed with these flags.
+fn deliver(place: &Place, target: &Server, upstream: &Server, repository: &str, sign: &[&str]) {
+    let name = repository.replace('/', "-");
+    let manifest = format!("images: [{}/{repository}:v1]\n", upstream.address);
+    assert_eq!(lock(place, &name, &manifest).0, 0);
+    let (lock, bundle) = (format!("{name}.lock"), format!("{name}.bundle"));
+    place.ok(&["pull", "--lock", &lock, "--store", "store"]);
+    place.ok(&["pack", "--lock", &lock, "--store", "store", "-o", &bundle]);
+    let to = format!("{}/mirror", target.address);
+    place.ok(&[&["push", &bundle, "--to", &to], sign].concat());
+}
+
+#[test]
+fn kyverno_admits_what_push_signs_and_refuses_everything_else() {
+    if !need(&["docker-registry", "openssl", "gzip"]) {
+        return;
+    }
+    let Some(kyverno) = KYVERNO.find() else {
+        return;
+    };
+    let place = Place::new();
+    let images = Images::new(place.path("layout"));
+    let (upstream, target) = (docker_registry(), docker_registry());
+    key_pair(&place, "site");
+    key_pair(&place, "other");
+    for (repository, sign) in [
+        ("team/signed", &["--sign-images", "site.pem"][..]),
+        ("team/other", &["--sign-images", "other.pem"]),
+        ("team/unsigned", &[]),
+    ] {
+        push_image(&images, &upstream.address, repository);
+        deliver(&place, &target, &upstream, repository, sign);
+    }
+    place.write(
+        "site.yaml",
+        format!(
+            "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{}/mirror\", plainHTTP: \
+             true}}\n",
+            target.address
+        ),
+    );
+    place.ok(&[
+        "render",
+        "kyverno",
+        "--site",
+        "site.yaml",
+        "--lock",
+        "team-signed.lock",
+        "--set",
+        "image-key=site.pub",
+        "-o",
+        "out",
+    ]);
+    let verify = &["out/verify-images.yaml"][..];
+    let mirrored = |repository: &str| format!("{}/mirror/{repository}:v1", target.address);
+    for (repository, is_admitted) in [
+        ("team/signed", true),
+        ("team/other", false),
+        ("team/unsigned", false),
+        ("team/missing", false),
+    ] {
+        let output = apply(&place, &kyverno, verify, &mirrored(repository));
+        let told = String::from_utf8_lossy(&output.stdout);
+        let verdict = if is_admitted {
+            "pass: 1, fail: 0"
+        } else {
+            "pass: 0, fail: 1"
+        };
+        assert!(told.contains(verdict), "{repository}");
+        assert_eq!(output.status.success(), is_admitted, "{repository}");
+    }
+    // by its name upstream, the registry is replaced first
+    let both = ["out/replace-registries.yaml", "out/verify-images.yaml"];
+    let name = format!("{}/team/signed:v1", upstream.address);
+    let output = apply(&place, &kyverno, &both, &name);
+    assert!(output.status.success());
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.contains(", fail: 0"), "{told}");
+}
