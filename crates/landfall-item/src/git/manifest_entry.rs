@@ -2,7 +2,6 @@
 
 use super::repository_url::url_of;
 use super::request::GitRequest;
-use crate::entry_reader::check_no_userinfo;
 use crate::policy::{check_keeps_one, check_rule};
 use crate::{
     EntryContext, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion, UpdatableEntry,

@@ -275,6 +275,7 @@ fn kind_of_source(versions: &Result<VersionSource, String>) -> EntryKind {
         }
         Ok(VersionSource::GitTags(_)) => EntryKind::Git,
         Ok(VersionSource::Packages(_)) => EntryKind::Package,
+        Ok(VersionSource::Provider(_)) => EntryKind::Provider,
         Ok(VersionSource::Tags { .. }) | Err(_) => EntryKind::Image,
     }
 }
