@@ -215,17 +215,6 @@ fn npm_install(package: &str, file: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// The program whose path is the value of this environment variable. `None` if the variable is not
-/// set; the test then counts as skipped.
-#[must_use]
-pub fn named_by(variable: &str) -> Option<PathBuf> {
-    let path = std::env::var_os(variable).map(PathBuf::from);
-    if path.is_none() {
-        skip(&test_name(), &format!("{variable} names no program"));
-    }
-    path
-}
-
 /// The program of a Python package, `NAME==VERSION`, installed once into a virtual environment in
 /// the user's cache folder. If that fails, the test counts as skipped and should return.
 #[must_use]
