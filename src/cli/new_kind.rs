@@ -185,10 +185,8 @@ fn a_note_passes_through_all_stages() {
     );
 
     // audit and rewrite: the lock matches the note by its reference and by its URL
-    let (reference, url) = (
-        "notes.example/team/hello:v1",
-        "https://notes.example/team/hello/v1.txt",
-    );
+    let reference = "notes.example/team/hello:v1";
+    let url = "https://notes.example/team/hello/v1.txt";
     fs::write(
         dir.join("app.yaml"),
         format!("image: {reference}\nurl: {url}\n"),

@@ -155,11 +155,9 @@ impl Client {
         if self.archives.is_empty() {
             return Arc::default();
         }
-        let (archives, store, limits) = (
-            self.archives.clone(),
-            store.dir().to_path_buf(),
-            self.limits,
-        );
+        let archives = self.archives.clone();
+        let store = store.dir().to_path_buf();
+        let limits = self.limits;
         // reads whole archives, which would block the async runtime
         let reading = tokio::task::spawn_blocking(move || {
             let mut images = ArchiveImages::default();

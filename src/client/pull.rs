@@ -193,7 +193,9 @@ impl Client {
             rehash,
         } = options;
         let keys = signer.iter().map(|signer| signer.key().clone()).collect();
-        let (planned, to, progress) = (plan.clone(), out.to_path_buf(), self.progress.clone());
+        let planned = plan.clone();
+        let to = out.to_path_buf();
+        let progress = self.progress.clone();
         let begin = move || DirectBundle::begin(planned, store, &to, pack, signer, &*progress);
         match blocking(begin).await? {
             // an earlier run has written this bundle
@@ -223,7 +225,8 @@ impl Client {
         bundle: DirectBundle,
         rehash: bool,
     ) -> Result<(Vec<ReportItem>, Option<PackedBundle>), ClientError> {
-        let (local, compressor) = (Arc::new(bundle.clone()), bundle.clone());
+        let local = Arc::new(bundle.clone());
+        let compressor = bundle.clone();
         let source = Arc::new(LocalFirst::new(
             local.clone(),
             Arc::new(Upstreams::new(self.sessions.clone())),

@@ -175,9 +175,11 @@ impl Client {
             signer: request.signer.clone(),
             ..Packaging::default()
         };
-        let (out, options) = (request.out.clone(), request.pack);
+        let out = request.out.clone();
+        let options = request.pack;
         let allow_partial = request.allow_partial;
-        let (lock, progress) = (lock.clone(), self.progress.clone());
+        let lock = lock.clone();
+        let progress = self.progress.clone();
         let patch_since = request.patch_since.take();
         let work = tokio::task::spawn_blocking(move || {
             let mut plan = PackPlan::delta(&lock, &*store, &bases, today())?;

@@ -39,10 +39,8 @@ pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
                 found(CheckStatus::No, &GO, why, instead.clone())
             }
             _ => {
-                let (before, after) = (
-                    raw.starts_with(char::is_whitespace),
-                    raw.ends_with(char::is_whitespace),
-                );
+                let before = raw.starts_with(char::is_whitespace);
+                let after = raw.ends_with(char::is_whitespace);
                 match (before, after) {
                     (_, true) => found(
                         CheckStatus::Note,

@@ -291,7 +291,8 @@ impl HostList<'_> {
             if has_tokens && further.purpose == HostPurpose::Tokens {
                 continue;
             }
-            let (what, source) = (further.purpose.word(), service.source);
+            let what = further.purpose.word();
+            let source = service.source;
             let why = format!("{what} of {name}, see {source}");
             let host = EgressPattern::declared(further.host)?;
             self.add_pattern(host, 443, "https", HostEvidence::Predicted, why);

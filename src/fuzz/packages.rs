@@ -64,10 +64,8 @@ pub(super) fn rpm_seeds() -> Vec<Vec<u8>> {
 
 /// Reads the bytes as an RPM package, and checks its signature.
 pub(super) fn rpm(bytes: &[u8]) {
-    let (keys, limits) = (
-        OpenPgpKeys::parse(&file("key.asc")).unwrap(),
-        Limits::default(),
-    );
+    let keys = OpenPgpKeys::parse(&file("key.asc")).unwrap();
+    let limits = Limits::default();
     let _ = yum::verify_package(bytes, &keys, SignatureTime::Now, &limits);
     let _ = yum::changelog(bytes, &limits);
 }

@@ -38,7 +38,8 @@ impl FindImages for ChartImages {
         };
         // Compared with an empty inventory, every image of the chart is missing, so the search of
         // `audit` returns all of them.
-        let (nothing, today) = (Lock::default(), String::new());
+        let nothing = Lock::default();
+        let today = String::new();
         let inventory = Inventory::new(&nothing, None, None, &today);
         let found = chart_images(chart, &user, rendered.as_deref(), &inventory);
         Ok(found_images(

@@ -56,7 +56,8 @@ pub(crate) fn diff_sides(
     let mut changes = Vec::new();
     let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
     for key in names {
-        let (before, after) = (old.get(key), new.get(key));
+        let before = old.get(key);
+        let after = new.get(key);
         let items = (
             before.and_then(|held| held.item),
             after.and_then(|held| held.item),

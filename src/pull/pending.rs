@@ -81,7 +81,8 @@ impl Pending {
                 into.put(&part.descriptor, bytes)?;
             }
         }
-        let (mut tasks, mut bytes) = (Vec::new(), 0);
+        let mut tasks = Vec::new();
+        let mut bytes = 0;
         let mut outcome = PullOutcome::new(shard_entries.len());
         // one allocation per host, not one per blob of a large lock
         let mut hosts: HashMap<&str, Arc<str>> = HashMap::new();

@@ -35,7 +35,8 @@ pub(crate) async fn pull(
     activity: &Activity,
 ) -> Result<Vec<ReportItem>, PullError> {
     let present = {
-        let (into, progress) = (into.clone(), progress.clone());
+        let into = into.clone();
+        let progress = progress.clone();
         let wanted = unique_blobs(share.each_entry());
         // this may hash the whole store, which would block the async runtime
         tokio::task::spawn_blocking(move || present_blobs(&*into, wanted, rehash, &*progress))
@@ -83,7 +84,8 @@ pub(crate) async fn pull(
     while let Some(step) = schedule.step().await {
         match step {
             ScheduleStep::Begin(PullTask { digest, .. }, slot) => {
-                let (transfer, into) = (transfer.clone(), into.clone());
+                let transfer = transfer.clone();
+                let into = into.clone();
                 let mut parts = outcome.origins(&digest);
                 // If several hosts have the blob, a host that other tasks wait for is tried last.
                 // The sort is stable, so the order of the lock decides otherwise.

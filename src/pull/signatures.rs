@@ -33,7 +33,8 @@ pub(crate) async fn check_packages(
         }) {
             continue;
         }
-        let (set, blobs) = (set.clone(), blobs.clone());
+        let set = set.clone();
+        let blobs = blobs.clone();
         // reads and verifies whole packages, which would block the async runtime
         let check =
             tokio::task::spawn_blocking(move || set.contradictions(&*blobs, SignatureTime::Now));

@@ -27,7 +27,9 @@ impl Uploader {
         blobs.sort_by_key(|part| (Reverse(part.descriptor.size), &part.descriptor.digest));
         blobs.dedup_by_key(|part| &part.descriptor.digest);
         for part in blobs {
-            let (uploader, part, repository) = (self.clone(), part.clone(), repository.clone());
+            let uploader = self.clone();
+            let part = part.clone();
+            let repository = repository.clone();
             let item = entry.name.clone();
             tasks.spawn(async move { uploader.deliver_blob(&item, &part, &repository).await });
         }
@@ -94,7 +96,8 @@ impl Uploader {
         let slot = Arc::new(self.slots.acquire(part.descriptor.size, &host).await);
         self.check_quota(repository)?;
         let sink = RegistrySink::new(self.session.clone(), repository.clone(), from);
-        let (source, progress) = (self.source.clone(), self.progress.clone());
+        let source = self.source.clone();
+        let progress = self.progress.clone();
         if is_copy {
             // the total counts each blob once
             progress.more(part.descriptor.size);

@@ -132,8 +132,11 @@ async fn push_one(
         };
         return Ok((status, None));
     }
-    let (locked, blobs, known) = (repository.clone(), blobs.clone(), server.clone());
-    let (move_refs, limits) = (target.move_refs, *sessions.transport().limits());
+    let locked = repository.clone();
+    let blobs = blobs.clone();
+    let known = server.clone();
+    let move_refs = target.move_refs;
+    let limits = *sessions.transport().limits();
     let busy = sessions.transport().activity().busy();
     let plan = spawn_blocking(move || plan_push(&locked, &blobs, &known, move_refs, limits)).await;
     drop(busy);

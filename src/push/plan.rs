@@ -114,10 +114,8 @@ pub(super) async fn look_up_tags(
     let presence = Presence::new(session, true);
     let lookups = run_concurrently(deliveries.len(), jobs, async |at: usize| {
         let delivery = &deliveries[at];
-        let (entry, repository) = (
-            &lock.entry(delivery.entry),
-            &delivery.destination.repository,
-        );
+        let entry = &lock.entry(delivery.entry);
+        let repository = &delivery.destination.repository;
         // a registry has nothing under an invalid name, which the preflight reports
         if names::fault(&delivery.destination).is_some() {
             return Ok(TagState::Nothing);
@@ -176,10 +174,8 @@ mod tests {
     #[test]
     fn a_repository_belongs_to_one_shard_and_each_delivery_is_made_once() {
         let image = |name: &str, tag: &str, size: u64| {
-            let (own, layer) = (
-                Digest::sha256(format!("{name}{tag}").as_bytes()),
-                Digest::sha256(name.as_bytes()),
-            );
+            let own = Digest::sha256(format!("{name}{tag}").as_bytes());
+            let layer = Digest::sha256(name.as_bytes());
             format!(
                 "- name: r.test/{name}:{tag}\n  digest: {own}\n  mediaType: m\n  size: 9\n  blobs:\n  - {layer} {size} l\n"
             )
@@ -226,7 +222,8 @@ mod tests {
             ("e", "own", 50),
         ];
         let image = |(name, layer, size): (&str, &str, u64)| {
-            let (own, layer) = (digest(name), digest(layer));
+            let own = digest(name);
+            let layer = digest(layer);
             format!(
                 "- name: r.test/{name}:v1\n  digest: {own}\n  mediaType: m\n  size: 9\n  blobs:\n  - {layer} {size} l\n"
             )

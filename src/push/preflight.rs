@@ -88,7 +88,8 @@ impl Preflight<'_> {
             let Ok(TagState::Other(digest)) = &self.tag_states[at] else {
                 return None;
             };
-            let (delivery, wanted) = (&self.deliveries[at], self.entry(at).top.digest);
+            let delivery = &self.deliveries[at];
+            let wanted = self.entry(at).top.digest;
             let target = format!("{}:{}", delivery.destination, delivery.tag);
             let message = format!(
                 "{target} already points to {digest}, not to {wanted}; --move-tags replaces it"

@@ -83,7 +83,8 @@ pub(crate) async fn push(
     .await;
     let uploader = Arc::new(uploader);
     if !todo.is_empty() {
-        let (deliveries, tag_states) = (&deliveries[..], &tag_states[..]);
+        let deliveries = &deliveries[..];
+        let tag_states = &tag_states[..];
         let preflight = Preflight {
             uploader: &uploader,
             lock,

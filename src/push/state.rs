@@ -177,7 +177,8 @@ impl<'a> PushRun<'a> {
         }
         let own = count_by_entry(self.deliveries);
         let own_items = items.into_iter().enumerate().filter_map(|(at, mut item)| {
-            let (own, all) = (own.get(&at)?, self.destinations.get(&at)?);
+            let own = own.get(&at)?;
+            let all = self.destinations.get(&at)?;
             if own < all {
                 item.reason.get_or_insert_with(|| {
                     format!("{own} of its {all} destinations; other shards have the rest")
@@ -249,7 +250,8 @@ impl<'a> PushRun<'a> {
             blobs: uploader.take_blob_locations(),
             pruned: Vec::new(),
         };
-        let (needed_bytes, unlisted) = (self.needed_bytes, self.unlisted);
+        let needed_bytes = self.needed_bytes;
+        let unlisted = self.unlisted;
         let mut moved = self.moved;
         moved.sort_by(|a, b| a.at.cmp(&b.at));
         Pushed {

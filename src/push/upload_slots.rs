@@ -216,7 +216,8 @@ mod tests {
     /// order in which they got slots.
     async fn order(slots: usize, at: usize, sizes: &[u64]) -> Vec<u64> {
         let slots = UploadSlots::new(slots);
-        let (count, mut held) = (locked(&slots.0.state).free.len(), Vec::new());
+        let count = locked(&slots.0.state).free.len();
+        let mut held = Vec::new();
         for _ in 0..count {
             held.push(slots.acquire(0, &HERE).await);
         }
@@ -264,7 +265,8 @@ mod tests {
 
     #[tokio::test]
     async fn uploads_that_begin_together_are_sorted_together() {
-        let (slots, began) = (UploadSlots::new(2), RefCell::new(Vec::new()));
+        let slots = UploadSlots::new(2);
+        let began = RefCell::new(Vec::new());
         let begin = async |size: u64| {
             let _slot = slots.acquire(size, &HERE).await;
             began.borrow_mut().push(size);
@@ -277,7 +279,8 @@ mod tests {
     #[tokio::test]
     async fn a_cancelled_upload_is_skipped_and_every_slot_is_released() {
         let slots = UploadSlots::new(2);
-        let (first, second) = (slots.acquire(1, &HERE).await, slots.acquire(1, &HERE).await);
+        let first = slots.acquire(1, &HERE).await;
+        let second = slots.acquire(1, &HERE).await;
         let mut waiting: Vec<_> = [3, 9, 3, 5]
             .map(|size| Box::pin(slots.acquire(size, &HERE)))
             .into();
@@ -299,7 +302,8 @@ mod tests {
     async fn a_host_that_is_waited_for_does_not_block_the_slots() {
         let slots = UploadSlots::new(2);
         let (sick, well): (Arc<str>, Arc<str>) = ("sick".into(), "well".into());
-        let (first, second) = (slots.acquire(9, &sick).await, slots.acquire(9, &sick).await);
+        let first = slots.acquire(9, &sick).await;
+        let second = slots.acquire(9, &sick).await;
         let mut others = [(8, &sick), (1, &well), (2, &well)]
             .map(|(size, host)| Box::pin(slots.acquire(size, host)));
         others

@@ -208,7 +208,8 @@ mod tests {
 
         #[test]
         fn a_merge_does_not_depend_on_its_order(one in any_sights(), other in any_sights()) {
-            let (mut a, mut b) = (one.clone(), other.clone());
+            let mut a = one.clone();
+            let mut b = other.clone();
             a.merge(&other);
             b.merge(&one);
             prop_assert_eq!(&a, &b);

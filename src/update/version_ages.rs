@@ -203,7 +203,8 @@ mod tests {
     /// Returns the indexes of the runs in which the version could be used, and all notices.
     fn taken(runs: &[(i64, Option<i64>)], age: i64) -> (Vec<usize>, Vec<Notice>) {
         let mut sights = FirstSights::default();
-        let (mut taken, mut notices) = (Vec::new(), Vec::new());
+        let mut taken = Vec::new();
+        let mut notices = Vec::new();
         for (run, (machine, server)) in runs.iter().enumerate() {
             let before = sights.clone();
             let mut ages = VersionAges::new(&before, &[]);
@@ -287,7 +288,9 @@ mod tests {
         fn a_version_is_never_taken_too_early(
             runs in proptest::collection::vec((0..4_i64, -400..400_i64, any::<bool>()), 1..20),
         ) {
-            let (mut day, mut clocks, mut real) = (0, Vec::new(), Vec::new());
+            let mut day = 0;
+            let mut clocks = Vec::new();
+            let mut real = Vec::new();
             for (pause, wrong, is_machine) in runs {
                 day += pause;
                 real.push(day);

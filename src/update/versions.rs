@@ -79,7 +79,8 @@ impl UpdateRun<'_> {
             if self.move_together(entry).await {
                 continue;
             }
-            let (mut moves, mut stuck) = (Vec::new(), Vec::new());
+            let mut moves = Vec::new();
+            let mut stuck = Vec::new();
             for (slot, candidates) in entry {
                 let moved = self.move_version(slot, candidates).await;
                 if moved.to.is_none() && !candidates.is_empty() {

@@ -269,7 +269,8 @@ fn installed_packages_are_replaced_by_requested_ones() {
 /// The reasons why a lock of the suite `stable` fails after `spoil` changed it. Asserts that no
 /// package is locked.
 fn refused(up: &AptUpstream, what: &str, spoil: impl FnOnce(&std::path::Path)) -> String {
-    let (root, kept) = (up.place.path("up/r/dists/stable"), up.place.path("kept"));
+    let root = up.place.path("up/r/dists/stable");
+    let kept = up.place.path("kept");
     let copy = |from: &std::path::Path, to: &std::path::Path| {
         let _ = fs::remove_dir_all(to);
         run(std::process::Command::new("cp").arg("-a").arg(from).arg(to));

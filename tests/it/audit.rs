@@ -33,7 +33,8 @@ fn digest(name: &str) -> Digest {
 pub fn place() -> Place {
     let place = Place::new();
     let images = IMAGES.map(|name| {
-        let (kind, digest) = ("application/vnd.oci.image.manifest.v1+json", digest(name));
+        let kind = "application/vnd.oci.image.manifest.v1+json";
+        let digest = digest(name);
         format!(
             "- {{name: \"{name}\", digest: \"{digest}\", mediaType: {kind}, size: 7, blobs: [\"{} 9 c\"]}}\n",
             Digest::sha256(format!("config of {name}").as_bytes())

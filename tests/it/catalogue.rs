@@ -93,7 +93,8 @@ fn add(content: &mut Content, wanted: &MergedManifest) {
         .map(|(path, text)| (path, text.into_bytes().into()));
     content.files.extend(sidecars);
     for chart in &wanted.requests.charts {
-        let (name, reference) = (&chart.name, &chart.name.reference);
+        let name = &chart.name;
+        let reference = &chart.name.reference;
         let made = Chart::new(&name.chart, &name.version, "", &[]);
         if let Some(repository) = &name.repository {
             let folder = format!("/files/{}", repository.split_once("://").unwrap().1);
@@ -192,10 +193,8 @@ fn documented(system: &Value, registry: &str) -> Vec<Vec<String>> {
         line.strip_prefix("landfall ")
             .filter(|command| command.contains("rke2") || *command == "pull")
     });
-    let (name, platform) = (
-        system["name"].as_str().unwrap(),
-        system["platform"].as_str().unwrap(),
-    );
+    let name = system["name"].as_str().unwrap();
+    let platform = system["platform"].as_str().unwrap();
     let words = |command: &str| {
         let command = command
             .replace("render rke2 ", &format!("render {platform} "))
@@ -220,7 +219,8 @@ fn the_documented_commands_work_for_every_shipped_manifest() {
         return;
     }
     for system in systems(&Place::new()) {
-        let (place, down) = (Place::new(), Faults::new(Content::default()));
+        let place = Place::new();
+        let down = Faults::new(Content::default());
         let name = system["name"].as_str().unwrap();
         let commands = documented(&system, &down.address);
         assert!((6..10).contains(&commands.len()), "{commands:?}");
@@ -259,10 +259,8 @@ fn the_documented_commands_work_for_every_shipped_manifest() {
                 .args(command)
                 .args(["--output", "json", "--progress", "none"]);
             let ran = landfall.env("LANDFALL_SITE", &connected).output().unwrap();
-            let (out, err) = (
-                String::from_utf8_lossy(&ran.stdout),
-                String::from_utf8_lossy(&ran.stderr),
-            );
+            let out = String::from_utf8_lossy(&ran.stdout);
+            let err = String::from_utf8_lossy(&ran.stderr);
             assert!(
                 ran.status.success(),
                 "{name}: landfall {}\n{out}\n{err}",
@@ -345,7 +343,8 @@ fn update_changes_only_the_versions_in_shipped_manifests() {
     }
     let mut moved = BTreeSet::new();
     for system in systems(&Place::new()) {
-        let (place, name) = (Place::new(), system["name"].as_str().unwrap());
+        let place = Place::new();
+        let name = system["name"].as_str().unwrap();
         place.ok(&["init", "--from", name, "-o", name]);
         let mut expected = BTreeMap::new();
         let mut sources = BTreeMap::new();

@@ -218,11 +218,13 @@ fn provenance_is_checked_with_the_key_that_the_manifest_names() {
     }
     let up = Upstream::new();
     let place = &up.place;
-    let (maker, other) = (Signer::new(place, "maker"), Signer::new(place, "other"));
+    let maker = Signer::new(place, "maker");
+    let other = Signer::new(place, "other");
     place.write("keys/maker.asc", maker.public());
     place.write("keys/other.gpg", other.keyring());
     let app = Chart::new("app", "1.0.0", "", &[]).signed(&maker);
-    let (repo, registry) = (up.repo(), &up.registry.address);
+    let repo = up.repo();
+    let registry = &up.registry.address;
     let oci = format!("oci://{registry}/charts/app:1.0.0");
     let demand = |key: &str| {
         let chart = json!([{"repo": repo, "name": "app", "version": "1.0.0", "key": key}, {"ref": oci, "key": key}]);
@@ -312,10 +314,8 @@ fn dependencies_that_the_archive_lacks_are_locked_too() {
     );
     up.lock(0, &[]);
     let lock = up.place.read("landfall.lock");
-    let (redis, common) = (
-        format!("helm+{}/redis:1.2.5", up.repo()),
-        format!("oci://{registry}/charts/common:2.3.1"),
-    );
+    let redis = format!("helm+{}/redis:1.2.5", up.repo());
+    let common = format!("oci://{registry}/charts/common:2.3.1");
     for name in [redis, common] {
         assert!(
             lock.contains(&format!("\n- name: {name}\n"))
@@ -447,7 +447,8 @@ fn images_of_a_chart_are_locked_with_their_origin() {
 #[test]
 fn a_locked_chart_can_be_audited_and_rewritten_by_its_name() {
     let up = Upstream::new();
-    let (place, registry) = (&up.place, &up.registry.address);
+    let place = &up.place;
+    let registry = &up.registry.address;
     let image = up.image("x/app", "v1");
     let (repository, tag) = image.rsplit_once(':').unwrap();
     let values = format!("image: {{repository: \"{repository}\", tag: {tag}}}\n");

@@ -28,7 +28,11 @@ fn images_in_real_charts_are_found_or_reported_as_open() {
         .filter(|path| path.join("Chart.yaml").is_file())
         .collect();
     charts.sort();
-    let (mut ran, mut hit, mut found_all, mut count, mut silent) = (0, 0, 0, 0, Vec::new());
+    let mut ran = 0;
+    let mut hit = 0;
+    let mut found_all = 0;
+    let mut count = 0;
+    let mut silent = Vec::new();
     for chart in &charts {
         let name = chart.file_name().unwrap().to_string_lossy().into_owned();
         let place = Place::new();

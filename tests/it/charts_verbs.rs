@@ -22,7 +22,8 @@ fn port(address: &str) -> &str {
 #[test]
 fn a_chart_index_that_points_to_a_registry_is_followed() {
     let up = Upstream::new();
-    let (place, registry) = (&up.place, &up.registry.address);
+    let place = &up.place;
+    let registry = &up.registry.address;
     let app = Chart::new("app", "1.2.3+b", "", &[("values.yaml", "a: 1\n")]);
     let app = Chart {
         provenance: Some(b"signed\n".to_vec()),
@@ -53,7 +54,8 @@ fn a_chart_index_that_points_to_a_registry_is_followed() {
         "{lock}"
     );
     let needed = hosts(&place.json(0, &["egress", "--store", "empty"]));
-    let (files, images) = (&needed[port(&up.files.address)], &needed[port(registry)]);
+    let files = &needed[port(&up.files.address)];
+    let images = &needed[port(registry)];
     assert!(
         files.contains("indexes of charts of") && images.contains("images of"),
         "{needed:?}"
@@ -110,7 +112,8 @@ fn credentials_of_a_chart_repository_are_sent_to_no_other_host() {
         &format!("http://{}/far/", other.address),
         std::slice::from_ref(&more),
     );
-    let (at, account) = (&guarded.address, place.write("account", "u:p\n"));
+    let at = &guarded.address;
+    let account = place.write("account", "u:p\n");
     for (name, plain) in [("site.yaml", true), ("secure.yaml", false)] {
         let site = json!({"apiVersion": "landfall/v1", "kind": "Site",
             "upstreams": {at.as_str(): {"plainHTTP": plain, "credentials": {"file": account}}}});
@@ -148,10 +151,8 @@ fn credentials_of_a_chart_repository_are_sent_to_no_other_host() {
 fn the_hosts_of_index_and_archive_are_listed_and_probed() {
     let up = Upstream::new();
     let place = &up.place;
-    let (index, archives) = (
-        TestProxy::new(&up.files.address, |_| ProxyAction::Pass),
-        TestProxy::new(&up.files.address, |_| ProxyAction::Pass),
-    );
+    let index = TestProxy::new(&up.files.address, |_| ProxyAction::Pass);
+    let archives = TestProxy::new(&up.files.address, |_| ProxyAction::Pass);
     let app = Chart::new("app", "1.0.0", "", &[]);
     repository(
         place,
@@ -197,7 +198,8 @@ fn diff_reports_a_newer_chart_and_gc_removes_the_old_one() {
             ..chart
         }
     };
-    let (old, new) = (version("1.0.0"), version("1.1.0"));
+    let old = version("1.0.0");
+    let new = version("1.1.0");
     up.repository(&[old.clone(), new.clone()]);
     for (chart, lock) in [(&old, "old.lock"), (&new, "new.lock")] {
         let wanted = json!([{"repo": up.repo(), "name": "app", "version": chart.version}]);

@@ -97,7 +97,8 @@ fn all_problems_of_a_push_are_reported_before_anything_is_uploaded() {
         ("three/app", 300),
         ("two/app", 200),
     ]);
-    let (place, images) = (&stored.place, &stored.images);
+    let place = &stored.place;
+    let images = &stored.images;
     let registry = own_registry();
     let middle = TestProxy::new(&registry.address, |request| {
         match request.is("POST", "/v2/two/app/blobs") {
@@ -534,7 +535,8 @@ fn an_immutable_tag_with_the_right_digest_is_not_an_error() {
     }
     let stored = stored(&[("one/app", 5000), ("two/app", 5000)]);
     let registry = own_registry();
-    let (images, list) = (&stored.images, &stored.list);
+    let images = &stored.images;
+    let list = &stored.list;
     // the first HEAD of a tag returns 404, as if another client pushed the tag after the check
     images.push(&registry.address, "one/app", "v1", &list[0]);
     let other = images.image("linux/amd64", &[images.layer(&[("other", b"x")])]);

@@ -173,7 +173,9 @@ fn a_receipt_can_be_compared_like_a_lock() {
     if !need(&["gzip"]) {
         return;
     }
-    let (place, upstream, far) = (Place::new(), own_registry(), own_registry());
+    let place = Place::new();
+    let upstream = own_registry();
+    let far = own_registry();
     let images = Images::new(place.path("layout"));
     let base = images.layer(&[("base", &crate::support::images::noise(1, 40_000))]);
     for (tag, seed) in [("v1.9", 2), ("v1.10", 3)] {

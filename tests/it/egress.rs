@@ -42,7 +42,8 @@ impl Upstream {
         let realm = TestProxy::new("", |_| {
             ProxyAction::Answer(200, Vec::new(), r#"{"token": "good"}"#.into())
         });
-        let (realm_at, cdn_at) = (realm.address.clone(), cdn.address.clone());
+        let realm_at = realm.address.clone();
+        let cdn_at = cdn.address.clone();
         let front = TestProxy::new(&registry.address, move |request| {
             let redirect = format!("http://{cdn_at}{}?sig=hush", request.target);
             match request.header("authorization") {
@@ -75,7 +76,8 @@ impl Upstream {
 
     fn manifest(&self, more: &str) {
         let head = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\n";
-        let (registry, files) = (&self.front.address, &self.files.address);
+        let registry = &self.front.address;
+        let files = &self.files.address;
         let endpoints =
             "endpoints: [{host: ec2.test, port: 443, why: machines, from: [seed-cluster-node]}]\n";
         let items = format!(
@@ -126,11 +128,9 @@ fn hosts_are_predicted_then_observed_by_lock_and_then_by_pull() {
     }
     let up = Upstream::new().locked();
     let of = |address: &str| format!("127.0.0.1:{}", address.split(':').nth(1).unwrap());
-    let (front, realm, cdn) = (
-        of(&up.front.address),
-        of(&up.realm.address),
-        of(&up.cdn.address),
-    );
+    let front = of(&up.front.address);
+    let realm = of(&up.realm.address);
+    let cdn = of(&up.cdn.address);
     let known = |known: &str, why: String| (known.to_owned(), why);
     let endpoint = (
         "ec2.test:443".to_owned(),

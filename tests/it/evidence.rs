@@ -146,7 +146,8 @@ fn every_command_that_writes_or_approves_is_recorded_with_its_inputs_and_outputs
             );
         }
     }
-    let (lock, bundle) = (sha256(&rig, "l"), of("push")[0]["subject"].clone());
+    let lock = sha256(&rig, "l");
+    let bundle = of("push")[0]["subject"].clone();
     let bundle = digests(&bundle);
     assert!(bundle.contains(&lock) && bundle.len() == 2, "{bundle:?}");
     for command in ["lock", "update", "pull", "mirror", "publish", "gc"] {
@@ -409,7 +410,8 @@ fn a_kill_at_any_call_that_touches_the_log_loses_at_most_one_record() {
     let calls = [
         "openat", "statx", "flock", "lseek", "read", "write", "fsync", "close",
     ];
-    let (mut complete, mut kills) = (0, 0);
+    let mut complete = 0;
+    let mut kills = 0;
     for call in calls {
         // strace counts each kind of call separately
         for number in 1.. {

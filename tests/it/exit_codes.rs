@@ -22,7 +22,8 @@ fn check(rig: &Rig, situation: &str, rows: &[Row<'_>]) {
         let report = rig.place.json(*exit, &args);
         assert_eq!(report["status"], *status, "{situation}: {line}: {report:#}");
         for file in *files {
-            let (is_there, name) = (file.starts_with('+'), &file[1..]);
+            let is_there = file.starts_with('+');
+            let name = &file[1..];
             assert_eq!(
                 rig.place.path(name).exists(),
                 is_there,

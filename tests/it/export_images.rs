@@ -27,7 +27,8 @@ pub(crate) struct Site {
 
 /// The members of a tar in order, by name.
 pub(crate) fn members(bytes: &[u8]) -> (Vec<String>, BTreeMap<String, Vec<u8>>) {
-    let (mut order, mut all) = (Vec::new(), BTreeMap::new());
+    let mut order = Vec::new();
+    let mut all = BTreeMap::new();
     for entry in tar::Archive::new(bytes).entries().unwrap() {
         let mut entry = entry.unwrap();
         let name = String::from_utf8(entry.path_bytes().into_owned()).unwrap();
@@ -44,7 +45,8 @@ pub(crate) fn members(bytes: &[u8]) -> (Vec<String>, BTreeMap<String, Vec<u8>>) 
 
 impl Site {
     pub(crate) fn new() -> Site {
-        let (place, upstream) = (Place::new(), own_registry());
+        let place = Place::new();
+        let upstream = own_registry();
         let images = Images::new(place.path("layout"));
         let base = images.layer(&[("etc/os-release", b"ID=test\n")]);
         let image = |platform: &str, text: &str| {
@@ -166,7 +168,9 @@ fn an_archive_has_every_name_and_complete_indexes() {
     let site = Site::new();
     let report = site.export(0, &["-o", "images.tar", "--to", "172.20.0.2:5000/pre"]);
     let (files, named) = site.archive("images.tar");
-    let (app, tool, plain) = (digest(&site.app), digest(&site.tool), digest(&site.plain));
+    let app = digest(&site.app);
+    let tool = digest(&site.tool);
+    let plain = digest(&site.plain);
     let mut wanted = BTreeSet::new();
     for registry in [site.upstream.address.as_str(), "172.20.0.2:5000/pre"] {
         let tag = format!("digest-{}", &tool["sha256:".len()..][..12]);
@@ -493,7 +497,8 @@ fn an_interrupted_export_leaves_no_file() {
     let mut command = place.command();
     command.args(["export", "images", "--store", "store", "-o", "images.tar"]);
     let mut guard = Guard::start(command);
-    let (pid, hole) = (guard.pid(), hole.canonicalize().unwrap());
+    let pid = guard.pid();
+    let hole = hole.canonicalize().unwrap();
     guard.wait_until("it hashes", || has_open(pid, &hole));
     assert!(place.path("images.tar.partial").exists());
     guard.signal("INT");

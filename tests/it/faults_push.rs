@@ -269,7 +269,8 @@ fn a_source_that_breaks_off_during_an_upload_is_resumed() {
             assert!(done(&pushed.items), "{name}: {}", reason(&pushed.items));
             assert!(rig.up.met() > 0, "{name}");
             rig.assert_arrived(name);
-            let (up, down) = (rig.up.seen(), rig.down.seen());
+            let up = rig.up.seen();
+            let down = rig.down.seen();
             if resumes {
                 assert!(
                     up.iter().any(|seen| seen.range.is_some()),
@@ -351,10 +352,8 @@ fn recheck_uploads_content_that_the_registry_lost() {
     let all = rig.push("first").unwrap().receipt.blobs;
     assert!(all.len() > 5, "{all:?}");
     let index = &rig.lock.images[0];
-    let (manifest, blob) = (
-        index.manifests[0].digest.to_string(),
-        index.blobs[0].digest.to_string(),
-    );
+    let manifest = index.manifests[0].digest.to_string();
+    let blob = index.blobs[0].digest.to_string();
     type Loss<'a> = (&'a str, &'a dyn Fn(&mut Content));
     let lose: [Loss<'_>; 3] = [
         ("a blob", &|content| {

@@ -80,10 +80,8 @@ fn assert_delivered(rig: &Rig, story: &str, deliver: &dyn Fn() -> Result<Pushed,
 /// Runs every verb that transfers content under the same faults. The faults `up` of the upstream
 /// must end within the attempts of a request, so that every pull succeeds.
 fn all_ways(rig: &Rig, name: &str, up: &[Fault], down: &[Fault]) {
-    let (store, story) = (
-        format!("{name}-store"),
-        format!("{name}: {:?} and {:?}", up.first(), down.first()),
-    );
+    let store = format!("{name}-store");
+    let story = format!("{name}: {:?} and {:?}", up.first(), down.first());
     rig.set_faults(up.to_vec());
     assert_complete(&rig.pull(&store), &format!("{story}: pull"));
     rig.assert_same(&store, &format!("{story}: pull"));
@@ -185,7 +183,8 @@ fn storm(dice: &mut Dice) -> FaultKind {
 
 #[test]
 fn seeded_storms() {
-    let (rounds, next) = (rounds(12), AtomicUsize::new(0));
+    let rounds = rounds(12);
+    let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         // a round mostly waits, so many of them run at once
         for _ in 0..12 {
@@ -198,7 +197,8 @@ fn seeded_storms() {
                     }
                     let mut dice = Dice(number as u64);
                     rig.limits = limits(dice.pick(&[1, 2, 12, 50]));
-                    let (blobs, manifests) = (storm(&mut dice), storm(&mut dice));
+                    let blobs = storm(&mut dice);
+                    let manifests = storm(&mut dice);
                     let times = 1 + dice.roll(2);
                     let up = rig.up.content(|content| {
                         let mut up = for_each(content, RequestKind::Blob, &blobs, times);

@@ -50,10 +50,8 @@ fn assert_tame(
             "report.html",
         ]);
         let run = command.output().unwrap();
-        let (out, err) = (
-            String::from_utf8_lossy(&run.stdout),
-            String::from_utf8_lossy(&run.stderr),
-        );
+        let out = String::from_utf8_lossy(&run.stdout);
+        let err = String::from_utf8_lossy(&run.stderr);
         let printed = format!("{out}{err}");
         assert_ne!(run.status.code(), Some(0), "{printed}");
         assert!(

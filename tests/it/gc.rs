@@ -220,10 +220,8 @@ fn gc_keeps_content_that_another_process_uses() {
     rig.set_faults([]);
     let place = &rig.place;
     place.write("empty.lock", "version: 1\n...\n");
-    let (lock, store) = (
-        ["--lock", "l", "--plain-http", &rig.up.address],
-        ["--store", "s"],
-    );
+    let lock = ["--lock", "l", "--plain-http", &rig.up.address];
+    let store = ["--store", "s"];
     place.ok(&[&["lock", "-f", "m.yaml"], &lock[..], &store].concat());
     let pull = [&["pull", "--progress", "none"], &lock[..], &store].concat();
     // the first blob is slow, so that the pull still runs when the gc starts

@@ -55,9 +55,12 @@ fn artifacts_of_flux_and_argo_cd_are_carried_and_their_objects_rewritten() {
     if !need(&["gzip"]) {
         return;
     }
-    let (upstream, site, place) = (own_registry(), own_registry(), Place::new());
+    let upstream = own_registry();
+    let site = own_registry();
+    let place = Place::new();
     let images = Images::new(place.path("layout"));
-    let (flux, argo) = (flux_artifact(&images), argo_artifact(&images));
+    let flux = flux_artifact(&images);
+    let argo = argo_artifact(&images);
     images.push(&upstream.address, "org/flux/app", "6.5.0", &flux);
     images.push(&upstream.address, "org/argo", "1.0.0", &argo);
     let from = &upstream.address;
@@ -123,7 +126,8 @@ fn an_audit_lists_artifacts_that_the_lock_lacks() {
             digest(2)
         ),
     );
-    let (one, other) = (digest(1), digest(3));
+    let one = digest(1);
+    let other = digest(3);
     for (spec, status, word) in [
         (
             json!({"url": "oci://ghcr.io/org/app", "ref": {"digest": one}}),

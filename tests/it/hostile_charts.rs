@@ -283,7 +283,8 @@ fn provenance_of_another_chart_of_the_same_signer_is_refused() {
         return;
     }
     let up = Upstream::new();
-    let (place, registry) = (&up.place, &up.registry.address);
+    let place = &up.place;
+    let registry = &up.registry.address;
     let maker = Signer::new(place, "maker");
     place.write("maker.asc", maker.public());
     let demand = |version: &str| {
@@ -429,7 +430,8 @@ fn an_account_is_used_only_for_repositories_that_the_manifest_or_the_site_names(
             url(folder)
         )
     };
-    let (stranger, own) = (depends("private"), depends("own"));
+    let stranger = depends("private");
+    let own = depends("own");
     repository(
         &place,
         "up/mine",

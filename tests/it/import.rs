@@ -131,8 +131,10 @@ fn an_exported_list_equals_the_imported_one() {
     }
     let up = Faults::new(content);
     let host = &up.address;
-    let (app, busybox) = (format!("{host}/x/app"), format!("{host}/library/busybox"));
-    let (one, two) = (&digests[0], &digests[1]);
+    let app = format!("{host}/x/app");
+    let busybox = format!("{host}/library/busybox");
+    let one = &digests[0];
+    let two = &digests[1];
     let imgpkg = |repository: &str, digest: &str, tag: &str| {
         format!(
             "- image: \"{repository}@{digest}\"\n  annotations:\n    kbld.carvel.dev/id: \"{repository}:{tag}\"\n"

@@ -21,7 +21,8 @@ fn a_command_that_is_interrupted_while_hashing_ends_with_130() {
     rig.set_faults([]);
     let digest = rig.lock.files[0].digest.hex();
     let blob = rig.store("first").join("blobs/sha256").join(digest);
-    let (up, down) = (rig.up.address.clone(), rig.down.address.clone());
+    let up = rig.up.address.clone();
+    let down = rig.down.address.clone();
     let verbs: [&[&str]; 8] = [
         &["pull"],
         &["pull", "--rehash"],
@@ -45,7 +46,8 @@ fn a_command_that_is_interrupted_while_hashing_ends_with_130() {
             &down,
         ]);
         let mut guard = Guard::start(command);
-        let (pid, blob) = (guard.pid(), blob.canonicalize().unwrap());
+        let pid = guard.pid();
+        let blob = blob.canonicalize().unwrap();
         guard.wait_until("it hashes", || has_open(pid, &blob));
         guard.signal("INT");
         let printed = guard.log();

@@ -168,7 +168,8 @@ fn a_killed_pull_is_resumed() {
     let rig = slow();
     let pull = |store: &str| command(&rig, &["pull", "--store", &format!("stores/{store}")]);
     let bytes = measured(&rig, || finish(pull("whole"), "whole"));
-    let (mut whole, mut partial) = (0, 0);
+    let mut whole = 0;
+    let mut partial = 0;
     spread(rounds(12), bytes, |number, after| {
         let store = format!("killed-{number}");
         let met = kill(&rig, pull(&store), after);

@@ -61,7 +61,8 @@ fn a_library_build_has_neither_the_command_line_nor_the_server() {
         );
         String::from_utf8(out.stdout).unwrap()
     };
-    let (all, library) = (tree(&[]), tree(&["--no-default-features"]));
+    let all = tree(&[]);
+    let library = tree(&["--no-default-features"]);
     for name in ["axum", "clap", "indicatif"] {
         let is_in = |tree: &str| {
             tree.lines()
@@ -75,7 +76,8 @@ fn a_library_build_has_neither_the_command_line_nor_the_server() {
 /// needs.
 #[test]
 fn waiting_for_the_store_does_not_block_a_thread() {
-    let (place, registry) = (Place::new(), own_registry());
+    let place = Place::new();
+    let registry = own_registry();
     let images = Images::new(place.path("layout"));
     let image = images.image("linux/amd64", &[images.layer(&[("a", &noise(1, 100))])]);
     images.push(&registry.address, "app", "v1", &image);

@@ -87,7 +87,8 @@ fn assert_no_secret(log: &str) {
 #[test]
 fn every_request_wait_and_decision_is_logged_and_no_secret() {
     let rig = with_accounts();
-    let (up, down) = (rig.up.address.clone(), rig.down.address.clone());
+    let up = rig.up.address.clone();
+    let down = rig.down.address.clone();
     rig.set_faults([Fault::once(RequestKind::Manifest, FaultKind::Status(502))]);
     let log = logged(
         &rig,

@@ -25,10 +25,8 @@ impl Delivery {
     /// Each of `repositories` has the tags `v0`, `v1`, … The registry has the referrers API if
     /// `has_api`.
     fn new(repositories: &[&str], tags: usize, has_api: bool) -> Delivery {
-        let (up, down) = (
-            Faults::new(Content::default()),
-            Faults::new(Content::default()),
-        );
+        let up = Faults::new(Content::default());
+        let down = Faults::new(Content::default());
         let delivery = Delivery {
             place: Place::new(),
             up,

@@ -21,7 +21,8 @@ pub struct Case {
 
 impl Case {
     pub fn new(scale: usize) -> Case {
-        let (rig, store) = (Rig::of(scale), ObjectStore::start());
+        let rig = Rig::of(scale);
+        let store = ObjectStore::start();
         store.introduce_to(&rig.place);
         rig.place
             .ok(&["pack", "--store", "stores/first", "-o", "wanted.tar.zst"]);
@@ -47,7 +48,8 @@ impl Case {
 #[test]
 fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
     let case = Case::new(250);
-    let (rig, store) = (&case.rig, &case.store);
+    let rig = &case.rig;
+    let store = &case.store;
     let pulled = case.pull(0);
     assert_eq!(pulled["totals"]["done"], 3, "{pulled}");
     assert!(
@@ -83,7 +85,8 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
     }
     // a second pull sends no request upstream, and looks up no blob: the list contains all of them
     store.reset();
-    let (before, again) = (rig.up.seen().len(), case.pull(0));
+    let before = rig.up.seen().len();
+    let again = case.pull(0);
     assert_eq!(
         (again["totals"]["present"].as_u64(), rig.up.seen().len()),
         (Some(3), before),
@@ -165,7 +168,8 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
 #[test]
 fn another_process_resumes_an_upload_at_its_last_part() {
     let case = Case::new(250);
-    let (rig, store) = (&case.rig, &case.store);
+    let rig = &case.rig;
+    let store = &case.store;
     let part_one = |request: &RecordedRequest| {
         request.method == "PUT" && request.query.split('&').any(|word| word == "partNumber=1")
     };
@@ -197,7 +201,10 @@ fn another_process_resumes_an_upload_at_its_last_part() {
     }));
     store.reset();
     // each fault affects one critical request
-    let (mut slow, mut cut, mut part_lost, mut whole_lost) = (2, 2, 1, 2);
+    let mut slow = 2;
+    let mut cut = 2;
+    let mut part_lost = 1;
+    let mut whole_lost = 2;
     store.judge(move |request| {
         let strike = |left: &mut i32, fault: Fault| {
             *left -= 1;
@@ -269,7 +276,8 @@ fn records(store: &ObjectStore) -> Vec<String> {
 #[test]
 fn gc_of_an_object_store_deletes_only_unclaimed_blobs_that_were_condemned_before() {
     let case = Case::new(1);
-    let (rig, store) = (&case.rig, &case.store);
+    let rig = &case.rig;
+    let store = &case.store;
     case.pull(0);
     let before = store.keys("air/gap/blobs");
     let gc = |more: &[&str]| {
@@ -373,7 +381,8 @@ fn gc_of_an_object_store_deletes_only_unclaimed_blobs_that_were_condemned_before
 
 #[test]
 fn google_cloud_storage_gets_its_own_conditional_headers() {
-    let (rig, store) = (Rig::of(250), ObjectStore::start_google());
+    let rig = Rig::of(250);
+    let store = ObjectStore::start_google();
     let place = &rig.place;
     store.introduce_to(place);
     let at = "gs://mirror/air";

@@ -44,7 +44,8 @@ fn assert_sound(store: &ObjectStore) {
 #[test]
 fn a_pull_waits_for_a_gc_that_deletes_its_blobs_and_uploads_them_again() {
     let case = Case::new(1);
-    let (rig, store) = (&case.rig, &case.store);
+    let rig = &case.rig;
+    let store = &case.store;
     case.pull(0);
     let all = store.keys("air/gap/blobs");
     rig.place.write("empty.lock", "version: 1\n...\n");
@@ -132,7 +133,8 @@ fn a_pull_waits_for_a_gc_that_deletes_its_blobs_and_uploads_them_again() {
 #[test]
 fn publish_and_pack_detect_a_missing_object_and_pull_restores_it() {
     let case = Case::new(1);
-    let (rig, store) = (&case.rig, &case.store);
+    let rig = &case.rig;
+    let store = &case.store;
     case.pull(0);
     let verbs = [
         &["publish", "--store", STORE][..],
@@ -172,7 +174,8 @@ fn publish_and_pack_detect_a_missing_object_and_pull_restores_it() {
 #[test]
 fn an_object_of_the_wrong_size_is_replaced() {
     let case = Case::new(250);
-    let (rig, store) = (&case.rig, &case.store);
+    let rig = &case.rig;
+    let store = &case.store;
     case.pull(0);
     let size = |key: &String| fs::metadata(store.file(key)).unwrap().len();
     let mut keys = store.keys("air/gap/blobs");
@@ -203,7 +206,8 @@ fn an_object_of_the_wrong_size_is_replaced() {
 #[test]
 fn keys_of_other_programs_in_the_bucket_are_ignored() {
     let case = Case::new(1);
-    let (rig, store) = (&case.rig, &case.store);
+    let rig = &case.rig;
+    let store = &case.store;
     let folders = [
         "index",
         "blobs",

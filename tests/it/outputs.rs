@@ -164,10 +164,8 @@ fn one_name_has_one_bundle() {
         names
     };
     fs::write(site.path("B.0131"), "the user's own").unwrap();
-    let (file, volumes) = (
-        ["pack", "-o", "B"],
-        ["pack", "-o", "B", "--volume-size", "60000"],
-    );
+    let file = ["pack", "-o", "B"];
+    let volumes = ["pack", "-o", "B", "--volume-size", "60000"];
     site.printed(0, &file);
     assert_eq!(names(), ["B", "B.0131"]);
     fs::remove_file(site.path("B.0131")).unwrap();

@@ -47,7 +47,8 @@ fn packages(report: &Value) -> Vec<String> {
 #[test]
 fn update_moves_apt_pins_and_diff_and_audit_list_packages() {
     let Some(up) = AptUpstream::new() else { return };
-    let (place, url) = (&up.place, up.url());
+    let place = &up.place;
+    let url = up.url();
     up.build(
         "pool/s",
         &[
@@ -300,7 +301,8 @@ fn update_moves_yum_pins_to_the_newest_version_and_release() {
 #[test]
 fn refresh_packs_newer_packages_and_their_indexes_as_a_delta() {
     let Some(up) = AptUpstream::new() else { return };
-    let (place, url) = (&up.place, up.url());
+    let place = &up.place;
+    let url = up.url();
     up.build(
         "pool/s",
         &[
@@ -364,7 +366,8 @@ fn refresh_packs_newer_packages_and_their_indexes_as_a_delta() {
 #[test]
 fn refresh_reads_changelogs_from_an_object_store() {
     let Some(up) = AptUpstream::new() else { return };
-    let (place, url) = (&up.place, up.url());
+    let place = &up.place;
+    let url = up.url();
     let store = ObjectStore::start();
     store.introduce_to(place);
     let release = |version: &str| {

@@ -132,7 +132,8 @@ fn assets(metadata: &Value, package: &str) -> Vec<(String, String)> {
                 .unwrap()
                 .to_owned()
         };
-        let (source, dest) = (text("source", 0), text("dest", 1));
+        let source = text("source", 0);
+        let dest = text("dest", 1);
         let name = source.rsplit('/').next().unwrap();
         let dest = dest.trim_start_matches('/').to_owned();
         let full = if dest.ends_with('/') {
@@ -169,7 +170,8 @@ fn the_files_that_the_packages_list_exist() {
         .iter()
         .find(|package| package["name"] == "landfall")
         .unwrap()["metadata"];
-    let (deb, rpm) = (assets(metadata, "deb"), assets(metadata, "generate-rpm"));
+    let deb = assets(metadata, "deb");
+    let rpm = assets(metadata, "generate-rpm");
     for (source, _) in &deb {
         let there = match source.split_once('*') {
             _ if source.starts_with("target/") => true, // scripts/dist fails if one is missing

@@ -40,7 +40,8 @@ fn tool(version: u32) -> Vec<u8> {
 impl Releases {
     fn new() -> Releases {
         let place = Place::new();
-        let (upstream, files) = (own_registry(), file_server(&place.path("www")));
+        let upstream = own_registry();
+        let files = file_server(&place.path("www"));
         let images = Images::new(place.path("layout"));
         let base = images.layer(&[("etc/base", &noise(1, 40_000))]);
         for (version, release) in (0..).zip(RELEASES) {
@@ -60,7 +61,8 @@ impl Releases {
                 sha256(&tool(version))
             );
             place.write(&format!("{release}.yaml"), manifest);
-            let (manifest, lock) = (format!("{release}.yaml"), format!("{release}.lock"));
+            let manifest = format!("{release}.yaml");
+            let lock = format!("{release}.lock");
             place.ok(&["lock", "-f", &manifest, "--lock", &lock, "--store", "store"]);
             place.ok(&["pull", "--lock", &lock, "--store", "store"]);
         }

@@ -25,7 +25,8 @@ struct Far {
 
 impl Far {
     fn new(registry: Server) -> Far {
-        let (place, upstream) = (Place::new(), own_registry());
+        let place = Place::new();
+        let upstream = own_registry();
         let images = Images::new(place.path("layout"));
         let one = |platform, seed| {
             images.image(platform, &[images.layer(&[("app", &noise(seed, 4000))])])
@@ -51,7 +52,8 @@ impl Far {
                 "m.yaml",
                 format!("{manifest}[\"{}/app:{tag}\"]\n", upstream.address),
             );
-            let (lock, bundle) = (format!("{tag}.lock"), format!("b{}", at + 1));
+            let lock = format!("{tag}.lock");
+            let bundle = format!("b{}", at + 1);
             place.ok(&["lock", "-f", "m.yaml", "--lock", &lock, "--store", "store"]);
             place.ok(&["pull", "--lock", &lock, "--store", "store"]);
             place.ok(&["pack", "--lock", &lock, "-o", &bundle, "--store", "store"]);

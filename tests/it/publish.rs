@@ -94,7 +94,8 @@ fn tag(address: &str, repository: &str) -> String {
 fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
     let store = ObjectStore::start();
     let site = Site::new(STORE, Some(&store));
-    let (place, repository) = (site.place(), site.repository());
+    let place = site.place();
+    let repository = site.repository();
     let [old, new] = &site.tops;
     let server = landfall_serve(place, &["--store", STORE]);
     let far = landfall_serve(place, &["--store", STORE, "--redirect"]);
@@ -212,7 +213,8 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
 #[test]
 fn a_store_on_disk_can_be_published_and_missing_items_are_reported() {
     let site = Site::new("store", None);
-    let (place, repository) = (site.place(), site.repository());
+    let place = site.place();
+    let repository = site.repository();
     let server = landfall_serve(place, &["--store", "store", "--drain", "5m"]);
     assert_eq!(tag(&server.address, &repository), site.tops[0]);
     site.publish("store", "two.lock");
@@ -337,17 +339,16 @@ fn three_servers_behind_nginx_switch_under_load_without_failed_or_mixed_response
          location / {{ proxy_pass $to; proxy_set_header Host $http_host; }}",
         upstream[0], upstream[1], upstream[2]
     ));
-    let (is_over, after, pulls) = (
-        AtomicBool::new(false),
-        AtomicBool::new(false),
-        AtomicUsize::new(0),
-    );
+    let is_over = AtomicBool::new(false);
+    let after = AtomicBool::new(false);
+    let pulls = AtomicUsize::new(0);
     let [old, new] = &site.tops;
     std::thread::scope(|scope| {
         let clients: Vec<_> = (0..3)
             .map(|_| {
                 scope.spawn(|| {
-                    let (mut seen, mut was_new) = (BTreeSet::new(), false);
+                    let mut seen = BTreeSet::new();
+                    let mut was_new = false;
                     while !is_over.load(Ordering::SeqCst) {
                         let is_published = after.load(Ordering::SeqCst);
                         let name = pull(&front.address, &repository, &mut seen);

@@ -173,10 +173,8 @@ fn sha512_blobs_are_kept_under_their_own_name() {
         return;
     }
     let place = Place::new();
-    let (upstream, private) = (
-        landfall_serve(&place, &["--writable", "up"]),
-        landfall_serve(&place, &["--writable", "private"]),
-    );
+    let upstream = landfall_serve(&place, &["--writable", "up"]);
+    let private = landfall_serve(&place, &["--writable", "private"]);
     let layer = noise(5, 90_000);
     let digest = Digest::compute(Algorithm::Sha512, &layer);
     http::put_blob(&upstream.address, "odd", &digest.to_string(), &layer);
@@ -284,7 +282,8 @@ fn a_large_blob_uses_several_connections_and_is_resumed_after_a_kill() {
     );
 
     // a mirror with a store downloads the same way
-    let (to, before) = (own_registry(), get(206));
+    let to = own_registry();
+    let before = get(206);
     place.ok(&[
         "mirror",
         "--lock",

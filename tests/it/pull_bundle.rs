@@ -663,10 +663,8 @@ fn no_stored_blob_is_written_twice() {
     up.rig
         .set_faults([Fault::always(RequestKind::File, FaultKind::Status(404))]);
     up.pull(3, "out.tar.zst", &[]);
-    let (partial, work) = (
-        up.path("out.tar.zst.partial"),
-        up.path("out.tar.zst.partial.work"),
-    );
+    let partial = up.path("out.tar.zst.partial");
+    let work = up.path("out.tar.zst.partial.work");
     // the spool has only manifests and configs; the layers have some MB
     let spool = disk_usage(&work);
     assert!(

@@ -177,7 +177,8 @@ fn a_registry_is_mirrored_into_itself() {
     if !need(&NEEDS) {
         return;
     }
-    let (place, registry) = (Place::new(), own_registry());
+    let place = Place::new();
+    let registry = own_registry();
     let images = Images::new(place.path("layout"));
     let layers: Vec<_> = (0..4)
         .map(|n| images.layer(&[("layer", &noise(n, 300_000))]))

@@ -97,18 +97,18 @@ fn an_unchanged_image_costs_its_tag_the_tag_list_and_one_referrers_list() {
     }
     for upstream in [Upstream::Own, Upstream::Serve] {
         let signed = Signed::new(upstream);
-        let (images, place) = (&signed.images, &signed.place);
+        let images = &signed.images;
+        let place = &signed.place;
         let layer = |seed| images.layer(&[("b", &noise(seed, 100))]);
         let image = |first, second| {
             let amd64 = images.image("linux/amd64", &[layer(first)]);
             images.index(&[amd64, images.image("linux/arm64", &[layer(second)])])
         };
-        let (bare, moved) = (image(8, 9), image(10, 11));
+        let bare = image(8, 9);
+        let moved = image(10, 11);
         images.push(&signed.upstream.address, "bare", "v1", &bare);
-        let (front, target) = (
-            Front::new(&signed.upstream.address),
-            writable(place, "target"),
-        );
+        let front = Front::new(&signed.upstream.address);
+        let target = writable(place, "target");
         let to = Front::new(&target.address);
         let lists = format!("GET /v2/bare/referrers/{}", digest(&bare));
         let warm = vec![
@@ -258,9 +258,11 @@ fn a_new_signature_of_a_delivered_image_is_a_change_and_is_delivered() {
         return;
     }
     let signed = Signed::new(Upstream::Own);
-    let (images, upstream) = (&signed.images, &*signed.upstream.address);
+    let images = &signed.images;
+    let upstream = &*signed.upstream.address;
     signed.pack();
-    let (registry, other) = (own_registry(), writable(&signed.place, "target"));
+    let registry = own_registry();
+    let other = writable(&signed.place, "target");
     let targets = [&registry, &other];
     // the private registry has its own referrer
     let own = images.artifact(
@@ -589,7 +591,8 @@ fn loops_end_and_a_trimmed_image_keeps_its_signatures() {
         return;
     }
     let signed = Signed::new(Upstream::Own);
-    let (images, upstream) = (&signed.images, &*signed.upstream.address);
+    let images = &signed.images;
+    let upstream = &*signed.upstream.address;
     // an index that refers to the image and contains it, and a signature whose signature is the
     // image
     let around = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [signed.index],
@@ -661,7 +664,8 @@ fn referrers_of_one_subject_from_two_sources_are_listed_together() {
         return;
     }
     let signed = Signed::new(Upstream::Own);
-    let (images, upstream) = (&signed.images, &*signed.upstream.address);
+    let images = &signed.images;
+    let upstream = &*signed.upstream.address;
     let mut wanted = BTreeSet::from([digest(&signed.sbom).to_owned()]);
     let mut names = vec!["REG/app:v1".to_owned()];
     for copy in 0..6 {

@@ -31,7 +31,8 @@ fn read_of(store: &ObjectStore) -> (u64, usize) {
 
 #[test]
 fn a_bundle_is_packed_into_an_object_and_every_verb_reads_it_by_ranges() {
-    let (rig, store) = (Rig::of(100), ObjectStore::start());
+    let rig = Rig::of(100);
+    let store = ObjectStore::start();
     let place = &rig.place;
     store.introduce_to(place);
     let packed = place.json(0, &["pack", "--store", "stores/first", "-o", BUNDLE]);
@@ -133,7 +134,8 @@ fn a_bundle_is_packed_into_an_object_and_every_verb_reads_it_by_ranges() {
 
 #[test]
 fn a_failed_pack_keeps_the_old_object_and_leaves_no_parts() {
-    let (rig, store) = (Rig::new(), ObjectStore::start());
+    let rig = Rig::new();
+    let store = ObjectStore::start();
     let place = &rig.place;
     store.introduce_to(place);
     fs::create_dir_all(store.file("out")).unwrap();
@@ -203,8 +205,10 @@ fn a_signed_remote_bundle_behaves_like_a_file() {
     if !need(&["ssh-keygen"]) {
         return;
     }
-    let (rig, store) = (Rig::new(), ObjectStore::start());
-    let (place, down) = (&rig.place, &rig.down.address);
+    let rig = Rig::new();
+    let store = ObjectStore::start();
+    let place = &rig.place;
+    let down = &rig.down.address;
     store.introduce_to(place);
     run(place
         .clean("ssh-keygen")

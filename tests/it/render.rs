@@ -221,7 +221,8 @@ fn values_of_the_user_take_precedence_and_are_kept() {
         ]
         .concat(),
     );
-    let (values, missing) = (&report["values"], report["missing"].as_array().unwrap());
+    let values = &report["values"];
+    let missing = report["missing"].as_array().unwrap();
     assert!(
         values["dex"].is_null() && values["extraArgs"].is_null(),
         "{values}"

@@ -29,7 +29,10 @@ fn helm_renders_real_charts_with_the_overlay() {
         .filter(|path| path.join("Chart.yaml").is_file())
         .collect();
     charts.sort();
-    let (mut before, mut stay, mut unlisted, mut wrong) = (0, 0, Vec::new(), Vec::new());
+    let mut before = 0;
+    let mut stay = 0;
+    let mut unlisted = Vec::new();
+    let mut wrong = Vec::new();
     for chart in &charts {
         let name = chart.file_name().unwrap().to_string_lossy();
         let old = match template(chart, None) {

@@ -37,7 +37,9 @@ pub fn sound(page: &str) {
 fn every_verb_that_transfers_writes_an_html_report() {
     let rig = Rig::new();
     rig.set_faults([]);
-    let (place, up, down) = (&rig.place, &rig.up.address, &rig.down.address);
+    let place = &rig.place;
+    let up = &rig.up.address;
+    let down = &rig.down.address;
     let page = |exit: i32, line: &str| {
         let line = line.replace("UP", up).replace("DOWN", down);
         let args: Vec<&str> = line
@@ -130,7 +132,8 @@ fn image_metadata_is_shown_as_escaped_text() {
     if !need(&["gzip"]) {
         return;
     }
-    let (place, upstream) = (Place::new(), own_registry());
+    let place = Place::new();
+    let upstream = own_registry();
     let images = Images::new(place.path("layout"));
     let evil = "MIT</td><script>alert(1)</script>";
     let layer = images.layer(&[("app", &noise(1, 3000))]);
@@ -186,7 +189,8 @@ fn a_moved_tag_is_a_notice() {
     if !need(&["gzip"]) {
         return;
     }
-    let (place, upstream) = (Place::new(), own_registry());
+    let place = Place::new();
+    let upstream = own_registry();
     let images = Images::new(place.path("layout"));
     let push = |seed| {
         let image = images.image(

@@ -11,7 +11,8 @@ const CARRIED: &str = r#"{"bomFormat": "CycloneDX", "specVersion": "1.5", "versi
 
 /// A bundle `b` with an image that has a CycloneDX document and a signature.
 fn packed() -> Place {
-    let (place, upstream) = (Place::new(), own_registry());
+    let place = Place::new();
+    let upstream = own_registry();
     let images = Images::new(place.path("layout"));
     let image = images.image("linux/amd64", &[images.layer(&[("app", &noise(1, 3000))])]);
     images.push(&upstream.address, "team/app", "v1", &image);

@@ -60,7 +60,8 @@ impl Carried {
             .as_array()
             .cloned()
             .unwrap_or_default();
-        let (kept, alone) = (&children[..keep.min(children.len())], [top.clone()]);
+        let kept = &children[..keep.min(children.len())];
+        let alone = [top.clone()];
         let mut blobs = Vec::new();
         for child in if children.is_empty() {
             &alone[..]
@@ -113,7 +114,8 @@ impl Carried {
 
     fn file(&mut self, url: &str, content: &[u8]) -> &mut LockedFile {
         self.images.blob(media_type::OCTETS, content);
-        let (digest, size) = (Digest::sha256(content), content.len() as u64);
+        let digest = Digest::sha256(content);
+        let size = content.len() as u64;
         self.lock.files.push(LockedFile::new(url, digest, size));
         self.lock.files.last_mut().unwrap()
     }
@@ -176,7 +178,8 @@ fn images_can_be_pulled_by_all_their_names() {
         server.address
     );
     assert!(server.log().contains(&holds), "{}", server.log());
-    let (of_index, of_other) = (index["digest"].as_str(), other["digest"].as_str());
+    let of_index = index["digest"].as_str();
+    let of_other = other["digest"].as_str();
     let digest = |target: &str| {
         let head = request("HEAD", &server.address, target, &[], b"");
         head.header("docker-content-digest").map(str::to_owned)
@@ -293,10 +296,8 @@ fn skopeo_copies_from_a_served_bundle() {
         &format!("{}/quay.io/x/app:1", server.address),
     );
     assert!(raw == carried.images.bytes(index["digest"].as_str().unwrap()));
-    let (from, to) = (
-        format!("docker://{}/library/nginx:1.27", server.address),
-        "dir:back",
-    );
+    let from = format!("docker://{}/library/nginx:1.27", server.address);
+    let to = "dir:back";
     run(skopeo(&carried.place).args(["copy", "--quiet", "--src-tls-verify=false", &from, to]));
     for digest in carried.images.closure(&other) {
         let hex = digest.trim_start_matches("sha256:");

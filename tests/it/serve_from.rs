@@ -181,7 +181,8 @@ fn wrong_bytes_of_the_registry_are_never_sent() {
     }
     let site = Site::new();
     site.mirror("v1");
-    let (early, tool) = (site.serve(), content("v1"));
+    let early = site.serve();
+    let tool = content("v1");
     assert!(get(&early.address, "/files/dl.example/v1/tool").body == tool);
     let file = site.registry.blob_file(&sha256(&tool));
     let mut damaged = tool.clone();
@@ -248,7 +249,8 @@ fn charts_are_served_from_a_registry() {
         return;
     }
     let up = Upstream::new();
-    let (place, registry) = (&up.place, docker_registry());
+    let place = &up.place;
+    let registry = docker_registry();
     let app = Chart::new("app", "1.2.3+b", "", &[("values.yaml", "a: 1\n")]);
     let app = Chart {
         provenance: Some(b"signed\n".to_vec()),

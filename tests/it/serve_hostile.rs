@@ -351,7 +351,8 @@ fn manifests_with_many_annotations_take_little_memory() {
     manifest(&server, "a", json!({}));
     std::thread::scope(|scope| {
         for number in 0..12 {
-            let (server, annotated) = (&server, &annotated);
+            let server = &server;
+            let annotated = &annotated;
             scope.spawn(move || {
                 let bytes = annotated(number, "").into_bytes();
                 put_manifest(

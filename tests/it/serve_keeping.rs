@@ -170,15 +170,12 @@ fn unfinished_uploads_are_removed_by_age() {
 fn tags_manifests_and_blobs_can_be_deleted_and_the_sweep_removes_unreferenced_blobs() {
     let place = Place::new();
     let server = serve(&place, &["--upload-expiry", "1s"]);
-    let (first, second) = (noise(1, 1000), noise(2, 1000));
-    let (old, new) = (
-        push(&server, "a", "v1", &first, json!({})),
-        push(&server, "a", "v2", &second, json!({})),
-    );
-    let (of_old, of_layer) = (
-        format!("/v2/a/manifests/{}", sha256(&old)),
-        format!("/v2/a/blobs/{}", sha256(&first)),
-    );
+    let first = noise(1, 1000);
+    let second = noise(2, 1000);
+    let old = push(&server, "a", "v1", &first, json!({}));
+    let new = push(&server, "a", "v2", &second, json!({}));
+    let of_old = format!("/v2/a/manifests/{}", sha256(&old));
+    let of_layer = format!("/v2/a/blobs/{}", sha256(&first));
     let refused = delete(&server, &of_layer);
     assert_eq!(
         (refused.status, code(&refused)),
@@ -254,7 +251,8 @@ fn referrers_are_returned_in_pages_of_bounded_size() {
         ("?artifactType=application/x.none", 0),
     ] {
         let mut next = Some(format!("/v2/a/referrers/{}{query}", sha256(&subject)));
-        let (mut seen, mut pages) = (std::collections::BTreeSet::new(), 0);
+        let mut seen = std::collections::BTreeSet::new();
+        let mut pages = 0;
         while let Some(target) = next {
             let page = get(&server.address, &target);
             assert!(
@@ -350,10 +348,8 @@ fn anonymous_users_read_and_only_signed_in_users_push() {
     let mut images = Images::new(place.path("layout"));
     let image = images.image("linux/amd64", &[images.layer(&[("a", b"a")])]);
     images.tag("v1", &image);
-    let (from, to) = (
-        format!("oci:{}:v1", images.dir().display()),
-        format!("docker://{}/team/app:v1", server.address),
-    );
+    let from = format!("oci:{}:v1", images.dir().display());
+    let to = format!("docker://{}/team/app:v1", server.address);
     let push = |creds: &[&str]| {
         let mut command = skopeo(&place);
         command

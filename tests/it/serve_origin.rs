@@ -145,10 +145,8 @@ fn a_url_is_found_by_host_header_sni_and_absolute_target() {
     }
     let worker = Worker::new();
     worker.pack();
-    let (of_files, of_site) = (
-        Authority::new(&worker.place, "files-ca"),
-        Authority::new(&worker.place, "site-ca"),
-    );
+    let of_files = Authority::new(&worker.place, "files-ca");
+    let of_site = Authority::new(&worker.place, "site-ca");
     let files = of_files.issue(&worker.place, &["dl.k8s.io"]);
     let site = of_site.issue(&worker.place, &["localhost"]);
     let plain = format!("127.0.0.1:{}", free_port());
@@ -257,13 +255,15 @@ fn a_url_is_found_by_host_header_sni_and_absolute_target() {
 fn images_are_found_by_their_source_host_if_dns_points_here() {
     let place = Place::new();
     let images = Images::new(place.path("layout"));
-    let (quay, other) = (own_registry(), own_registry());
+    let quay = own_registry();
+    let other = own_registry();
     let image = |registry: &Server, seed| {
         let image = images.image("linux/amd64", &[images.layer(&[("a", &noise(seed, 900))])]);
         images.push(&registry.address, "x/app", "v1", &image);
         images.bytes(image["digest"].as_str().unwrap())
     };
-    let (of_quay, of_other) = (image(&quay, 1), image(&other, 2));
+    let of_quay = image(&quay, 1);
+    let of_other = image(&other, 2);
     let upstream = |server: &Server| format!("{{mirror: \"{}\"}}", server.url());
     let site = format!(
         "upstreams: {{quay.io: {}, ghcr.io: {}}}",

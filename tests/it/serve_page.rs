@@ -53,7 +53,8 @@ fn a_thousand_items_are_paged_and_searchable() {
         format!("https://downloads.example/{folder}release-{at:04}/tool-linux-amd64.tar.gz")
     };
     let server = served(&place, &(0..1000).map(name).collect::<Vec<_>>());
-    let (mut seen, mut next) = (BTreeSet::new(), Some("/".to_owned()));
+    let mut seen = BTreeSet::new();
+    let mut next = Some("/".to_owned());
     while let Some(target) = next {
         let page = get(&server.address, &target).text();
         assert!(

@@ -126,7 +126,8 @@ fn eight_shards_pull_everything_once_and_a_killed_one_runs_again() {
     let before = rig.up.moved();
     // shard 7 never gets an answer from upstream, so it has transferred nothing when it is killed
     let mute = free_listener();
-    let (up, address) = (&rig.up.address, mute.local_addr().unwrap());
+    let up = &rig.up.address;
+    let address = mute.local_addr().unwrap();
     let site = format!(
         "apiVersion: landfall/v1\nkind: Site\nupstreams: {{\"{up}\": {{mirror: \"http://{address}\"}}}}\n"
     );

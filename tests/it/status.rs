@@ -8,7 +8,8 @@ use serde_json::Value;
 
 /// Four images, one of them with a signature under cosign's tag; locked, pulled and packed as `b`.
 fn packed() -> (Place, Server, Images) {
-    let (place, upstream) = (Place::new(), own_registry());
+    let place = Place::new();
+    let upstream = own_registry();
     let images = Images::new(place.path("layout"));
     let mut manifest =
         "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\nimages:\n".to_owned();

@@ -165,7 +165,8 @@ fn round(rig: &mut Rig, number: usize) -> bool {
             answer: r#"{"token":"TOKEN","expires_in":300}"#.into(),
         })
     };
-    let (at_up, at_down) = (dice.roll(2) == 0, dice.roll(2) == 0);
+    let at_up = dice.roll(2) == 0;
+    let at_down = dice.roll(2) == 0;
     let passes_only_by_token = |faults: &[Fault]| {
         faults
             .iter()
@@ -189,10 +190,8 @@ fn round(rig: &mut Rig, number: usize) -> bool {
     rig.up.set_faults(up.clone());
     rig.down.set_faults(down.clone());
 
-    let (store, story) = (
-        format!("round-{number}"),
-        format!("round {number}: {up:?} and {down:?}"),
-    );
+    let store = format!("round-{number}");
+    let story = format!("round {number}: {up:?} and {down:?}");
     let mut well = true;
     let mut check = |what: &str, items: &[ReportItem]| {
         let lost = lost(items);
@@ -264,7 +263,9 @@ fn round(rig: &mut Rig, number: usize) -> bool {
 
 #[test]
 fn seeded_rounds_of_all_faults_succeed_or_are_explained() {
-    let (rounds, next, well) = (rounds(30), AtomicUsize::new(0), AtomicUsize::new(0));
+    let rounds = rounds(30);
+    let next = AtomicUsize::new(0);
+    let well = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         // a round mostly waits, so several of them run at once
         for _ in 0..8 {

@@ -103,7 +103,8 @@ fn the_message_of_ctrl_c_stays_visible() {
     }
     let rig = slow();
     let mut child = pull(&rig, 80, "stopped", &[]);
-    let (mut out, mut all) = (child.stdout.take().unwrap(), Vec::new());
+    let mut out = child.stdout.take().unwrap();
+    let mut all = Vec::new();
     let mut stdin = child.stdin.take().unwrap();
     let mut piece = [0; 4096];
     let mut is_pressed = false;
@@ -149,8 +150,11 @@ fn a_dumb_terminal_and_ci_get_plain_lines() {
 /// Presses `keys` as soon as the terminal shows `words`. Returns the output up to then, and the
 /// whole output.
 fn pressed(mut child: Child, words: &str, keys: &str) -> (String, String) {
-    let (mut out, mut stdin) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
-    let (mut before, mut all, mut piece) = (None, Vec::new(), [0; 4096]);
+    let mut out = child.stdout.take().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut before = None;
+    let mut all = Vec::new();
+    let mut piece = [0; 4096];
     while let Ok(count @ 1..) = out.read(&mut piece) {
         all.extend_from_slice(&piece[..count]);
         let shown = String::from_utf8_lossy(&all).into_owned();

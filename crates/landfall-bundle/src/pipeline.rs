@@ -26,7 +26,8 @@ pub(crate) fn ordered<P: Send, R: Send, E: Send>(
     let (pieces, inbox) = sync_channel::<(P, SyncSender<R>)>(depth);
     // a channel for each result, queued in the order of the pieces, keeps the order of the output
     let (order, results) = sync_channel::<Receiver<R>>(depth);
-    let (inbox, work) = (&Mutex::new(inbox), &work);
+    let inbox = &Mutex::new(inbox);
+    let work = &work;
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(move || {

@@ -174,7 +174,8 @@ mod tests {
 
     /// Begins to write [`CONTENT`] to a store in `dir`, with a follower.
     fn begun(dir: &std::path::Path) -> (VerifiedWriter, Follower) {
-        let (digest, size) = (Digest::sha256(CONTENT), CONTENT.len() as u64);
+        let digest = Digest::sha256(CONTENT);
+        let size = CONTENT.len() as u64;
         let blob = Descriptor {
             digest,
             size,
@@ -216,7 +217,8 @@ mod tests {
     #[tokio::test]
     async fn the_last_byte_waits_until_the_digest_is_right() {
         let (done, rest) = std::sync::mpsc::channel();
-        let (dir, size) = (tempfile::tempdir().unwrap(), CONTENT.len() as u64);
+        let dir = tempfile::tempdir().unwrap();
+        let size = CONTENT.len() as u64;
         let (mut writer, follower) = begun(dir.path());
         let transfer = tokio::task::spawn_blocking(move || {
             writer.write(&CONTENT[..5])?;
@@ -240,7 +242,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_stream_ends_when_the_write_starts_over() {
-        let (dir, size) = (tempfile::tempdir().unwrap(), CONTENT.len() as u64);
+        let dir = tempfile::tempdir().unwrap();
+        let size = CONTENT.len() as u64;
         let (mut writer, follower) = begun(dir.path());
         let transfer = tokio::spawn(async { Ok(TransferOutcome::AlreadyPresent) });
         writer.write(b"HELLO").unwrap();

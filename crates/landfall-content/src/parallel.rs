@@ -140,7 +140,8 @@ impl ParallelFetch {
                 result = &mut first => break result,
                 // polled after each event: the range that is worth sharing changes with every byte
                 slot = slots.acquire(), if wanted => {
-                    let (fetch, slots) = (self.clone(), slots.clone());
+                    let fetch = self.clone();
+                    let slots = slots.clone();
                     helpers.spawn(inherit_upload_mark(async move {
                         fetch.run_helper(&slots).await;
                         drop(slot);

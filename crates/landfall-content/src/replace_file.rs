@@ -226,7 +226,8 @@ mod tests {
     #[test]
     fn the_target_of_a_dangling_link_is_created() {
         let place = tempfile::tempdir().unwrap();
-        let (link, file) = (place.path().join("link"), place.path().join("file"));
+        let link = place.path().join("link");
+        let file = place.path().join("file");
         std::os::unix::fs::symlink("file", &link).unwrap();
         create_file(&link, b"new").unwrap();
         assert_eq!(fs::read(file).unwrap(), b"new");

@@ -51,7 +51,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_slow_task_delays_no_other_and_results_keep_their_order() {
-        let (running, last_began) = (AtomicUsize::new(0), Notify::new());
+        let running = AtomicUsize::new(0);
+        let last_began = Notify::new();
         let results = run_concurrently(9, 2, async |at: usize| {
             assert!(
                 running.fetch_add(1, Ordering::Relaxed) < 2,

@@ -243,7 +243,8 @@ mod tests {
     #[tokio::test]
     async fn each_queue_keeps_its_order_and_its_slots() {
         let mut schedule = schedule([(vec!["a", "b", "c"], 1), (vec!["x", "y"], 2)]);
-        let (mut begun, mut done) = (Vec::new(), Vec::new());
+        let mut begun = Vec::new();
+        let mut done = Vec::new();
         while let Some(step) = schedule.step().await {
             match step {
                 ScheduleStep::Begin(task, slot) => {
@@ -264,7 +265,8 @@ mod tests {
     #[tokio::test]
     async fn free_slots_of_a_later_queue_serve_earlier_queues() {
         let mut schedule = schedule::<()>([(vec!["a", "b", "c"], 1), (vec!["x", "y"], 3)]);
-        let (mut begun, mut slots) = (Vec::new(), Vec::new());
+        let mut begun = Vec::new();
+        let mut slots = Vec::new();
         while let Some(ScheduleStep::Begin(task, slot)) = schedule.begin() {
             begun.push(task);
             slots.push(slot);

@@ -139,7 +139,8 @@ impl Transport {
             debug!(method = %request.method, url = %redacted_url(url), %error, "not sent");
             return Err(error);
         }
-        let (queued, paused) = (slot.queued, slot.paused);
+        let queued = slot.queued;
+        let paused = slot.paused;
         let began = Instant::now();
         let result = self
             .exchange(Exchange {

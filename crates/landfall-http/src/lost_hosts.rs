@@ -176,7 +176,8 @@ mod tests {
     #[tokio::test]
     async fn a_host_that_never_answered_is_given_up_at_once_and_another_after_some_rounds() {
         let hosts = LostHosts::default();
-        let (dead, alive) = ("r.test:443", "s.test:443");
+        let dead = "r.test:443";
+        let alive = "s.test:443";
         assert!(hosts.check(dead).is_none());
         let failed = |host, began, is_last| hosts.failed(host, began, is_last, &ROUNDS, &refused());
         assert!(

@@ -84,7 +84,8 @@ mod tests {
         let why = HttpError::new(ErrorKind::Status(502), "502 Bad Gateway");
         let host = "ghcr.io:443";
         assert_eq!(retrying.line(host, &why), None);
-        let (first, _second) = (retrying.wait(host), retrying.wait(host));
+        let first = retrying.wait(host);
+        let _second = retrying.wait(host);
         assert_eq!(
             retrying.line(host, &why).unwrap(),
             "ghcr.io: 502, 2 requests waiting to retry"

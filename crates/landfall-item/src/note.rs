@@ -243,7 +243,8 @@ impl ResolvableRequest for NoteRequest {
         old: Option<&LockedNote>,
         _pins: PinPolicy,
     ) -> ResolveOutcome<LockedNote> {
-        let (digest, size) = (Digest::sha256(self.text.as_bytes()), self.text.len() as u64);
+        let digest = Digest::sha256(self.text.as_bytes());
+        let size = self.text.len() as u64;
         resolver
             .keep(text_of(&digest, size), self.text.clone().into())
             .await;
@@ -278,7 +279,8 @@ fn text_of(digest: &Digest, size: u64) -> Descriptor {
 }
 
 fn computed(bytes: Vec<u8>, media_type: &'static str) -> EntryPart {
-    let (digest, size) = (Digest::sha256(&bytes), bytes.len() as u64);
+    let digest = Digest::sha256(&bytes);
+    let size = bytes.len() as u64;
     let descriptor = Descriptor {
         digest,
         size,

@@ -370,7 +370,8 @@ mod tests {
                 consumers: vec![consumer],
                 ..without.clone()
             };
-            let (to, first) = ("r:5000/p", map("r:5000/p", Some(&without), image));
+            let to = "r:5000/p";
+            let first = map("r:5000/p", Some(&without), image);
             let all = map(to, Some(&with), image);
             assert_eq!(all[..first.len()], first, "{consumer}");
             let expected: Vec<String> = added.iter().map(|path| format!("{to}/{path}")).collect();

@@ -225,10 +225,8 @@ mod tests {
 
     #[test]
     fn a_referrers_list_keeps_its_entries_and_appends_new_ones() {
-        let (a, b) = (
-            json!({"digest": "sha256:a", "x": 1}),
-            json!({"digest": "sha256:b"}),
-        );
+        let a = json!({"digest": "sha256:a", "x": 1});
+        let b = json!({"digest": "sha256:b"});
         let first = merge_referrers(None, std::slice::from_ref(&a))
             .unwrap()
             .unwrap();

@@ -215,10 +215,8 @@ mod tests {
         let layers: Vec<u64> = (0..images * 12 / 5)
             .map(|_| {
                 // the Box-Muller transform
-                let (radius, angle) = (
-                    (-2.0 * (1.0 - random.f64()).ln()).sqrt(),
-                    std::f64::consts::TAU * random.f64(),
-                );
+                let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
+                let angle = std::f64::consts::TAU * random.f64();
                 (4e6 * (2.0 * radius * angle.cos()).exp()) as u64
             })
             .collect();

@@ -316,7 +316,8 @@ mod tests {
     fn tags_are_sorted_in_the_order_in_which_projects_published_them() {
         let lists = lists();
         assert!(lists.len() >= 150, "{}", lists.len());
-        let (mut pairs, mut wrong) = (0, Vec::new());
+        let mut pairs = 0;
+        let mut wrong = Vec::new();
         for (whose, tags) in &lists {
             for (at, older) in tags.iter().enumerate() {
                 for newer in tags[at + 1..]

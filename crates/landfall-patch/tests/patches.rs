@@ -84,7 +84,9 @@ fn assert_restores(new: &[u8], bases: &[Vec<u8>]) -> (usize, PatchStatistics) {
 
 #[test]
 fn files_with_equal_content_cost_nothing_at_any_path() {
-    let (a, b, c) = (noise(1, 100_000), noise(2, 50_001), noise(3, 7));
+    let a = noise(1, 100_000);
+    let b = noise(2, 50_001);
+    let c = noise(3, 7);
     let old = archive(&[("a", a.clone()), ("dir/b", b.clone()), ("c", c.clone())]);
     let new = archive(&[("c", c), ("elsewhere/b", b), ("a", a)]);
     let (size, statistics) = assert_restores(&new, &[old]);

@@ -139,7 +139,8 @@ mod tests {
         let site = Site::parse(Path::new("s"), text).unwrap();
         let get = |name: &str| Some(if name == "U" { "dom\\me" } else { "p@ss:w/d%" }.to_owned());
         let proxy = NodeProxy::of(&site, get).unwrap().unwrap();
-        let (http, https) = (proxy.http.clone().unwrap(), proxy.https.clone().unwrap());
+        let http = proxy.http.clone().unwrap();
+        let https = proxy.https.clone().unwrap();
         assert_eq!(http.url(), "http://dom%5Cme:p%40ss%3Aw%2Fd%25@asdf");
         assert_eq!(
             https.url(),

@@ -190,7 +190,8 @@ fn split_references_are_rewritten() {
         "{registry: quay.io, image: {repository: x}}",
     );
     let digest = Digest::sha256(b"quay.io/a/b:v1");
-    let (hex, algorithm) = (digest.hex(), "sha256");
+    let hex = digest.hex();
+    let algorithm = "sha256";
     becomes(
         &format!("{{repository: quay.io/a/b, tag: other, digest: \"{digest}\"}}"),
         &format!("{{repository: r:5/p/a/b, tag: other, digest: \"{digest}\"}}"),
@@ -381,10 +382,8 @@ fn comments_are_changed_on_request() {
 
 #[test]
 fn the_digest_of_a_delivered_trimmed_index_is_written() {
-    let (old, new) = (
-        Digest::sha256(b"quay.io/a/b:v1"),
-        Digest::sha256(b"trimmed"),
-    );
+    let old = Digest::sha256(b"quay.io/a/b:v1");
+    let new = Digest::sha256(b"trimmed");
     let known = known().with_replaced([(old.clone(), new.clone())]);
     let done = |source: &str| {
         rewrite(

@@ -59,7 +59,8 @@ fn assert_not_sent(address: &str, digest: &Digest, carried: &[u8]) {
 
 #[test]
 fn frames_that_differ_from_the_approved_lock_are_not_sent_from_any_offset() {
-    let (locked, carried) = (layer(0), layer(0xff));
+    let locked = layer(0);
+    let carried = layer(0xff);
     let (packed, lock) = forged_bundle(&locked, &carried);
     let bundle = Bundle::open(&packed.path).unwrap();
     assert_eq!(
@@ -80,13 +81,12 @@ fn frames_that_differ_from_the_approved_lock_are_not_sent_from_any_offset() {
 
 #[test]
 fn a_forged_base_is_not_sent_and_an_intact_base_after_it_is_used() {
-    let (locked, carried) = (layer(0), layer(0xff));
+    let locked = layer(0);
+    let carried = layer(0xff);
     let (packed, _) = forged_bundle(&locked, &carried);
     let (sound, _) = forged_bundle(&locked, &locked);
-    let (foreign, good) = (
-        Bundle::open(&packed.path).unwrap(),
-        Bundle::open(&sound.path).unwrap(),
-    );
+    let foreign = Bundle::open(&packed.path).unwrap();
+    let good = Bundle::open(&sound.path).unwrap();
     let digest = Digest::sha256(&locked);
     let alone = foreign.clone();
     let server = start(None, move || served(&alone, vec![Arc::new(alone.clone())]));

@@ -29,7 +29,8 @@ pub fn memory(contents: &[&[u8]]) -> MemoryBlobs {
 
 /// A locked image with this single manifest.
 pub fn image(name: &str, manifest: &[u8]) -> LockedImage {
-    let (digest, size) = (Digest::sha256(manifest), manifest.len() as u64);
+    let digest = Digest::sha256(manifest);
+    let size = manifest.len() as u64;
     let top = Descriptor {
         digest,
         size,

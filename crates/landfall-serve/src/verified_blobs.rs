@@ -303,11 +303,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_blob_is_hashed_once_for_concurrent_requests_and_again_after_its_file_changed() {
-        let (blob, digest, known) = (
-            Arc::new(Counted::of(1, b"abc")),
-            Digest::sha256(b"abc"),
-            VerifiedBlobs::new(2),
-        );
+        let blob = Arc::new(Counted::of(1, b"abc"));
+        let digest = Digest::sha256(b"abc");
+        let known = VerifiedBlobs::new(2);
         let sources = [blob.clone()];
         let requests = (0..100).map(|_| right(&known, &sources, &digest));
         assert!(

@@ -112,7 +112,8 @@ pub(crate) fn archived_file(path: &Path) -> Option<String> {
 
 /// The names of all pages, in lines of at most `width` columns.
 pub(crate) fn listing(width: usize) -> String {
-    let (mut text, mut line) = (String::new(), String::new());
+    let mut text = String::new();
+    let mut line = String::new();
     for (word, _) in PAGES {
         if line.len() + word.len() + 2 > width {
             text += &format!("{line},\n");

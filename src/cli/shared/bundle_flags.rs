@@ -26,7 +26,8 @@ impl BundleFlags {
         put_first(self.named, &mut self.bundle, &mut self.more);
         let locations = volume_locations(self.bundle.unwrap_or_default(), &mut self.more);
         if let Some(other) = self.more.first() {
-            let (other, first) = (other.display(), locations[0].display());
+            let other = other.display();
+            let first = locations[0].display();
             return Err(CliError::usage(format!(
                 "{other} has no other volume of {first}; name only one bundle"
             )));

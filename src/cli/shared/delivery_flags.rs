@@ -265,7 +265,8 @@ impl DeliveryFlags {
             count_of(totals.requests as usize, "request")
         );
         if self.dry_run {
-            let (needed, registry) = (human_size(pushed.needed_bytes), &mapping.target().registry);
+            let needed = human_size(pushed.needed_bytes);
+            let registry = &mapping.target().registry;
             let _ = writeln!(
                 text,
                 "  needs at most     {needed} at {registry}; only Harbor reports its free space"

@@ -26,7 +26,8 @@ pub(crate) fn report_disk_space(report: &mut RunReport, room: &DiskSpace) -> Str
     report
         .extra
         .insert("available_bytes".into(), json!(room.free));
-    let (needed, free) = (human_size(room.needed), human_size(room.free));
+    let needed = human_size(room.needed);
+    let free = human_size(room.free);
     let enough = if room.is_enough() { "" } else { ": not enough" };
     let folder = room.folder.display();
     format!(

@@ -60,7 +60,8 @@ pub(crate) fn draft_manifest(
     context: &Context,
 ) -> Result<DraftResult, CliError> {
     // Compared with an empty lock, every reference is missing, so all of them are drafted.
-    let (nothing, today) = (Lock::default(), today().to_string());
+    let nothing = Lock::default();
+    let today = today().to_string();
     let inventory = Inventory::new(&nothing, None, None, &today);
     let (stdin, paths): (Vec<PathBuf>, Vec<PathBuf>) = request
         .paths

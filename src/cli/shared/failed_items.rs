@@ -213,7 +213,9 @@ mod tests {
     use landfall_model::report::EntryKind;
 
     fn item(kind: EntryKind, name: &str, status: ItemStatus, reason: Option<&str>) -> ReportItem {
-        let (digest, bytes, packages) = (None, None, 0);
+        let digest = None;
+        let bytes = None;
+        let packages = 0;
         ReportItem {
             kind,
             name: name.into(),

@@ -54,10 +54,8 @@ fn report_archives(report: &mut RunReport, imports: &[ImportedBlobs], verb: &str
     });
     report.extra.insert("archives".into(), member.collect());
     let lines = imports.iter().map(|one| {
-        let (path, count) = (
-            one.path.display().to_string(),
-            count_of(one.digests.len(), "blob"),
-        );
+        let path = one.path.display().to_string();
+        let count = count_of(one.digests.len(), "blob");
         let left = one
             .skipped
             .iter()

@@ -161,7 +161,9 @@ fn check_approved(
     path: &Path,
     requirements: &BundleRequirements<'_>,
 ) -> Result<(), CliError> {
-    let (path, digest, fingerprint) = (path.display(), bundle.digest(), bundle.fingerprint());
+    let path = path.display();
+    let digest = bundle.digest();
+    let fingerprint = bundle.fingerprint();
     if !requirements.expect.is_empty()
         && ![digest, fingerprint]
             .iter()

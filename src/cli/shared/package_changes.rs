@@ -54,7 +54,8 @@ pub(crate) fn package_tables<'a>(
         .filter(|change| !change.packages.is_empty())
     {
         let rows = with_changelogs(change).map(|(package, changelog)| {
-            let (name, arch) = (markdown_code(&package.name), markdown_code(&package.arch));
+            let name = markdown_code(&package.name);
+            let arch = markdown_code(&package.arch);
             let changelog = changelog
                 .iter()
                 .map(|line| markdown_text(line))

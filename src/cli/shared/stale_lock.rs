@@ -44,7 +44,8 @@ pub(crate) fn note_stale(path: &Path, lock: &Lock, progress: &dyn Progress) {
             1 => String::new(),
             count => format!(" and {} more", count_of(count - 1, "item")),
         };
-        let (lock, manifest) = (path.display(), manifest.display().to_string());
+        let lock = path.display();
+        let manifest = manifest.display().to_string();
         progress.note(&format!(
             "note: {lock} is older than {manifest}: it lacks {first}{more}; `landfall lock -f {} \
              --lock {}` adds what is new",

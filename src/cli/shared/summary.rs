@@ -8,7 +8,8 @@ use landfall_model::report::{EntryCount, ItemStatus, ReportItem, RunTotals, one_
 /// The line about a change.
 pub(crate) fn change_line(change: &LockChange) -> String {
     let name = one_line(&change.name);
-    let (new, gone) = (change.new_referrers.len(), change.gone_referrers.len());
+    let new = change.new_referrers.len();
+    let gone = change.gone_referrers.len();
     match change.change {
         "changed" if new + gone > 0 => {
             format!("changed  {name} (referrers: {new} new, {gone} gone)")

@@ -283,10 +283,8 @@ impl DiffWriter {
             signed(change.new.split_inclusive('\n').count()) - signed(change.count)
         };
         let grown: isize = changes.iter().map(grown).sum();
-        let (from, to) = (
-            range(signed(start), signed(count)),
-            range(signed(start) + *more, signed(count) + grown),
-        );
+        let from = range(signed(start), signed(count));
+        let to = range(signed(start) + *more, signed(count) + grown);
         *more += grown;
         self.line("36", &format!("@@ -{from} +{to} @@\n"));
         before
@@ -364,7 +362,8 @@ mod tests {
 
     #[test]
     fn no_control_character_reaches_a_terminal() {
-        let (name, old) = ("x\u{1b}[2J\n+++ b/y\"", "\u{1b}[2Ja\u{7}\n");
+        let name = "x\u{1b}[2J\n+++ b/y\"";
+        let old = "\u{1b}[2Ja\u{7}\n";
         for reader in [DiffReader::Terminal, DiffReader::Coloured] {
             let shown = unified(name, old, vec![(4..5, "b".into())], reader);
             let shown = shown.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");

@@ -111,11 +111,9 @@ impl GcCommand {
                 let lock = Lock::parse(FILE_NAME, std::str::from_utf8(claim).ok()?).ok()?;
                 Some(lock.digests().collect())
             };
-            let (grace, now, dry_run) = (
-                Duration::from_secs(self.grace),
-                SystemTime::now(),
-                self.dry_run,
-            );
+            let grace = Duration::from_secs(self.grace);
+            let now = SystemTime::now();
+            let dry_run = self.dry_run;
             let sweep = BucketGc {
                 bucket: &bucket,
                 keep,
@@ -210,7 +208,8 @@ impl GcCommand {
                 .or_default()
                 .push((number, written, bundle));
         }
-        let (mut last, mut older) = (Vec::new(), Vec::new());
+        let mut last = Vec::new();
+        let mut older = Vec::new();
         for mut bundles in series.into_values() {
             bundles.sort_by_key(|(number, written, _)| Reverse((*number, *written)));
             let mut bundles = bundles.into_iter().map(|(.., bundle)| bundle);
@@ -223,7 +222,8 @@ impl GcCommand {
     fn text(&self, swept: &DiskGcReport) -> String {
         let mut text = String::new();
         for removed in &swept.removed {
-            let (what, digest) = (removed.what.to_string(), &removed.digest);
+            let what = removed.what.to_string();
+            let digest = &removed.digest;
             let _ = writeln!(
                 text,
                 "{what:<10} {digest}  {:>8}",

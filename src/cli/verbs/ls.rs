@@ -39,7 +39,8 @@ impl LsCommand {
         let file = self.file.or(self.bundle).or(self.lock).unwrap_or_default();
         let locations = volume_locations(file.clone(), &mut self.more);
         if let Some(other) = self.more.first() {
-            let (other, file) = (other.display(), file.display());
+            let other = other.display();
+            let file = file.display();
             return Err(CliError::usage(format!(
                 "{other} has no other volume of {file}; ls lists one bundle at a time"
             )));
@@ -50,7 +51,8 @@ impl LsCommand {
         };
         let (bundle, lock, entries) = match given {
             OpenedFile::Bundle(bundle) => {
-                let (lock, entries) = (bundle.lock()?, bundle.entries()?);
+                let lock = bundle.lock()?;
+                let entries = bundle.entries()?;
                 (Some(bundle), lock, entries)
             }
             OpenedFile::Lock(lock) => {
@@ -193,13 +195,15 @@ fn lines_about_bases(bundle: &Bundle, entries: &[LockEntry]) -> Result<String, C
         .iter()
         .map(|recipe| (&recipe.blob.digest, recipe))
         .collect();
-    let (mut left_out, mut patched) = (String::new(), String::new());
+    let mut left_out = String::new();
+    let mut patched = String::new();
     let mut lacking = Vec::new();
     if !omitted.is_empty() || !recipes.is_empty() {
         lacking = missing_blobs(entries, bundle).map_err(unreadable)?;
     }
     for MissingBlob { blob, items } in &lacking {
-        let (digest, size) = (blob.digest.short(12), human_size(blob.size));
+        let digest = blob.digest.short(12);
+        let size = human_size(blob.size);
         let line = format!("  {digest}  {size:>8}  for {}", items.join(", "));
         if omitted.contains(&blob.digest) {
             left_out += &format!("{line}\n");

@@ -64,7 +64,8 @@ impl PublishCommand {
                 }
             })
             .collect();
-        let (place, all) = (published_store.place(), count(&items));
+        let place = published_store.place();
+        let all = count(&items);
         let absent = items
             .iter()
             .filter(|item| item.status == ItemStatus::Missing);

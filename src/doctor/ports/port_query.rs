@@ -259,7 +259,8 @@ impl PortSettings<'_> {
     }
 
     fn fill(&self, row: &PortRow) -> Vec<PortLine> {
-        let (what, why) = (row.to.clone(), format!("{} ({})", row.why, row.component));
+        let what = row.to.clone();
+        let why = format!("{} ({})", row.why, row.component);
         let Some((host, own)) = self.addresses.get(row.to.as_str()) else {
             return vec![PortLine::Untested {
                 why: format!("{what}: {why}: no address is known"),
@@ -290,7 +291,8 @@ impl PortSettings<'_> {
                 }]
             }
             (Ports::Decided(Decided::NodePorts), None) => {
-                let (host, range) = (host.clone(), self.range.clone());
+                let host = host.clone();
+                let range = self.range.clone();
                 vec![PortLine::Range {
                     host,
                     ports: sample(&range),

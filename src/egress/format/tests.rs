@@ -84,7 +84,8 @@ fn sample() -> Egress {
 fn every_format_matches_its_golden_file() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/egress");
     for format in &FORMATS {
-        let (path, made) = (folder.join(format.name), (format.write)(&sample()));
+        let path = folder.join(format.name);
+        let made = (format.write)(&sample());
         if std::env::var_os("LANDFALL_WRITE_GOLDEN").is_some() {
             std::fs::create_dir_all(&folder).unwrap();
             std::fs::write(&path, &made).unwrap();
@@ -203,7 +204,8 @@ fn policies_have_the_members_of_their_kinds() {
         (&*cilium.api_version, &*cilium.kind),
         ("cilium.io/v2", "CiliumNetworkPolicy")
     );
-    let (mut queried, mut reached) = (Vec::new(), Vec::new());
+    let mut queried = Vec::new();
+    let mut reached = Vec::new();
     for rule in &cilium.spec.egress {
         let to = rule.to_ports.as_ref().unwrap();
         assert!(

@@ -45,7 +45,8 @@ fn orders() -> Vec<Schedule> {
 #[test]
 fn a_pull_and_a_gc_lose_no_content_if_either_is_halted_at_any_point() {
     let world = small();
-    let (gc, pull) = (Command::Gc(Some(1)), Command::Pull(0));
+    let gc = Command::Gc(Some(1));
+    let pull = Command::Pull(0);
     let cases: [(Emulator, [&[Command]; 2]); 4] = [
         (world.condemned(), [&[gc], &[pull]]),
         (world.condemned_with_claim(), [&[gc], &[pull]]),
@@ -79,10 +80,8 @@ fn lists_read_during_a_gc_name_only_blobs_that_are_kept() {
     let world = small();
     let from = world.condemned_after_listed();
     for at in 0..20 {
-        let (store, gate) = (
-            from.copy(),
-            Gate::new(&vec![(0, at), (1, NO_LIMIT)], [NO_LIMIT; 2]),
-        );
+        let store = from.copy();
+        let gate = Gate::new(&vec![(0, at), (1, NO_LIMIT)], [NO_LIMIT; 2]);
         let buckets = [0, 1].map(|actor| store.bucket(actor, gate.hook()));
         let [reader, cleaner] = buckets;
         let opened = std::thread::scope(|scope| {
@@ -221,10 +220,13 @@ fn an_upload_whose_owner_is_alive_is_not_taken_over() {
         gc_wait: Duration::ZERO,
     };
     // the second part of the first pull waits, while the pull keeps renewing its record
-    let (halted, released) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
-    let (is_halted, may_go_on) = (halted.clone(), released.clone());
+    let halted = Arc::new(Semaphore::new(0));
+    let released = Arc::new(Semaphore::new(0));
+    let is_halted = halted.clone();
+    let may_go_on = released.clone();
     let owner: RequestHook = Arc::new(move |moment: RequestMoment| {
-        let (is_halted, may_go_on) = (is_halted.clone(), may_go_on.clone());
+        let is_halted = is_halted.clone();
+        let may_go_on = may_go_on.clone();
         Box::pin(async move {
             if moment.request.contains("partNumber=2") {
                 is_halted.add_permits(1);
@@ -321,11 +323,14 @@ fn two_pulls_whose_parts_have_random_etags_both_end_well() {
 #[test]
 fn at_google_a_late_deletion_keeps_objects_written_since() {
     let world = small();
-    let (one, other) = (Bytes::from("one"), Bytes::from("other"));
-    let (store, is_late) = (Emulator::default(), Arc::new(AtomicBool::new(true)));
+    let one = Bytes::from("one");
+    let other = Bytes::from("other");
+    let store = Emulator::default();
+    let is_late = Arc::new(AtomicBool::new(true));
     store.put("blobs/one", one.clone());
     store.put("blobs/other", other);
-    let (late, written) = (store.clone(), one.clone());
+    let late = store.clone();
+    let written = one.clone();
     let hook: RequestHook = Arc::new(move |moment: RequestMoment| {
         let is_meant = moment.request.starts_with("DELETE ") && moment.request.ends_with("one");
         if is_meant && is_late.swap(false, Ordering::SeqCst) {

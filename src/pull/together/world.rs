@@ -44,7 +44,8 @@ pub(super) enum Command {
 pub(super) fn world(contents: &[Bytes], locks: [&[usize]; 2]) -> World {
     let named = |files: &[usize]| {
         let files = files.iter().map(|at| {
-            let (digest, size) = (Digest::sha256(&contents[*at]), contents[*at].len());
+            let digest = Digest::sha256(&contents[*at]);
+            let size = contents[*at].len();
             format!("- {{name: \"https://h.test/{at}\", digest: \"{digest}\", size: {size}}}\n")
         });
         Lock::parse(
@@ -91,10 +92,8 @@ pub(super) async fn run(
     };
     match command {
         Command::Pull(lock) => {
-            let (store, lock) = (
-                open.await.map_err(|error| text(&error))?,
-                &world.locks[lock],
-            );
+            let store = open.await.map_err(|error| text(&error))?;
+            let lock = &world.locks[lock];
             claim(&store, lock)?;
             let (share, into): (_, Arc<dyn BlobStore>) =
                 (ShardShare::new(lock, Shard::default()), Arc::new(store));
@@ -121,10 +120,8 @@ pub(super) async fn run(
             failed.map_or(Ok(()), |item| Err(item.reason.unwrap_or_default()))
         }
         Command::Publish(lock) => {
-            let (store, lock) = (
-                open.await.map_err(|error| text(&error))?,
-                &world.locks[lock],
-            );
+            let store = open.await.map_err(|error| text(&error))?;
+            let lock = &world.locks[lock];
             claim(&store, lock)?;
             store.distrust_lists();
             let wanted = unique_blobs(lock.each_entry());
@@ -167,7 +164,8 @@ pub(super) async fn run(
                 Some(lock.digests().collect())
             };
             let keep = keep.flat_map(Lock::digests).collect();
-            let (grace, now) = (GRACE, SystemTime::now());
+            let grace = GRACE;
+            let now = SystemTime::now();
             let sweep = BucketGc {
                 bucket: &bucket,
                 keep,
@@ -236,7 +234,8 @@ impl World {
         let (ended, _) = self.together(&store, commands, schedule, killed_at);
         let when = format!("{commands:?} by {schedule:?}, killed at {killed_at:?}: {ended:?}");
         let is_killed = killed_at.iter().any(|at| *at != NO_LIMIT);
-        let (commands, ended) = (commands.concat(), ended.concat());
+        let commands = commands.concat();
+        let ended = ended.concat();
         for (command, ended) in commands.iter().zip(&ended) {
             match (command, ended) {
                 (Command::Pull(lock) | Command::Publish(lock), Ok(())) => {

@@ -75,7 +75,8 @@ pub(crate) async fn prune(
     });
     let surveys = surveys.await;
     let mut pruned = Pruned::default();
-    let (mut blobs, mut kept_blobs) = (BTreeMap::new(), BTreeSet::new());
+    let mut blobs = BTreeMap::new();
+    let mut kept_blobs = BTreeSet::new();
     for (repository, found) in repositories.iter().zip(surveys) {
         let mut surveyed = SurveyedRepository {
             repository: repository.clone(),

@@ -156,7 +156,8 @@ fn bundles_of_version_1_stay_readable() {
         ),
         ("volumes", &["one@example.com"]),
     ] {
-        let (bundle, allowed) = (frozen(name), frozen("allowed_signers"));
+        let bundle = frozen(name);
+        let allowed = frozen("allowed_signers");
         let verified = report(&site.run(&[
             "verify",
             &bundle,
@@ -225,7 +226,8 @@ const REBUILT: [&str; 2] = [
 #[test]
 fn recipes_stay_readable() {
     let site = Site::small();
-    let (bundle, base) = (frozen("recipe.tar.zst"), frozen("recipe-base.tar.zst"));
+    let bundle = frozen("recipe.tar.zst");
+    let base = frozen("recipe-base.tar.zst");
     let output = site.run(&["verify", &bundle, &base, "--output", "json"]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     let found = &report(&output)["bundle"];

@@ -75,7 +75,10 @@ fn write(file: &File) {
         ("index.json", &index),
         ("landfall.lock", &lock),
     ];
-    let (mut end, mut rows, mut count, mut entries) = (0u64, Vec::new(), 0u64, Vec::new());
+    let mut end = 0u64;
+    let mut rows = Vec::new();
+    let mut count = 0u64;
+    let mut entries = Vec::new();
     for (name, content) in front {
         let offset = end;
         let padding = vec![0; (512 - content.len() % 512) % 512];
@@ -103,7 +106,8 @@ fn write(file: &File) {
         end += length;
         count += 1 + (1 << 20);
     }
-    let (table, size) = (end, 40 * count);
+    let table = end;
+    let size = 40 * count;
     rows.resize(CHUNK as usize, 0);
     let mut hashes =
         vec![hex(b"a hole"); 1 + size.div_ceil(CHUNK) as usize + usize::from(size % 512 > 0)];

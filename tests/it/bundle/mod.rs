@@ -76,7 +76,8 @@ fn the_same_lock_gives_the_same_bytes() {
         );
     }
     for round in 0..rounds(20) {
-        let (store, out) = (format!("store-{round}"), format!("{round}.tar.zst"));
+        let store = format!("store-{round}");
+        let out = format!("{round}.tar.zst");
         site.fill(&store, round as u64 + 1);
         let mut command = match round % 2 {
             0 if one_core => {
@@ -88,10 +89,8 @@ fn the_same_lock_gives_the_same_bytes() {
             }
             _ => Command::new(env!("CARGO_BIN_EXE_landfall")),
         };
-        let (jobs, path) = (
-            (1 + round % 16).to_string(),
-            std::env::var_os("PATH").unwrap_or_default(),
-        );
+        let jobs = (1 + round % 16).to_string();
+        let path = std::env::var_os("PATH").unwrap_or_default();
         let command = command
             .args(["pack", "--store", &store, "--out", &out, "--jobs", &jobs])
             .env_clear()
@@ -638,7 +637,8 @@ fn a_reader_written_from_the_documentation_reads_a_bundle() {
     let site = Site::new();
     let bundle = site.pack();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/read-bundle.py");
-    let (script, bundle) = (script.to_str().unwrap(), bundle.to_str().unwrap());
+    let script = script.to_str().unwrap();
+    let bundle = bundle.to_str().unwrap();
     if tool(test, "zstd", &["--version"]).is_none() {
         return;
     }

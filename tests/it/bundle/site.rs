@@ -54,7 +54,8 @@ impl Site {
 
     pub(super) fn image(&mut self, name: &str, arches: &[(&str, Vec<Descriptor>)], keep: usize) {
         let mut children = Vec::new();
-        let (mut manifests, mut blobs) = (Vec::new(), Vec::new());
+        let mut manifests = Vec::new();
+        let mut blobs = Vec::new();
         for (n, (arch, layers)) in arches.iter().enumerate() {
             let (manifest, config) = self.manifest(arch, layers);
             let mut child = json!(manifest);
@@ -126,7 +127,8 @@ impl Site {
         let plain = site.put(Algorithm::Sha256, b"layer ".repeat(2000), TAR);
         let sha512 = site.put(Algorithm::Sha512, noise(2, 5000), GZIP);
         let empty = site.put(Algorithm::Sha256, vec![], TAR);
-        let (amd, arm) = (vec![shared.clone(), plain.clone()], vec![shared.clone()]);
+        let amd = vec![shared.clone(), plain.clone()];
+        let arm = vec![shared.clone()];
         site.image(
             "quay.io/example/app:v1",
             &[("amd64", amd), ("arm64", arm)],
@@ -164,7 +166,8 @@ impl Site {
         let plain = site.put(Algorithm::Sha256, b"layer ".repeat(900), TAR);
         let sha512 = site.put(Algorithm::Sha512, noise(2, 700), GZIP);
         let empty = site.put(Algorithm::Sha256, vec![], TAR);
-        let (amd, arm) = (vec![shared.clone(), plain, empty], vec![shared, sha512]);
+        let amd = vec![shared.clone(), plain, empty];
+        let arm = vec![shared, sha512];
         site.image(
             "quay.io/example/app:v1",
             &[("amd64", amd), ("arm64", arm.clone())],

@@ -20,7 +20,8 @@ pub(super) struct DeltaReleases {
 impl DeltaReleases {
     pub(super) fn new() -> DeltaReleases {
         let place = Place::new();
-        let (registry, files) = (own_registry(), file_server(&place.path("www")));
+        let registry = own_registry();
+        let files = file_server(&place.path("www"));
         let images = Images::new(place.path("layout"));
         let names = [
             ("base", 300_000),
@@ -78,7 +79,8 @@ impl DeltaReleases {
                 files.url(),
                 sha256(&tool)
             );
-            let (manifest_file, lock) = (format!("{release}.yaml"), format!("{release}.lock"));
+            let manifest_file = format!("{release}.yaml");
+            let lock = format!("{release}.lock");
             place.write(&manifest_file, manifest);
             place.ok(&[&["lock", "-f", &manifest_file, "--lock", &lock], &STORE[..]].concat());
             place.ok(&[&["pull", "--lock", &lock], &STORE[..]].concat());
@@ -163,10 +165,8 @@ impl DeltaReleases {
         assert!(names.len() > 1, "{lock}");
         for name in names {
             let (repository, tag) = name.split_once(':').unwrap();
-            let (wanted, found) = (
-                http::manifest(source, repository, tag),
-                http::manifest(&registry.address, repository, tag),
-            );
+            let wanted = http::manifest(source, repository, tag);
+            let found = http::manifest(&registry.address, repository, tag);
             assert_eq!((wanted.status, found.status), (200, 200), "{name}");
             assert_eq!(wanted.body, found.body, "{name}");
             let manifest = found.json();

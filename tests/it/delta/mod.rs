@@ -137,7 +137,8 @@ fn damaged_content_is_read_from_another_bundle_of_the_chain() {
         ],
     );
     let server = landfall_serve(place, &["damaged", "b1"]);
-    let (host, path) = (&line.servers[1].address, "tool");
+    let host = &line.servers[1].address;
+    let path = "tool";
     assert!(http::get(&server.address, &format!("/files/{host}/{path}")).body == line.tool);
 }
 
@@ -233,10 +234,8 @@ fn a_lost_volume_of_a_delta_is_packed_again() {
     let mut rebuilt = 0;
     for number in (1..=999).take_while(|number| line.place.path(format!("d2.{number:04}")).exists())
     {
-        let (path, number) = (
-            line.place.path(format!("d2.{number:04}")),
-            number.to_string(),
-        );
+        let path = line.place.path(format!("d2.{number:04}"));
+        let number = number.to_string();
         let good = fs::read(&path).unwrap();
         fs::remove_file(&path).unwrap();
         let mut run = line.place.command();
@@ -293,7 +292,8 @@ fn blobs_are_mounted_from_the_repository_that_the_receipt_names() {
     let middle = TestProxy::new(&registry.address, |_| ProxyAction::Pass);
     let report = line.push(0, &["d2"], &middle.address, &["--receipt", "r2"]);
     line.assert_delivered(&registry, "2");
-    let (log, base) = (middle.requests(), line.digest("base"));
+    let log = middle.requests();
+    let base = line.digest("base");
     assert!(
         log.iter()
             .any(|request| request.is("POST", &format!("mount={}", base.replace(':', "%3A"))))

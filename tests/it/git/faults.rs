@@ -131,7 +131,8 @@ fn accounts_and_proxies_are_those_of_the_site() {
     place.ok(&["lock", "-f", "m.yaml", "--site", "site.yaml"]);
     assert!(!place.read("landfall.lock").contains("secret"));
     // through a proxy, the server has another name
-    let (mut port, host) = (server.address.split(':'), "git.example.test");
+    let mut port = server.address.split(':');
+    let host = "git.example.test";
     let port = port.nth(1).unwrap();
     server.set(GitServerBehavior::default());
     let proxied = Place::new();

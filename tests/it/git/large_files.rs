@@ -40,7 +40,8 @@ fn large_files_are_carried_served_and_exported() {
         return;
     };
     let large = sample(&server);
-    let (place, url) = (Place::new(), server.url("team/media.git"));
+    let place = Place::new();
+    let url = server.url("team/media.git");
     place.write("m.yaml", manifest(&url, "ref: main, lfs: true"));
     // the server lacks one of the two files on `main`
     server.add_large_file(&large[0]);
@@ -103,7 +104,8 @@ fn large_files_are_carried_served_and_exported() {
     assert_eq!(batch(&oid(1), "upload").status, 403);
     place.ok(&["export", "git", "b.tar.zst", "-o", "repos"]);
     let exported = format!("repos/{}/team/media.git", server.address);
-    let (oid, name) = (oid(0), "lfs/objects");
+    let oid = oid(0);
+    let name = "lfs/objects";
     let stored = format!("{exported}/{name}/{}/{}/{oid}", &oid[..2], &oid[2..4]);
     assert!(place.read_bytes(&stored) == large[0]);
     output(&place, &exported, &["fsck", "--strict"]);
@@ -138,7 +140,8 @@ fn a_large_file_with_other_content_is_refused() {
     large
         .iter()
         .for_each(|content| server.add_large_file(content));
-    let (place, url) = (Place::new(), server.url("team/media.git"));
+    let place = Place::new();
+    let url = server.url("team/media.git");
     place.write("m.yaml", manifest(&url, "ref: main, lfs: true"));
     place.ok(&["lock", "-f", "m.yaml"]);
     let name = Digest::sha256(&large[1]).hex();
@@ -160,7 +163,8 @@ fn a_clone_with_git_lfs_has_the_large_files() {
     large
         .iter()
         .for_each(|content| server.add_large_file(content));
-    let (place, url) = (Place::new(), server.url("team/media.git"));
+    let place = Place::new();
+    let url = server.url("team/media.git");
     place.write("m.yaml", manifest(&url, "ref: main, lfs: true"));
     place.ok(&["lock", "-f", "m.yaml"]);
     place.ok(&["pull"]);

@@ -254,7 +254,8 @@ fn exported_repositories_are_read_by_git_and_served_by_any_web_server() {
         return;
     };
     let repository = sample(&server);
-    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    let place = Place::new();
+    let url = server.url("team/platform.git");
     place.write("m.yaml", manifest(&url, "ref: main, tags: \".*\""));
     place.ok(&["lock", "-f", "m.yaml"]);
     server.import(&repository, &history("main", 300, 3));
@@ -295,7 +296,8 @@ fn branches_and_tags_are_pushed_to_a_git_server_and_a_moved_tag_is_kept() {
         return;
     };
     let upstream = sample(&server);
-    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    let place = Place::new();
+    let url = server.url("team/platform.git");
     place.write("m.yaml", manifest(&url, "refs: [main], tags: \".*\""));
     place.ok(&["lock", "-f", "m.yaml"]);
     place.ok(&["pull"]);
@@ -388,7 +390,8 @@ fn unchanged_and_rewritten_urls_lead_to_the_mirror() {
         return;
     };
     sample(&server);
-    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    let place = Place::new();
+    let url = server.url("team/platform.git");
     place.write("m.yaml", manifest(&url, "ref: main"));
     place.ok(&["lock", "-f", "m.yaml"]);
     place.ok(&["pull"]);

@@ -24,7 +24,8 @@ fn a_shallow_repository_is_the_same_on_every_machine_and_served_as_one() {
         return;
     };
     let repository = sample(&server);
-    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    let place = Place::new();
+    let url = server.url("team/platform.git");
     place.write("m.yaml", manifest(&url, "refs: [main, v1.0], depth: 3"));
     place.ok(&["lock", "-f", "m.yaml"]);
     place.ok(&["pull"]);
@@ -119,7 +120,8 @@ fn a_shallow_push_is_refused_unless_the_server_accepts_it() {
         return;
     };
     sample(&server);
-    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    let place = Place::new();
+    let url = server.url("team/platform.git");
     place.write("m.yaml", manifest(&url, "ref: v1.0, depth: 2"));
     place.ok(&["lock", "-f", "m.yaml"]);
     place.ok(&["pull"]);
@@ -146,7 +148,8 @@ fn another_depth_or_newer_commits_replace_the_pack() {
         return;
     };
     let repository = sample(&server);
-    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    let place = Place::new();
+    let url = server.url("team/platform.git");
     let count = |more: &str| {
         place.write("m.yaml", manifest(&url, more));
         place.ok(&["lock", "-f", "m.yaml", "--refresh"]);
@@ -179,7 +182,8 @@ fn a_commit_is_carried_by_its_id() {
         return;
     };
     let repository = sample(&server);
-    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    let place = Place::new();
+    let url = server.url("team/platform.git");
     let commit = server.git(&repository, &["rev-parse", "main~7"]);
     let commit = commit.trim();
     place.write("m.yaml", manifest(&url, &format!("ref: \"{commit}\"")));
@@ -199,7 +203,8 @@ fn a_commit_is_carried_by_its_id() {
         commit
     );
     for version in ["0", "2"] {
-        let (protocol, folder) = (format!("protocol.version={version}"), format!("f{version}"));
+        let protocol = format!("protocol.version={version}");
+        let folder = format!("f{version}");
         output(&place, ".", &["init", "-q", &folder]);
         let fetch = ["-c", &protocol, "fetch", "-q", &here, commit];
         output(&place, &folder, &fetch);

@@ -66,7 +66,8 @@ fn tags_and_commits_that_openssh_signed_are_locked_with_their_keys() {
     server.import(&repository, &history("main", 0, 5));
     ssh_key(&server, "release");
     ssh_key(&server, "other");
-    let (release, other) = (with_ssh(&server, "release"), with_ssh(&server, "other"));
+    let release = with_ssh(&server, "release");
+    let other = with_ssh(&server, "other");
     signing(
         &server,
         &repository,
@@ -81,7 +82,8 @@ fn tags_and_commits_that_openssh_signed_are_locked_with_their_keys() {
     );
     server.git(&repository, &["tag", "-a", "-m", "three", "v3.0", "main"]);
     signed_commit(&server, &repository, &release, "signed");
-    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    let place = Place::new();
+    let url = server.url("team/platform.git");
     place.write("keys/release.pub", public(&server, "release"));
     let rule = "verify: {keys: [keys/release.pub]}";
     let lock = |exit: i32, refs: &str| {
@@ -224,7 +226,8 @@ fn tags_and_commits_that_gpg_signed_are_locked_with_their_keys() {
         gpg(&["--quick-gen-key", name, "ed25519", "sign", "never"]);
     }
     let key = |name: &str| vec![format!("user.signingkey={name}")];
-    let (release, other) = (key("release@example.com"), key("other@example.com"));
+    let release = key("release@example.com");
+    let other = key("other@example.com");
     signing(
         &server,
         &repository,
@@ -238,7 +241,8 @@ fn tags_and_commits_that_gpg_signed_are_locked_with_their_keys() {
         &["tag", "-s", "-m", "two", "v2.0", "main"],
     );
     signed_commit(&server, &repository, &release, "signed");
-    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    let place = Place::new();
+    let url = server.url("team/platform.git");
     place.write(
         "release.asc",
         gpg(&["--armor", "--export", "release@example.com"]),

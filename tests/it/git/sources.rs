@@ -36,7 +36,8 @@ fn documents(server: &GitServer) -> (Place, String) {
     let repository = server.create("team/platform.git");
     server.import(&repository, &history("main", 0, 30));
     server.git(&repository, &["tag", "v1.0", "main~3"]);
-    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    let place = Place::new();
+    let url = server.url("team/platform.git");
     place.write("m.yaml", manifest(&url, "refs: [main, v1.0]"));
     place.ok(&["lock", "-f", "m.yaml"]);
     for (name, text) in DOCUMENTS {
@@ -218,7 +219,8 @@ fn kustomize_builds_a_rewritten_remote_base() {
         "commit refs/heads/main\ncommitter T <t@example.com> 1650000000 +0000\ndata 2\nm\n\n";
     server.import(&repository, &format!("{head}{}\n", files.concat()));
     server.git(&repository, &["tag", "v1.0", "main"]);
-    let (place, url) = (Place::new(), server.url("team/bases.git"));
+    let place = Place::new();
+    let url = server.url("team/bases.git");
     place.write("m.yaml", manifest(&url, "ref: v1.0"));
     place.ok(&["lock", "-f", "m.yaml"]);
     place.ok(&["pull"]);

@@ -80,7 +80,8 @@ fn submodules_are_locked_and_cloned_from_the_mirror() {
     );
     let links = [("libs/modules", "../modules.git", &*modules)];
     commit(&server, "team/platform.git", 0, &links);
-    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    let place = Place::new();
+    let url = server.url("team/platform.git");
     place.write("m.yaml", manifest(&url, "ref: main, submodules: true"));
     place.ok(&["lock", "-f", "m.yaml"]);
     let expected = [
@@ -137,7 +138,8 @@ fn a_submodule_that_the_manifest_lists_as_well_is_one_entry() {
     commit(&server, "team/modules.git", 1, &[]);
     let links = [("modules", "../modules.git", &*modules)];
     commit(&server, "team/platform.git", 0, &links);
-    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    let place = Place::new();
+    let url = server.url("team/platform.git");
     let listed = format!(
         "- {{url: \"{}\", ref: main}}\n",
         server.url("team/modules.git")
@@ -173,7 +175,8 @@ fn submodules_that_cannot_be_fetched_or_do_not_end_are_errors() {
         return;
     };
     server.create("team/platform.git");
-    let (place, url) = (Place::new(), server.url("team/platform.git"));
+    let place = Place::new();
+    let url = server.url("team/platform.git");
     place.write("m.yaml", manifest(&url, "ref: main, submodules: true"));
     let id = "0123456789012345678901234567890123456789";
     for (time, module, why) in [

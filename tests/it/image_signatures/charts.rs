@@ -17,9 +17,11 @@ fn a_signed_chart_is_locked_carried_and_delivered_with_its_signatures() {
     }
     let place = Place::new();
     let images = Images::new(place.path("layout"));
-    let (upstream, target) = (own_registry(), docker_registry());
+    let upstream = own_registry();
+    let target = docker_registry();
     let address = &upstream.address;
-    let (sigstore, signer) = (Sigstore::new(), ImageSigner::with_key());
+    let sigstore = Sigstore::new();
+    let signer = ImageSigner::with_key();
     place.write("one.pub", signer.public_pem());
     place.write("two.pub", ImageSigner::with_key().public_pem());
     for name in ["signed", "bare"] {
@@ -97,7 +99,8 @@ fn provenance_of_charts_in_http_repositories_is_verified_by_the_rules() {
     }
     let up = Upstream::new();
     let place = &up.place;
-    let (maker, other) = (Signer::new(place, "maker"), Signer::new(place, "other"));
+    let maker = Signer::new(place, "maker");
+    let other = Signer::new(place, "other");
     place.write("maker.asc", maker.public());
     place.write("other.gpg", other.keyring());
     let signed = Chart::new("app", "1.0.0", "", &[]).signed(&maker);

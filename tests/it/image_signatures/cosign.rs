@@ -148,12 +148,14 @@ fn cosign_accepts_what_push_signs_at_the_destination() {
     };
     let place = Place::new();
     let images = Images::new(place.path("layout"));
-    let (upstream, target) = (docker_registry(), docker_registry());
+    let upstream = docker_registry();
+    let target = docker_registry();
     let openssl = |args: &[&str]| {
         run(Command::new("openssl").args(args).current_dir(place.dir()));
     };
     for name in ["site", "team"] {
-        let (key, public) = (format!("{name}.pem"), format!("{name}.pub"));
+        let key = format!("{name}.pem");
+        let public = format!("{name}.pub");
         let curve = "ec_paramgen_curve:P-256";
         openssl(&[
             "genpkey",
@@ -247,7 +249,8 @@ fn keys_that_cosign_has_encrypted_sign_with_their_password() {
     };
     let place = Place::new();
     let images = Images::new(place.path("layout"));
-    let (upstream, target) = (docker_registry(), docker_registry());
+    let upstream = docker_registry();
+    let target = docker_registry();
     let generate = ["generate-key-pair", "--output-key-prefix", "site"];
     run(cosign(&place, &program, &generate).env("COSIGN_PASSWORD", "a secret"));
     push_image(&images, &upstream.address, "team/app");

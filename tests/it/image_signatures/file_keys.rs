@@ -30,7 +30,8 @@ fn landfall_and_cosign_agree_on_files_signed_by_keys() {
     };
     let algorithms = ["P-256", "P-384", "ed25519", "RSA"];
     for name in algorithms {
-        let (key, public) = (format!("{name}.pem"), format!("{name}.pub"));
+        let key = format!("{name}.pem");
+        let public = format!("{name}.pub");
         match name {
             "RSA" => openssl(&["genrsa", "-out", &key, "2048"]),
             "ed25519" => openssl(&["genpkey", "-algorithm", name, "-out", &key]),
@@ -64,7 +65,8 @@ fn landfall_and_cosign_agree_on_files_signed_by_keys() {
             .into_iter()
             .chain([("P-256", "RSA")])
         {
-            let (key, public) = (format!("{signer}.key"), format!("{wanted}.pub"));
+            let key = format!("{signer}.key");
+            let public = format!("{wanted}.pub");
             let file = if form == "bundle" {
                 "www/tool.sigstore.json"
             } else {

@@ -60,7 +60,8 @@ fn keyless(identity: &str) -> String {
 fn a_bundle_next_to_a_file_proves_its_publisher() {
     let publisher = Publisher::new();
     let place = &publisher.place;
-    let (sigstore, other) = (Sigstore::new(), Sigstore::new());
+    let sigstore = Sigstore::new();
+    let other = Sigstore::new();
     let signer = sigstore.signer(ISSUER, IDENTITY);
     let signature = signer.file_signature(CONTENT);
     let bundle = sigstore.file_bundle(&signer, CONTENT, &signature, Tampering::None);
@@ -135,7 +136,8 @@ fn a_bundle_next_to_a_file_proves_its_publisher() {
 fn what_is_not_the_publishers_signature_of_this_file_is_refused() {
     let publisher = Publisher::new();
     let place = &publisher.place;
-    let (sigstore, other) = (Sigstore::new(), Sigstore::new());
+    let sigstore = Sigstore::new();
+    let other = Sigstore::new();
     place.write("root.json", sigstore.trusted_root());
     let cosign = go_install(COSIGN);
     let signer = sigstore.signer(ISSUER, IDENTITY);

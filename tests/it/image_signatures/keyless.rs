@@ -73,7 +73,8 @@ fn identities_are_verified_in_every_format_and_everything_else_is_refused() {
     let address = &upstream.address;
     // if cosign cannot be built, only the comparison with it is skipped
     let cosign = go_install(COSIGN);
-    let (sigstore, other) = (Sigstore::new(), Sigstore::new());
+    let sigstore = Sigstore::new();
+    let other = Sigstore::new();
     place.write("root.json", sigstore.trusted_root());
     let good = sigstore.signer(ISSUER, IDENTITY);
     let cases: [(&str, &Sigstore, ImageSigner, Tampering, Option<&str>); 7] = [
@@ -225,7 +226,8 @@ fn a_bundle_proves_its_signatures_without_a_network() {
     let images = Images::new(place.path("layout"));
     let upstream = own_registry();
     let address = &upstream.address;
-    let (sigstore, other) = (Sigstore::new(), Sigstore::new());
+    let sigstore = Sigstore::new();
+    let other = Sigstore::new();
     place.write("root.json", sigstore.trusted_root());
     place.write("other.json", other.trusted_root());
     let signer = sigstore.signer(ISSUER, IDENTITY);

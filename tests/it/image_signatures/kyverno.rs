@@ -13,7 +13,8 @@ fn openssl(place: &Place, args: &[&str]) {
 
 /// A key pair `NAME.pem` and `NAME.pub`.
 fn key_pair(place: &Place, name: &str) {
-    let (key, public) = (format!("{name}.pem"), format!("{name}.pub"));
+    let key = format!("{name}.pem");
+    let public = format!("{name}.pub");
     let curve = "ec_paramgen_curve:P-256";
     openssl(
         place,
@@ -58,7 +59,8 @@ fn deliver(place: &Place, target: &Server, upstream: &Server, repository: &str, 
     let name = repository.replace('/', "-");
     let manifest = format!("images: [{}/{repository}:v1]\n", upstream.address);
     assert_eq!(lock(place, &name, &manifest).0, 0);
-    let (lock, bundle) = (format!("{name}.lock"), format!("{name}.bundle"));
+    let lock = format!("{name}.lock");
+    let bundle = format!("{name}.bundle");
     place.ok(&["pull", "--lock", &lock, "--store", "store"]);
     place.ok(&["pack", "--lock", &lock, "--store", "store", "-o", &bundle]);
     let to = format!("{}/mirror", target.address);
@@ -75,7 +77,8 @@ fn kyverno_admits_what_push_signs_and_refuses_everything_else() {
     };
     let place = Place::new();
     let images = Images::new(place.path("layout"));
-    let (upstream, target) = (docker_registry(), docker_registry());
+    let upstream = docker_registry();
+    let target = docker_registry();
     key_pair(&place, "site");
     key_pair(&place, "other");
     for (repository, sign) in [

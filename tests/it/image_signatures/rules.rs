@@ -19,11 +19,9 @@ fn the_first_matching_rule_counts_and_the_site_adds_its_own() {
     let images = Images::new(place.path("layout"));
     let upstream = own_registry();
     let address = &upstream.address;
-    let (sigstore, signer, other) = (
-        Sigstore::new(),
-        ImageSigner::with_key(),
-        ImageSigner::with_key(),
-    );
+    let sigstore = Sigstore::new();
+    let signer = ImageSigner::with_key();
+    let other = ImageSigner::with_key();
     place.write("one.pub", signer.public_pem());
     place.write("two.pub", other.public_pem());
     for repository in ["team/signed", "team/bare", "else/bare"] {
@@ -114,7 +112,8 @@ fn a_signature_of_another_digest_or_an_attestation_is_not_accepted() {
     let images = Images::new(place.path("layout"));
     let upstream = own_registry();
     let address = &upstream.address;
-    let (sigstore, signer) = (Sigstore::new(), ImageSigner::with_key());
+    let sigstore = Sigstore::new();
+    let signer = ImageSigner::with_key();
     place.write("one.pub", signer.public_pem());
     let other = push_image(&images, address, "other");
     let rules = format!("verify: [{{match: \"{address}/*\", keys: [one.pub]}}]\n");

@@ -12,7 +12,8 @@ fn many(count: usize) -> (Faults, Place) {
         let image = content.image(&repository, "linux/amd64", &[(at as u64 + 1, 64)]);
         content.tag(&repository, "v1", &image);
     }
-    let (up, place) = (Faults::new(content), Place::new());
+    let up = Faults::new(content);
+    let place = Place::new();
     let images: String = (0..count)
         .map(|at| format!("- {}/team/app{at}:v1\n", up.address))
         .collect();

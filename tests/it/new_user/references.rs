@@ -12,10 +12,8 @@ fn place() -> Place {
         "quay.io/prometheus/node-exporter:v1.9.0",
     ]
     .map(|name| {
-        let (kind, digest) = (
-            "application/vnd.oci.image.manifest.v1+json",
-            Digest::sha256(name.as_bytes()),
-        );
+        let kind = "application/vnd.oci.image.manifest.v1+json";
+        let digest = Digest::sha256(name.as_bytes());
         format!("- {{name: '{name}', digest: '{digest}', mediaType: {kind}, size: 7}}\n")
     });
     place.write(

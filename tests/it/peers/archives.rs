@@ -110,10 +110,8 @@ impl Shop {
         let mut unshare = Command::new("unshare");
         unshare.arg("--net");
         let ran = netns::within(unshare, &landfall).output().unwrap();
-        let (out, err) = (
-            String::from_utf8_lossy(&ran.stdout),
-            String::from_utf8_lossy(&ran.stderr),
-        );
+        let out = String::from_utf8_lossy(&ran.stdout);
+        let err = String::from_utf8_lossy(&ran.stderr);
         assert_eq!(
             ran.status.code(),
             Some(exit),

@@ -282,7 +282,8 @@ fn bearer_tokens_of_an_account_are_renewed_when_they_expire() {
     }
     let place = Place::new();
     let (open, manifest) = sources(&place);
-    let (registry, account) = (docker_registry(), format!("{USER}:{PASSWORD}"));
+    let registry = docker_registry();
+    let account = format!("{USER}:{PASSWORD}");
     // each token is valid for three requests: pushes get a 401 in between and continue
     let gate = Gate::new(&registry.address, Some(&account), 3);
     place.write("m.yaml", manifest);

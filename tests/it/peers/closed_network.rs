@@ -168,10 +168,8 @@ fn a_node_pushes_to_a_writable_serve() {
     serve.args(["--site", "site.yaml"]);
     let server = network.serve("registry", &serve, REGISTRY);
     let node = network.containerd(&far);
-    let (name, copy) = (
-        format!("{REGISTRY}/kubermatic/util:2.0"),
-        format!("{REGISTRY}/team/util:copied"),
-    );
+    let name = format!("{REGISTRY}/kubermatic/util:2.0");
+    let copy = format!("{REGISTRY}/team/util:copied");
     let pulled = node.pull(&far, &["--plain-http", "--platform", "linux/amd64"], &name);
     node.push(&far, &name, &copy);
     let again = network.containerd(&far);

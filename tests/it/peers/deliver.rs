@@ -96,7 +96,8 @@ fn foreign_layers_come_from_their_urls_without_an_account() {
     let fake = TestProxy::new(&upstream.address, move |request| {
         match request.target.contains("/manifests/") {
             true => {
-                let (bytes, digest) = (bytes.clone(), digest.clone());
+                let bytes = bytes.clone();
+                let digest = digest.clone();
                 ProxyAction::Change(Box::new(move |response| {
                     response.status = 200;
                     response.headers = vec![

@@ -21,7 +21,8 @@ struct Step {
 
 fn steps(text: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
-    let (mut inside, mut fresh) = (false, true);
+    let mut inside = false;
+    let mut fresh = true;
     for (number, line) in text.lines().enumerate() {
         match (inside, line.trim_end()) {
             (false, "```console") => (inside, fresh) = (true, true),
@@ -171,10 +172,8 @@ fn the_sessions_in_the_documentation_are_reproducible() {
                 .env("LANDFALL_SITE", &site);
             shell.env("PATH", format!("{}:{path}", program.display()));
             let ran = network.on("registry", &shell).output().unwrap();
-            let (out, err) = (
-                String::from_utf8_lossy(&ran.stdout),
-                String::from_utf8_lossy(&ran.stderr),
-            );
+            let out = String::from_utf8_lossy(&ran.stdout);
+            let err = String::from_utf8_lossy(&ran.stderr);
             let place = format!("{}:{}: $ {}", document.display(), step.line, step.command);
             assert!(
                 ran.status.success(),

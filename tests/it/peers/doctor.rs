@@ -293,10 +293,8 @@ fn each_step_through_squid_is_reported() {
             .args(args)
             .env("HTTPS_PROXY", proxy);
         let run = network.on("client", &command).output().unwrap();
-        let (out, err) = (
-            String::from_utf8_lossy(&run.stdout),
-            String::from_utf8_lossy(&run.stderr),
-        );
+        let out = String::from_utf8_lossy(&run.stdout);
+        let err = String::from_utf8_lossy(&run.stderr);
         assert_eq!(run.status.code(), Some(exit), "{out}\n{err}");
         assert!(
             !out.contains(PASSWORD) && !err.contains(PASSWORD),

@@ -325,12 +325,11 @@ fn one_platform_is_delivered_although_sparse_indexes_are_refused() {
     let bundle = bundle(&world);
     let lock: Value = serde_yaml::from_str(&place.read("landfall.lock")).unwrap();
     let image = &lock["images"][0];
-    let (whole, trimmed) = (
-        image["digest"].as_str().unwrap(),
-        image["trimmed"]["digest"].as_str().unwrap(),
-    );
+    let whole = image["digest"].as_str().unwrap();
+    let trimmed = image["trimmed"]["digest"].as_str().unwrap();
     let report = place.json(0, &["push", bundle, "--site", "site.yaml"]);
-    let (from, to) = (&report["trimmed"][0]["from"], &report["trimmed"][0]["to"]);
+    let from = &report["trimmed"][0]["from"];
+    let to = &report["trimmed"][0]["to"];
     assert_eq!(
         (from, to),
         (&whole.into(), &trimmed.into()),

@@ -34,7 +34,8 @@ impl Carried {
         let app = Chart::new("app", "1.2.3+b", "description: An app\n", &files).signed(&signer);
         let more = Chart::new("more", "2.0.0", "", &files).signed(&signer);
         repository(&place, "up/stable", "", std::slice::from_ref(&app));
-        let (files, registry) = (file_server(&place.path("up")), own_registry());
+        let files = file_server(&place.path("up"));
+        let registry = own_registry();
         let images = Images::new(place.path("layout"));
         more.push(&images, &registry.address, "team/more");
         let charts = json!([

@@ -214,10 +214,8 @@ fn machine_of_tkg(place: &Place, template: &str) -> String {
     let config = place.write("machine/config-1.x.toml", format!("version = 2\n\n{pause}"));
     let mut exports = String::new();
     for file in spec["files"].as_sequence().unwrap() {
-        let (path, text) = (
-            file["path"].as_str().unwrap(),
-            file["content"].as_str().unwrap(),
-        );
+        let path = file["path"].as_str().unwrap();
+        let text = file["content"].as_str().unwrap();
         place.write(&format!("machine{path}"), text);
         if path.ends_with("/containerd.service.d/http-proxy.conf") {
             let variables = environment(text).into_iter();

@@ -185,7 +185,8 @@ fn an_accepted_test_index_is_deleted_or_reported() {
     if !need(&["gzip"]) {
         return;
     }
-    let (place, registry) = (Place::new(), own_registry());
+    let place = Place::new();
+    let registry = own_registry();
     let upstream = locked(&place, "");
     for (removes, verdict, words) in [
         (202, "ok", "was deleted"),
@@ -428,10 +429,8 @@ fn names_resolve_and_certificates_cover_them() {
             .args(["-m", "sh", "-c", &line])
             .current_dir(place.dir());
         let run = network.on("server", &shell).output().unwrap();
-        let (out, err) = (
-            String::from_utf8_lossy(&run.stdout),
-            String::from_utf8_lossy(&run.stderr),
-        );
+        let out = String::from_utf8_lossy(&run.stdout);
+        let err = String::from_utf8_lossy(&run.stderr);
         assert_eq!(run.status.code(), Some(exit), "{out}\n{err}");
         serde_json::from_str::<Value>(&out).unwrap()
     };

@@ -30,7 +30,8 @@ impl Outside {
             return None;
         }
         let network = Network::behind_proxy()?;
-        let (place, www) = (Place::new(), Place::new());
+        let place = Place::new();
+        let www = Place::new();
         let authority = Authority::new(&place, "Registry CA");
         let (certificate, key) = authority.issue(&place, &["registry.test", "denied.test"]);
         // the registry is filled on loopback, and then started again on the far side
@@ -127,10 +128,8 @@ impl Outside {
 
 fn document(exit: i32, command: &mut Command) -> Value {
     let run = command.output().unwrap();
-    let (out, err) = (
-        String::from_utf8_lossy(&run.stdout),
-        String::from_utf8_lossy(&run.stderr),
-    );
+    let out = String::from_utf8_lossy(&run.stdout);
+    let err = String::from_utf8_lossy(&run.stderr);
     assert_eq!(run.status.code(), Some(exit), "{command:?}\n{out}\n{err}");
     for secret in [PASSWORD, PASSWORD_ENCODED, "hush"] {
         assert!(
@@ -158,7 +157,8 @@ fn everything_goes_through_squid() {
     let Some(outside) = Outside::new(&["registry.test", "files.test"], false) else {
         return;
     };
-    let (proxy, upper) = (format!("http://{PROXY}"), PROXY.to_owned());
+    let proxy = format!("http://{PROXY}");
+    let upper = PROXY.to_owned();
     let variables = [
         ("https_proxy", proxy.as_str()),
         ("HTTP_PROXY", upper.as_str()),

@@ -15,7 +15,8 @@ fn proxy_that_accepts_everything() -> TestProxy {
 
 #[test]
 fn ports_of_a_role_are_probed_without_the_proxy() {
-    let (place, proxy) = (Place::new(), proxy_that_accepts_everything());
+    let place = Place::new();
+    let proxy = proxy_that_accepts_everything();
     place.set("HTTPS_PROXY", &format!("http://{}", proxy.address));
     let tunnel = [
         "doctor",

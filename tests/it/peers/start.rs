@@ -74,7 +74,8 @@ fn a_server_ends_with_its_guard() {
         return;
     }
     let registry = docker_registry();
-    let (address, pid) = (registry.address.clone(), registry.pid());
+    let address = registry.address.clone();
+    let pid = registry.pid();
     assert_eq!(http::get(&address, "/v2/").status, 200);
     drop(registry);
     assert!(std::net::TcpStream::connect(&address).is_err());

@@ -93,7 +93,8 @@ fn trivy_scans_with_the_delivered_database() {
     };
     let place = Place::new();
     let images = Images::new(place.path("layout"));
-    let (upstream, target) = (docker_registry(), docker_registry());
+    let upstream = docker_registry();
+    let target = docker_registry();
     let layer = images.layer(&[
         ("etc/os-release", RELEASE.as_bytes()),
         ("etc/alpine-release", b"3.20.0\n"),

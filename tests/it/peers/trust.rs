@@ -217,10 +217,8 @@ fn a_self_signed_certificate_is_accepted_if_configured() {
         return;
     }
     let self_signed = |place: &Place, name: &str, san: &str| {
-        let (certificate, key) = (
-            place.path(format!("{name}.pem")),
-            place.path(format!("{name}.key")),
-        );
+        let certificate = place.path(format!("{name}.pem"));
+        let key = place.path(format!("{name}.key"));
         let mut openssl = Command::new("openssl");
         openssl.args([
             "req",

@@ -27,7 +27,8 @@ fn a_certificate_an_account_and_a_proxy_are_configured() {
                 clientKey: c.key\n  credentials: {usernameEnv: U, passwordEnv: P}\n\
                 proxy: {https: \"http://10.0.0.1:3128\"}\n";
     let place = place(site, &IMAGES);
-    let (begin, end) = ("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----");
+    let begin = "-----BEGIN CERTIFICATE-----";
+    let end = "-----END CERTIFICATE-----";
     let key = "-----BEGIN PRIVATE KEY-----\nk\n-----END PRIVATE KEY-----\n";
     place.write("ca.pem", format!("the CA\n{begin}\nca\n{end}\n{key}"));
     place.write("c.pem", format!("{begin}\nclient\n{end}\n"));

@@ -80,10 +80,8 @@ fn a_profile_becomes_a_custom_profile_of_the_site() {
         "kubermatic-osp",
         &["kubermatic", "--osp", "osp.yaml"],
     );
-    let (old, new) = (
-        place.read("osp.yaml"),
-        place.read("out/osp-example-landfall.yaml"),
-    );
+    let old = place.read("osp.yaml");
+    let new = place.read("out/osp-example-landfall.yaml");
     // every line is kept except those with a kind, a name, a version, or something locked
     let mut lines = new.lines();
     for line in old.lines() {

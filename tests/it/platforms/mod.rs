@@ -102,7 +102,8 @@ pub fn compare(made: &BTreeMap<PathBuf, String>, name: &str) {
 
 /// The text of every file below `folder`, by the relative path of the file.
 pub fn files(folder: &Path) -> BTreeMap<PathBuf, String> {
-    let (mut found, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
         for entry in std::fs::read_dir(&next).into_iter().flatten() {
             let path = entry.unwrap().path();

@@ -96,7 +96,8 @@ fn skopeo_admits_what_the_site_signed() {
     }
     let place = Place::new();
     let images = Images::new(place.path("layout"));
-    let (upstream, target) = (own_registry(), docker_registry());
+    let upstream = own_registry();
+    let target = docker_registry();
     let address = &target.address;
     let openssl = |args: &[&str]| {
         run(Command::new("openssl").args(args).current_dir(place.dir()));

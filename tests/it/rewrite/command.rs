@@ -181,7 +181,8 @@ fn patch_with_the_diff_gives_the_rewritten_file() {
             .map(str::to_owned)
             .collect()
     };
-    let (old, new) = (deployment(), rewritten_deployment());
+    let old = deployment();
+    let new = rewritten_deployment();
     let changed = old.lines().zip(new.lines()).filter(|(old, new)| old != new);
     let (removed, added): (Vec<&str>, Vec<&str>) = changed.unzip();
     assert_eq!(
@@ -375,10 +376,8 @@ fn a_reverse_rewrite_restores_the_file() {
 
 #[test]
 fn the_digest_of_a_trimmed_index_comes_from_the_receipt() {
-    let (old, new) = (
-        digest("quay.io/prometheus/node-exporter:v1.9.0"),
-        digest("trimmed"),
-    );
+    let old = digest("quay.io/prometheus/node-exporter:v1.9.0");
+    let new = digest("trimmed");
     let place = Place::new(&[(
         "x.yaml",
         &format!("a: quay.io/prometheus/node-exporter@{old}\n"),

@@ -48,7 +48,8 @@ impl Corpus {
 fn checked(corpus: &Corpus, name: &str, kind: TextSyntax, text: &str) -> RewriteResult {
     let there = |text: &str| rewrite(text, kind, &corpus.there, RewriteOptions::default());
     let first = there(text);
-    let (mut old, mut new) = (0, 0);
+    let mut old = 0;
+    let mut new = 0;
     for edit in first.scan.edits() {
         let kept = edit.span.start - old;
         assert_eq!(
@@ -126,7 +127,8 @@ fn lock_of(texts: &[(String, TextSyntax, String)]) -> Lock {
         &nothing,
         &DestinationMap::to("r.invalid:5000".parse().unwrap()),
     );
-    let (mut images, mut files) = (BTreeSet::new(), BTreeSet::new());
+    let mut images = BTreeSet::new();
+    let mut files = BTreeSet::new();
     for (_, kind, text) in texts {
         for finding in scan(text, *kind, &nothing).found {
             if let Ok(mut name) = finding.written.parse::<ImageRef>() {
@@ -208,7 +210,8 @@ fn is_mapped(old: &str, new: &str, pairs: &BTreeSet<(String, String)>) -> bool {
     // a pair may begin with text that both sides have
     (0..=same).rev().filter(|at| old.is_char_boundary(*at) && new.is_char_boundary(*at)).any(|at| {
         pairs.iter().any(|(from, to)| {
-            let (rest, put) = (old[at..].strip_prefix(from.as_str()), new[at..].strip_prefix(to.as_str()));
+            let rest = old[at..].strip_prefix(from.as_str());
+            let put = new[at..].strip_prefix(to.as_str());
             matches!((rest, put), (Some(rest), Some(put)) if (!from.is_empty() || !to.is_empty()) && is_mapped(rest, put, pairs))
         })
     })
@@ -233,7 +236,11 @@ fn real_files_change_only_in_their_references() {
     let lock = lock_of(&texts);
     let mapping = DestinationMap::to("172.20.0.2:5000/far".parse().unwrap());
     let corpus = Corpus::new(&lock, &mapping, "http://172.20.0.2:8080");
-    let (mut bytes, mut changes, mut changed, mut trees, mut spent) = (0, 0, 0, 0, Duration::ZERO);
+    let mut bytes = 0;
+    let mut changes = 0;
+    let mut changed = 0;
+    let mut trees = 0;
+    let mut spent = Duration::ZERO;
     let (mut read_as, mut left) = (
         BTreeMap::<String, usize>::new(),
         BTreeMap::<String, (usize, String)>::new(),
@@ -279,7 +286,8 @@ fn real_files_change_only_in_their_references() {
             && edits > 0
             && let (Some(before), Some(after)) = (values(text), values(&result.text))
         {
-            let (mut old, mut new) = (Vec::new(), Vec::new());
+            let mut old = Vec::new();
+            let mut new = Vec::new();
             before.iter().for_each(|value| leaves(value, &mut old));
             after.iter().for_each(|value| leaves(value, &mut new));
             assert_eq!(old.len(), new.len(), "{name}");

@@ -87,20 +87,24 @@ fn mutated(random: &mut Random, seeds: &[String]) -> String {
         .one(&seeds.iter().map(String::as_str).collect::<Vec<_>>())
         .to_owned();
     for _ in 0..=random.below(8) {
-        let (a, b) = (random.place(&text), random.place(&text));
-        let (start, end) = (a.min(b), a.max(b));
+        let a = random.place(&text);
+        let b = random.place(&text);
+        let start = a.min(b);
+        let end = a.max(b);
         match random.below(6) {
             0 => text.insert_str(start, random.one(&PIECES)),
             1 => text.replace_range(start..if end > start + 40 { start } else { end }, ""),
             2 => text = format!("{}{}", &text[..end], &text[start..]),
             3 => {
                 let other = &seeds[random.below(seeds.len())];
-                let (c, d) = (random.place(other), random.place(other));
+                let c = random.place(other);
+                let d = random.place(other);
                 text.insert_str(start, &other[c.min(d)..c.max(d)]);
             }
             4 => text.truncate(end),
             _ => {
-                let (from, to) = (random.one(&PIECES), random.one(&PIECES));
+                let from = random.one(&PIECES);
+                let to = random.one(&PIECES);
                 text = text.replacen(from, to, 1);
             }
         }
@@ -152,7 +156,9 @@ impl Target {
             .ok()
             .and_then(|time| time.parse().ok())
             .map(Duration::from_secs_f64);
-        let (start, mut rounds, mut changes) = (Instant::now(), 0, 0);
+        let start = Instant::now();
+        let mut rounds = 0;
+        let mut changes = 0;
         while time.map_or(rounds < ROUNDS, |time| start.elapsed() < time) {
             let mut random = Random(seed + rounds as u64 * 0x9e37_79b9 + 1);
             let text = mutated(&mut random, &self.seeds);
@@ -176,7 +182,8 @@ impl Target {
         ] {
             let there = |text: &str| rewrite(text, kind, &self.there, options);
             let first = there(text);
-            let (mut old, mut new) = (0, 0);
+            let mut old = 0;
+            let mut new = 0;
             for edit in first.scan.edits() {
                 assert!(edit.span.start >= old, "{name}: edits overlap in {text:?}");
                 let kept = edit.span.start - old;

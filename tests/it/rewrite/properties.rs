@@ -173,7 +173,8 @@ proptest! {
     fn only_the_reported_bytes_change_and_rewriting_is_idempotent(text in stream(false)) {
         let known = known();
         let first = rewrite(&text, &known);
-        let (mut old, mut new) = (0, 0);
+        let mut old = 0;
+        let mut new = 0;
         for edit in first.scan.edits() {
             let kept = edit.span.start - old;
             prop_assert_eq!(&text[old..old + kept], &first.text[new..new + kept]);
@@ -190,7 +191,8 @@ proptest! {
     #[test]
     fn another_parser_reads_the_changed_values(text in stream(false)) {
         let result = rewrite(&text, &known());
-        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let mut before = Vec::new();
+        let mut after = Vec::new();
         values(&text).iter().for_each(|value| strings(value, &mut before));
         values(&result.text).iter().for_each(|value| strings(value, &mut after));
         prop_assert_eq!(before.len(), after.len());

@@ -129,7 +129,8 @@ fn keys_of_every_kind_sign_and_openssh_agrees() {
     ];
     let unsigned = desk.pack("B", &[]);
     for (n, kind) in kinds.iter().enumerate() {
-        let (key, bundle) = (format!("key{n}"), format!("B{n}"));
+        let key = format!("key{n}");
+        let bundle = format!("B{n}");
         desk.key(&key, kind, "");
         if kind[0] == "rsa" {
             let refused = desk.run(&["pack", "-o", &bundle, "--sign", &key]);
@@ -200,7 +201,8 @@ fn keys_of_every_kind_sign_and_openssh_agrees() {
                 .clean("ssh-keygen")
                 .args(sign)
                 .arg(out.join("again")));
-            let (ours, theirs) = (out.join("sig"), out.join("again.sig"));
+            let ours = out.join("sig");
+            let theirs = out.join("again.sig");
             assert_eq!(std::fs::read(ours).unwrap(), std::fs::read(theirs).unwrap());
         }
         run(desk.place.clean("zstd").arg("-qt").arg(&path));
@@ -423,7 +425,8 @@ fn a_swapped_signature_is_refused() {
     desk.lock("other.lock", b"what nobody looked at");
     let other =
         std::fs::read(desk.pack("other", &["--sign", "board", "--lock", "other.lock"])).unwrap();
-    let (ours, theirs) = (text_at(&good), text_at(&other));
+    let ours = text_at(&good);
+    let theirs = text_at(&other);
     assert_eq!(ours.len(), theirs.len());
 
     // a signature of another bundle by the same key: the bundle is intact, but not the one that was
@@ -563,10 +566,8 @@ fn only_an_approved_bundle_is_pushed_and_served() {
     desk.pack("B", &[]);
     desk.pack("other", &["--lock", "other.lock"]);
     let packed = desk.place.json(0, &["verify", "B"]);
-    let (digest, fingerprint) = (
-        packed["bundle"]["digest"].as_str().unwrap(),
-        lock.fingerprint().to_string(),
-    );
+    let digest = packed["bundle"]["digest"].as_str().unwrap();
+    let fingerprint = lock.fingerprint().to_string();
     let wrong = other.fingerprint().to_string();
     for verb in [
         &["push", "B", "--to", "127.0.0.1:1"][..],

@@ -65,10 +65,8 @@ impl Crate {
             match item {
                 syn::Item::Mod(child) => {
                     let name = child.ident.to_string();
-                    let (inner, below) = (
-                        [&path[..], std::slice::from_ref(&name)].concat(),
-                        folder.join(&name),
-                    );
+                    let inner = [&path[..], std::slice::from_ref(&name)].concat();
+                    let below = folder.join(&name);
                     match &child.content {
                         Some((_, items)) => self.read(items, src, file, &below, inner),
                         None => {
@@ -222,7 +220,8 @@ impl<'ast> Visit<'ast> for Paths<'_> {
 
 impl Paths<'_> {
     fn tokens(&mut self, tokens: TokenStream) {
-        let (mut path, mut colons) = (Names::new(), 0);
+        let mut path = Names::new();
+        let mut colons = 0;
         for token in tokens {
             match token {
                 TokenTree::Ident(name) => {

@@ -120,7 +120,8 @@ fn import_cycles(imports: &Imports) -> Vec<String> {
         .for_each(|(from, to)| next.entry(from).or_default().push(to));
     let mut found: BTreeMap<BTreeSet<&str>, Vec<&str>> = BTreeMap::new();
     for &start in next.keys() {
-        let (mut came_from, mut edge) = (BTreeMap::from([(start, start)]), vec![start]);
+        let mut came_from = BTreeMap::from([(start, start)]);
+        let mut edge = vec![start];
         let end = 'search: loop {
             let mut further = Vec::new();
             for at in edge {

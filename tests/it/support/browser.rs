@@ -43,7 +43,8 @@ impl Browser {
         // opening a pipe waits until the shell opens the other end
         let commands = File::options().write(true).open(&commands).unwrap();
         let answers = BufReader::new(File::open(&answers).unwrap());
-        let (errors, hosts) = (Vec::new(), BTreeSet::new());
+        let errors = Vec::new();
+        let hosts = BTreeSet::new();
         let mut browser = Browser {
             child,
             commands,
@@ -75,7 +76,8 @@ impl Browser {
     /// Opens a URL and waits until it is loaded.
     pub fn open(&mut self, url: &str) {
         let id = self.send("Page.navigate", json!({"url": url})).unwrap();
-        let (mut is_answered, mut is_loaded) = (false, false);
+        let mut is_answered = false;
+        let mut is_loaded = false;
         while !(is_answered && is_loaded) {
             let message = self.receive().unwrap();
             is_answered |= message["id"] == id;

@@ -97,7 +97,8 @@ pub fn repository(place: &Place, folder: &str, base: &str, charts: &[Chart]) {
     for name in names {
         index += &format!("  {name}:\n");
         for chart in charts.iter().filter(|chart| chart.name == name) {
-            let (file, hex) = (chart.file(), chart.digest().replace("sha256:", ""));
+            let file = chart.file();
+            let hex = chart.digest().replace("sha256:", "");
             index += &format!(
                 "  - apiVersion: v2\n    name: {name}\n    version: {}\n",
                 chart.version

@@ -23,13 +23,18 @@ impl Front {
         let address = listener.local_addr().unwrap().to_string();
         let answers: Arc<Mutex<Vec<(String, Answer)>>> = Arc::default();
         let requests: Arc<Mutex<Vec<String>>> = Arc::default();
-        let (known, asking, upstream) = (answers.clone(), requests.clone(), upstream.to_owned());
+        let known = answers.clone();
+        let asking = requests.clone();
+        let upstream = upstream.to_owned();
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
-                let (known, asking, upstream) = (known.clone(), asking.clone(), upstream.clone());
+                let known = known.clone();
+                let asking = asking.clone();
+                let upstream = upstream.clone();
                 std::thread::spawn(move || {
                     let mut reader = BufReader::new(stream.try_clone().unwrap());
-                    let (mut head, mut line) = (Vec::new(), String::new());
+                    let mut head = Vec::new();
+                    let mut line = String::new();
                     while reader.read_line(&mut line).unwrap_or(0) > 2 {
                         head.push(std::mem::take(&mut line));
                     }

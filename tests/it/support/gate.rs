@@ -72,10 +72,8 @@ impl Rules {
         }
         let mut lines = head.lines();
         let mut first = lines.next().unwrap_or("").split(' ');
-        let (method, target) = (
-            first.next().unwrap_or("").to_owned(),
-            first.next().unwrap_or("").to_owned(),
-        );
+        let method = first.next().unwrap_or("").to_owned();
+        let target = first.next().unwrap_or("").to_owned();
         let headers: Vec<(String, String)> = lines
             .filter_map(|line| line.split_once(": "))
             .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))

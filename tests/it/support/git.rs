@@ -48,10 +48,12 @@ impl GitServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let state: Arc<GitServerState> = Arc::default();
-        let (root, shared) = (place.path("repos"), state.clone());
+        let root = place.path("repos");
+        let shared = state.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let (root, state) = (root.clone(), shared.clone());
+                let root = root.clone();
+                let state = shared.clone();
                 // a client that goes away ends only its own thread
                 std::thread::spawn(move || stream.map(|stream| answer(stream, &root, &state)));
             }
@@ -228,7 +230,8 @@ fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
     let (Some(method), Some(target)) = (words.next(), words.next()) else {
         return;
     };
-    let (method, target) = (method.to_owned(), target.to_owned());
+    let method = method.to_owned();
+    let target = target.to_owned();
     let mut headers = Vec::new();
     loop {
         let mut line = String::new();
@@ -317,7 +320,8 @@ fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
         let _ = input.write_all(&body);
     });
     let mut output = BufReader::new(backend.stdout.take().unwrap());
-    let (mut status, mut head) = ("200 OK".to_owned(), String::new());
+    let mut status = "200 OK".to_owned();
+    let mut head = String::new();
     loop {
         let mut line = String::new();
         output.read_line(&mut line).unwrap();

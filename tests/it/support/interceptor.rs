@@ -44,7 +44,8 @@ impl Interceptor {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let heads: Arc<Mutex<Vec<String>>> = Arc::default();
-        let (seen, behind) = (heads.clone(), behind.to_owned());
+        let seen = heads.clone();
+        let behind = behind.to_owned();
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()

@@ -172,10 +172,8 @@ impl Place {
             .args(["--output", "json", "--progress", "none"])
             .output()
             .unwrap();
-        let (out, err) = (
-            String::from_utf8_lossy(&run.stdout),
-            String::from_utf8_lossy(&run.stderr),
-        );
+        let out = String::from_utf8_lossy(&run.stdout);
+        let err = String::from_utf8_lossy(&run.stderr);
         assert_eq!(
             run.status.code(),
             Some(exit),
@@ -194,10 +192,8 @@ impl Place {
             .args(["--progress", "none"])
             .output()
             .unwrap();
-        let (out, err) = (
-            String::from_utf8_lossy(&run.stdout),
-            String::from_utf8_lossy(&run.stderr),
-        );
+        let out = String::from_utf8_lossy(&run.stdout);
+        let err = String::from_utf8_lossy(&run.stderr);
         assert_eq!(
             run.status.code(),
             Some(0),

@@ -98,7 +98,8 @@ impl Network {
             ("server", "203.0.113.2", "203.0.113.1"),
         ];
         for (host, address, at_proxy) in ends {
-            let (name, proxy) = (network.name(host), network.name("proxy"));
+            let name = network.name(host);
+            let proxy = network.name("proxy");
             ip(&[
                 "-n", &name, "link", "add", "eth0", "type", "veth", "peer", "name", host, "netns",
                 &proxy,

@@ -109,7 +109,8 @@ impl ObjectStore {
         let state = shared.clone();
         runtime.spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
-                let (service, state) = (service.clone(), state.clone());
+                let service = service.clone();
+                let state = state.clone();
                 let answering =
                     service_fn(move |request| answer(service.clone(), state.clone(), request));
                 let serving = hyper::server::conn::http1::Builder::new()

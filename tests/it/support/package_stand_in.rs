@@ -102,7 +102,8 @@ impl PackageStandIn {
         let bytes = format!("{name} {version}");
         let path = format!("pool/{name}.deb");
         self.place().write(&format!("up/r/{path}"), &bytes);
-        let (size, digest) = (bytes.len(), sha256(bytes.as_bytes()).replace("sha256:", ""));
+        let size = bytes.len();
+        let digest = sha256(bytes.as_bytes()).replace("sha256:", "");
         format!(
             "Package: {name}\nVersion: {version}\nArchitecture: amd64\nPriority: required\nFilename: {path}\nSize: {size}\n\
              SHA256: {digest}\nDescription: a test\n\n"

@@ -38,10 +38,8 @@ impl Server {
 
     /// The file in which docker-registry keeps a blob.
     pub fn blob_file(&self, digest: &str) -> PathBuf {
-        let (place, hex) = (
-            self.place.as_ref().expect("docker-registry has a folder"),
-            digest.trim_start_matches("sha256:"),
-        );
+        let place = self.place.as_ref().expect("docker-registry has a folder");
+        let hex = digest.trim_start_matches("sha256:");
         place.path(format!(
             "registry/docker/registry/v2/blobs/sha256/{}/{hex}/data",
             &hex[..2]

@@ -185,7 +185,8 @@ fn gzip(text: &str) -> Vec<u8> {
 
 /// Writes the metadata of `packages` below `folder`.
 pub fn write(folder: &Path, packages: &str) {
-    let (primary, files) = (primary(packages), filelists(packages));
+    let primary = primary(packages);
+    let files = filelists(packages);
     let indexes = [
         (
             "primary",

@@ -122,7 +122,8 @@ impl Signed {
         let image = |platform: &str, seed| {
             images.image(platform, &[images.layer(&[("a", &noise(seed, 3000))])])
         };
-        let (amd64, arm64) = (image("linux/amd64", 1), image("linux/arm64", 2));
+        let amd64 = image("linux/amd64", 1);
+        let arm64 = image("linux/arm64", 2);
         let index = images.index(&[amd64.clone(), arm64]);
         let sig = images.artifact(SIMPLE, b"signature of the index", None);
         let att = images.artifact(
@@ -159,7 +160,8 @@ impl Signed {
     }
 
     pub fn fill(&self) {
-        let (images, at) = (&self.images, &*self.upstream.address);
+        let images = &self.images;
+        let at = &*self.upstream.address;
         images.push(at, "app", "v1", &self.index);
         images.push(at, "app", &tag_of(&self.index, ".sig"), &self.sig);
         images.push(at, "app", &tag_of(&self.amd64, ".att"), &self.att);

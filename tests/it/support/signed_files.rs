@@ -94,7 +94,8 @@ impl LogSearch {
             entries: Arc::default(),
             requests: Arc::default(),
         };
-        let (entries, requests) = (search.entries.clone(), search.requests.clone());
+        let entries = search.entries.clone();
+        let requests = search.requests.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let entries = entries.lock().unwrap().clone();
@@ -115,7 +116,9 @@ impl LogSearch {
 /// Answers one request, and closes the connection.
 fn answer(mut stream: TcpStream, entries: &[(String, Value)], requests: &Mutex<usize>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let (mut head, mut line, mut length) = (Vec::new(), String::new(), 0);
+    let mut head = Vec::new();
+    let mut line = String::new();
+    let mut length = 0;
     while reader.read_line(&mut line).unwrap_or(0) > 2 {
         if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
             length = value.trim().parse().unwrap();

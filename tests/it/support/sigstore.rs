@@ -417,7 +417,8 @@ pub fn push_bundles(
 /// Runs `landfall lock` for `manifest` with the lock `NAME.lock`. Returns the exit code, the report
 /// and the lock, which is empty if none was written.
 pub fn lock(place: &Place, name: &str, manifest: &str) -> (i32, Value, String) {
-    let (file, lock) = (format!("{name}.yaml"), format!("{name}.lock"));
+    let file = format!("{name}.yaml");
+    let lock = format!("{name}.lock");
     let head = "apiVersion: landfall/v1\nkind: Manifest\n";
     place.write(&file, format!("{head}{manifest}"));
     let run = place

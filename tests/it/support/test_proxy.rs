@@ -86,7 +86,8 @@ impl TestProxy {
         let address = listener.local_addr().unwrap().to_string();
         let requests: Arc<Mutex<Vec<RecordedRequest>>> = Arc::default();
         let (rule, log): (Arc<Rule>, _) = (Arc::new(rule), requests.clone());
-        let (front, upstream) = (address.clone(), upstream.to_owned());
+        let front = address.clone();
+        let upstream = upstream.to_owned();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (rule, log, front, upstream) =
@@ -180,7 +181,8 @@ fn read_head(reader: &mut impl BufRead) -> Option<RecordedRequest> {
     }
     let mut lines = head.lines();
     let mut first = lines.next()?.split(' ');
-    let (method, target) = (first.next()?.to_owned(), first.next()?.to_owned());
+    let method = first.next()?.to_owned();
+    let target = first.next()?.to_owned();
     let headers: Vec<(String, String)> = lines
         .filter_map(|line| line.split_once(": "))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))

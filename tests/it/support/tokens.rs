@@ -27,7 +27,8 @@ impl Tokens {
         account: &str,
         grants: impl Fn(&str, &str) -> bool + Send + Sync + 'static,
     ) -> Tokens {
-        let (certificate, key) = (place.path("tokens/cert.pem"), place.path("tokens/key.pem"));
+        let certificate = place.path("tokens/cert.pem");
+        let key = place.path("tokens/key.pem");
         std::fs::create_dir_all(place.path("tokens")).unwrap();
         let mut openssl = Command::new("openssl");
         openssl.args([
@@ -48,10 +49,8 @@ impl Tokens {
             .arg(&certificate));
         let pem = std::fs::read_to_string(&certificate).unwrap();
         let der: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
-        let (service, account) = (
-            service.to_owned(),
-            format!("Basic {}", STANDARD.encode(account)),
-        );
+        let service = service.to_owned();
+        let account = format!("Basic {}", STANDARD.encode(account));
         let middle = TestProxy::new("", move |request| {
             if request.header("authorization") != Some(account.as_str()) {
                 return ProxyAction::refuse(401, "UNAUTHORIZED", "wrong account");

@@ -180,7 +180,8 @@ impl World {
             place.write(&format!("{path}.sha256"), sum);
         }
 
-        let (kubernetes, others) = (peers::docker_registry(), peers::docker_registry());
+        let kubernetes = peers::docker_registry();
+        let others = peers::docker_registry();
         let files = peers::nginx(&place.path("www"));
         for (count, upstream) in upstreams.iter().enumerate() {
             let address = match upstream.at {
@@ -259,10 +260,8 @@ impl World {
                         &format!("{address}/{repository}:{}", upstream.tag),
                     )
                 };
-                let (there, here) = (
-                    raw(registry, upstream.destination),
-                    raw(source, upstream.repository),
-                );
+                let there = raw(registry, upstream.destination);
+                let here = raw(source, upstream.repository);
                 assert!(
                     there == here,
                     "{}: the bytes at the far side differ",

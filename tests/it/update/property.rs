@@ -72,7 +72,8 @@ fn template(dice: &mut Dice, at: usize, digests: &[(String, String)]) -> String 
     text += dice.one(&["", "# 1.0.0 in a comment\n", "---\n", "\n\n"]);
     text += "apiVersion: landfall/v1\nkind: Manifest\n";
     let version = slot("1.0.0", "1.0.7");
-    let (value, policy) = (quoted(dice, &version), quoted(dice, "patch"));
+    let value = quoted(dice, &version);
+    let policy = quoted(dice, "patch");
     let anchor = dice.one(&["", "&v ", "!!str "]);
     match dice.roll(3) {
         0 => {
@@ -215,7 +216,8 @@ fn only_the_bytes_of_versions_change_in_manifests_of_any_notation() {
         up.place
             .json(0, &[&["update", "-f", &folder], &plain[..]].concat());
         for (at, template) in batch.iter().enumerate() {
-            let (found, expected) = (up.place.read(&name(at)), rendered(template, true));
+            let found = up.place.read(&name(at));
+            let expected = rendered(template, true);
             assert_eq!(
                 found,
                 expected,

@@ -17,10 +17,8 @@ fn a_trust_root_follows_its_tuf_repository() {
     let place = Place::new();
     let upstream = file_server(&place.path("www"));
     let mut repository = TufRepository::new();
-    let (first, second) = (
-        Sigstore::new().trusted_root(),
-        Sigstore::new().trusted_root(),
-    );
+    let first = Sigstore::new().trusted_root();
+    let second = Sigstore::new().trusted_root();
     let root = repository.rotate(&place);
     place.write("keys/tuf_root.json", &root);
     place.write("keys/root.json", &first);

@@ -227,7 +227,8 @@ impl Year {
 fn copy(from: &Path, to: &Path, names: &[&str]) {
     std::fs::create_dir_all(to).unwrap();
     for name in names {
-        let (from, to) = (from.join(name), to.join(name));
+        let from = from.join(name);
+        let to = to.join(name);
         match from.is_dir() {
             false => drop(std::fs::copy(from, to).unwrap()),
             true => {

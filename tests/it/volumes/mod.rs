@@ -453,7 +453,9 @@ fn a_volume_without_the_index_is_rebuilt_from_the_others_and_the_store() {
             .unwrap();
         (begins + 1..=last).collect()
     };
-    let (mut rebuilt, mut refused, mut needed) = (0, 0, BTreeSet::new());
+    let mut rebuilt = 0;
+    let mut refused = 0;
+    let mut needed = BTreeSet::new();
     for set in &sets {
         for (path, number) in site.volumes(set).iter().zip(1..) {
             let good = fs::read(path).unwrap();

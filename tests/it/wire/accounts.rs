@@ -341,7 +341,8 @@ fn an_account_that_expires_during_a_run_is_not_retried_for_every_image() {
     let place = Place::new();
     let names: Vec<String> = (0..90).map(|n| format!("app{n}")).collect();
     let registry = registry_with(&place, &names);
-    let (good, refused) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
+    let good = AtomicUsize::new(0);
+    let refused = Arc::new(AtomicUsize::new(0));
     let seen = refused.clone();
     let front = TestProxy::new(&registry.address, move |request| {
         let signed = request.header("authorization") == Some(&basic("u:p"));

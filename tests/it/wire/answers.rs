@@ -120,7 +120,8 @@ fn an_absurd_content_length_is_refused() {
             ProxyAction::status(404)
         }
     });
-    let (url, digest) = (format!("http://{}/tool.bin", middle.address), sha256(b"x"));
+    let url = format!("http://{}/tool.bin", middle.address);
+    let digest = sha256(b"x");
     manifest(
         &place,
         &format!("files: [{{url: \"{url}\", checksum: \"{digest}\"}}]\n"),

@@ -23,11 +23,9 @@ fn a_backend_with_its_own_realm_costs_one_token_per_repository() {
     let registry = registry_with(&place, &names);
     let gate = Gate::new(&registry.address, None, usize::MAX);
     // like registry.k8s.io: all content is at another host
-    let (backend, inside, most_in_flight) = (
-        gate.address.clone(),
-        AtomicUsize::new(0),
-        Arc::new(AtomicUsize::new(0)),
-    );
+    let backend = gate.address.clone();
+    let inside = AtomicUsize::new(0);
+    let most_in_flight = Arc::new(AtomicUsize::new(0));
     let peak = most_in_flight.clone();
     let front = TestProxy::new("", move |request| {
         peak.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -103,7 +101,8 @@ fn a_dead_registry_fails_after_its_first_request_and_is_reported_once() {
     }
     let place = Place::new();
     let names: Vec<String> = (0..24).map(|n| format!("app{n}")).collect();
-    let (registry, dead) = (registry_with(&place, &names), dead());
+    let registry = registry_with(&place, &names);
+    let dead = dead();
     let lines = |host: &str| {
         names
             .iter()
@@ -127,7 +126,8 @@ fn a_dead_registry_fails_after_its_first_request_and_is_reported_once() {
     ];
     let report = place.json(3, &args);
     let cause = format!("{dead}: skipped for the rest of this run: ");
-    let (mut lost, mut good) = (0, 0);
+    let mut lost = 0;
+    let mut good = 0;
     for item in report["items"].as_array().unwrap() {
         match item["reason"].as_str() {
             None => good += 1,
@@ -159,10 +159,8 @@ fn a_dead_registry_fails_after_its_first_request_and_is_reported_once() {
     // in text mode, the items are listed below the single cause
     let _ = std::fs::remove_file(place.path("landfall.lock"));
     let output = place.command().args(args).output().unwrap();
-    let (out, err) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
+    let out = String::from_utf8_lossy(&output.stdout);
+    let err = String::from_utf8_lossy(&output.stderr);
     assert!(
         out.contains(&format!("missing  24 images: {cause}")),
         "{out}"

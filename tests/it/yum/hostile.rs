@@ -216,7 +216,8 @@ fn hostile_repositories_are_refused_and_not_locked() {
         if *sign {
             up.sign();
         }
-        let (lock, store) = (format!("{number}.lock"), format!("store-{number}"));
+        let lock = format!("{number}.lock");
+        let store = format!("store-{number}");
         let why = failure_reasons(&up.lock(1, &["--lock", &lock, "--store", &store]));
         assert!(why.contains(words), "{name}: {why}");
         let text = if place.path(&lock).exists() {

@@ -375,7 +375,8 @@ fn the_selection_equals_that_of_dnf_on_random_repositories() {
     let Some(answers) = dnf_each(&place, &cases.iter().map(ask).collect::<Vec<_>>()) else {
         return;
     };
-    let (mut differences, mut refused) = (Vec::new(), 0);
+    let mut differences = Vec::new();
+    let mut refused = 0;
     for ((seed, case), answer) in cases
         .iter()
         .zip(answers.iter().map(|output| self::answer(output)))
@@ -406,7 +407,8 @@ fn the_selection_equals_that_of_dnf_on_random_repositories() {
             ));
         }
     }
-    let (all, equal) = (cases.len(), cases.len() - differences.len());
+    let all = cases.len();
+    let equal = cases.len() - differences.len();
     println!(
         "{equal} of {all} are equal; dnf refuses {refused}\n{}",
         differences.join("\n")

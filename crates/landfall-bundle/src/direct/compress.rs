@@ -35,7 +35,8 @@ impl DirectBundle {
             let written = state.compressed_entries();
             (state.compressed + written.frames.len(), written.end)
         };
-        let (mut batch, mut flushed) = (Vec::new(), end);
+        let mut batch = Vec::new();
+        let mut flushed = end;
         let mut out = VolumeWriter::file(state.file.clone(), end, None);
         let entries = EntryWriter {
             plan: &state.plan,

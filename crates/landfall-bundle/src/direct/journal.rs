@@ -174,7 +174,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal");
         assert_eq!(read(&path).unwrap(), None);
-        let (a, b) = (Digest::sha256(b"a"), Digest::sha256(b"b"));
+        let a = Digest::sha256(b"a");
+        let b = Digest::sha256(b"b");
         let journal = DirectJournal::open(&path, "one").unwrap();
         for range in [(0, 10), (40, 50), (10, 20), (50, 60)] {
             journal.record_range(&a, range).unwrap();

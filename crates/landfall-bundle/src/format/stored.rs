@@ -83,7 +83,9 @@ pub(crate) fn runs(at: u64, length: usize) -> impl Iterator<Item = (u64, Range<u
 /// Decodes a stored frame, which must contain `size` bytes; `None` if it is malformed.
 pub(super) fn decode(frame: &[u8], size: usize) -> Option<Vec<u8>> {
     let (blocks, sum) = frame.split_last_chunk::<CHECKSUM>()?;
-    let (mut content, mut hasher, mut end) = (Vec::with_capacity(size), Xxh64::new(0), HEAD);
+    let mut content = Vec::with_capacity(size);
+    let mut hasher = Xxh64::new(0);
+    let mut end = HEAD;
     for (offset, run) in runs(0, size) {
         let block = blocks.get(end..offset as usize + run.len())?;
         let (header, bytes) = block.split_first_chunk::<BLOCK_HEAD>()?;
@@ -171,7 +173,8 @@ mod tests {
                 read[run].copy_from_slice(&file[offset as usize..][..length]);
             }
             assert!(read == content[from..], "{from}");
-            let (source, size) = (Bytes(file.clone()), content.len() as u64);
+            let source = Bytes(file.clone());
+            let size = content.len() as u64;
             let mut reader = StoredReader {
                 source,
                 start: 0,

@@ -91,7 +91,8 @@ impl ImageArchive {
         let mut indexes: BTreeMap<Digest, Vec<u8>> = BTreeMap::new();
         let mut unfit = UnfitImages::default();
         for image in &lock.images {
-            let (name, digest) = (image.name.to_string(), image.digest.clone());
+            let name = image.name.to_string();
+            let digest = image.digest.clone();
             let ImageNames { tags, digests } = names(image, options.mapping);
             match planned(image, blobs, options, &tags) {
                 Ok(PlannedImage {

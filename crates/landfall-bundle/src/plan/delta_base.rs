@@ -119,7 +119,8 @@ pub(crate) fn kept(
     entry: &LockEntry,
     blobs: &dyn BlobRead,
 ) -> Result<HashSet<Digest>, ContentError> {
-    let (mut kept, mut layers) = (HashSet::new(), HashSet::new());
+    let mut kept = HashSet::new();
+    let mut layers = HashSet::new();
     for part in &entry.parts {
         let Descriptor {
             digest,

@@ -213,7 +213,8 @@ impl Bundle {
     pub fn available_lock(&self) -> Result<Lock, BundleError> {
         let mut lock = self.lock()?;
         lock.retain(|item| {
-            let (kind, name) = (item.kind(), item.name());
+            let kind = item.kind();
+            let name = item.name();
             !self
                 .partial()
                 .iter()

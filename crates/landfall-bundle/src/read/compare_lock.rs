@@ -239,7 +239,8 @@ fn bad_omissions(
     if not_contained(bundle).next().is_none() {
         return Vec::new();
     }
-    let (mut all_kept, mut wrong) = (HashSet::new(), Vec::new());
+    let mut all_kept = HashSet::new();
+    let mut wrong = Vec::new();
     for entry in entries {
         // the same rule as for packing, applied to the manifests that the delta contains
         match kept(&entry, bundle) {

@@ -115,7 +115,8 @@ pub(crate) fn read_index(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<
 
 /// Decodes the frames of a contents index of `size` bytes.
 fn decode(frames: &[u8], size: u64) -> Result<Vec<u8>, String> {
-    let (mut index, mut rest) = (Vec::new(), frames);
+    let mut index = Vec::new();
+    let mut rest = frames;
     while (index.len() as u64) < size {
         let content = (size - index.len() as u64).min(CHUNK as u64) as usize;
         let (first, others) = frame::split(rest).ok_or("it ends early")?;

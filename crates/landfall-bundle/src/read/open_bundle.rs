@@ -43,10 +43,8 @@ impl OpenBundle {
         blobs.sort_by(|a, b| entries[*a].digest.cmp(&entries[*b].digest));
         let rows = FrameRows::new(index.contents.frames.clone());
         let partial = index.contents.partial.clone();
-        let (path, locations) = (
-            locations.first().cloned().unwrap_or_default(),
-            locations.to_vec(),
-        );
+        let path = locations.first().cloned().unwrap_or_default();
+        let locations = locations.to_vec();
         OpenBundle {
             path,
             locations,

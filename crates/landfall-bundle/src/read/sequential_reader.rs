@@ -93,7 +93,8 @@ mod tests {
     #[test]
     fn opening_an_object_reads_its_end_and_a_blob_takes_one_request() {
         let (content, file) = stored();
-        let (size, digest) = (file.len() as u64, Digest::sha256(&content));
+        let size = file.len() as u64;
+        let digest = Digest::sha256(&content);
         let object = Arc::new(MemoryObject::of(&file));
         let bundle = opened(&object);
         assert!(matches!(&object.requests()[..], [end] if *end == (size - (1 << 20)..size)));

@@ -29,7 +29,8 @@ impl VerifiedBlobReader {
         offset: u64,
     ) -> VerifiedBlobReader {
         let entry = bundle.entry(entry_index);
-        let (start, size) = (entry.content_offset(), entry.size);
+        let start = entry.content_offset();
+        let size = entry.size;
         let content = StoredReader {
             source: bundle,
             start,
@@ -92,7 +93,8 @@ impl VerifiedBlobReader {
             at: from,
             size: to,
         };
-        let (mut hasher, mut block) = (Xxh64::new(0), vec![0; BLOCK / 2]);
+        let mut hasher = Xxh64::new(0);
+        let mut block = vec![0; BLOCK / 2];
         loop {
             match blocks.read(&mut block)? {
                 0 => break,

@@ -112,7 +112,8 @@ impl VolumeReader {
 
     /// Reads an object. Its end, with footer and index, is read immediately.
     pub fn of_object(object: Arc<dyn RangeRead>) -> Result<VolumeReader, BundleError> {
-        let (path, length) = (PathBuf::from(object.url()), object.size());
+        let path = PathBuf::from(object.url());
+        let length = object.size();
         let part = ObjectPart::open(object).map_err(|source| BundleError::Open {
             path: path.clone(),
             source,

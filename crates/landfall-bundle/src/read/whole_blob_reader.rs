@@ -20,7 +20,8 @@ pub(super) struct WholeBlobReader {
 impl WholeBlobReader {
     pub(super) fn new(bundle: Arc<OpenBundle>, entry_index: usize) -> WholeBlobReader {
         let entry = bundle.entry(entry_index);
-        let (start, size) = (entry.content_offset(), entry.size);
+        let start = entry.content_offset();
+        let size = entry.size;
         let hasher = Some(Hasher::new(entry.digest.algorithm()));
         let source = SequentialReader::new(Arc::clone(&bundle), entry.end());
         WholeBlobReader {

@@ -16,10 +16,8 @@ fn packed_delta() -> Packed {
         .map(|digest| (digest.clone(), "some/app".into()))
         .collect();
     let receipt = DeltaBase::receipt(lock.fingerprint(), "r.test:5000".into(), repositories);
-    let (layer, file) = (
-        lock.images[0].blobs[1].digest.clone(),
-        lock.files[0].digest.clone(),
-    );
+    let layer = lock.images[0].blobs[1].digest.clone();
+    let file = lock.files[0].digest.clone();
     // omitted blobs need not be in the store
     memory
         .blobs

@@ -80,7 +80,8 @@ fn a_duplicate_entry_is_refused() {
     let packed = packed();
     let (mut contents, mut rows) = packed.opened();
     let last: TarEntry = contents.entries.last().unwrap().clone();
-    let (end, bytes) = (last.end(), fs::read(&packed.path).unwrap());
+    let end = last.end();
+    let bytes = fs::read(&packed.path).unwrap();
     let copy = &bytes[last.offset as usize..end as usize];
     fs::write(&packed.path, [&bytes[..end as usize], copy].concat()).unwrap();
     let again = rows[last.frame as usize..].to_vec();

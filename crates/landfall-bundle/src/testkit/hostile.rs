@@ -41,7 +41,8 @@ impl Packed {
 
 /// The boundaries of all frames, including those of the index and the end of the bundle.
 fn edges(bundle: &Bundle, bytes: &[u8]) -> Vec<usize> {
-    let (mut edges, mut at) = (vec![0], 0);
+    let mut edges = vec![0];
+    let mut at = 0;
     while let Some((frame, _)) = frame::split(&bytes[at..]) {
         at += frame.len();
         edges.push(at);
@@ -156,10 +157,8 @@ fn a_footer_with_wrong_values_is_refused() {
     }
     // the footer points to an index that has a gap before it
     let packed = packed();
-    let (bundle, bytes) = (
-        Bundle::open(&packed.path).unwrap(),
-        fs::read(&packed.path).unwrap(),
-    );
+    let bundle = Bundle::open(&packed.path).unwrap();
+    let bytes = fs::read(&packed.path).unwrap();
     let footer = bundle.0.index.footer.clone();
     let at = footer.offset as usize;
     let moved = Footer {
@@ -177,7 +176,8 @@ fn bytes_between_the_parts_of_the_end_are_refused() {
     let good = packed();
     let bytes = fs::read(&good.path).unwrap();
     let footer = Bundle::open(&good.path).unwrap().0.index.footer.clone();
-    let (tar_end, end) = (footer.tar_end().unwrap() as usize, bytes.len());
+    let tar_end = footer.tar_end().unwrap() as usize;
+    let end = bytes.len();
     for at in [footer.offset as usize - 1, tar_end - 1, tar_end, end] {
         let packed = packed();
         fs::write(

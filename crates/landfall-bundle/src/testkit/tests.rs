@@ -57,7 +57,8 @@ fn every_flipped_bit_is_found() {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         let bit = (state >> 33) as usize % (good.len() * 8);
-        let (at, byte) = (bit / 8, good[bit / 8]);
+        let at = bit / 8;
+        let byte = good[bit / 8];
         file.write_all_at(&[byte ^ 1 << (bit % 8)], at as u64)
             .unwrap();
         assert_ne!(packed.problems(), "", "bit {bit}");
@@ -194,7 +195,8 @@ fn a_lock_that_omits_or_adds_a_layer_is_refused() {
         ("the lock lacks its blob", false),
         ("which no manifest names", true),
     ] {
-        let (packed, mut lock) = (packed(), lock.clone());
+        let packed = packed();
+        let mut lock = lock.clone();
         let blobs = &mut lock.images[0].blobs;
         if adds {
             blobs.push(extra.clone());

@@ -69,7 +69,8 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError
     if !has_signed {
         let texts = [texts, &[sign_index(signer, &index, path)?]].concat();
         let frame = signatures::to_frame(&texts);
-        let (bytes, limit) = (frame.len() as u64, Limits::default().signatures_bytes);
+        let bytes = frame.len() as u64;
+        let limit = Limits::default().signatures_bytes;
         if bytes > limit {
             return Err(BundleError::TooLarge {
                 path: path.into(),

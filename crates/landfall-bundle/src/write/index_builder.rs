@@ -191,7 +191,8 @@ impl IndexBuilder {
         if !padding.is_empty() {
             out.append(&stored(&padding))?;
         }
-        let (sha256, signatures) = (Digest::sha256(&index), FrameHash::of(b""));
+        let sha256 = Digest::sha256(&index);
+        let signatures = FrameHash::of(b"");
         let footer = Footer {
             offset,
             length,

@@ -80,7 +80,8 @@ impl<'a> VolumeWriter<'a> {
 
     /// Writes the whole bundle to a stream.
     pub(crate) fn stream(out: &'a mut (dyn Write + Send)) -> VolumeWriter<'a> {
-        let (out, target) = (VolumeOutput::Stream(out), VolumeTarget::Whole);
+        let out = VolumeOutput::Stream(out);
+        let target = VolumeTarget::Whole;
         VolumeWriter {
             end: 0,
             out,
@@ -288,7 +289,8 @@ fn volume_count(units: &[u64], size: u64) -> usize {
 
 /// The smallest size with which `units` fit into at most `limit` volumes in this order.
 fn smallest(units: &[u64], limit: usize) -> u64 {
-    let (mut low, mut high) = (units.iter().copied().max().unwrap_or(0), units.iter().sum());
+    let mut low = units.iter().copied().max().unwrap_or(0);
+    let mut high = units.iter().sum();
     // a binary search, because larger volumes never increase their number
     while low < high {
         let middle = low + (high - low) / 2;

@@ -212,7 +212,9 @@ mod tests {
     fn wanted_blobs_are_imported_once_and_wrong_bytes_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let from = dir.path().join("from");
-        let (good, bad, half) = (blob(b"good"), blob(b"what it should be"), blob(b"resumed"));
+        let good = blob(b"good");
+        let bad = blob(b"what it should be");
+        let half = blob(b"resumed");
         std::fs::create_dir_all(from.join("blobs/sha256")).unwrap();
         let put = |descriptor: &Descriptor, bytes: &[u8]| {
             std::fs::write(from.join(descriptor.digest.layout_path()), bytes).unwrap();

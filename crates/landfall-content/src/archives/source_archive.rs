@@ -154,7 +154,8 @@ mod tests {
             SourceArchiveFormat::Folder
         );
         let pipe = dir.path().join("pipe");
-        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        let kind = rustix::fs::FileType::Fifo;
+        let mode = rustix::fs::Mode::RWXU;
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
         assert!(
             SourceArchive::open(&pipe)

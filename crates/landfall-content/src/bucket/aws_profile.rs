@@ -96,7 +96,8 @@ mod tests {
     #[test]
     fn a_profile_is_read_from_both_files_and_unsupported_ones_are_named() {
         let dir = tempfile::tempdir().unwrap();
-        let (config, credentials) = (dir.path().join("c"), dir.path().join("k"));
+        let config = dir.path().join("c");
+        let credentials = dir.path().join("k");
         std::fs::write(
             &config,
             "[default]\nregion = eu-west-1\n[profile two]\nsso_session=x\n[profile three]\nregion=r\n",

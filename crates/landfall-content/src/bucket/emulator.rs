@@ -240,7 +240,8 @@ fn refusal(status: StatusCode, code: &str) -> EmulatorResponse {
 
 /// Returns the unescaped texts of all XML elements with this name.
 fn texts<'a>(xml: &'a str, name: &str) -> Vec<String> {
-    let (begin, end) = (format!("<{name}>"), format!("</{name}>"));
+    let begin = format!("<{name}>");
+    let end = format!("</{name}>");
     let pieces: Vec<&'a str> = xml
         .split(&begin)
         .skip(1)

@@ -11,7 +11,8 @@ pub(super) fn request_error(location: &str, error: object_store::Error) -> HttpE
     }
     // the crate offers neither status nor body of a response, only its message
     let text = error.to_string();
-    let (code, message) = (element(&text, "Code"), element(&text, "Message"));
+    let code = element(&text, "Code");
+    let message = element(&text, "Message");
     let detail = match (code, message) {
         (Some(code), Some(message)) => format!("{code}: {message}"),
         (Some(code), None) => code.to_owned(),

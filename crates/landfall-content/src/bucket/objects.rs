@@ -282,7 +282,8 @@ impl Bucket {
 
     /// Lists the objects whose keys begin with `folder` and a slash.
     pub fn list(&self, folder: &str) -> BoxStream<'static, Result<BucketObject, HttpError>> {
-        let (this, url) = (self.clone(), self.url(folder));
+        let this = self.clone();
+        let url = self.url(folder);
         let listed = self.0.cloud.list(Some(&self.path(folder)));
         listed
             .map(move |meta| {

@@ -130,7 +130,8 @@ impl AuthFile {
                     .as_ref()
                     .map_or(Ok(None), AuthEntry::secret)
                     .map_err(|fault| {
-                        let (name, key) = (self.name.clone(), key.clone());
+                        let name = self.name.clone();
+                        let key = key.clone();
                         CredentialError::Entry { name, key, fault }
                     })?
             }
@@ -182,7 +183,8 @@ impl AuthFile {
             host
         };
         let failed = |source| {
-            let (program, name) = (program.clone(), self.name.clone());
+            let program = program.clone();
+            let name = self.name.clone();
             CredentialError::RunHelper {
                 program,
                 name,
@@ -208,7 +210,8 @@ impl AuthFile {
             return if text.to_lowercase().contains("credentials not found") {
                 Ok(None)
             } else {
-                let (key, words) = (key.into(), text.trim().into());
+                let key = key.into();
+                let words = text.trim().into();
                 Err(CredentialError::HelperFailed {
                     program,
                     key,

@@ -84,10 +84,8 @@ impl RegistrySession {
                 return Err(error);
             }
         };
-        let (status, location) = (
-            response.status,
-            response.header(LOCATION.as_str()).map(str::to_owned),
-        );
+        let status = response.status;
+        let location = response.header(LOCATION.as_str()).map(str::to_owned);
         // the latest Location is the one that can be cancelled
         let continued = location.and_then(|location| upload_url(&opened.target, &location).ok());
         let target = continued.unwrap_or_else(|| opened.target.clone());
@@ -134,7 +132,8 @@ impl RegistrySession {
             })
             .to_string(),
         );
-        let (digest, size) = (Digest::sha256(&bytes).to_string(), bytes.len() as u64);
+        let digest = Digest::sha256(&bytes).to_string();
+        let size = bytes.len() as u64;
         match self
             .put_manifest(repository, &digest, media_type::OCI_INDEX, bytes)
             .await

@@ -97,7 +97,10 @@ fn split(value: &str) -> Vec<(String, Parameters)> {
 }
 
 fn pieces(value: &str) -> Vec<&str> {
-    let (mut out, mut start, mut quoted, mut escaped) = (Vec::new(), 0, false, false);
+    let mut out = Vec::new();
+    let mut start = 0;
+    let mut quoted = false;
+    let mut escaped = false;
     for (at, c) in value.char_indices() {
         match c {
             _ if escaped => escaped = false,

@@ -59,7 +59,8 @@ impl RegistrySession {
         let mut url = self.url(repository, "tags/list")?;
         url.query_pairs_mut()
             .append_pair("n", &PAGE_SIZE.to_string());
-        let (mut tags, mut left) = (BTreeSet::new(), self.transport.limits().document_bytes);
+        let mut tags = BTreeSet::new();
+        let mut left = self.transport.limits().document_bytes;
         for _ in 0..pages {
             let request = HttpRequest::new(Method::GET, url.clone(), RequestPurpose::Registry);
             let (bytes, next) = match self.page(&request, &scope, left).await {
@@ -149,7 +150,8 @@ impl RegistrySession {
         let scope = self.scope(repository, push);
         let mut url = self.url(repository, &format!("referrers/{subject}"))?;
         let name = format!("referrers of {}/{repository}@{subject}", self.host());
-        let (limits, mut found) = (self.transport.limits(), Vec::new());
+        let limits = self.transport.limits();
+        let mut found = Vec::new();
         let mut left = limits.manifest_bytes;
         for page in 0..limits.pages {
             let request = HttpRequest::new(Method::GET, url.clone(), RequestPurpose::Registry);

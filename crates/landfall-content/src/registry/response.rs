@@ -44,11 +44,13 @@ impl RegistrySession {
             return Ok(response);
         }
         let content_type = response.header(CONTENT_TYPE.as_str()).map(str::to_owned);
-        let (url, has_body) = (response.url.clone(), response.method != Method::HEAD);
+        let url = response.url.clone();
+        let has_body = response.method != Method::HEAD;
         let is_registry = response.header("docker-distribution-api-version").is_some();
         // the body only explains the status, so an unreadable one is treated as empty
         let body = response.bytes(64 << 10).await.unwrap_or_default();
-        let (host, detail) = (host_of(&url), describe(&body, content_type.as_deref()));
+        let host = host_of(&url);
+        let detail = describe(&body, content_type.as_deref());
         // registries name themselves in a header or send error objects; other web servers do
         // neither
         let strange = has_body && !is_registry && api_errors(&body).is_empty();

@@ -192,7 +192,8 @@ impl RegistrySession {
             }
             // the response holds a slot of its host, so it is read to its end before the next
             // request
-            let (headers, url) = (response.headers.clone(), response.url.clone());
+            let headers = response.headers.clone();
+            let url = response.url.clone();
             response.discard().await;
             challenges += 1;
             debug!(

@@ -116,7 +116,8 @@ impl RegistrySessions {
     }
 
     async fn connect(&self, host: &str, mirrored: bool) -> Result<RegistrySession, HttpError> {
-        let (transport, keychain) = (self.transport.clone(), self.keychain.clone());
+        let transport = self.transport.clone();
+        let keychain = self.keychain.clone();
         let base = self.find_base_url(host, mirrored).await?;
         // the user has named the destination, so a private address is allowed
         if !mirrored {

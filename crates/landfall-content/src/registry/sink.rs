@@ -60,7 +60,8 @@ impl BlobSink for RegistrySink {
                 .await
                 .map_err(TransferError::destination)?;
             Ok(upload.map(|upload| {
-                let (sink, blob) = (self.0.clone(), blob.clone());
+                let sink = self.0.clone();
+                let blob = blob.clone();
                 Box::new(BlobUpload { sink, blob, upload }) as Box<dyn BlobWrite>
             }))
         })
@@ -153,7 +154,8 @@ impl BlobWrite for BlobUpload {
     fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>> {
         Box::pin(async move {
             let BlobUpload { sink, blob, upload } = *self;
-            let (session, repository) = (&*sink.session, &*sink.repository);
+            let session = &*sink.session;
+            let repository = &*sink.repository;
             if let Err(failed) = session.send_body(repository, &blob, upload, opener).await {
                 // a source that broke off ends the body, which looks like a failure of the
                 // destination

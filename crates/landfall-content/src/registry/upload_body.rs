@@ -115,9 +115,11 @@ impl RegistrySession {
         // the sink retries, because a broken upload may have to be opened again
         request.retried = false;
         if length > 0 {
-            let (opener, sent) = (opener.clone(), sent.clone());
+            let opener = opener.clone();
+            let sent = sent.clone();
             let opening = move || {
-                let (opener, sent) = (opener.clone(), sent.clone());
+                let opener = opener.clone();
+                let sent = sent.clone();
                 // the transport may open the body again, for another attempt
                 sent.store(0, Ordering::Relaxed);
                 let limited =

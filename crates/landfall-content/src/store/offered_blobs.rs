@@ -217,17 +217,16 @@ mod tests {
     #[test]
     fn only_blobs_of_the_locks_are_offered_and_wrong_ones_fail() {
         let bucket = Bucket::in_memory();
-        let (right, wrong, other) = (
-            Digest::sha256(b"right"),
-            Digest::sha256(b"wrong"),
-            Digest::sha256(b"other"),
-        );
+        let right = Digest::sha256(b"right");
+        let wrong = Digest::sha256(b"wrong");
+        let other = Digest::sha256(b"other");
         for (digest, bytes) in [
             (&right, &b"right"[..]),
             (&wrong, b"wrOng"),
             (&other, b"other"),
         ] {
-            let (bucket, key) = (bucket.clone(), digest.layout_path());
+            let bucket = bucket.clone();
+            let key = digest.layout_path();
             block_on(async move { bucket.put(&key, bytes.into(), &PutCondition::Always).await })
                 .unwrap();
         }

@@ -95,8 +95,10 @@ async fn receive_pack(
     };
     let protocol = |error: GitError| BodyFailure::Final(git_error(error).at(&answered));
     let mut file = tempfile::tempfile().map_err(local)?;
-    let (mut stream, mut body) = (PackStream::default(), answer.stream());
-    let (mut pack, mut size) = (Vec::new(), 0);
+    let mut stream = PackStream::default();
+    let mut body = answer.stream();
+    let mut pack = Vec::new();
+    let mut size = 0;
     while let Some(bytes) = body.next().await {
         let bytes = bytes.map_err(BodyFailure::reading)?;
         pack.clear();

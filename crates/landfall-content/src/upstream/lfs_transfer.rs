@@ -120,7 +120,8 @@ async fn upload_one(
     if !request.headers.contains_key(CONTENT_TYPE) {
         request = request.header(CONTENT_TYPE, "application/octet-stream");
     }
-    let (blobs, digest) = (blobs.clone(), file.digest.clone());
+    let blobs = blobs.clone();
+    let digest = file.digest.clone();
     let open = move || {
         let opened = blobs.open_whole(&digest);
         let opened = opened

@@ -20,7 +20,8 @@ pub(crate) fn load64(bytes: &[u8], at: usize) -> u64 {
 /// indices.
 #[inline]
 pub(crate) fn match_length(bytes: &[u8], a: usize, b: usize, limit: usize) -> usize {
-    let (a, b) = (&bytes[a..a + limit], &bytes[b..b + limit]);
+    let a = &bytes[a..a + limit];
+    let b = &bytes[b..b + limit];
     let (a_words, a_rest) = a.as_chunks::<8>();
     let (b_words, b_rest) = b.as_chunks::<8>();
     let mut length = 0;

@@ -151,7 +151,8 @@ fn tree_length_counts(
     // for each joint, the joint that it is part of; joints are created in the order of weight
     let mut parents = [0_u16; MAX_SYMBOLS];
     let mut leaves_of = [0_u8; MAX_SYMBOLS];
-    let (mut next_leaf, mut next_joint) = (0, 0);
+    let mut next_leaf = 0;
+    let mut next_joint = 0;
     for joint in 0..joints {
         for _ in 0..2 {
             let leaf = sorted.get(next_leaf).map(|entry| entry >> SYMBOL_BITS);

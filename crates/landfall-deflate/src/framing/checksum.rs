@@ -54,7 +54,8 @@ fn adler32(adler: u32, bytes: &[u8]) -> u32 {
     const MODULUS: u32 = 65521;
     // the most bytes after which the sums still fit into 32 bits (RFC 1950, section 9)
     const CHUNK: usize = 5552;
-    let (mut low, mut high) = (adler & 0xffff, adler >> 16);
+    let mut low = adler & 0xffff;
+    let mut high = adler >> 16;
     for chunk in bytes.chunks(CHUNK) {
         for &byte in chunk {
             low += u32::from(byte);

@@ -22,7 +22,8 @@ impl LfsPointer {
         }
         let mut lines = std::str::from_utf8(content).ok()?.lines();
         (lines.next()? == "version https://git-lfs.github.com/spec/v1").then_some(())?;
-        let (mut digest, mut size) = (None, None);
+        let mut digest = None;
+        let mut size = None;
         for line in lines {
             match line.split_once(' ')? {
                 ("oid", text) => digest = text.parse::<Digest>().ok(),

@@ -18,7 +18,8 @@ impl ObjectDatabase {
     /// # Errors
     /// If the pack cannot be read, is damaged, exceeds a limit, or has a delta without its base.
     pub fn add_pack(&mut self, bytes: Arc<dyn PackBytes>) -> Result<(), GitError> {
-        let (limits, mut unpacked) = (self.limits, self.unpacked);
+        let limits = self.limits;
+        let mut unpacked = self.unpacked;
         let entries = scan(&*bytes, &limits, &mut |size| {
             unpacked += size;
             if unpacked <= limits.git_unpacked_bytes {

@@ -157,7 +157,8 @@ fn store(content: &[u8], out: &mut Vec<u8>) {
 /// The checksum of a zlib stream (RFC 1950, section 8.2).
 fn adler32(bytes: &[u8]) -> u32 {
     const BASE: u32 = 65521;
-    let (mut low, mut high) = (1_u32, 0_u32);
+    let mut low = 1_u32;
+    let mut high = 0_u32;
     // the largest number of bytes whose sums cannot overflow before the remainders are taken
     for piece in bytes.chunks(5552) {
         for byte in piece {

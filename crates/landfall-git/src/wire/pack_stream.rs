@@ -99,7 +99,8 @@ mod tests {
     #[test]
     fn the_pack_is_found_in_pieces_of_any_size() {
         for size in [1, 3, 1000] {
-            let (mut stream, mut pack) = (PackStream::default(), Vec::new());
+            let mut stream = PackStream::default();
+            let mut pack = Vec::new();
             for piece in message().chunks(size) {
                 stream.push(piece, &mut pack).unwrap();
             }
@@ -118,7 +119,8 @@ mod tests {
         );
         push_delimiter(&mut answer);
         answer.extend(message());
-        let (mut stream, mut pack) = (PackStream::default(), Vec::new());
+        let mut stream = PackStream::default();
+        let mut pack = Vec::new();
         stream.push(&answer, &mut pack).unwrap();
         stream.finish().unwrap();
         assert_eq!(pack, b"PACK");
@@ -126,7 +128,8 @@ mod tests {
 
     #[test]
     fn errors_and_cuts_are_noticed() {
-        let (mut stream, mut pack) = (PackStream::default(), Vec::new());
+        let mut stream = PackStream::default();
+        let mut pack = Vec::new();
         let message = message();
         stream
             .push(&message[..message.len() - 4], &mut pack)

@@ -86,7 +86,8 @@ impl FetchRequest {
             };
             // the capabilities follow the first want
             let mut words = line.splitn(3, ' ');
-            let (key, value) = (words.next(), words.next());
+            let key = words.next();
+            let value = words.next();
             for capability in words.next().unwrap_or_default().split(' ') {
                 match capability {
                     "side-band-64k" => request.bands = true,

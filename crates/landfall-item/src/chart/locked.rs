@@ -147,7 +147,9 @@ pub(super) fn write(chart: &LockedChart, out: &mut dyn Write) -> fmt::Result {
         )
     })?;
     list(out, "open", &chart.open, |open| {
-        let (reference, at, why) = (quoted(&open.reference), quoted(&open.at), quoted(&open.why));
+        let reference = quoted(&open.reference);
+        let at = quoted(&open.at);
+        let why = quoted(&open.why);
         format!("{{reference: {reference}, at: {at}, why: {why}}}")
     })
 }

@@ -274,7 +274,8 @@ fn movable_version(entry: &ChartEntry) -> Option<MovableVersion<'_>> {
             version: start..text.len(),
         });
     }
-    let (repo, name) = (full.repo.as_ref()?, full.name.as_ref()?);
+    let repo = full.repo.as_ref()?;
+    let name = full.name.as_ref()?;
     let text = full.version.as_ref()?;
     Some(MovableVersion {
         rule,

@@ -174,7 +174,8 @@ fn wrapped_archive(chart: &LockedChart) -> Vec<EntryPart> {
 }
 
 fn computed(bytes: Vec<u8>, media_type: &'static str) -> EntryPart {
-    let (digest, size) = (Digest::sha256(&bytes), bytes.len() as u64);
+    let digest = Digest::sha256(&bytes);
+    let size = bytes.len() as u64;
     let descriptor = Descriptor {
         digest,
         size,

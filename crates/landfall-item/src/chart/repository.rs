@@ -131,7 +131,8 @@ fn section<'t>(text: &'t str, chart: &str) -> Option<&'t str> {
         text.find("\nentries:\n")? + 1 + KEY.len()
     };
     // the indentation of the names of charts, and the start of the requested one
-    let (mut names_indent, mut start) = (None, None);
+    let mut names_indent = None;
+    let mut start = None;
     for line in text[at..].split_inclusive('\n') {
         let line_start = at;
         at += line.len();
@@ -226,10 +227,8 @@ mod tests {
 
     #[test]
     fn a_chart_is_found_in_an_index_of_any_layout_within_the_limit() {
-        let (app, other) = (
-            Ok(Some(vec!["1.2.3".to_owned(), "1.10".to_owned()])),
-            vec!["2.0.0".to_owned()],
-        );
+        let app = Ok(Some(vec!["1.2.3".to_owned(), "1.10".to_owned()]));
+        let other = vec!["2.0.0".to_owned()];
         assert_eq!(versions(HELM, "app", 200), app);
         assert_eq!(versions(HELM, "other", 200), Ok(Some(other.clone())));
         assert_eq!(versions(HELM, "none", 200), Ok(None));

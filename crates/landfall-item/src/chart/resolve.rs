@@ -75,7 +75,8 @@ pub(super) async fn resolve(
         let finder = resolver
             .image_finder()
             .ok_or("this command does not search charts for images")?;
-        let (finder, settings) = (Arc::clone(finder), discovery.clone());
+        let finder = Arc::clone(finder);
+        let settings = discovery.clone();
         // rendering a chart runs helm, which may take seconds
         let found =
             tokio::task::spawn_blocking(move || finder.images(&archive, &digest, &settings))

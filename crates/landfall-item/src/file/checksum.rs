@@ -71,7 +71,8 @@ mod tests {
 
     #[test]
     fn all_forms_of_checksum_files_are_parsed() {
-        let (a, b) = ("a".repeat(64), "b".repeat(64));
+        let a = "a".repeat(64);
+        let b = "b".repeat(64);
         let url = "https://x.test/d/cni.tgz?sig=1";
         let of = |text: &str| find(text, url).map(|digest| digest.hex());
         assert_eq!(of(&a), Ok(a.clone()));
@@ -104,7 +105,8 @@ mod tests {
     #[test]
     fn the_label_of_a_bsd_line_must_be_that_of_the_digest() {
         let url = "https://x.test/d/f";
-        let (short, long) = ("a".repeat(64), "b".repeat(128));
+        let short = "a".repeat(64);
+        let long = "b".repeat(128);
         for (label, hex) in [
             ("SHA3-256", &short),
             ("SHA512/256", &short),

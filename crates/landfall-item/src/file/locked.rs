@@ -118,7 +118,8 @@ pub(super) fn write(file: &LockedFile, out: &mut dyn Write) -> fmt::Result {
         promise,
     }) = &file.log_entry
     {
-        let (log, promise) = (quoted(log), quoted(promise));
+        let log = quoted(log);
+        let promise = quoted(promise);
         writeln!(
             out,
             "  logEntry: {{index: {index}, time: {time}, log: {log}, promise: {promise}}}"

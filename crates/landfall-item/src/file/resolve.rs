@@ -113,7 +113,9 @@ pub(super) async fn ensure_downloaded(
     resolver: &Resolver,
     file: &LockedFile,
 ) -> Result<(), ResolveError> {
-    let (disk, digest, size) = (resolver.disk().clone(), file.digest.clone(), file.size);
+    let disk = resolver.disk().clone();
+    let digest = file.digest.clone();
+    let size = file.size;
     let has_file = tokio::task::spawn_blocking(move || disk.has(&digest, size)).await;
     if !has_file.is_ok_and(|has| has.unwrap_or(false)) {
         download(resolver, &file.name, Some(&file.digest)).await?;
@@ -129,7 +131,9 @@ async fn verify_stored(
     key: &FileKey,
     signature: &Bytes,
 ) -> Result<Result<String, String>, ResolveError> {
-    let (disk, key, signature) = (resolver.disk().clone(), key.clone(), signature.clone());
+    let disk = resolver.disk().clone();
+    let key = key.clone();
+    let signature = signature.clone();
     tokio::task::spawn_blocking(move || {
         let open = || disk.open(&signed, 0).map_err(std::io::Error::other);
         key.verify(&signature, open)
@@ -264,7 +268,8 @@ async fn download_once(
         }
     }
     let digest = hasher.finish();
-    let (disk, adopted) = (resolver.disk().clone(), digest.clone());
+    let disk = resolver.disk().clone();
+    let adopted = digest.clone();
     // flushing a large file to disk may block for long
     let adopting = tokio::task::spawn_blocking(move || disk.adopt(temporary, &adopted)).await;
     adopting

@@ -71,7 +71,8 @@ impl LockedFile {
         blobs: &'a dyn BlobRead,
     ) -> Result<Vec<FileSignatures<'a>>, FileSignatureError> {
         let checksum = self.checksum_sidecar();
-        let (mut own, mut about_checksum) = (Vec::new(), Vec::new());
+        let mut own = Vec::new();
+        let mut about_checksum = Vec::new();
         for sidecar in &self.sidecars {
             if checksum.is_some_and(|checksum| checksum.url == sidecar.url) {
                 continue;

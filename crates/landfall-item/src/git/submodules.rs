@@ -62,7 +62,8 @@ fn submodule_url(url: &str, written: &str) -> Result<String, String> {
     if !written.starts_with("./") && !written.starts_with("../") {
         return normal_url(written);
     }
-    let (mut base, mut rest) = (url.trim_end_matches('/'), written);
+    let mut base = url.trim_end_matches('/');
+    let mut rest = written;
     loop {
         if let Some(above) = rest.strip_prefix("../") {
             let (parent, _) = base.rsplit_once('/').unwrap_or_default();

@@ -96,7 +96,8 @@ fn movable_tag(entry: &ImageEntry) -> Option<MovableVersion<'_>> {
     let ImageEntry::Full(image) = entry else {
         return None;
     };
-    let (rule, text) = (image.update.as_ref()?, image.r#ref.as_str());
+    let rule = image.update.as_ref()?;
+    let text = image.r#ref.as_str();
     let version = tag_of(text)?;
     // `version` is a slice of `text`, so the difference of the pointers is its offset
     let start = version.as_ptr() as usize - text.as_ptr() as usize;

@@ -94,7 +94,8 @@ impl DeliveredLocks {
     /// The list with `lock` as the newest, as an entry to push.
     pub fn with(mut self, lock: &Lock) -> LockEntry {
         let text = lock.to_text().into_bytes();
-        let (digest, size) = (Digest::sha256(&text), text.len() as u64);
+        let digest = Digest::sha256(&text);
+        let size = text.len() as u64;
         // a lock that is delivered again becomes the newest
         self.0.retain(|known| known.descriptor.digest != digest);
         let name = lock.name.clone().unwrap_or_default();

@@ -27,7 +27,8 @@ pub(super) fn write(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
         "endpoints",
         sorted(&lock.endpoints, Ord::cmp),
         |out, endpoint| {
-            let (host, why) = (quoted(&endpoint.host), quoted(&endpoint.why));
+            let host = quoted(&endpoint.host);
+            let why = quoted(&endpoint.why);
             write!(out, "- {{host: {host}, port: {}, why: {why}", endpoint.port)?;
             if !endpoint.from.is_empty() {
                 let from: Vec<_> = endpoint.from.iter().map(|role| quoted(role)).collect();
@@ -40,11 +41,9 @@ pub(super) fn write(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
         (a.kind, &a.name).cmp(&(b.kind, &b.name))
     });
     section(out, "missing", missing, |out, lost| {
-        let (name, reason, until) = (
-            quoted(&lost.name),
-            quoted(&lost.reason),
-            quoted(&lost.until),
-        );
+        let name = quoted(&lost.name);
+        let reason = quoted(&lost.reason);
+        let until = quoted(&lost.until);
         writeln!(
             out,
             "- {{kind: {}, name: {name}, reason: {reason}, until: {until}}}",
@@ -55,7 +54,8 @@ pub(super) fn write(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
         (a.kind, &a.name).cmp(&(b.kind, &b.name))
     });
     section(out, "unresolved", unresolved, |out, item| {
-        let (name, cause) = (quoted(&item.name), quoted(&item.cause));
+        let name = quoted(&item.name);
+        let cause = quoted(&item.cause);
         writeln!(
             out,
             "- {{kind: {}, name: {name}, cause: {cause}}}",
@@ -78,7 +78,8 @@ pub(super) fn read(text: &str) -> Option<Lock> {
         version: 1,
         ..Lock::default()
     };
-    let (mut title, mut rest) = ("", text.strip_prefix(HEAD)?.strip_suffix(END)?);
+    let mut title = "";
+    let mut rest = text.strip_prefix(HEAD)?.strip_suffix(END)?;
     while !rest.is_empty() {
         // a section continues unless the next line is a key at the left margin
         if !rest.starts_with("- ") {

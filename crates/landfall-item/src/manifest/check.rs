@@ -242,7 +242,8 @@ impl EntryChecker<'_> {
         node: &YamlNode<'_>,
         items: &mut ExpandedManifest,
     ) -> ManifestResult<()> {
-        let (at, until_at) = (self.0.here(node.get("ref")), self.0.here(node.get("until")));
+        let at = self.0.here(node.get("ref"));
+        let until_at = self.0.here(node.get("until"));
         let fields = [
             TemplateField::new(&entry.r#ref, at.clone()),
             TemplateField::new(&entry.reason, self.0.here(node.get("reason"))),
@@ -256,10 +257,8 @@ impl EntryChecker<'_> {
         for binding in self.0.vars.bindings(&fields)? {
             let reference = binding.fill(&entry.r#ref);
             let (kind, name) = locked_name(&reference, &at)?;
-            let (reason, until) = (
-                paragraph(&binding.fill(&entry.reason)),
-                binding.fill(&entry.until),
-            );
+            let reason = paragraph(&binding.fill(&entry.reason));
+            let until = binding.fill(&entry.until);
             // only the plain form `YYYY-MM-DD`, since dates are compared as texts
             let date: Option<jiff::civil::Date> = until.parse().ok();
             if date.is_none_or(|date| date.to_string() != until) {

@@ -116,7 +116,9 @@ pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> 
         };
         line.positions.insert(entry.at.clone());
     }
-    let (mut pinned, mut open, mut unpinned) = (Vec::new(), Vec::new(), Vec::new());
+    let mut pinned = Vec::new();
+    let mut open = Vec::new();
+    let mut unpinned = Vec::new();
     for (name, line) in &images {
         for (reference, why) in line.references(name) {
             match why {
@@ -278,7 +280,8 @@ mod tests {
 
     #[test]
     fn pinned_items_become_entries_and_others_comments() {
-        let (a, b) = (Digest::sha256(b"a"), Digest::sha256(b"b"));
+        let a = Digest::sha256(b"a");
+        let b = Digest::sha256(b"b");
         let DraftManifest {
             text,
             entries,

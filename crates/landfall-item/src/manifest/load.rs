@@ -113,7 +113,8 @@ pub fn load_edited(
     platforms: &[Platform],
     edited: &FileOverrides,
 ) -> Result<MergedManifest, LoadManifestError> {
-    let (mut all, mut faults) = (Vec::new(), ManifestFaults::default());
+    let mut all = Vec::new();
+    let mut faults = ManifestFaults::default();
     let mut lists = 0;
     for path in paths {
         if path.is_dir() {
@@ -128,7 +129,8 @@ pub fn load_edited(
             }
             continue;
         }
-        let (name, content) = (path.display().to_string(), content(path, edited)?);
+        let name = path.display().to_string();
+        let content = content(path, edited)?;
         // a landfall document with an error must not be mistaken for a list
         let format = if is_document(&content) {
             None
@@ -213,7 +215,8 @@ pub(super) fn each(
     paths: &[PathBuf],
     edited: &FileOverrides,
 ) -> Result<Vec<ParsedManifest>, LoadManifestError> {
-    let (mut all, mut faults) = (Vec::new(), ManifestFaults::default());
+    let mut all = Vec::new();
+    let mut faults = ManifestFaults::default();
     for path in paths {
         let is_folder = path.is_dir();
         for file in if is_folder {

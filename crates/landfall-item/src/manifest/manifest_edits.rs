@@ -24,7 +24,8 @@ pub fn set_version(text: &str, slot: &UpdatableVersion, new: &str) -> Result<Str
     let span = slot.key.bytes(body, &root);
     // the last occurrence, since an anchor with the same name may precede the scalar
     let at = body[span.clone()].rfind(&slot.text).ok_or(NOT_PLAIN)? + span.start;
-    let (start, end) = (at + slot.version.start, at + slot.version.end);
+    let start = at + slot.version.start;
+    let end = at + slot.version.end;
     let edited = [&body[..start], new, &body[end..]].concat();
     let expected = [
         &slot.text[..slot.version.start],

@@ -120,10 +120,8 @@ fn check_suite(
     if suite.ends_with('/') || release.is_of_suite(suite) {
         return Ok(());
     }
-    let (names, codename) = (
-        release.names(),
-        release.codename.as_ref().or(release.suite.as_ref()),
-    );
+    let names = release.names();
+    let codename = release.codename.as_ref().or(release.suite.as_ref());
     Err(format!(
         "{name} is the release of {names}, not of {suite}; if the mirror is right, write \
          `codename: {}` in its source",
@@ -205,10 +203,8 @@ async fn detached_release(
     folder: &str,
     bytes: &Bytes,
 ) -> Result<SignedRelease, ResolveError> {
-    let (name, signature_name) = (
-        in_folder(folder, "Release"),
-        in_folder(folder, "Release.gpg"),
-    );
+    let name = in_folder(folder, "Release");
+    let signature_name = in_folder(folder, "Release.gpg");
     let signature = fetch_small(resolver, requested, &signature_name)
         .await
         .map_err(|error| match error.kind {
@@ -270,7 +266,8 @@ pub(super) async fn fetch(
         size: *size,
         media_type: media_type::OCTETS.into(),
     };
-    let (disk, stored) = (resolver.disk().clone(), descriptor.clone());
+    let disk = resolver.disk().clone();
+    let stored = descriptor.clone();
     let stored = tokio::task::spawn_blocking(move || match disk.has(&stored.digest, stored.size) {
         Ok(true) => disk.read(&stored).ok(),
         _ => None,
@@ -309,7 +306,8 @@ pub(super) async fn store_index(
     path: String,
     bytes: Bytes,
 ) -> PackageIndex {
-    let (digest, size) = (Digest::sha256(&bytes), bytes.len() as u64);
+    let digest = Digest::sha256(&bytes);
+    let size = bytes.len() as u64;
     let descriptor = Descriptor {
         digest: digest.clone(),
         size,

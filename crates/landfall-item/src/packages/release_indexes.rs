@@ -40,11 +40,9 @@ impl ReleaseIndexes<'_> {
     fn find(&self, path: &str, ending: &str) -> Option<PackageIndex> {
         let path = format!("{path}{ending}");
         let file = self.release.files.get(&path)?;
-        let (digest, size, path) = (
-            file.digest.clone(),
-            file.size,
-            in_folder(self.folder, &path),
-        );
+        let digest = file.digest.clone();
+        let size = file.size;
+        let path = in_folder(self.folder, &path);
         Some(PackageIndex {
             digest,
             size,

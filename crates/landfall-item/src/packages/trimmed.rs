@@ -219,7 +219,8 @@ fn repository(
     limits: &Limits,
 ) -> Result<FilesByPath, TrimErrorReason> {
     let mut indexes: BTreeMap<&str, TrimmedPrimary> = BTreeMap::new();
-    let (mut date, mut modules) = (Timestamp::UNIX_EPOCH, None);
+    let mut date = Timestamp::UNIX_EPOCH;
+    let mut modules = None;
     for part in parts {
         let list = part
             .index("repodata/repomd.xml")

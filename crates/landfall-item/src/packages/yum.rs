@@ -82,7 +82,8 @@ async fn choose_packages(
     request: &PackageSetRequest,
     repositories: &[YumRepository],
 ) -> Result<(Outcome, BTreeSet<String>), ResolveError> {
-    let (request, repositories) = (request.clone(), repositories.to_vec());
+    let request = request.clone();
+    let repositories = repositories.to_vec();
     tokio::task::spawn_blocking(move || {
         let mut unlisted = BTreeSet::new();
         let outcome = lock(&request, &repositories, &mut unlisted);

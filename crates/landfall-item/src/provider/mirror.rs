@@ -81,7 +81,8 @@ impl ProviderMirror {
                 files.insert(format!("{address}/{version}.json"), archives);
                 for MirroredPackage { file, package } in packages.0.values() {
                     let file = format!("{address}/{file}");
-                    let (digest, size) = (package.digest.clone(), package.size);
+                    let digest = package.digest.clone();
+                    let size = package.size;
                     files.insert(file, MirrorFile::Package { digest, size });
                 }
             }

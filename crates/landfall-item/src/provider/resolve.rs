@@ -59,7 +59,8 @@ fn chosen_platforms(
     if missing.is_empty() {
         return Ok(request.platforms.clone());
     }
-    let (missing, has) = (missing.join(" and no "), has.join(", "));
+    let missing = missing.join(" and no ");
+    let has = has.join(", ");
     Err(format!("it has no {missing}, only {has}").into())
 }
 
@@ -124,7 +125,9 @@ async fn hash_stored(
     digest: &Digest,
     size: u64,
 ) -> Result<String, ResolveError> {
-    let (disk, digest, limits) = (resolver.disk().clone(), digest.clone(), *resolver.limits());
+    let disk = resolver.disk().clone();
+    let digest = digest.clone();
+    let limits = *resolver.limits();
     let busy = resolver.sessions().transport().activity().busy();
     let hashing = tokio::task::spawn_blocking(move || {
         let blobs: &dyn BlobRead = &disk;

@@ -144,7 +144,8 @@ impl ZipArchive<'_> {
             "it has no directory at its end",
         ))?;
         let record = &tail[at..];
-        let (count, size) = (u16_at(record, 10), u64::from(u32_at(record, 12)));
+        let count = u16_at(record, 10);
+        let size = u64::from(u32_at(record, 12));
         let offset = u64::from(u32_at(record, 16));
         // the numbers of disks, and of the members on this one
         if u32_at(record, 4) != 0 || u16_at(record, 8) != count {

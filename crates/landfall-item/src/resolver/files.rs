@@ -118,10 +118,8 @@ impl Resolver {
         if self.is_stored(blob) {
             return self.disk.read(blob).map_err(ResolveError::from);
         }
-        let (registry, repository) = (
-            name.registry.as_str().into(),
-            name.repository.as_str().into(),
-        );
+        let registry = name.registry.as_str().into();
+        let repository = name.repository.as_str().into();
         let part = EntryPart {
             descriptor: blob.clone(),
             origin: PartOrigin::Blob {

@@ -143,7 +143,8 @@ m.yaml:2:5: error: it is wrong
             shown.contains("b: {u: \"https://***@h/é@é\", word: 1}"),
             "{shown}"
         );
-        let (line, marks) = (shown.lines().nth(2).unwrap(), shown.lines().nth(3).unwrap());
+        let line = shown.lines().nth(2).unwrap();
+        let marks = shown.lines().nth(3).unwrap();
         assert_eq!(
             marks.find('^'),
             Some(line.chars().position(|c| c == 'w').unwrap()),

@@ -67,7 +67,8 @@ impl Notice {
     pub fn moved(name: impl Into<String>, from: Option<Digest>, to: Option<Digest>) -> Notice {
         let message = match (&from, &to) {
             (Some(from), Some(to)) => {
-                let (from, to) = (from.short(12), to.short(12));
+                let from = from.short(12);
+                let to = to.short(12);
                 format!("its digest changed from {from} to {to}")
             }
             _ => "upstream has other content now".to_owned(),

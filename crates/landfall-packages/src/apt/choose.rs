@@ -56,7 +56,8 @@ fn choose_here(
     settings: AptSettings,
 ) -> Result<AptSelection, String> {
     let mut marking = Marking::new(universe, settings);
-    let (mut requested, mut of_suite) = (Vec::new(), Vec::new());
+    let mut requested = Vec::new();
+    let mut of_suite = Vec::new();
     for text in install {
         let request = InstallRequest::parse(text);
         let resolved = request.resolve(universe, suites)?;

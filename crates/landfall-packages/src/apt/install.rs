@@ -94,7 +94,9 @@ impl<'u, 't> Marking<'u, 't> {
         }
         let fails_early = !state.is_protected && !is_user;
         let mut has_failed = false;
-        let (mut needs, mut upgrades, mut removals) = (Vec::new(), Vec::new(), Vec::new());
+        let mut needs = Vec::new();
+        let mut upgrades = Vec::new();
+        let mut removals = Vec::new();
         if with_needs {
             let mut against = Vec::new();
             for group in self.groups(candidate) {

@@ -105,7 +105,9 @@ impl BrokenReasons {
     /// Returns the chain of reasons that begins with `package`, one sentence for each reason. Each
     /// failed alternative of a dependency adds its own reasons.
     pub(super) fn chain(&self, universe: &Universe<'_>, package: AptPackageId) -> Vec<String> {
-        let (mut lines, mut seen, mut next) = (Vec::new(), Vec::new(), vec![package]);
+        let mut lines = Vec::new();
+        let mut seen = Vec::new();
+        let mut next = vec![package];
         while let Some(at) = next.pop() {
             let Some(reason) = self
                 .0
@@ -131,10 +133,8 @@ pub(super) fn broken_relation_text(
     version: AptVersionId,
     group: &[AptRelation<'_>],
 ) -> String {
-    let (name, text) = (
-        name_and_version(universe, version),
-        relation_text(universe, group),
-    );
+    let name = name_and_version(universe, version);
+    let text = relation_text(universe, group);
     match group[0].kind {
         RelationKind::Conflicts | RelationKind::Breaks => format!("{name} conflicts with {text}"),
         _ => format!("{name} needs {text}"),

@@ -191,7 +191,8 @@ mod tests {
     fn a_version_of_several_suites_belongs_to_each_and_has_their_highest_priority() {
         let text =
             |version: &str| format!("Package: app\nVersion: {version}\nArchitecture: amd64\n\n");
-        let (backports, stable) = (text("2") + &text("3"), text("1") + &text("2"));
+        let backports = text("2") + &text("3");
+        let stable = text("1") + &text("2");
         let mut universe = Universe::new(&["amd64".to_owned()]);
         for (pin, text) in [(100, &backports), (500, &stable)] {
             let source = universe.add_source(pin);

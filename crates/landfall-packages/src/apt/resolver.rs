@@ -121,7 +121,8 @@ impl<'u, 't> Marking<'u, 't> {
             let before = obstacles.len();
             let mut unwind = Unwind::Remove;
             // `is_open`: the relation has alternatives, and none has helped so far
-            let (mut is_open, mut is_done) = (group.len() > 1, false);
+            let mut is_open = group.len() > 1;
+            let mut is_done = false;
             for relation in group {
                 if self.is_met(group, version, MarkedVersion::Install) {
                     is_open = false;

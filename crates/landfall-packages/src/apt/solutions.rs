@@ -111,7 +111,8 @@ impl<'t> Marking<'_, 't> {
         parent: AptVersionId,
         which: MarkedVersion,
     ) -> Vec<AptVersionId> {
-        let (mut upgrades, mut others) = (Vec::new(), Vec::new());
+        let mut upgrades = Vec::new();
+        let mut others = Vec::new();
         // alternatives stay in their order; only the versions of each are sorted
         for relation in group {
             let mut found = self.matching(std::slice::from_ref(relation), parent, which);

@@ -128,7 +128,8 @@ impl<'t> Universe<'t> {
             return Some(known);
         }
         let version = self.versions.len() as AptVersionId;
-        let (first, first_provide) = (self.relations.len() as u32, self.provides.len() as u32);
+        let first = self.relations.len() as u32;
+        let first_provide = self.provides.len() as u32;
         for (text, kind) in fields.relations.iter().zip(KINDS) {
             for one in relations(text) {
                 // fields that are otherwise ignored also give ids to the names in them: see `KINDS`

@@ -76,10 +76,8 @@ pub fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
             RpmRelation::parse(rest).ok_or_else(bad)?
         };
         // in two steps, because `strings` borrows the pool mutably
-        let (name, evr) = (
-            pool.strings().add(relation.name),
-            pool.strings().add(relation.evr),
-        );
+        let name = pool.strings().add(relation.name);
+        let evr = pool.strings().add(relation.evr);
         new.relations[kind as usize].push(StoredRelation {
             name,
             sense: relation.sense,

@@ -22,7 +22,8 @@ pub(super) fn read_labels(
     digests: &BTreeSet<String>,
 ) -> Result<BTreeMap<String, PackageLabels>, YumError> {
     let mut found = BTreeMap::new();
-    let (mut labels, mut digest) = (PackageLabels::default(), String::new());
+    let mut labels = PackageLabels::default();
+    let mut digest = String::new();
     walk(reader, "primary index", &mut |step| {
         let XmlEvent::End(name, text) = step else {
             return Ok(());

@@ -49,8 +49,12 @@ fn is_url(text: &str) -> bool {
 }
 
 fn parse_metalink(bytes: &[u8]) -> Result<MirrorList, YumError> {
-    let (mut is_repomd, mut kind, mut preference) = (false, String::new(), 0_u32);
-    let (mut urls, mut found, mut is_hashed) = (Vec::new(), Vec::new(), false);
+    let mut is_repomd = false;
+    let mut kind = String::new();
+    let mut preference = 0_u32;
+    let mut urls = Vec::new();
+    let mut found = Vec::new();
+    let mut is_hashed = false;
     walk(bytes, WHAT, &mut |step| {
         match step {
             XmlEvent::Start(element) => match element.name() {

@@ -65,7 +65,8 @@ impl PrimaryReader<'_> {
                     .map_err(|_| YumError::malformed(WHAT, "a size is not a number"))?;
             }
             "location" => {
-                let (mut path, mut base) = (String::new(), None);
+                let mut path = String::new();
+                let mut base = None;
                 element.attributes(|key, value| match key {
                     "href" => path = value.into_owned(),
                     "xml:base" => base = Some(value.into_owned()),
@@ -140,7 +141,8 @@ impl PrimaryReader<'_> {
         let Some(kind) = self.kind.filter(|_| self.is_wanted) else {
             return Ok(());
         };
-        let (mut name, mut sense) = (None, VersionSense::ANY);
+        let mut name = None;
+        let mut sense = VersionSense::ANY;
         let strings = self.pool.strings();
         element.attributes(|key, value| match key {
             "name" => name = Some(strings.add(&value)),

@@ -44,7 +44,8 @@ impl VersionSense {
         {
             return true;
         }
-        let (a, b) = (Evr::parse(own), Evr::parse(others));
+        let a = Evr::parse(own);
+        let b = Evr::parse(others);
         match a.compare_versions(b) {
             Ordering::Less => self.has(Self::NEWER) || other.has(Self::OLDER),
             Ordering::Greater => self.has(Self::OLDER) || other.has(Self::NEWER),

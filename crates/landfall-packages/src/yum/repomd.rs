@@ -47,7 +47,8 @@ impl Repomd {
         let mut one = IndexDraft::default();
         let mut checksum = String::new();
         let mut is_repomd = false;
-        let (mut newest, mut revision) = (None, None);
+        let mut newest = None;
+        let mut revision = None;
         walk(bytes, WHAT, &mut |step| {
             match step {
                 XmlEvent::Start(element) => match element.name() {

@@ -37,7 +37,9 @@ impl TrimmedPrimary {
     ) -> Result<BTreeSet<String>, YumError> {
         let malformed = |error: &dyn ToString| YumError::malformed(what, error.to_string());
         let mut reader = Reader::from_reader(reader);
-        let (mut buffer, mut depth, mut found) = (Vec::new(), 0_usize, BTreeSet::new());
+        let mut buffer = Vec::new();
+        let mut depth = 0_usize;
+        let mut found = BTreeSet::new();
         let mut package = TrimmedPackage::default();
         loop {
             buffer.clear();
@@ -177,10 +179,12 @@ pub fn trimmed_repomd(
     let mut files = BTreeMap::new();
     for (kind, index) in indexes {
         let index = index.text();
-        let (digest, size) = (Digest::sha256(index.as_bytes()), Some(index.len() as u64));
+        let digest = Digest::sha256(index.as_bytes());
+        let size = Some(index.len() as u64);
         // the digest in the name keeps caches from returning an earlier index
         let path = format!("repodata/{}-{kind}.xml", digest.hex());
-        let (open_digest, open_size) = (Some(digest.clone()), size);
+        let open_digest = Some(digest.clone());
+        let open_size = size;
         let own = RepomdIndex {
             kind: (*kind).into(),
             path: path.clone(),

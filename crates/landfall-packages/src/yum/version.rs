@@ -65,7 +65,8 @@ pub(super) fn compare(first: &str, second: &str) -> Ordering {
     if first == second {
         return Ordering::Equal;
     }
-    let (mut a, mut b) = (first.as_bytes(), second.as_bytes());
+    let mut a = first.as_bytes();
+    let mut b = second.as_bytes();
     loop {
         // separators only separate: `2.0` and `2_0` are equal
         [a, b] = [a, b].map(|text| {

@@ -61,8 +61,10 @@ pub(super) fn walk(
     visit: &mut dyn FnMut(XmlEvent<'_>) -> Result<(), YumError>,
 ) -> Result<(), YumError> {
     let mut reader = Reader::from_reader(reader);
-    let (mut buffer, mut text) = (Vec::new(), String::new());
-    let (mut depth, mut elements) = (0_usize, 0_usize);
+    let mut buffer = Vec::new();
+    let mut text = String::new();
+    let mut depth = 0_usize;
+    let mut elements = 0_usize;
     loop {
         buffer.clear();
         match reader.read_event_into(&mut buffer) {

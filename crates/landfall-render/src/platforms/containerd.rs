@@ -123,15 +123,15 @@ fn hosts_toml(
         "docker.io" => "https://registry-1.docker.io".to_owned(),
         host => format!("https://{host}"),
     });
-    let (mut root, mut tables, mut secret) = (String::new(), String::new(), false);
+    let mut root = String::new();
+    let mut tables = String::new();
+    let mut secret = false;
     if let Some(upstream) = &upstream {
         root = format!("server = {}\n", quoted_string(upstream));
     }
     for (at, mirror) in mirrors.iter().enumerate() {
-        let (url, keys) = (
-            quoted_string(&mirror_url(mirror, registry)),
-            keys(mirror, registry),
-        );
+        let url = quoted_string(&mirror_url(mirror, registry));
+        let keys = keys(mirror, registry);
         let account = if by_header {
             registry.account(&mirror.repository)?
         } else {
@@ -332,7 +332,8 @@ pub(super) fn config(
     };
     if let Some(BasicCredentials { username, password }) = &account {
         let host = quoted_string(&registry.target.registry);
-        let (user, password) = (quoted_string(username), quoted_string(password));
+        let user = quoted_string(username);
+        let password = quoted_string(password);
         // containerd 1.x does not start if the name of a table contains `]`; an inline table works
         text += &if is_bracketed(registry) {
             format!(

@@ -206,7 +206,8 @@ fn file_name(path: &str) -> String {
 /// Returns the values of cluster-apps-operator for the configuration repository of the
 /// installation, with only its part of NO_PROXY.
 fn installation(proxy: &PodProxy, no_proxy: &str) -> String {
-    let (http, https) = (quoted_string(&proxy.http), quoted_string(&proxy.https));
+    let http = quoted_string(&proxy.http);
+    let https = quoted_string(&proxy.https);
     format!(
         "proxy:\n  noProxy: {}\n  http: {http}\n  https: {https}\n",
         quoted_string(no_proxy)
@@ -253,7 +254,8 @@ fn app(request: &RenderRequest<'_>, cluster: &str, namespace: &str) -> Result<Va
     let source = metadata(&format!("{cluster}-cluster-values"), Some(namespace));
     let config = map([("configMap", source.clone()), ("secret", source)]);
     let app = |metadata: Value, spec: Value| {
-        let (version, kind) = ("application.giantswarm.io/v1alpha1".into(), "App".into());
+        let version = "application.giantswarm.io/v1alpha1".into();
+        let kind = "App".into();
         map([
             ("apiVersion", version),
             ("kind", kind),

@@ -64,7 +64,8 @@ pub(super) fn overlay(
             if let (Some(other), Some(first)) = (same, owners.get(&key.path))
                 && other.to != key.to
             {
-                let (first, second) = ((*first).to_owned(), chart.name.clone());
+                let first = (*first).to_owned();
+                let second = chart.name.clone();
                 return Err(RenderError::Clash {
                     first,
                     second,

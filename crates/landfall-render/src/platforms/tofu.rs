@@ -158,7 +158,8 @@ impl MirrorBlock {
             location: (argument, location),
             providers,
         } = self;
-        let (include, listed) = ("include", list(providers));
+        let include = "include";
+        let listed = list(providers);
         let width = argument.len().max(include.len());
         format!(
             "  {kind} {{\n    {argument:<width$} = {location}\n    {include:<width$} = {listed}\n  }}\n"

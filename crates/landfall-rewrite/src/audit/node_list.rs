@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn the_table_of_each_tool_is_read() {
-        let (a, b) = (Digest::sha256(b"a"), Digest::sha256(b"b"));
+        let a = Digest::sha256(b"a");
+        let b = Digest::sha256(b"b");
         let ctr = format!(
             "REF                 TYPE      DIGEST   SIZE  PLATFORMS LABELS\n\
              docker.io/library/busybox:1.36 application/x {a} 2.1 MiB linux/amd64 -\n\

@@ -24,7 +24,9 @@ fn looked_up(known: &ReferenceIndex, text: &str, role: ReferenceRole) -> String 
 
 fn known(names: &[&str], to: &str, rest: &str) -> ReferenceIndex {
     let images = names.iter().map(|name| {
-        let (top, child, trimmed) = (digest(name), digest(&format!("child {name}")), digest("trimmed"));
+        let top = digest(name);
+        let child = digest(&format!("child {name}"));
+        let trimmed = digest("trimmed");
         format!(
             "- name: {name}\n  digest: {top}\n  mediaType: application/vnd.oci.image.index.v1+json\n  size: 1\n  \
              manifests: [{{digest: {child}, size: 1, mediaType: m}}]\n  trimmed: {{digest: {trimmed}, size: 1}}\n"

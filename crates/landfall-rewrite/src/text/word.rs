@@ -105,7 +105,8 @@ pub(super) fn end(text: &str, span: &Range<usize>) -> WordEnd {
     let before = &text[..span.start];
     let after = &text[span.end..];
     let mut rest = after.chars();
-    let (next, then) = (rest.next(), rest.next());
+    let next = rest.next();
+    let then = rest.next();
     match next {
         Some('{' | '%' | '<') => return WordEnd::Placeholder,
         Some('$')

@@ -350,7 +350,8 @@ impl Random {
         });
         let mut new: String = below.collect();
         for _ in 0..=self.below(4) {
-            let (a, b) = (self.offset(&new), self.offset(&new));
+            let a = self.offset(&new);
+            let b = self.offset(&new);
             match self.below(4) {
                 0 if a.abs_diff(b) < 30 => new.replace_range(a.min(b)..a.max(b), ""),
                 1 => {
@@ -369,7 +370,8 @@ fn both_readers_agree_on_broken_files() {
         .ok()
         .and_then(|count| count.parse().ok())
         .unwrap_or(150);
-    let (mut random, mut counts) = (Random(0x5eed), Counts::default());
+    let mut random = Random(0x5eed);
+    let mut counts = Counts::default();
     let texts: Vec<String> = files()
         .into_iter()
         .chain([SIMPLE, OTHER].concat().into_iter().map(str::to_owned))

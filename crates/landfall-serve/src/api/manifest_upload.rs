@@ -302,7 +302,9 @@ mod tests {
     #[test]
     fn foreign_layers_are_recognized_by_urls_or_type() {
         let digest = |text: &str| Digest::sha256(text.as_bytes());
-        let (a, b, c) = (digest("a"), digest("b"), digest("c"));
+        let a = digest("a");
+        let b = digest("b");
+        let c = digest("c");
         let manifest = format!(
             r#"{{"layers":[{{"digest":"{a}","urls":["https://h/a"]}},
               {{"digest":"{b}","mediaType":"application/vnd.docker.image.rootfs.foreign.diff.tar.gzip"}},

@@ -302,8 +302,10 @@ mod tests {
         let local = image("localhost:5001/a/b:1", b"local");
         let pause = image("registry.k8s.io/pause:3.10", b"pause");
         let older = image("k8s.gcr.io/pause:3.1", b"older");
-        let (of_nginx, of_local) = (Some(nginx.digest.clone()), Some(local.digest.clone()));
-        let (of_pause, of_older) = (Some(pause.digest.clone()), Some(older.digest.clone()));
+        let of_nginx = Some(nginx.digest.clone());
+        let of_local = Some(local.digest.clone());
+        let of_pause = Some(pause.digest.clone());
+        let of_older = Some(older.digest.clone());
         let bundles = bundles(vec![lock(vec![nginx, local, pause, older])]);
         assert_eq!(digest(&bundles, "library/nginx", None, "1.27"), of_nginx);
         assert_eq!(
@@ -349,10 +351,8 @@ mod tests {
 
     #[test]
     fn an_ambiguous_name_is_an_error_with_both_images() {
-        let (a, b) = (
-            image("quay.io/x/app:1", b"a"),
-            image("ghcr.io/x/app:1", b"b"),
-        );
+        let a = image("quay.io/x/app:1", b"a");
+        let b = image("ghcr.io/x/app:1", b"b");
         let of_a = Some(a.digest.clone());
         let same = [
             image("quay.io/x/same:1", b"s"),
@@ -378,11 +378,10 @@ mod tests {
 
     #[test]
     fn the_later_bundle_wins_and_a_warning_reports_it() {
-        let (old, new) = (
-            image("quay.io/x/app:1", b"old"),
-            image("quay.io/x/app:1", b"new"),
-        );
-        let (of_old, of_new) = (old.digest.clone(), new.digest.clone());
+        let old = image("quay.io/x/app:1", b"old");
+        let new = image("quay.io/x/app:1", b"new");
+        let of_old = old.digest.clone();
+        let of_new = new.digest.clone();
         let bundles = bundles(vec![lock(vec![old]), lock(vec![new])]);
         assert_eq!(digest(&bundles, "x/app", None, "1"), Some(of_new));
         assert!(
@@ -396,7 +395,8 @@ mod tests {
     #[test]
     fn files_are_artifacts_too() {
         let kubelet = file("https://dl.k8s.io/v1/kubelet", b"kubelet");
-        let (place, tag) = (file_repository(&kubelet.name), kubelet.digest.short(12));
+        let place = file_repository(&kubelet.name);
+        let tag = kubelet.digest.short(12);
         let bundles = bundles(vec![Lock {
             version: 1,
             files: vec![kubelet],

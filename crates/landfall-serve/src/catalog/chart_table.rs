@@ -123,7 +123,8 @@ mod tests {
 
     #[test]
     fn a_chart_has_an_archive_and_a_provenance_file_and_an_ambiguous_name_fails() {
-        let (mut table, mut notes) = (ChartTable::default(), Vec::new());
+        let mut table = ChartTable::default();
+        let mut notes = Vec::new();
         for (item, version, content) in [
             ("a", "1.0.0+b", b"1"),
             ("a", "1.0.0+b", b"1"),

@@ -222,11 +222,10 @@ mod tests {
 
     #[test]
     fn urls_with_one_path_are_distinguished_by_their_query() {
-        let (a, b) = (
-            file("https://h/get?v=1", b"a"),
-            file("https://h/get?v=2", b"b"),
-        );
-        let (of_a, of_b) = (a.digest.clone(), b.digest.clone());
+        let a = file("https://h/get?v=1", b"a");
+        let b = file("https://h/get?v=2", b"b");
+        let of_a = a.digest.clone();
+        let of_b = b.digest.clone();
         let both = table(&[a.clone(), b]);
         assert_eq!(both.find("h/get", Some("v=1")).unwrap(), &of_a);
         assert_eq!(both.find("h/get", Some("v=2")).unwrap(), &of_b);

@@ -306,7 +306,8 @@ mod tests {
     #[tokio::test]
     async fn bytes_outside_of_a_request_do_not_count_as_activity() {
         let table = table(2);
-        let (first, second) = (table.add().await, table.add().await);
+        let first = table.add().await;
+        let second = table.add().await;
         long_ago(&first, 9);
         long_ago(&second, 8);
         first.received();
@@ -326,8 +327,10 @@ mod tests {
     #[tokio::test]
     async fn the_longest_idle_connection_is_closed_first_and_then_the_longest_stalled_one() {
         let table = table(4);
-        let (older, newer) = (table.add().await, table.add().await);
-        let (reads, stalls) = (table.add().await, table.add().await);
+        let older = table.add().await;
+        let newer = table.add().await;
+        let reads = table.add().await;
+        let stalls = table.add().await;
         let _busy = (reads.begin_request(), stalls.begin_request());
         long_ago(&older, 9);
         long_ago(&newer, 8);

@@ -264,7 +264,8 @@ mod tests {
         let archive = tar.into_inner().unwrap().finish().unwrap();
         let mut locked = file("https://h/node.tgz", &archive);
         locked.unpack = vec!["bin/kubelet".into()];
-        let (dir, blobs) = (tempfile::tempdir().unwrap(), memory_of(&[&archive]));
+        let dir = tempfile::tempdir().unwrap();
+        let blobs = memory_of(&[&archive]);
         let run = |locked: &landfall_item::LockedFile| {
             let lock = Lock {
                 version: 1,

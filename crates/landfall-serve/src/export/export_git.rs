@@ -112,7 +112,8 @@ fn repository_files(
             return Err(ContentError::missing(&pack.digest).into());
         }
         let bytes = || {
-            let (blobs, digest) = (blobs.clone(), pack.digest.clone());
+            let blobs = blobs.clone();
+            let digest = pack.digest.clone();
             Arc::new(BlobPackBytes::new(blobs, digest, pack.size))
         };
         let mut alone = ObjectDatabase::new(limits);
@@ -142,7 +143,8 @@ fn repository_files(
             size: file.size,
         });
     }
-    let (mut packed, mut info) = (String::new(), String::new());
+    let mut packed = String::new();
+    let mut info = String::new();
     for one in &repository.refs {
         let target = all.id(all.peeled(all.find(one.id)?)?);
         packed += &format!("{} {}\n", one.id, one.name);

@@ -37,12 +37,14 @@ pub fn export_providers(
         mirror.add(provider);
     }
     let mut documents = MemoryBlobs::default();
-    let (mut packages, mut indexes) = (Vec::new(), Vec::new());
+    let mut packages = Vec::new();
+    let mut indexes = Vec::new();
     for (path, file) in mirror.files() {
         match file {
             MirrorFile::Document(text) => {
                 let bytes = text.into_bytes();
-                let (digest, size) = (Digest::sha256(&bytes), bytes.len() as u64);
+                let digest = Digest::sha256(&bytes);
+                let size = bytes.len() as u64;
                 documents.0.insert(digest.clone(), bytes.into());
                 let kind = EntryKind::Sidecar;
                 indexes.push(MirroredBlob {

@@ -163,7 +163,8 @@ async fn answer_command(
         Err(error) => return Ok(refusal(error)),
     };
     let database = open_database(state, repository).await?;
-    let (read, repository) = (database.clone(), repository.clone());
+    let read = database.clone();
+    let repository = repository.clone();
     let prepared = blocking(move || {
         let refs = offered_refs(&read, &repository)?;
         match request {
@@ -203,14 +204,16 @@ async fn open_database(
     let open = async || {
         let mut packs: Vec<Arc<dyn PackBytes>> = Vec::new();
         for pack in &repository.packs {
-            let (reader, digest) = (state.clone(), pack.digest.clone());
+            let reader = state.clone();
+            let digest = pack.digest.clone();
             let holders = blocking(move || blob_holders(&reader.content, &digest)).await??;
             let verified = &state.verified_blobs;
             let holder = verified.intact_holder(&holders, &pack.digest).await?;
             let bytes = BlobPackBytes::new(holder.blobs, pack.digest.clone(), holder.size);
             packs.push(Arc::new(bytes));
         }
-        let (limits, shallow) = (state.limits, repository.shallow.clone());
+        let limits = state.limits;
+        let shallow = repository.shallow.clone();
         let opened = blocking(move || {
             let mut database = ObjectDatabase::new(limits);
             for pack in packs {

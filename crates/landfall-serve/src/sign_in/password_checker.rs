@@ -159,10 +159,8 @@ mod tests {
 
     #[tokio::test]
     async fn concurrent_checks_of_one_password_compute_its_hash_once() {
-        let (passwords, queue) = (
-            PasswordChecker::new().unwrap(),
-            Arc::new(SignInQueue::new(4096)),
-        );
+        let passwords = PasswordChecker::new().unwrap();
+        let queue = Arc::new(SignInQueue::new(4096));
         for (password, is_right, compared) in [("secret", true, 1), ("wrong", false, 2)] {
             for _ in 0..2 {
                 let requests = (0..50).map(|_| ask(&passwords, &queue, password));
@@ -184,10 +182,8 @@ mod tests {
 
     #[tokio::test]
     async fn wrong_passwords_do_not_evict_right_ones_and_are_bounded() {
-        let (passwords, queue) = (
-            PasswordChecker::new().unwrap(),
-            Arc::new(SignInQueue::new(4096)),
-        );
+        let passwords = PasswordChecker::new().unwrap();
+        let queue = Arc::new(SignInQueue::new(4096));
         assert_eq!(ask(&passwords, &queue, "secret").await, Ok(true));
         for number in 0..=WRONG {
             let key = passwords.key("anna", number.to_string().as_bytes());
@@ -204,10 +200,8 @@ mod tests {
 
     #[tokio::test]
     async fn known_passwords_skip_the_queue_and_a_full_queue_refuses_others() {
-        let (passwords, queue) = (
-            PasswordChecker::new().unwrap(),
-            Arc::new(SignInQueue::new(4096)),
-        );
+        let passwords = PasswordChecker::new().unwrap();
+        let queue = Arc::new(SignInQueue::new(4096));
         assert_eq!(ask(&passwords, &queue, "secret").await, Ok(true));
         let held: Vec<_> = std::iter::from_fn(|| queue.join(HERE)).collect();
         assert_eq!(ask(&passwords, &queue, "other").await, Err(TooManySignIns));

@@ -138,7 +138,8 @@ mod tests {
             .map(|_| IpAddr::from([10, 0, 0, 1]))
             .chain([other])
             .map(|address| {
-                let (sign_in, report) = (queue.join(address).unwrap(), report.clone());
+                let sign_in = queue.join(address).unwrap();
+                let report = report.clone();
                 tokio::spawn(async move {
                     let turn = sign_in.turn().await;
                     report.send(address).unwrap();

@@ -234,14 +234,16 @@ mod tests {
 
     #[test]
     fn a_user_with_two_passwords_is_refused() {
-        let (first, second) = (hash("first"), hash("second"));
+        let first = hash("first");
+        let second = hash("second");
         let text = format!("anna:{first}\n\nanna:{second}\n");
         let twice = users(&[(&text, AccessRight::Push)], None).err().unwrap();
         assert!(
             twice.to_string().contains("line 3 has the user anna again"),
             "{twice}"
         );
-        let (one, other) = (format!("anna:{first}\n"), format!("anna:{second}\n"));
+        let one = format!("anna:{first}\n");
+        let other = format!("anna:{second}\n");
         let files = [(&*one, AccessRight::Push), (&*other, AccessRight::Push)];
         assert!(users(&files, None).is_err());
     }
@@ -279,7 +281,8 @@ mod tests {
 
     #[tokio::test]
     async fn anonymous_clients_may_read_if_allowed_and_wrong_passwords_are_refused() {
-        let (pushers, readers) = (format!("anna:{}", hash("a")), format!("otto:{}", hash("o")));
+        let pushers = format!("anna:{}", hash("a"));
+        let readers = format!("otto:{}", hash("o"));
         let files = [
             (&*pushers, AccessRight::Push),
             (&*readers, AccessRight::Read),

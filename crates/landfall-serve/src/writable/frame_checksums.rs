@@ -210,7 +210,8 @@ mod tests {
         };
         let mut out = Vec::new();
         let result = reader().read_to_end(&mut out);
-        let (mut sent, mut kind) = (Vec::new(), None);
+        let mut sent = Vec::new();
+        let mut kind = None;
         for run in reader().runs() {
             let run = match run {
                 Ok(run) => run,

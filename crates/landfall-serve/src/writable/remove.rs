@@ -201,7 +201,8 @@ mod tests {
         document: &Value,
     ) -> Descriptor {
         let bytes = serde_json::to_vec(document).unwrap();
-        let (digest, size) = (Digest::sha256(&bytes), bytes.len() as u64);
+        let digest = Digest::sha256(&bytes);
+        let size = bytes.len() as u64;
         let descriptor = Descriptor {
             digest,
             size,
@@ -222,7 +223,8 @@ mod tests {
     }
 
     fn image(store: &WritableStore, name: &str, tags: &[&str], layer: &[u8]) -> Descriptor {
-        let (config, layer) = (blob(store, b"{}"), blob(store, layer));
+        let config = blob(store, b"{}");
+        let layer = blob(store, layer);
         let document = json!({"schemaVersion": 2, "mediaType": media_type::OCI_MANIFEST,
             "config": config, "layers": [layer]});
         put(store, name, tags, media_type::OCI_MANIFEST, &document)

@@ -57,7 +57,8 @@ impl Progress for BarProgress {
         )));
         let shown = meter.clone();
         let figures = move |_: &ProgressState, to: &mut dyn Write| {
-            let (meter, now) = (locked(&shown), Instant::now());
+            let meter = locked(&shown);
+            let now = Instant::now();
             let _ = to.write_str(&match bytes {
                 0 => meter.figures("/", " ", now),
                 // One column is a blank before the item name.

@@ -144,7 +144,8 @@ impl PhaseMeter {
 
     /// The rate and the remaining time, or how long nothing was received.
     fn pace(&self, now: Instant) -> Vec<String> {
-        let (work, silent) = (self.work(), now.duration_since(self.last));
+        let work = self.work();
+        let silent = now.duration_since(self.last);
         if self.bytes.1 > 0 && work.0 >= work.1 {
             return Vec::new();
         }

@@ -125,7 +125,8 @@ impl DoctorCommand {
         let messages = lint(context)?;
         context.run(async {
             let client = context.client()?;
-            let (sessions, transport) = (client.sessions(), client.sessions().transport());
+            let sessions = client.sessions();
+            let transport = client.sessions().transport();
             for target in &targets {
                 diagnoses.push(diagnose(sessions, target, &real).await);
             }

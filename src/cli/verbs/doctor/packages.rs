@@ -66,7 +66,8 @@ impl DoctorPackages {
             };
             let _ = match count(ItemStatus::Failed) {
                 0 => {
-                    let (all, missing) = (done.items.len(), count(ItemStatus::Missing));
+                    let all = done.items.len();
+                    let missing = count(ItemStatus::Missing);
                     writeln!(
                         text,
                         "{}: {all} to be installed, {missing} of them missing",

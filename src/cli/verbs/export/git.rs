@@ -23,7 +23,8 @@ fn is_repository(kind: EntryKind) -> bool {
 impl ExportGit {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let (lock, blobs) = self.export.open(context, is_repository)?;
-        let (limits, shared) = (context.limits, Arc::clone(&blobs));
+        let limits = context.limits;
+        let shared = Arc::clone(&blobs);
         self.export.write(
             context,
             is_repository,

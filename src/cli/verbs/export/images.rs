@@ -92,10 +92,8 @@ impl ExportImages {
         let progress = Arc::clone(&context.progress);
         context.run(async move {
             // The output stays in this task: Ctrl-C drops it, which removes the temporary file.
-            let (out, to) = (
-                place.file().map_err(|error| unwritten(&path, &error))?,
-                path.clone(),
-            );
+            let out = place.file().map_err(|error| unwritten(&path, &error))?;
+            let to = path.clone();
             let is_stdout = matches!(place, ArchiveOutput::Stdout(_));
             let notes = Arc::clone(&progress);
             let mut outcome = run_blocking("exporting", move || {

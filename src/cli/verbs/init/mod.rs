@@ -96,7 +96,8 @@ impl InitCommand {
         report.extra.insert("site".into(), json!(site));
         report.extra.insert("next".into(), json!(next));
         if self.dry_run {
-            let (manifest_name, site_name) = (manifest_file.display(), site_file.display());
+            let manifest_name = manifest_file.display();
+            let site_name = site_file.display();
             let text = format!("--- {manifest_name}\n{manifest}--- {site_name}\n{site}");
             return Ok(VerbOutcome::new(report, text, exit).document());
         }
@@ -157,7 +158,9 @@ impl InitCommand {
             )));
         }
         let helm = HelmCommand::find(std::env::var_os("PATH").as_deref(), &[]);
-        let (paths, helm, platforms) = (std::slice::from_ref(from), helm.as_ref(), &self.platforms);
+        let paths = std::slice::from_ref(from);
+        let helm = helm.as_ref();
+        let platforms = &self.platforms;
         let title = format!("{title} Review it, and pin commented-out entries.");
         let request = DraftRequest {
             paths,

@@ -249,7 +249,8 @@ impl PushCommand {
         history: &SeriesHistory,
     ) -> Result<PushSource, CliError> {
         let lock = open_bundle::lock_fingerprints(self.lock.as_deref())?;
-        let (expect, allow_partial) = (self.expect.as_slice(), self.allow_partial);
+        let expect = self.expect.as_slice();
+        let allow_partial = self.allow_partial;
         let requirements = BundleRequirements {
             expect,
             lock: &lock,

@@ -171,7 +171,8 @@ impl FromArgMatches for RenderCommand {
             .inputs
             .iter()
             .map(|input| (input.name, paths(input)));
-        let (inputs, common) = (inputs.collect(), RenderFlags::from_arg_matches(matches)?);
+        let inputs = inputs.collect();
+        let common = RenderFlags::from_arg_matches(matches)?;
         Ok(RenderCommand::Run(Box::new(PlatformRun {
             platform: *platform,
             inputs,

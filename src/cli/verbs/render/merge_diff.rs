@@ -53,7 +53,8 @@ fn diff_texts(
         old.split_inclusive('\n').collect(),
         new.split_inclusive('\n').collect(),
     );
-    let (old_masks, new_masks) = (masks(old), masks(new));
+    let old_masks = masks(old);
+    let new_masks = masks(new);
     let mut text = String::new();
     let mut starts = Vec::new();
     for (at, line) in old_lines.iter().enumerate() {
@@ -127,7 +128,8 @@ fn masks(text: &str, all: bool) -> Vec<bool> {
 fn masked(line: &str, mask: &str) -> String {
     let body = line.trim_end_matches(['\n', '\r']);
     let content = body.trim_start();
-    let (indent, end) = (&body[..body.len() - content.len()], &line[body.len()..]);
+    let indent = &body[..body.len() - content.len()];
+    let end = &line[body.len()..];
     // `#@` begins an instruction of ytt.
     let is_bare = content.is_empty()
         || content == "---"
@@ -183,7 +185,8 @@ fn changes(old: &[&str], new: &[&str]) -> Vec<(Range<usize>, Range<usize>)> {
     let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let ends = old[start..].iter().rev().zip(new[start..].iter().rev());
     let same = ends.take_while(|(a, b)| a == b).count();
-    let (a, b) = (&old[start..old.len() - same], &new[start..new.len() - same]);
+    let a = &old[start..old.len() - same];
+    let b = &new[start..new.len() - same];
     if a.is_empty() && b.is_empty() {
         return Vec::new();
     }

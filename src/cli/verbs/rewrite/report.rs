@@ -147,10 +147,8 @@ pub(crate) fn outcome(
         .filter(|(_, occurrence)| is_ambiguous(occurrence))
         .count();
     if ambiguous > 0 {
-        let (references, name) = (
-            count_of(ambiguous, "reference"),
-            if ambiguous == 1 { "names" } else { "name" },
-        );
+        let references = count_of(ambiguous, "reference");
+        let name = if ambiguous == 1 { "names" } else { "name" };
         lines.push(format!(
             "{references} to a locked repository {name} neither a host nor a tag: a pod would \
              pull from the internet; add the host"
@@ -216,7 +214,9 @@ fn left_line(name: &str, occurrence: &Occurrence) -> Option<String> {
 
 /// The members `files`, `changes` and `left` of the report.
 fn report(done: &[RewrittenInput]) -> RunReport {
-    let (mut files, mut changes, mut left) = (Vec::new(), Vec::new(), Vec::new());
+    let mut files = Vec::new();
+    let mut changes = Vec::new();
+    let mut left = Vec::new();
     for RewrittenInput { name, result, lost } in done {
         let members = match result {
             Ok(members) => members,

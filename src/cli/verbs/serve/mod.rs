@@ -227,7 +227,8 @@ impl ServeCommand {
         requirements: &BundleRequirements<'_>,
         client: Option<&Client>,
     ) -> Result<ServeSources, CliError> {
-        let (mut bundles, mut paths) = (Vec::new(), self.bundles.clone());
+        let mut bundles = Vec::new();
+        let mut paths = self.bundles.clone();
         while !paths.is_empty() {
             let locations = volume_locations(paths.remove(0), &mut paths);
             bundles.push(open_bundle::open(context, &locations, requirements)?.bundle);

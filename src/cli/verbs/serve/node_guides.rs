@@ -26,8 +26,10 @@ pub(crate) fn node_guides(
         .iter()
         .for_each(|bundle| lock.append(bundle.lock.clone()));
     lock.sort();
-    let (site, limits) = (context.site.clone(), context.limits);
-    let (plain_http, target) = (context.global.plain_http.clone(), target.cloned());
+    let site = context.site.clone();
+    let limits = context.limits;
+    let plain_http = context.global.plain_http.clone();
+    let target = target.cloned();
     Arc::new(move |host, is_tls| {
         let Some(registry) = target.clone().or_else(|| host.parse().ok()) else {
             return Vec::new();

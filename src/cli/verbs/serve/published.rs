@@ -37,7 +37,8 @@ pub(crate) fn published(
         place: published_store.place(),
     })?;
     let parsed = |text: String| Lock::parse(&published_store.place(), &text);
-    let (lock, before) = (parsed(lock)?, before.map(parsed).transpose()?);
+    let lock = parsed(lock)?;
+    let before = before.map(parsed).transpose()?;
     let fingerprint = &current.pointer.lock;
     let place = published_store.place();
     let wanted: Vec<&Digest> = requirements
@@ -84,9 +85,11 @@ pub(crate) fn published(
         changes,
         ..served(lock, fingerprint)
     }];
-    let (published_store, current) = (published_store.clone(), Arc::new(current));
+    let published_store = published_store.clone();
+    let current = Arc::new(current);
     let is_outdated: OutdatedCheck = Arc::new(move || {
-        let (published_store, current) = (published_store.clone(), current.clone());
+        let published_store = published_store.clone();
+        let current = current.clone();
         async move {
             published_store
                 .has_changed(&current)

@@ -194,7 +194,8 @@ fn the_selection_equals_that_of_apt_for_many_packages_and_machines() {
             .flat_map(plain),
         false,
     );
-    let (mut sources, mut entries) = (String::new(), Vec::new());
+    let mut sources = String::new();
+    let mut entries = Vec::new();
     for (at, suite) in suites.iter().enumerate() {
         let of = |names: &BTreeSet<&str>| -> String {
             let kept = paragraphs(&suite.text).filter(|(name, _)| names.contains(name));
@@ -389,7 +390,8 @@ fn the_selection_equals_that_of_apt_for_many_packages_and_machines() {
         };
         differ.extend(difference.map(|difference| format!("{machine}: {requested}: {difference}")));
     }
-    let (all, bad) = (chosen_by_apt.len(), differ.len());
+    let all = chosen_by_apt.len();
+    let bad = differ.len();
     assert!(
         differ.is_empty(),
         "{bad} of {all} differ:\n{}",

@@ -120,7 +120,8 @@ fn target(dice: &mut Dice, prefix: &str, own: usize, count: usize) -> Target {
 }
 
 fn package(dice: &mut Dice, prefix: &str, own: usize, count: usize, suite: usize) -> MadePackage {
-    let (name, version) = (format!("{prefix}-p{own}"), suite + 1);
+    let name = format!("{prefix}-p{own}");
+    let version = suite + 1;
     let mut text =
         format!("Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: nobody\n");
     writeln!(text, "Priority: {}", dice.pick(&PRIORITIES)).unwrap();
@@ -236,7 +237,8 @@ fn installed(dice: &mut Dice, packages: &[MadePackage]) -> Vec<MadePackage> {
 
 fn made_case(seed: u64, number: usize) -> MadeCase {
     let mut dice = Dice(seed.wrapping_mul(0x1_0000).wrapping_add(number as u64));
-    let (prefix, count) = (format!("c{number}"), 8 + dice.roll(20));
+    let prefix = format!("c{number}");
+    let count = 8 + dice.roll(20);
     let mut packages = Vec::new();
     for own in 0..count {
         for (suite, percent) in [(0, 97), (1, 40), (2, 10)] {
@@ -395,7 +397,8 @@ fn the_selection_nearly_always_equals_that_of_apt_on_generated_repositories() {
     let cases: Vec<MadeCase> = (0..rounds(60))
         .map(|number| made_case(seed(), number))
         .collect();
-    let (mut sources, mut entries) = (String::new(), Vec::new());
+    let mut sources = String::new();
+    let mut entries = Vec::new();
     for (suite, (name, more)) in SUITES.iter().enumerate() {
         let packages = cases
             .iter()
@@ -455,7 +458,10 @@ fn the_selection_nearly_always_equals_that_of_apt_on_generated_repositories() {
         .collect();
     let sets = PackageSets::lock_with_refusals(place);
 
-    let (mut log, mut equal, mut all, mut invalid) = (String::new(), [0; 3], [0; 3], 0);
+    let mut log = String::new();
+    let mut equal = [0; 3];
+    let mut all = [0; 3];
+    let mut invalid = 0;
     let compared = cases
         .iter()
         .zip(&theirs)

@@ -70,7 +70,8 @@ fn of_parts(plain: &Key) -> Vec<Case> {
         Case::new(name, good, &plain.public(), &sign(config, key))
     };
     let notation = || {
-        let (name, value) = ("policy@example.com".into(), "strict".into());
+        let name = "policy@example.com".into();
+        let value = "strict".into();
         SubpacketData::Notation(Notation {
             readable: true,
             name,
@@ -116,7 +117,8 @@ fn of_version_3(place: &Place) -> Vec<Case> {
         let sum = Sha256::digest(signed);
         let hash = HashAlgorithm::Sha256;
         let made = maker.sign(&Password::empty(), hash, &sum).unwrap();
-        let (created, id) = (Timestamp::from_secs(time), maker.legacy_key_id());
+        let created = Timestamp::from_secs(time);
+        let id = maker.legacy_key_id();
         let config = SignatureConfig::v3(kind, maker.algorithm(), hash, created, id);
         bytes(&Signature::from_config(config, [sum[0], sum[1]], made).unwrap())
     };
@@ -227,7 +229,8 @@ fn of_statements(place: &Place, plain: &Key) -> Vec<Case> {
         key.to_bytes().unwrap()
     };
     let critical = || {
-        let (name, value) = ("policy@example.com".into(), "strict".into());
+        let name = "policy@example.com".into();
+        let value = "strict".into();
         Subpacket::critical(SubpacketData::Notation(Notation {
             readable: true,
             name,

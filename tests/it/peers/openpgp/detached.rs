@@ -89,7 +89,8 @@ fn of_one_key(key: &Key) -> Vec<Case> {
 
 /// The encoding of a signature, and data before and after it.
 fn of_forms(key: &Key) -> Vec<Case> {
-    let (public, binary) = (key.public(), key.sign(5, CONTENT, &[]));
+    let public = key.public();
+    let binary = key.sign(5, CONTENT, &[]);
     let text = String::from_utf8(key.sign(5, CONTENT, &["--armor"])).unwrap();
     let case = |name, good, text: String| Case::new(name, good, &public, text.as_bytes());
     let lines: Vec<&str> = text.lines().collect();
@@ -247,10 +248,8 @@ fn of_revocations(place: &Place) -> Vec<Case> {
     )];
     let key = Key::new(place, "revoked-sub", "ed25519", "sign", "never");
     let sub = key.subkey(90, "ed25519", "sign", "never");
-    let (by_sub, by_primary) = (
-        key.sign(80, CONTENT, &["-u", &format!("{sub}!")]),
-        key.sign(80, CONTENT, &["-u", &format!("{}!", key.fingerprint)]),
-    );
+    let by_sub = key.sign(80, CONTENT, &["-u", &format!("{sub}!")]);
+    let by_primary = key.sign(80, CONTENT, &["-u", &format!("{}!", key.fingerprint)]);
     key.edit(10, &["key 1", "revkey", "y", "0", "", "y"]);
     all.push(Case::new(
         "by a subkey that was revoked",

@@ -28,7 +28,8 @@ pub struct Case {
 
 impl Case {
     pub fn new(name: &'static str, good: bool, keys: &[u8], signature: &[u8]) -> Case {
-        let (keys, signature) = (keys.to_vec(), signature.to_vec());
+        let keys = keys.to_vec();
+        let signature = signature.to_vec();
         Case {
             name,
             keys,

@@ -36,7 +36,8 @@ impl Content {
 
     pub fn manifest(&mut self, repository: &str, media_type: &str, document: &Value) -> Value {
         let bytes = serde_json::to_vec_pretty(document).unwrap();
-        let (digest, size) = (sha256(&bytes), bytes.len());
+        let digest = sha256(&bytes);
+        let size = bytes.len();
         self.manifests.insert(
             (repository.into(), digest.clone()),
             (media_type.to_owned(), Arc::new(bytes)),

@@ -160,9 +160,11 @@ impl Rig {
     /// Like `new`, with `images` images, each in its own repository and with two layers that no
     /// other image has.
     pub fn of_images(images: usize) -> Rig {
-        let (mut content, mut manifest) = (Content::default(), "images:\n".to_owned());
+        let mut content = Content::default();
+        let mut manifest = "images:\n".to_owned();
         for at in 0..images {
-            let (repository, seed) = (format!("team/app{at}"), 2 * at as u64);
+            let repository = format!("team/app{at}");
+            let seed = 2 * at as u64;
             let image = content.image(
                 &repository,
                 "linux/amd64",
@@ -177,7 +179,8 @@ impl Rig {
     /// A rig with this content at the upstream, and a manifest with these sections, in which `HOST`
     /// is replaced by the address of the upstream.
     fn holding(content: Content, sections: &str) -> Rig {
-        let (up, down) = (Faults::new(content), Faults::new(Content::default()));
+        let up = Faults::new(content);
+        let down = Faults::new(Content::default());
         let place = Place::new();
         let sections = sections.replace("HOST", &up.address);
         let head = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\n";
@@ -288,7 +291,8 @@ impl Rig {
 
     /// `landfall push` of a store to the private registry.
     pub fn push(&self, store: &str) -> Result<Pushed, PushError> {
-        let (blobs, omitted) = (Arc::new(self.open(store)), Omitted::default());
+        let blobs = Arc::new(self.open(store));
+        let omitted = Omitted::default();
         let client = self.client();
         let to = self.far_side();
         let pushing = client.push(&self.lock, blobs, &omitted, &to, self.delivery);
@@ -339,10 +343,8 @@ impl Rig {
 
     /// Asserts that the private registry has everything, byte for byte.
     pub fn assert_arrived(&self, what: &str) {
-        let (here, there) = (
-            self.up.content(|c| c.clone()),
-            self.down.content(|c| c.clone()),
-        );
+        let here = self.up.content(|c| c.clone());
+        let there = self.down.content(|c| c.clone());
         let repositories: BTreeSet<&String> =
             here.tags.keys().map(|(repository, _)| repository).collect();
         for repository in repositories {

@@ -112,7 +112,8 @@ pub(super) struct State {
 impl Faults {
     pub fn new(content: Content) -> Faults {
         // a port that no other test gets after this one
-        let (first, second) = (free_listener(), free_listener());
+        let first = free_listener();
+        let second = free_listener();
         let address = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
         let mut faults = Faults {
             address: address(&first),
@@ -128,7 +129,9 @@ impl Faults {
         let over = Arc::new(AtomicBool::new(false));
         let mut listeners = Vec::new();
         for (listener, is_second) in [(first, false), (second, true)] {
-            let (address, own, over) = (address(&listener), faults.shared(), over.clone());
+            let address = address(&listener);
+            let own = faults.shared();
+            let over = over.clone();
             let thread = std::thread::spawn(move || {
                 for stream in listener.incoming().flatten() {
                     if over.load(Ordering::SeqCst) {

@@ -124,7 +124,8 @@ impl Wire {
             .ok()?;
         let first = String::from_utf8(first).ok()?;
         let mut words = first.split_whitespace();
-        let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
+        let method = words.next()?.to_owned();
+        let target = words.next()?.to_owned();
         if words.next() != Some("HTTP/1.1") {
             let _ = self
                 .stream

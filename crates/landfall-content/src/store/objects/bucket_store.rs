@@ -261,7 +261,8 @@ impl BucketStore {
                 found,
             });
         }
-        let (bucket, key) = (self.bucket(), keys::blob(digest));
+        let bucket = self.bucket();
+        let key = keys::blob(digest);
         let put = async {
             // a condemned blob is overwritten even if it is intact: gc then keeps it, because it is
             // new

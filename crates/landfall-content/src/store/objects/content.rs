@@ -19,7 +19,8 @@ impl BlobRead for BucketStore {
     /// A blob that is read from byte 0 is hashed, and its last bytes are held back if the digest is
     /// wrong. From another offset, only the object store's own checksums protect it.
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let (bucket, key) = (self.bucket().clone(), keys::blob(digest));
+        let bucket = self.bucket().clone();
+        let key = keys::blob(digest);
         let reader = BlockingReader::open(async move { bucket.stream(&key, offset, None).await });
         let reader = match reader {
             // a list has the blob although it is absent: the next run must not trust that

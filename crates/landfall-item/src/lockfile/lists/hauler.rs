@@ -4,7 +4,8 @@ use super::export_format::{ExportInput, ExportedList, quoted};
 use std::fmt::Write as _;
 
 pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
-    let (mut text, mut left) = (String::new(), input.left(true));
+    let mut text = String::new();
+    let mut left = input.left(true);
     if !input.lock.images.is_empty() {
         text += &(head("Images", "images") + "  images:\n");
     }

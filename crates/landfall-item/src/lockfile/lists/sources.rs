@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
     let mut text = "kind\tname\tdigest\tbytes\torigin\tlicence\n".to_owned();
     for item in input.lock.items() {
-        let (entry, name) = (item.entry(), item.name().into_owned());
+        let entry = item.entry();
+        let name = item.name().into_owned();
         let bytes: u64 = entry.parts.iter().map(|part| part.descriptor.size).sum();
         let without_scheme = name
             .split_once("://")

@@ -46,7 +46,8 @@ fn listed(name: &str, digests: bool) -> ExportedList {
 
 #[test]
 fn a_lock_is_written_as_the_lists_of_other_tools() {
-    let (a, f) = (Digest::sha256(b"a"), Digest::sha256(b"f"));
+    let a = Digest::sha256(b"a");
+    let f = Digest::sha256(b"f");
     let hex = f.to_string().replace("sha256:", "");
     let begin = "apiVersion: content.hauler.cattle.io/v1\nkind:";
     for (name, text) in [

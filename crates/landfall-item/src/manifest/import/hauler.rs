@@ -44,7 +44,8 @@ fn images(
     let annotations = map(document, "metadata").and_then(|metadata| map(metadata, "annotations"));
     // annotations of the document are defaults for its images
     let default = |key: &str| annotations.and_then(|map| text(map, &format!("hauler.dev/{key}")));
-    let (platform, host) = (default("platform"), default("registry").unwrap_or_default());
+    let platform = default("platform");
+    let host = default("registry").unwrap_or_default();
     if let Some(annotations) = annotations {
         note_other_keys(
             imported,

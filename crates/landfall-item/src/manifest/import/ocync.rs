@@ -76,7 +76,8 @@ fn read_mapping(
     };
     // The other rules restrict `glob`, so ocync may skip a literal tag in it. `include` adds tags
     // regardless of these rules.
-    let (globs, included) = (tags("glob"), tags("include"));
+    let globs = tags("glob");
+    let included = tags("include");
     let is_restricted = ["semver", "exclude", "sort", "latest"]
         .iter()
         .any(|key| !tags(key).is_empty());

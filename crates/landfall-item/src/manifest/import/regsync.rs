@@ -39,10 +39,8 @@ pub(super) fn read(
 }
 
 fn read_step(step: &Mapping, at: &str, source: &ImportSource, imported: &mut ImportedItems) {
-    let (from, kind) = (
-        text(step, "source").unwrap_or_default(),
-        text(step, "type").unwrap_or_default(),
-    );
+    let from = text(step, "source").unwrap_or_default();
+    let kind = text(step, "type").unwrap_or_default();
     let platforms: Vec<String> = text(step, "platform")
         .into_iter()
         .chain(texts(step, "platforms"))

@@ -6,13 +6,11 @@ use super::table::IMPORTS;
 /// Imports `text`, the content of a file called `f`, in the format of this name.
 pub(super) fn import(name: &str, text: &str) -> Result<ImportedItems, String> {
     let format = IMPORTS.iter().find(|format| format.name == name).unwrap();
-    let (source, mut imported) = (
-        ImportSource {
-            file: "f".into(),
-            text: text.into(),
-        },
-        ImportedItems::default(),
-    );
+    let source = ImportSource {
+        file: "f".into(),
+        text: text.into(),
+    };
+    let mut imported = ImportedItems::default();
     (format.read)(&source, &mut imported).map_err(|error| error.to_string())?;
     Ok(imported)
 }

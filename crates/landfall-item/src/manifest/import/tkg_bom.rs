@@ -39,8 +39,10 @@ pub(super) fn read(
                         continue;
                     };
                     let own = text(image, "imageRepository").unwrap_or_else(|| repository.clone());
-                    let (path, tag) = (text(image, "imagePath"), text(image, "tag"));
-                    let (path, tag) = (path.unwrap_or_default(), tag.unwrap_or_default());
+                    let path = text(image, "imagePath");
+                    let tag = text(image, "tag");
+                    let path = path.unwrap_or_default();
+                    let tag = tag.unwrap_or_default();
                     if own.is_empty() {
                         imported.omit(
                             source.at(&at),

@@ -29,7 +29,8 @@ const AGAIN: &str = "write the complete log again; other output of the installer
 /// log without that line, with fewer images, with an error, or with a truncated line is incomplete
 /// and rejected.
 fn references(text: &Rc<SourceText>) -> Result<ListedImages, Box<Diagnostic>> {
-    let (mut found, mut closing) = (ListedImages::new(), None);
+    let mut found = ListedImages::new();
+    let mut closing = None;
     for (start, line) in lines(&text.text) {
         let span = SourceSpan::new(text, start..start + line.len());
         let Some(entry) = entry(line) else {

@@ -61,10 +61,8 @@ fn the_last_day_of_a_loss_may_be_a_variable() {
 
 #[test]
 fn a_manifest_with_all_common_sections_is_expanded() {
-    let (pin, list) = (
-        digest("node-exporter"),
-        "docker.io/rancher/rke2-runtime:v1\nquay.io/example/unused:v3\n",
-    );
+    let pin = digest("node-exporter");
+    let list = "docker.io/rancher/rke2-runtime:v1\nquay.io/example/unused:v3\n";
     let body = format!(
         r#"metadata: {{name: kubermatic-worker-node}}
 vars: {{kubernetes: v1.33.4, cni: v1.9.1, arch: [amd64, arm64]}}
@@ -206,7 +204,8 @@ fn the_key_of_a_file_may_use_variables() {
 
 #[test]
 fn a_digest_pins_a_tag_or_is_part_of_the_name() {
-    let (a, b) = (digest("a"), digest("b"));
+    let a = digest("a");
+    let b = digest("b");
     let body = format!("images: ['q.io/a:1@{a}', 'q.io/b@{b}', {{ref: q.io/c, digest: '{b}'}}]");
     let wanted = wanted(&body);
     assert_eq!(

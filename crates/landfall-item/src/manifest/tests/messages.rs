@@ -247,7 +247,8 @@ fn faults_in_a_list_have_the_lines_of_the_list() {
 
 #[test]
 fn contradictions_name_both_positions() {
-    let (a, b) = (digest("a"), digest("b"));
+    let a = digest("a");
+    let b = digest("b");
     let clash = |first: &str, second: &str| {
         let folder = folder(&[("a.yaml", first), ("b.yaml", second)]);
         load_files(folder.path(), &["a.yaml", "b.yaml"])

@@ -163,7 +163,8 @@ mod tests {
             vec![1_000_000, 1, 1],
         ] {
             let rects = squarify(&sizes, AREA);
-            let (total, whole) = (sizes.iter().sum::<u64>() as f64, AREA.w * AREA.h);
+            let total = sizes.iter().sum::<u64>() as f64;
+            let whole = AREA.w * AREA.h;
             for (rect, size) in rects.iter().zip(&sizes) {
                 assert!((rect.w * rect.h - *size as f64 / total * whole).abs() < 0.01);
                 assert!(rect.x >= AREA.x - 1e-6 && rect.x + rect.w <= AREA.x + AREA.w + 1e-6);

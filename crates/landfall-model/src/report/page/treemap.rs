@@ -120,7 +120,8 @@ fn content_tree(contents: &[ItemContent], usage: &BlobUsage<'_>) -> Vec<TreeNode
         items_by_group.entry(&item.group).or_default().push(node);
     }
     let shared = usage.shared().into_iter().map(|blob| {
-        let (digest, users) = (blob.digest.short(12), blob.items.len());
+        let digest = blob.digest.short(12);
+        let users = blob.items.len();
         TreeNode {
             label: format!("{users} × {digest}"),
             title: format!("{digest}, {}, in {users} items", human_size(blob.size)),

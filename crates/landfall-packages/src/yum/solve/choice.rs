@@ -80,7 +80,9 @@ impl ChoiceRules {
         };
         let mut all: Vec<ChoiceRule> = Vec::new();
         for rule in dependencies.iter().filter(|rule| rule.literals[0] < 0) {
-            let (mut preferred, mut replaced, mut has_others) = (Vec::new(), Vec::new(), false);
+            let mut preferred = Vec::new();
+            let mut replaced = Vec::new();
+            let mut has_others = false;
             let positive = rule.literals.iter().filter(|literal| **literal > 0);
             for id in positive.clone().map(|literal| package(*literal)) {
                 match rules.is_base(id).then_some(id).or_else(|| replaced_by(id)) {

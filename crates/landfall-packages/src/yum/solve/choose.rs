@@ -71,7 +71,8 @@ pub fn choose(request: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableR
         steps,
     } = request;
     let mut jobs = Vec::new();
-    let (mut reasons, mut missing) = (Vec::new(), BTreeSet::new());
+    let mut reasons = Vec::new();
+    let mut missing = BTreeSet::new();
     for word in install {
         let found = candidate_groups(pool, word);
         if found.is_empty() {
@@ -144,7 +145,8 @@ pub fn choose(request: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableR
                 }
             }
             Err(SolverStop::OutOfSteps) => {
-                let (reasons, missing) = (vec![out_of_steps(steps)], BTreeSet::new());
+                let reasons = vec![out_of_steps(steps)];
+                let missing = BTreeSet::new();
                 return Err(UnsolvableRequest {
                     reasons,
                     missing,

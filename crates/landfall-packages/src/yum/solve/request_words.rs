@@ -131,9 +131,12 @@ fn by_name(pool: &Pool, found: Vec<PackageId>) -> Vec<Vec<PackageId>> {
 
 /// Whether `text` matches `pattern`: `*` matches any text, `?` one byte.
 fn matches(pattern: &str, text: &str) -> bool {
-    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+    let pattern = pattern.as_bytes();
+    let text = text.as_bytes();
     // only the last `*` is ever extended, so the time is at most the product of the lengths
-    let (mut p, mut t, mut back) = (0, 0, None);
+    let mut p = 0;
+    let mut t = 0;
+    let mut back = None;
     while t < text.len() {
         match pattern.get(p) {
             // `*` matches nothing at first, and one more byte after each mismatch

@@ -13,7 +13,8 @@ impl<'p> PackageChooser<'p> {
     /// Installs recommended and supplementing packages. Returns whether there was anything to
     /// decide.
     pub(super) fn decide_weak(&mut self) -> Result<bool, SolverStop> {
-        let (pool, reached) = (self.rules.pool, self.rules.reached.clone());
+        let pool = self.rules.pool;
+        let reached = self.rules.reached.clone();
         self.sat.spend(pool.count())?;
         // recommendations of the base were decided when it was installed
         let recommending: Vec<PackageId> = self

@@ -116,7 +116,8 @@ impl HistoryPlaces<'_> {
     /// Like [`Self::length`], up to the longest match of deflate.
     #[inline]
     pub(super) fn limited_length(&self, place: usize, source: usize) -> usize {
-        let (place, source) = (place + KNOWN_LENGTH, source + KNOWN_LENGTH);
+        let place = place + KNOWN_LENGTH;
+        let source = source + KNOWN_LENGTH;
         let limit = (self.bytes.len() - place).min(MAX_LENGTH - KNOWN_LENGTH);
         KNOWN_LENGTH + match_length(self.bytes, source, place, limit)
     }
