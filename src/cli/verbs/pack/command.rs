@@ -1,0 +1,340 @@
+//! The command: its arguments, and how it runs.
+
+use super::volume::RepackFlags;
+use crate::cli::shared::bundle_report::{
+    SerialFlags, bundle_lines, bundle_member, dry_run, note_whole_file, outcome, pack_report,
+    paths, signer, volume_lines,
+};
+use crate::cli::shared::context::run_blocking;
+use crate::cli::shared::listing::count;
+use crate::cli::shared::lock_args::LockArgs;
+use crate::cli::shared::opened_file::OpenedFile;
+use crate::cli::shared::output_file::result_stdout;
+use crate::cli::shared::patch_report::PatchReport;
+use crate::cli::shared::remote_bundle::object;
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::client::{BundleUpload, DeliveredBundles};
+use clap::{Args, Command};
+use landfall_bundle::{self as bundle, PackOptions, PackPlan, Packaging, PackedBundle, VolumeSize};
+use landfall_content::bucket::Bucket;
+use landfall_content::store::DiskStore;
+use landfall_content::{BlobRead, BlobStore, EntryPart, LockEntry, present_blobs, unique_blobs};
+use landfall_model::report::{ItemStatus, RunReport, TransferSide, count_of};
+use landfall_model::sign::PublicKey;
+use landfall_model::{Descriptor, human_size, sum_sizes, today};
+use serde_json::json;
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The bundle that is written unless `--out` names another one.
+const BUNDLE: &str = "bundle.tar.zst";
+
+/// Pack the items of a lock into one bundle file
+#[derive(Args)]
+pub(crate) struct PackCommand {
+    #[command(flatten)]
+    lock: LockArgs,
+    /// The bundle to write: a file, s3://…, or - for stdout [default: bundle.tar.zst]
+    #[arg(short, long, value_name = "BUNDLE|-")]
+    out: Option<PathBuf>,
+    /// Leave out what this bundle, lock or push receipt contains (if repeated: what all of them
+    /// contain)
+    #[arg(long, value_name = "BUNDLE|LOCK|RECEIPT", conflicts_with = "like")]
+    since: Vec<PathBuf>,
+    /// Replace changed layers and files by patches, which rebuild them from older versions in
+    /// --since or in this bundle
+    #[arg(long, conflicts_with = "like")]
+    patches: bool,
+    /// The zstd compression level for content that is not compressed yet
+    #[arg(long, value_name = "1-19", default_value_t = 3,
+        value_parser = clap::value_parser!(i32).range(1..=19))]
+    level: i32,
+    /// Split the bundle into volumes BUNDLE.0001, BUNDLE.0002, …. 4.7G is 4.7 × 10^9 bytes, 4GiB is
+    /// 4 × 2^30
+    #[arg(long, value_name = "SIZE|dvd|bd|fat32")]
+    volume_size: Option<VolumeSize>,
+    /// Put this program, or the one at PATH, next to the bundle, with a README for the receiver
+    /// (BUNDLE.README.txt) and the manual pages (BUNDLE.man.tar) (may be repeated)
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true,
+        default_missing_value = "")]
+    include_self: Vec<OsString>,
+    /// Sign the bundle with this OpenSSH key: a private key file without a passphrase, or a public
+    /// key (file) whose private key is in the SSH agent
+    #[arg(long, value_name = "KEY")]
+    sign: Option<String>,
+    #[command(flatten)]
+    serial: SerialFlags,
+    #[command(flatten)]
+    like: RepackFlags,
+    /// Pack a partial bundle if items are missing; the bundle records what it lacks
+    #[arg(long)]
+    allow_partial: bool,
+    /// Show what would be packed and how much space it needs, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Adds each entry to the index of the store if the store has all its parts. If several shards
+/// pulled an entry, none of them could add it, because each had only some of its parts.
+fn record_complete(
+    store: &dyn BlobStore,
+    held: impl Iterator<Item = LockEntry>,
+) -> Result<(), CliError> {
+    // The plan has checked stored parts. Parts that are derived from the lock may be missing if no
+    // pull filled the store.
+    let is_there = |part: &EntryPart| {
+        let Descriptor { digest, size, .. } = &part.descriptor;
+        part.is_stored() || matches!(store.stat(digest), Ok(Some(found)) if found == *size)
+    };
+    Ok(store.record_complete(&mut held.filter(|entry| entry.parts.iter().all(is_there)))?)
+}
+
+impl PackCommand {
+    /// `command` returns the command line of landfall, for the manual pages next to the bundle.
+    pub(crate) fn run(
+        self,
+        context: &Context,
+        command: fn() -> Command,
+    ) -> Result<VerbOutcome, CliError> {
+        if !self.like.like.is_empty() {
+            let store = DiskStore::open(&context.store_dir()?)?;
+            let lock = self.lock.named().map(Path::to_path_buf);
+            return context.run(self.like.run(self.out, lock, store, context));
+        }
+        let store = context.store()?;
+        let lock = self.lock()?.load(context)?;
+        let out = self.out.clone().unwrap_or_else(|| BUNDLE.into());
+        let mut delivered = DeliveredBundles::default();
+        let mut bases = Vec::new();
+        for path in &self.since {
+            let opened = OpenedFile::open(context, path)?;
+            if self.patches {
+                opened.add_to(&mut delivered)?;
+            }
+            bases.push(opened.into_base());
+        }
+        let signer = signer(self.sign.as_deref())?;
+        let progress = Arc::clone(&context.progress);
+        let page = Arc::clone(&context.page);
+        let is_verbose = context.global.verbose > 0;
+        let stdout = if out == Path::new("-") && !self.dry_run {
+            Some(self.stdout(context)?)
+        } else {
+            None
+        };
+        let object = self.object(context, &out)?.filter(|_| !self.dry_run);
+        let mut packaging = Packaging {
+            volume_size: self.volume_size,
+            tools: self.tools()?,
+            documents: Vec::new(),
+            signer,
+        };
+        context.run(async move {
+            let upload = object
+                .map(|(bucket, name)| BundleUpload::begin(&bucket, &name, &lock))
+                .transpose()?;
+            // The guard stays in this task, where Ctrl-C drops it and so aborts the upload.
+            let (upload, _abort_on_drop) = upload.unzip();
+            run_blocking("packing", move || {
+                // Hashes blobs that were not verified yet, on all cores and with progress. The plan
+                // then finds them verified.
+                present_blobs(&*store, unique_blobs(lock.each_entry()), false, &*progress)?;
+                page.set_content(&lock, Some(&*store));
+                let mut plan = PackPlan::delta(&lock, &*store, &bases, today())?;
+                plan.serial = self.serial.serial_of(&lock)?;
+                let report = |status| pack_report(&lock, &plan, status);
+                if !self.allow_partial
+                    && let Err(error) = plan.check_complete()
+                {
+                    return Err(CliError::from(error).with_report(report(ItemStatus::Present)));
+                }
+                // An empty bundle is useless, even with --allow-partial.
+                if plan.items.is_empty() && !plan.missing.is_empty() {
+                    let failure =
+                        CliError::new(Exit::Failed, "the store has nothing that the lock names");
+                    return Err(failure
+                        .on(TransferSide::Source)
+                        .with_help("run `landfall pull` first")
+                        .with_report(report(ItemStatus::Present)));
+                }
+                let mut about = self.delta_lines(&plan);
+                let mut patches = None;
+                if self.patches {
+                    let blobs: Arc<dyn BlobRead> = store.clone();
+                    let summary = delivered.patch(&mut plan, &lock, &blobs, &bases, &*progress)?;
+                    let report = PatchReport::new(&plan, &lock, &summary, false);
+                    about += &report.lines(is_verbose);
+                    patches = Some(json!(report));
+                }
+                let report = |status| {
+                    let mut report = pack_report(&lock, &plan, status);
+                    let patches = patches.map(|patches| ("patches".to_owned(), patches));
+                    report.extra.extend(patches);
+                    report
+                };
+                if self.dry_run {
+                    return dry_run(&plan, &out, report(ItemStatus::Skipped), &about);
+                }
+                // The plan of a delta does not check omitted blobs, which the store may lack.
+                if bases.is_empty() {
+                    record_complete(&*store, plan.included_entries(&lock))?;
+                }
+                if !packaging.tools.is_empty() {
+                    packaging.documents =
+                        companions::documents(&plan, &out, &packaging, command())?;
+                }
+                let options = PackOptions { level: self.level };
+                let to_stdout = stdout.is_some();
+                let signer = packaging.signer.as_deref();
+                let written = match (stdout, upload) {
+                    (Some(stdout), _) => {
+                        bundle::write_to(&plan, &*store, stdout, options, signer, &*progress)?
+                    }
+                    (None, Some(upload)) => {
+                        upload.write(&plan, &*store, &out, options, signer, &*progress)?
+                    }
+                    (None, None) => bundle::write_packaged(
+                        &plan, &*store, &out, options, &packaging, &*progress,
+                    )?,
+                };
+                note_whole_file(&out, self.volume_size.is_some(), &*progress);
+                let keys: Vec<_> = packaging
+                    .signer
+                    .iter()
+                    .map(|signer| signer.key().clone())
+                    .collect();
+                let mut outcome = self.done(
+                    &plan,
+                    &out,
+                    &written,
+                    &keys,
+                    report(ItemStatus::Done),
+                    &about,
+                );
+                if to_stdout {
+                    // Stdout contains the bundle, so the text goes to stderr.
+                    progress.note(std::mem::take(&mut outcome.text).trim_end());
+                }
+                Ok(outcome)
+            })
+            .await?
+        })
+    }
+
+    /// The lock that is named. If the file does not exist and `--out` is not given, it was probably
+    /// meant as the name of the bundle.
+    fn lock(&self) -> Result<&LockArgs, CliError> {
+        let absent = self
+            .lock
+            .argument()
+            .filter(|place| self.out.is_none() && !place.exists());
+        match absent {
+            Some(place) => {
+                let place = place.display();
+                Err(
+                    CliError::usage(format!("there is no lock {place}")).with_help(format!(
+                        "to write a bundle with this name: landfall pack -o {place}"
+                    )),
+                )
+            }
+            None => Ok(&self.lock),
+        }
+    }
+
+    fn stdout(&self, context: &Context) -> Result<File, CliError> {
+        self.refuse_files("-o - writes the bundle to stdout")?;
+        result_stdout(context, "the bundle")
+    }
+
+    /// The object that `out` names, if it is in an object store.
+    fn object(&self, context: &Context, out: &Path) -> Result<Option<(Bucket, String)>, CliError> {
+        let object = object(context, out)?;
+        if object.is_some() {
+            self.refuse_files("a bundle in an object store is one object")?;
+        }
+        Ok(object)
+    }
+
+    /// Refuses flags that write files next to the bundle.
+    fn refuse_files(&self, why: &str) -> Result<(), CliError> {
+        if self.volume_size.is_none() && self.include_self.is_empty() {
+            return Ok(());
+        }
+        Err(CliError::usage(format!(
+            "{why}, so --volume-size and --include-self cannot be used"
+        )))
+    }
+
+    /// The programs to put next to the bundle.
+    fn tools(&self) -> Result<Vec<PathBuf>, CliError> {
+        let own = || {
+            std::env::current_exe().map_err(|error| {
+                CliError::new(
+                    Exit::Failed,
+                    format!("cannot find this program; name it with --include-self=PATH: {error}"),
+                )
+            })
+        };
+        let tools = self.include_self.iter();
+        tools
+            .map(|path| {
+                if path.is_empty() {
+                    own()
+                } else {
+                    Ok(path.into())
+                }
+            })
+            .collect()
+    }
+
+    /// The lines about a delta: the content that it omits, and the bases that it needs.
+    fn delta_lines(&self, plan: &PackPlan) -> String {
+        match (self.since.is_empty(), plan.omitted.len()) {
+            (true, _) => String::new(),
+            (false, 0) => {
+                "  left out          nothing: no layer or file is in all bases of --since\n".into()
+            }
+            (false, count) => {
+                let bytes = sum_sizes(plan.omitted.iter().map(|blob| blob.size));
+                let bases: Vec<String> = plan.bases.iter().map(ToString::to_string).collect();
+                format!(
+                    "  left out          {} ({})\n  needs             {}\n",
+                    count_of(count, "blob"),
+                    human_size(bytes),
+                    bases.join("\n  or                ")
+                )
+            }
+        }
+    }
+
+    fn done(
+        &self,
+        plan: &PackPlan,
+        out: &Path,
+        written: &PackedBundle,
+        keys: &[PublicKey],
+        mut report: RunReport,
+        about: &str,
+    ) -> VerbOutcome {
+        report
+            .extra
+            .insert("bundle".into(), bundle_member(plan, out, written, keys));
+        let mut text = format!("packed {} into {}\n", count(&plan.items), out.display());
+        text += &bundle_lines(plan, written);
+        text.extend(
+            keys.iter()
+                .map(|key| format!("  signed by         {key}\n")),
+        );
+        text += about;
+        text += &volume_lines(written, self.volume_size.is_some());
+        if !written.beside.is_empty() {
+            text += &format!(
+                "  next to it        {}\n",
+                paths(&written.beside).join(", ")
+            );
+        }
+        outcome(plan, report, &text)
+    }
+}

@@ -1,0 +1,312 @@
+//! How the command runs.
+
+use super::arguments::{MergeFlags, PlatformRun, RenderCommand, RenderFlags};
+use super::merge_diff::merge_diff;
+use crate::cli::shared::locked_charts::{LockedCharts, locked_charts};
+use crate::cli::shared::output_file::write_result;
+use crate::cli::shared::unified_diff::DiffReader;
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use landfall_content::replace_file;
+use landfall_item::lockfile::{Lock, collision};
+use landfall_model::document::{documents, read_text_input};
+use landfall_model::report::{RunReport, TransferSide, one_line};
+use landfall_model::{DestinationMap, DestinationRules, TargetRegistry, today};
+use landfall_render::{
+    self as render, PLATFORMS, PlatformSettings, PlatformSpec, RenderRequest, RenderedFile,
+    RenderedOutput,
+};
+use serde_json::{Map, json};
+use serde_yaml::Value;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+impl RenderCommand {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
+        match self {
+            RenderCommand::List => Ok(list()),
+            RenderCommand::Run(run) => run.run(context),
+        }
+    }
+}
+
+fn list() -> VerbOutcome {
+    let specs = || PLATFORMS.iter().map(|platform| platform.spec());
+    let width = specs()
+        .map(|spec| spec.name.len())
+        .max()
+        .unwrap_or_default();
+    let text = specs().fold(String::new(), |text, spec| {
+        text + &format!("{:width$}  {}\n", spec.name, spec.about)
+    });
+    let platforms: Map<_, _> = specs()
+        .map(|spec| (spec.name.to_owned(), json!(spec.about)))
+        .collect();
+    let mut report = RunReport::default();
+    report.extra.insert("platforms".into(), platforms.into());
+    VerbOutcome::of(report, text)
+}
+
+impl PlatformRun {
+    fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
+        let spec = self.platform.spec();
+        let mut notes = Vec::new();
+        // `_charts` keeps temporary archives of charts until the platform has read them.
+        let (lock, _charts) = self.lock(context, &mut notes)?;
+        let RenderFlags {
+            to, set, out, into, ..
+        } = &self.common;
+        if let Some(why) = into.as_ref().and(spec.writes.not_into()) {
+            return Err(CliError::usage(format!("--into: {why}")));
+        }
+        let settings = PlatformSettings::parse(spec.settings, set)?;
+        let target = match to {
+            Some(target) => Some(target.clone()),
+            None => context.site_target()?,
+        };
+        let mapping = match (&target, self.platform.needs_registry()) {
+            // This platform can do without a registry, and then does not use the mapping.
+            (None, false) => {
+                let nowhere = TargetRegistry {
+                    registry: String::new(),
+                    prefix: String::new(),
+                };
+                DestinationMap::new(nowhere, &DestinationRules::default())
+            }
+            _ => context.mapping(to.as_ref())?,
+        };
+        let existing = into
+            .as_deref()
+            .map(documents_of)
+            .transpose()?
+            .unwrap_or_default();
+        if let Some(collision) = collision(&mapping, &lock) {
+            return Err(CliError::usage(collision.to_string()));
+        }
+        let today = today().to_string();
+        let request = RenderRequest {
+            lock: &lock,
+            mapping: &mapping,
+            target: target.as_ref(),
+            existing: &existing,
+            site: context.site.as_ref(),
+            plain_http: &context.global.plain_http,
+            environment: |name| std::env::var(name).ok(),
+            today: &today,
+            limits: &context.limits,
+            inputs: &self.inputs,
+            settings,
+        };
+        let rendered = render::render(self.platform, &request)?;
+
+        let mut report = RunReport {
+            items: rendered.items,
+            ..RunReport::default()
+        };
+        report.extra.extend(
+            rendered
+                .members
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value)),
+        );
+        let mut lines = if out.is_some() {
+            rendered.changes
+        } else {
+            Vec::new()
+        };
+        lines.extend(rendered.notes.into_iter().chain(notes));
+        if let Some(why) = rendered.failure {
+            let failure = CliError::of_lines(
+                Exit::Failed,
+                [&[why.to_owned()][..], &lines].concat().iter(),
+            )
+            .on(TransferSide::Input);
+            return Err(failure.with_report(report));
+        }
+        let text = match (rendered.output, out) {
+            (RenderedOutput::Text(text), out) => {
+                return write_result(
+                    VerbOutcome::of(report, text),
+                    out.as_deref(),
+                    &lines,
+                    context,
+                );
+            }
+            (RenderedOutput::Files(files), Some(folder)) => {
+                let written = write_files(spec, &files, folder, &mut report)?;
+                written
+                    .into_iter()
+                    .chain(lines)
+                    .map(|line| one_line(&line) + "\n")
+                    .collect()
+            }
+            (RenderedOutput::Files(files), None) => {
+                let path = into
+                    .as_deref()
+                    .ok_or_else(|| CliError::usage("no folder is named").with_help("add -o DIR"))?;
+                merge_into(
+                    path,
+                    &files,
+                    self.common.merging,
+                    lines,
+                    context,
+                    &mut report,
+                )?
+            }
+        };
+        // The lines were escaped above, and a diff is already in the form for its reader.
+        Ok(VerbOutcome::of(report, text).document())
+    }
+
+    /// The lock, if the platform reads one. A bundle among the inputs is removed from them, and
+    /// charts that are given by their name in the lock are replaced by their archives.
+    fn lock(
+        &mut self,
+        context: &Context,
+        notes: &mut Vec<String>,
+    ) -> Result<(Lock, Option<LockedCharts>), CliError> {
+        if !self.platform.spec().reads_lock {
+            return Ok((Lock::default(), None));
+        }
+        if self.platform.works_without_lock() && !self.common.locked.is_named() {
+            notes.push(
+                "no lock was read, so landfall did not check that the registry has the images"
+                    .into(),
+            );
+            return Ok((Lock::default(), None));
+        }
+        let given: Vec<PathBuf> = self.inputs.values().flatten().cloned().collect();
+        let (lock, paths) = self.common.locked.load_with_paths(context, &given)?;
+        self.inputs
+            .values_mut()
+            .for_each(|given| given.retain(|path| paths.contains(path)));
+        let Some(charts) = self.inputs.get_mut("charts") else {
+            return Ok((lock, None));
+        };
+        let named = std::mem::take(charts);
+        let found = locked_charts(named, &lock, &self.common.locked, &given, context)?;
+        charts.clone_from(&found.paths);
+        Ok((lock, Some(found)))
+    }
+}
+
+/// Writes the files. Returns a line for each, and for files of an earlier run that were not written
+/// again.
+fn write_files(
+    spec: &PlatformSpec,
+    files: &[RenderedFile],
+    folder: &Path,
+    report: &mut RunReport,
+) -> Result<Vec<String>, CliError> {
+    let left = render::stale_files(folder, spec.name, files);
+    render::write_files(folder, files)?;
+    let mut lines = Vec::new();
+    for file in files {
+        let secret = if file.secret {
+            ", holds credentials"
+        } else {
+            ""
+        };
+        lines.push(format!(
+            "{} ({:04o}{secret})",
+            folder.join(&file.path).display(),
+            file.mode
+        ));
+    }
+    for path in &left {
+        lines.push(format!(
+            "{} is from an earlier run and was not written again; delete it if nothing needs it",
+            path.display()
+        ));
+    }
+    let files = files.iter().map(|file| {
+        let path = folder.join(&file.path).display().to_string();
+        json!({"file": path, "mode": format!("{:04o}", file.mode), "secret": file.secret})
+    });
+    report.extra.insert("files".into(), files.collect());
+    report.extra.insert(
+        "stale".into(),
+        left.iter().map(|path| path.display().to_string()).collect(),
+    );
+    Ok(lines)
+}
+
+/// The documents of the file at `path`.
+fn documents_of(path: &Path) -> Result<Vec<Value>, CliError> {
+    let shown = path.display();
+    let text = read_text_input(path)
+        .map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))?;
+    documents(&text).map_err(|error| CliError::usage(format!("{shown}: {error}")))
+}
+
+/// Merges the files into the one at `path`. Returns the text for stdout: the keys that were set, or
+/// a diff.
+fn merge_into(
+    path: &Path,
+    files: &[RenderedFile],
+    merging: MergeFlags,
+    notes: Vec<String>,
+    context: &Context,
+    report: &mut RunReport,
+) -> Result<String, CliError> {
+    let shown = path.display();
+    let text = read_text_input(path)
+        .map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))?;
+    let merged = render::merge_into(path, &text, files, merging.replace)?;
+    let failed = |error: &dyn std::fmt::Display| {
+        CliError::new(Exit::Failed, format!("cannot write {shown}: {error}"))
+            .on(TransferSide::Destination)
+    };
+    let old_mode = std::fs::metadata(path)
+        .map_err(|error| failed(&error))?
+        .permissions()
+        .mode()
+        & 0o7777;
+    // Only the owner may read credentials.
+    let mode = if merged.secret {
+        old_mode & 0o700
+    } else {
+        old_mode
+    };
+    let file =
+        json!({"file": shown.to_string(), "mode": format!("{mode:04o}"), "secret": merged.secret});
+    report.extra.insert("files".into(), vec![file].into());
+    report
+        .extra
+        .insert("changes".into(), merged.changes.clone().into());
+    let notes = merged.notes.iter().cloned().chain(notes);
+    if merging.diff {
+        notes.for_each(|note| context.progress.note(&note));
+        let diff = merge_diff(
+            &shown.to_string(),
+            &text,
+            &merged,
+            DiffReader::of_stdout(context),
+        );
+        report.extra.insert("diff".into(), diff.clone().into());
+        return Ok(diff);
+    }
+    let mut lines: Vec<String> = merged
+        .changes
+        .iter()
+        .map(|key| format!("{shown}: {key}"))
+        .collect();
+    if merged.text == text {
+        lines.push(format!("{shown} is up to date"));
+    } else {
+        if merged.secret {
+            // First the permissions, then the content: others must not read credentials in between.
+            std::fs::set_permissions(path, Permissions::from_mode(mode))
+                .map_err(|error| failed(&error))?;
+            lines.push(format!("{shown} ({mode:04o}, holds credentials)"));
+        }
+        let lost = replace_file(path, |now| now == text.as_bytes(), merged.text.as_bytes())
+            .map_err(|error| failed(&error))?;
+        lines.extend(lost.into_iter().map(|lost| format!("{shown}: lost {lost}")));
+    }
+    Ok(lines
+        .into_iter()
+        .chain(notes)
+        .map(|line| one_line(&line) + "\n")
+        .collect())
+}

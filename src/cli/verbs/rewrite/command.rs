@@ -1,0 +1,361 @@
+//! The command: its arguments, and how it runs.
+
+use super::not_locked::NotLocked;
+use super::report::{RewriteMode, RewrittenInput};
+use crate::cli::shared::lock_flags::LockFlags;
+use crate::cli::shared::locked_charts::locked_charts;
+use crate::cli::shared::unified_diff::DiffReader;
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file, unified_diff};
+use clap::Args;
+use landfall_item::lockfile::collision;
+use landfall_model::{Digest, TargetRegistry, today};
+use landfall_rewrite::audit::{Inventory, audit_inputs, audit_text};
+use landfall_rewrite::{
+    self as rewrite, ChartArchiveError, InputContent, InputFile, ReferenceIndex, RewriteError,
+    RewriteOptions, RewrittenText, TextSyntax,
+};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+/// Point references at the private registry
+///
+/// Changes only references to images and files of the lock; all other bytes stay as they are.
+#[derive(Args)]
+pub(crate) struct RewriteCommand {
+    /// Files, folders, charts (a folder, a .tgz, or the name of a locked chart), or - for stdin
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// The registry that references point to [default: registry.address of the site]
+    #[arg(long, value_name = "REGISTRY[/PREFIX]")]
+    to: Option<TargetRegistry>,
+    /// The file server that URLs of locked files point to: any URL that serves /<host>/<path>
+    /// [default: files of the site]
+    #[arg(long, value_name = "URL")]
+    files: Option<String>,
+    #[command(flatten)]
+    locked: LockFlags,
+    /// A push receipt: digests that the push replaced are also replaced in references
+    #[arg(long, value_name = "FILE")]
+    receipt: Option<PathBuf>,
+    /// Rewrite in reverse: from the destination to the names in the lock
+    #[arg(long, conflicts_with = "pin")]
+    reverse: bool,
+    /// Add the locked digest to references that have only a tag
+    #[arg(long)]
+    pin: bool,
+    /// Also change references in comments
+    #[arg(long)]
+    comments: bool,
+    #[command(flatten)]
+    modes: OutputFlags,
+}
+
+/// The destination of the result; without any of these flags, stdout.
+#[derive(Args)]
+#[group(multiple = false)]
+struct OutputFlags {
+    /// Replace the files
+    #[arg(short, long)]
+    in_place: bool,
+    /// Change nothing, list what would change, and exit with 4 if anything would, or if an image
+    /// has neither a host nor a tag
+    #[arg(long)]
+    check: bool,
+    /// Change nothing, and print a unified diff in which values of Secrets are masked
+    #[arg(long)]
+    diff: bool,
+    /// Change nothing, and print a kustomize component whose `images` have the same effect
+    #[arg(long, conflicts_with_all = ["pin", "reverse"])]
+    kustomize: bool,
+    /// Write all files to this folder, changed or not
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+impl OutputFlags {
+    fn mode(&self) -> RewriteMode<'_> {
+        if let Some(out) = &self.out {
+            RewriteMode::Out(out)
+        } else if self.in_place {
+            RewriteMode::InPlace
+        } else if self.check {
+            RewriteMode::Check
+        } else if self.diff {
+            RewriteMode::Diff
+        } else if self.kustomize {
+            RewriteMode::Kustomize
+        } else {
+            RewriteMode::Stdout
+        }
+    }
+}
+
+impl RewriteCommand {
+    pub(crate) fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
+        let (lock, paths) = self.locked.load_with_paths(context, &self.paths)?;
+        if paths.is_empty() {
+            return Err(CliError::usage("no files to rewrite are named")
+                .with_help("name files or folders in addition to the bundle"));
+        }
+        let flags = self.locked.as_arguments(&self.paths);
+        let charts = locked_charts(paths, &lock, &self.locked, &self.paths, context)?;
+        if charts.has_any() && self.modes.in_place {
+            return Err(
+                CliError::usage("a locked chart cannot be rewritten in place")
+                    .with_help("add -o DIR for the rewritten chart"),
+            );
+        }
+        self.paths.clone_from(&charts.paths);
+        let inputs = self.inputs()?;
+        let stdin = if is_stdin(&self.paths[0]) {
+            Some(read_stdin()?)
+        } else {
+            None
+        };
+        let stdin = stdin.as_deref();
+        let mapping = context.mapping(self.to.as_ref())?;
+        if let Some(collision) = collision(&mapping, &lock) {
+            return Err(CliError::usage(collision.to_string()));
+        }
+        let mut index = if self.reverse {
+            ReferenceIndex::reverse(&lock, &mapping)
+        } else {
+            ReferenceIndex::new(&lock, &mapping)
+        };
+        let files = self
+            .files
+            .as_ref()
+            .or(context.site.as_ref().and_then(|site| site.files.as_ref()));
+        if let Some(base) = files {
+            index = index.with_files(base);
+        }
+        index = index.with_replaced(self.replaced_digests()?);
+        let options = RewriteOptions {
+            comments: self.comments,
+            pin: self.pin,
+        };
+        let mut text = String::new();
+        let reader = DiffReader::of_stdout(context);
+        let mut rewrite = || -> Vec<RewrittenInput> {
+            let inputs = inputs.iter();
+            inputs
+                .filter_map(|input| {
+                    self.rewrite_input(input, stdin, &index, options, reader, &mut text)
+                })
+                .collect()
+        };
+        let today = today().to_string();
+        let inventory = Inventory::new(&lock, Some(&mapping), files.map(String::as_str), &today)
+            .for_audit_with_rewrite();
+        let audit = || match stdin.map(str::from_utf8) {
+            Some(text) => audit_text("<stdin>", text.unwrap_or_default(), &inventory),
+            None => audit_inputs(&inputs, &inventory, &context.limits).found,
+        };
+        let (done, found) = if self.reverse {
+            (rewrite(), None)
+        } else if self.modes.in_place {
+            // The audit reads the files, so it must end before they are replaced.
+            let found = audit();
+            (rewrite(), Some(found))
+        } else {
+            // Both only read the files, so they run at the same time.
+            thread::scope(|scope| {
+                let auditing = scope.spawn(audit);
+                let done = rewrite();
+                (
+                    done,
+                    Some(
+                        auditing
+                            .join()
+                            .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                    ),
+                )
+            })
+        };
+        if done.is_empty() {
+            return Err(CliError::usage(
+                "no file that can be rewritten was found; `landfall help --page rewrite` lists \
+                 the formats",
+            ));
+        }
+        let not_locked =
+            found.map(|found| NotLocked::new(&found, &self.audit_command(context, flags)));
+        report::outcome(context, self.modes.mode(), &done, not_locked.as_ref(), text)
+    }
+
+    /// The command line that audits the same files against the same lock.
+    fn audit_command(&self, context: &Context, lock: Vec<String>) -> Vec<String> {
+        let paths = self.paths.iter().map(|path| path.display().to_string());
+        let to = flag("--to", self.to.as_ref().map(ToString::to_string));
+        let site = flag(
+            "--site",
+            context
+                .global
+                .site
+                .as_ref()
+                .map(|site| site.display().to_string()),
+        );
+        let words = ["landfall", "audit"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(paths)
+            .chain(lock);
+        words
+            .chain(to.into_iter().flatten())
+            .chain(site.into_iter().flatten())
+            .collect()
+    }
+
+    /// Pairs of a digest and the one that replaces it: pushing replaces locked digests, and
+    /// `--reverse` restores them.
+    fn replaced_digests(&self) -> Result<Vec<(Digest, Digest)>, CliError> {
+        let Some(path) = &self.receipt else {
+            return Ok(Vec::new());
+        };
+        let pairs = input_file::receipt(path)?
+            .items
+            .into_iter()
+            .filter_map(|item| Some((item.trimmed_from?, item.digest)));
+        Ok(pairs
+            .map(|(old, new)| if self.reverse { (new, old) } else { (old, new) })
+            .collect())
+    }
+
+    fn inputs(&self) -> Result<Vec<InputFile>, CliError> {
+        let stdin = self.paths.iter().filter(|path| is_stdin(path)).count();
+        let mode = self.modes.mode();
+        if stdin > 0 && matches!(mode, RewriteMode::InPlace | RewriteMode::Out(_)) {
+            return Err(CliError::usage(
+                "- (stdin) is written to stdout, so --in-place and --out cannot be used",
+            ));
+        }
+        let out = self.modes.out.as_deref();
+        let inputs = match stdin {
+            0 => rewrite::inputs(&self.paths, out)?,
+            _ if self.paths.len() == 1 => vec![InputFile {
+                path: "-".into(),
+                relative: "-".into(),
+                named: true,
+            }],
+            _ => {
+                return Err(CliError::usage(
+                    "- (stdin) cannot be combined with other paths",
+                ));
+            }
+        };
+        if mode == RewriteMode::Stdout && (self.paths.len() > 1 || self.paths[0].is_dir()) {
+            return Err(CliError::usage("only one file can be written to stdout").with_help(
+                "for several files or a folder, add --in-place, --check, --diff, --kustomize or \
+                 --out DIR",
+            ));
+        }
+        if mode == RewriteMode::Stdout && inputs.iter().any(InputFile::is_archive) {
+            return Err(
+                CliError::usage("a chart archive cannot be written to stdout")
+                    .with_help("add --out DIR"),
+            );
+        }
+        Ok(inputs)
+    }
+
+    /// Rewrites one file; `None` if its format cannot be rewritten. Adds the output for stdout to
+    /// `text`.
+    fn rewrite_input(
+        &self,
+        input: &InputFile,
+        stdin: Option<&[u8]>,
+        index: &ReferenceIndex,
+        options: RewriteOptions,
+        reader: DiffReader,
+        text: &mut String,
+    ) -> Option<RewrittenInput> {
+        let name = if is_stdin(&input.path) {
+            "<stdin>".into()
+        } else {
+            input.path.display().to_string()
+        };
+        let mode = self.modes.mode();
+        let mut lost = Vec::new();
+        let mut write = |old: &[u8], new: &[u8]| -> Result<(), RewriteError> {
+            match mode {
+                RewriteMode::Out(out) => rewrite::write_to(out, input, new)?,
+                RewriteMode::InPlace if new != old => {
+                    lost = rewrite::write_in_place(&input.path, old, new)?
+                }
+                _ => {}
+            }
+            Ok(())
+        };
+        let mut attempt = || -> Result<Option<Vec<RewrittenText>>, RewriteError> {
+            let mut members = match read(input, stdin)? {
+                InputContent::Other => return Ok(None),
+                InputContent::Text(old) => {
+                    let new = rewrite::rewrite(&old, TextSyntax::of(&input.path), index, options);
+                    write(old.as_bytes(), new.text.as_bytes())?;
+                    vec![RewrittenText {
+                        path: name.clone(),
+                        old,
+                        new,
+                    }]
+                }
+                InputContent::Archive(old) => match rewrite::rewrite_chart(&old, index, options) {
+                    // A folder may contain other archives, which the user did not name.
+                    Err(ChartArchiveError::NoChart) if !input.named => return Ok(None),
+                    done => {
+                        let done = done?;
+                        write(&old, &done.bytes)?;
+                        done.members
+                            .into_iter()
+                            .map(|member| RewrittenText {
+                                path: format!("{name}/{}", member.path),
+                                ..member
+                            })
+                            .collect()
+                    }
+                },
+            };
+            for member in &mut members {
+                // Bounds the memory: of large files, only the parts that are printed later are
+                // kept.
+                let new = std::mem::take(&mut member.new.text);
+                match mode {
+                    RewriteMode::Stdout => *text = new,
+                    RewriteMode::Diff => text.push_str(&unified_diff::diff(member, reader)),
+                    RewriteMode::Out(_)
+                    | RewriteMode::InPlace
+                    | RewriteMode::Check
+                    | RewriteMode::Kustomize => {}
+                }
+                member.old = String::new();
+            }
+            Ok(Some(members))
+        };
+        let result = attempt().transpose()?;
+        Some(RewrittenInput { name, result, lost })
+    }
+}
+
+fn flag(name: &str, value: Option<String>) -> Option<[String; 2]> {
+    value.map(|value| [name.to_owned(), value])
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn read(input: &InputFile, stdin: Option<&[u8]>) -> Result<InputContent, RewriteError> {
+    let Some(bytes) = stdin else {
+        return rewrite::read(input);
+    };
+    String::from_utf8(bytes.to_vec())
+        .map(InputContent::Text)
+        .map_err(|_| RewriteError::Encoding)
+}
+
+fn read_stdin() -> Result<Vec<u8>, CliError> {
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().read_to_end(&mut bytes);
+    read.map_err(|error| CliError::new(Exit::Failed, format!("cannot read <stdin>: {error}")))?;
+    Ok(bytes)
+}
