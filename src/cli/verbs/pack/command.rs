@@ -1,5 +1,6 @@
 //! The command: its arguments, and how it runs.
 
+use super::companions::documents;
 use super::volume::RepackFlags;
 use crate::cli::shared::bundle_report::{
     SerialFlags, bundle_lines, bundle_member, dry_run, note_whole_file, outcome, pack_report,
@@ -182,8 +183,7 @@ impl PackCommand {
                     record_complete(&*store, plan.included_entries(&lock))?;
                 }
                 if !packaging.tools.is_empty() {
-                    packaging.documents =
-                        companions::documents(&plan, &out, &packaging, command())?;
+                    packaging.documents = documents(&plan, &out, &packaging, command())?;
                 }
                 let options = PackOptions { level: self.level };
                 let to_stdout = stdout.is_some();

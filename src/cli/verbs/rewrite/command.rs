@@ -1,7 +1,7 @@
 //! The command: its arguments, and how it runs.
 
 use super::not_locked::NotLocked;
-use super::report::{RewriteMode, RewrittenInput};
+use super::report::{RewriteMode, RewrittenInput, outcome};
 use crate::cli::shared::lock_flags::LockFlags;
 use crate::cli::shared::locked_charts::locked_charts;
 use crate::cli::shared::unified_diff::DiffReader;
@@ -181,7 +181,7 @@ impl RewriteCommand {
         }
         let not_locked =
             found.map(|found| NotLocked::new(&found, &self.audit_command(context, flags)));
-        report::outcome(context, self.modes.mode(), &done, not_locked.as_ref(), text)
+        outcome(context, self.modes.mode(), &done, not_locked.as_ref(), text)
     }
 
     /// The command line that audits the same files against the same lock.

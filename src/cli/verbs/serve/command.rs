@@ -1,6 +1,7 @@
 //! The command: its arguments, and how it runs.
 
 use super::limit_flags::LimitFlags;
+use super::node_guides::node_guides;
 use super::published::{ServeSources, published};
 use super::served_bundles::{add_changes, bases_first, served};
 use crate::cli::shared::bundle_with_bases::KEPT_BYTES;
@@ -307,7 +308,7 @@ impl ServeCommand {
                 Vec::new()
             });
         Ok(ServedContent {
-            guides: Some(node_guides::node_guides(context, &all, target)),
+            guides: Some(node_guides(context, &all, target)),
             bundles: all,
             earlier,
             is_outdated,
