@@ -50,6 +50,9 @@ pub(super) fn read_lock_file(text: &str) -> Result<Vec<LockFileProvider>, LockFi
 }
 
 /// Reads any bytes as a lock file.
+///
+/// # Panics
+/// If the reader has a bug.
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub fn fuzz(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
