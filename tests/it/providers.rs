@@ -481,6 +481,15 @@ fn program(place: &Place, name: &str, folder: &str, config: &str) -> Command {
     command
 }
 
+/// Whether the program is OpenTofu 1.10 or newer, which installs providers from registries.
+fn reads_registries(place: &Place, name: &str) -> bool {
+    let printed = run(program(place, name, ".", "").arg("version"));
+    let printed = String::from_utf8(printed).unwrap();
+    let version = printed.strip_prefix("OpenTofu v1.").unwrap_or_default();
+    let minor = version.split('.').next().unwrap_or_default();
+    minor.parse().is_ok_and(|minor: u32| minor >= 10)
+}
+
 #[test]
 fn the_real_programs_install_providers_from_the_mirror() {
     let programs: Vec<&str> = ["tofu", "terraform"]
@@ -520,8 +529,21 @@ fn the_real_programs_install_providers_from_the_mirror() {
     let configuration = format!(
         "terraform {{\n  required_providers {{\n    random = {{ source = \"{HOST}/acme/random\", version = \"1.0.0\" }}\n  }}\n}}\n"
     );
+    // the server is a registry, too
+    let registry = place.ok(&[
+        "render",
+        "tofu",
+        "--set",
+        "from=registry",
+        "--to",
+        &served.address,
+    ]);
     for name in programs {
-        for (kind, config) in [("network", &network), ("filesystem", &filesystem)] {
+        let mut configs = vec![("network", &network), ("filesystem", &filesystem)];
+        if reads_registries(place, name) {
+            configs.push(("registry", &registry));
+        }
+        for (kind, config) in configs {
             let work = format!("{name}-{kind}");
             place.write(&format!("{work}/main.tf"), &configuration);
             run(program(place, name, &work, config)
@@ -537,19 +559,14 @@ fn the_real_programs_install_providers_from_the_mirror() {
             });
             assert_eq!(known.count(), 1, "{work}: {written}");
             // a lock file with the hashes of all platforms is a manifest
-            let all: Vec<&str> = packages
+            let platforms = packages
                 .iter()
-                .flat_map(|package| ["-platform", package["platform"].as_str().unwrap()])
-                .collect();
-            let flags: Vec<String> = all
-                .chunks(2)
-                .map(|pair| format!("{}={}", pair[0], pair[1]))
-                .collect();
+                .map(|package| format!("-platform={}", package["platform"].as_str().unwrap()));
             let mut locking = program(place, name, &work, config);
             locking
                 .args(["providers", "lock", "-no-color"])
                 .arg(format!("-fs-mirror={}", folder.display()))
-                .args(flags);
+                .args(platforms);
             run(&mut locking);
             up.manifest(&format!("lockfile: {work}/.terraform.lock.hcl"));
             up.lock(0, &["--refresh"]);

@@ -110,13 +110,13 @@ fn write(file: &File) {
     let size = 40 * count;
     rows.resize(CHUNK as usize, 0);
     let mut hashes =
-        vec![hex(b"a hole"); 1 + size.div_ceil(CHUNK) as usize + usize::from(size % 512 > 0)];
+        vec![hex(b"a hole"); 1 + size.div_ceil(CHUNK) as usize + usize::from(!size.is_multiple_of(512))];
     hashes[1] = hex(&frame(&rows));
     file.write_all_at(&frame(&rows), table + stored(512))
         .unwrap();
     end += stored(512)
         + stored(size)
-        + if size % 512 > 0 {
+        + if !size.is_multiple_of(512) {
             stored(512 - size % 512)
         } else {
             0
