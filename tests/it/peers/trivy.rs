@@ -12,6 +12,7 @@ const TRIVY: LargeGoProgram = LargeGoProgram {
     variable: "LANDFALL_TRIVY",
     module: "github.com/aquasecurity/trivy@v0.74.0",
     path: "cmd/trivy",
+    go: "1.26.3",
     replace: "",
     experiment: "jsonv2",
 };
@@ -69,7 +70,7 @@ fn findings(place: &Place, trivy: &Path, image: &str) -> Vec<String> {
     std::fs::remove_dir_all(place.path("trivy-cache")).unwrap();
     let report: Value = serde_json::from_slice(&scan.stdout).unwrap();
     let results = report["Results"].as_array().unwrap().iter();
-    let found = results.flat_map(|result| result["Vulnerabilities"].as_array().cloned());
+    let found = results.filter_map(|result| result["Vulnerabilities"].as_array().cloned());
     found
         .flatten()
         .map(|one| {
