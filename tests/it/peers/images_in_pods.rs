@@ -29,6 +29,7 @@ pub(crate) const KYVERNO: LargeGoProgram = LargeGoProgram {
     variable: "LANDFALL_KYVERNO",
     module: "github.com/kyverno/kyverno@v1.19.1",
     path: "cmd/cli/kubectl-kyverno",
+    go: "1.26.6",
     replace: "replace k8s.io/pod-security-admission => github.com/kyverno/pod-security-admission \
               v0.0.0-20251031094455-46f20778634f",
     experiment: "",

@@ -12,6 +12,7 @@ const TRIVY: LargeGoProgram = LargeGoProgram {
     variable: "LANDFALL_TRIVY",
     module: "github.com/aquasecurity/trivy@v0.74.0",
     path: "cmd/trivy",
+    go: "1.26.3",
     replace: "",
     experiment: "jsonv2",
 };

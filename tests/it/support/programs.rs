@@ -52,6 +52,8 @@ pub struct LargeGoProgram {
     pub module: &'static str,
     /// The path of the program below the module.
     pub path: &'static str,
+    /// The version of Go in the module's go.mod.
+    pub go: &'static str,
     /// The `replace` of the module's go.mod, which `go install` refuses.
     pub replace: &'static str,
     /// The experiments of Go that it needs, `GOEXPERIMENT`.
@@ -86,8 +88,8 @@ impl LargeGoProgram {
         }
         go(&folder, name, |into| {
             let text = format!(
-                "module landfall.test/tool\n\nrequire {module} {version}\n\n{}\n",
-                self.replace
+                "module landfall.test/tool\n\ngo {}\n\nrequire {module} {version}\n\n{}\n",
+                self.go, self.replace
             );
             std::fs::write(into.join("go.mod"), text).unwrap();
             let mut build = Command::new("nice");
