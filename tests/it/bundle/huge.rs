@@ -109,8 +109,10 @@ fn write(file: &File) {
     let table = end;
     let size = 40 * count;
     rows.resize(CHUNK as usize, 0);
-    let mut hashes =
-        vec![hex(b"a hole"); 1 + size.div_ceil(CHUNK) as usize + usize::from(!size.is_multiple_of(512))];
+    let mut hashes = vec![
+        hex(b"a hole");
+        1 + size.div_ceil(CHUNK) as usize + usize::from(!size.is_multiple_of(512))
+    ];
     hashes[1] = hex(&frame(&rows));
     file.write_all_at(&frame(&rows), table + stored(512))
         .unwrap();
