@@ -60,8 +60,8 @@ pub struct ManifestDocument {
     /// Losses that are accepted until a date.
     #[serde(default)]
     pub(super) missing: Vec<MissingEntry>,
-    /// Whose signatures images and charts in registries need. The first rule that matches counts;
-    /// what no rule matches needs none.
+    /// Whose signatures images, charts and files need. The first rule that matches counts; what no
+    /// rule matches needs none.
     #[serde(default)]
     pub(super) verify: Vec<SignatureRule>,
     /// Images: a reference with a tag or digest, or a mapping.
