@@ -70,7 +70,7 @@ impl<'a> SignedContent<'a> {
             (SignatureContent::MessageSignature(signed), SignatureSubject::File(file)) => {
                 let signed_digest = signed.message_digest.as_ref();
                 let message = SignedMessage::File {
-                    file: *file,
+                    file,
                     algorithm: signed_digest.map(|digest| digest.algorithm),
                 };
                 (

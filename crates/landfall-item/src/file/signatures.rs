@@ -71,7 +71,8 @@ impl LockedFile {
         blobs: &'a dyn BlobRead,
     ) -> Result<Vec<FileSignatures<'a>>, FileSignatureError> {
         let checksum = self.checksum_sidecar();
-        let (mut own, mut about_checksum) = (Vec::new(), Vec::new());
+        let mut own = Vec::new();
+        let mut about_checksum = Vec::new();
         for sidecar in &self.sidecars {
             if checksum.is_some_and(|checksum| checksum.url == sidecar.url) {
                 continue;
@@ -124,7 +125,7 @@ impl LockedFile {
             .map_err(FileSignatureError::Checksum)?;
         let found = match listed.algorithm() {
             Algorithm::Sha256 => self.digest.clone(),
-            other => digest_of(&self.digest, other, blobs)?,
+            other @ Algorithm::Sha512 => digest_of(&self.digest, other, blobs)?,
         };
         if listed == found {
             return Ok(());
