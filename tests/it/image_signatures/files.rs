@@ -143,14 +143,7 @@ fn what_is_not_the_publishers_signature_of_this_file_is_refused() {
     let expired = sigstore.signer_until(ISSUER, IDENTITY, 1);
     let untrusted = other.signer(ISSUER, IDENTITY);
     let changed = b"other content".as_slice();
-    let cases: [(
-        &str,
-        &Sigstore,
-        &ImageSigner,
-        &[u8],
-        Tampering,
-        Option<&str>,
-    ); 7] = [
+    let cases = [
         ("good", &sigstore, &signer, CONTENT, Tampering::None, None),
         (
             "changed",

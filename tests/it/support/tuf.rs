@@ -51,10 +51,7 @@ impl TufRepository {
             ),
         ] {
             let signed = metadata(kind, version, until, members);
-            place.write(
-                &format!("www/tuf/{name}.json"),
-                self.sign(&signed, &[&self.key]),
-            );
+            place.write(&format!("www/tuf/{name}.json"), sign(&signed, &[&self.key]));
         }
     }
 
@@ -71,22 +68,22 @@ impl TufRepository {
             "roles": {"root": role, "snapshot": role, "targets": role, "timestamp": role},
         });
         let signed = metadata("root", self.root_version, "2040-01-01", members);
-        let root = self.sign(&signed, &[&old, &self.key]);
+        let root = sign(&signed, &[&old, &self.key]);
         place.write(&format!("www/tuf/{}.root.json", self.root_version), &root);
         root
     }
+}
 
-    fn sign(&self, signed: &Value, keys: &[&KeyPair]) -> String {
-        let text = canonical(signed);
-        let signatures: Vec<Value> = keys
-            .iter()
-            .map(|key| {
-                let signature = key.sign(text.as_bytes()).unwrap();
-                json!({"keyid": key_id(key), "sig": hexadecimal(&signature)})
-            })
-            .collect();
-        json!({"signatures": signatures, "signed": signed}).to_string()
-    }
+fn sign(signed: &Value, keys: &[&KeyPair]) -> String {
+    let text = canonical(signed);
+    let signatures: Vec<Value> = keys
+        .iter()
+        .map(|key| {
+            let signature = key.sign(text.as_bytes()).unwrap();
+            json!({"keyid": key_id(key), "sig": hexadecimal(&signature)})
+        })
+        .collect();
+    json!({"signatures": signatures, "signed": signed}).to_string()
 }
 
 fn metadata(kind: &str, version: u64, until: &str, members: Value) -> Value {
