@@ -1,5 +1,5 @@
 //! Private keys that cosign has encrypted with a password: a JSON document in PEM, with scrypt and
-//! the secret box of `NaCl` (go-securesystemslib, `encrypted`).
+//! the secret box of libsodium (go-securesystemslib, `encrypted`).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

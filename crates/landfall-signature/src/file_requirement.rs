@@ -1,7 +1,7 @@
 //! Whether signatures of files and provenance files of charts meet what a rule demands.
 
 use crate::crypto;
-use crate::file_signatures::FileSignatures;
+use crate::file_signatures::{BareFiles, FileSignatures};
 use crate::log_query::{LogQuery, LoggedSignature};
 use crate::requirement::{AcceptedSignature, SignatureFailure, SignatureRequirement};
 use crate::signed_message::SignatureSubject;
@@ -97,7 +97,10 @@ impl SignatureRequirement {
             return queries;
         };
         for file in signatures {
-            let (found, mut verifiers) = file.bare();
+            let BareFiles {
+                signatures: found,
+                certificates: mut verifiers,
+            } = file.bare();
             verifiers.extend(self.keys.iter().map(SignerKey::pem));
             for signature in &found {
                 for verifier in &verifiers {

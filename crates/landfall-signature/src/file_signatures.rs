@@ -32,6 +32,15 @@ pub struct FileSignatures<'a> {
     pub log_entry: Option<&'a LogEntry>,
 }
 
+/// Signatures and certificates in files of their own.
+#[derive(Default)]
+pub(crate) struct BareFiles {
+    /// The signatures in base64.
+    pub(crate) signatures: Vec<String>,
+    /// The certificates in PEM.
+    pub(crate) certificates: Vec<String>,
+}
+
 /// What `cosign sign-blob --bundle` wrote before Sigstore's bundles.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -67,7 +76,10 @@ impl FileSignatures<'_> {
                 Err(why) => found.push(Err(why)),
             }
         }
-        let (signatures, certificates) = self.bare();
+        let BareFiles {
+            signatures,
+            certificates,
+        } = self.bare();
         for signature in &signatures {
             for certificate in &certificates {
                 let mut document = self.detached(signature, Some(certificate));
@@ -83,14 +95,15 @@ impl FileSignatures<'_> {
         found
     }
 
-    /// The signatures in base64, and the certificates in PEM, that have no log entry with them.
-    pub(crate) fn bare(&self) -> (Vec<String>, Vec<String>) {
-        let mut bare = (Vec::new(), Vec::new());
+    /// The files that have no log entry with them.
+    pub(crate) fn bare(&self) -> BareFiles {
+        let mut bare = BareFiles::default();
         for document in &self.documents {
             match SignatureFile::read(document) {
-                Ok(SignatureFile::Bare(signature)) => bare.0.push(signature),
+                Ok(SignatureFile::Bare(signature)) => bare.signatures.push(signature),
                 Ok(SignatureFile::Certificate(certificate)) => {
-                    bare.1.push(pem("CERTIFICATE", certificate.as_bytes()));
+                    let certificate = pem("CERTIFICATE", certificate.as_bytes());
+                    bare.certificates.push(certificate);
                 }
                 _ => {}
             }

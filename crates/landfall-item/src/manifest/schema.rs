@@ -60,8 +60,8 @@ pub struct ManifestDocument {
     /// Losses that are accepted until a date.
     #[serde(default)]
     pub(super) missing: Vec<MissingEntry>,
-    /// The signatures that images and charts in registries must have. The first matching rule
-    /// applies; an item that no rule matches needs no signature.
+    /// The signatures that images, charts and files must have. The first matching rule applies; an
+    /// item that no rule matches needs no signature.
     #[serde(default)]
     pub(super) verify: Vec<SignatureRule>,
     /// Images: a reference with a tag or digest, or a mapping.

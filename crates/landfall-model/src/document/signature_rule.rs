@@ -1,17 +1,20 @@
-//! A rule of `verify:` in a manifest or site, which says whose signatures an image needs.
+//! A rule of `verify:` in a manifest or site: the signatures that the items it matches must have.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A rule of `verify:`. An image needs a signature by one of `keys` or by one of `keyless`. The
-/// first rule that matches an image counts.
+/// A rule of `verify:`. An item needs a signature by one of `keys` or by one of `keyless`. The
+/// first rule that matches an item counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct SignatureRule {
-    /// The images: a repository or full reference with `*` for any text, as in `quay.io/team/*`.
+    /// The items, with `*` for any text: images and charts by their repository or full reference, as
+    /// in `quay.io/team/*`; files and charts of HTTP repositories by their URL, as in
+    /// `https://dl.k8s.io/*`.
     pub r#match: String,
     /// Public keys: a PEM file, relative to the folder of the document, or the PEM text itself.
-    /// ECDSA P-256 and P-384, Ed25519 and RSA.
+    /// ECDSA P-256 and P-384, Ed25519 and RSA. For a URL also files with keys of OpenPGP, minisign
+    /// and OpenSSH.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
     /// Identities in certificates of Fulcio.
@@ -24,7 +27,7 @@ pub struct SignatureRule {
     /// Conditions on the SLSA provenance, which must be signed as the rule says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attestation: Option<ProvenanceRule>,
-    /// Why these images need no signature.
+    /// Why these items need no signature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub none: Option<String>,
 }
