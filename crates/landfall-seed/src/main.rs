@@ -20,8 +20,8 @@
 //! seed scale [NAME=NUMBER]...   models the cost of pulling a large fleet with 1 to 256 shards
 //! ```
 //!
-//! The program speaks plain HTTP with the oci-client crate, so that landfall's own client and server are
-//! tested against an independent implementation.
+//! The program speaks plain HTTP with the oci-client crate, so that landfall's own client and
+//! server are tested against an independent implementation.
 #![allow(clippy::print_stdout)]
 #![allow(
     clippy::disallowed_methods,
