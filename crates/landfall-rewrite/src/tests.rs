@@ -477,7 +477,7 @@ fn invalid_yaml_is_read_word_by_word() {
 }
 
 #[test]
-fn only_documents_with_words_of_the_lock_are_read() {
+fn documents_without_words_of_the_lock_are_skipped_and_encoded_words_are_found() {
     let hidden = STANDARD.encode("image: quay.io/a/b:v1\n");
     let documents = [
         "imageRegistry: docker.io\n".to_owned(),

@@ -20,8 +20,8 @@
 //! seed scale [NAME=NUMBER]...   models the cost of pulling a large fleet with 1 to 256 shards
 //! ```
 //!
-//! It speaks plain HTTP with the oci-client crate, so that landfall's own client and server are
-//! tested against an independent implementation.
+//! The program speaks plain HTTP with the oci-client crate, so that landfall's own client and
+//! server are tested against an independent implementation.
 #![allow(clippy::print_stdout)]
 #![allow(
     clippy::disallowed_methods,
@@ -107,7 +107,7 @@ impl Seed {
             std::fs::read_to_string(manifest).with_context(|| manifest.display().to_string())?;
         let document: Value = serde_yaml::from_str(&text)?;
         let images = document["images"].as_array().cloned().unwrap_or_default();
-        // one base for all images, as registries often have it, so that deduplication matters
+        // one base for all images, as in many registries, so that deduplication matters
         let mut programs = ProgramFiles::list()?;
         let base = programs.take(12 << 20)?;
         for (count, image) in images.iter().enumerate() {

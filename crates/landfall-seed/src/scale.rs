@@ -1,6 +1,6 @@
 //! Models the time and cost of `landfall pull --shard I/N` for a large fleet, with 1 to 256 shards.
-//! landfall's own code assigns the blobs to shards. The parameters of the model are measured
-//! values, and can be given as `NAME=NUMBER`.
+//! landfall's own code assigns the blobs to shards. Most default parameters of the model are
+//! measured values. Each parameter can be given as `NAME=NUMBER`.
 
 use anyhow::{Context, Result, bail};
 use landfall_model::{assign_shards, transfer_cost};

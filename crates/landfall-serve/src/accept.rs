@@ -28,7 +28,7 @@ use tokio::time::timeout;
 
 /// How long a TLS handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(30);
-/// The time that responses in progress may take after the server received the signal to stop.
+/// The time that responses in progress may take after the server stops accepting connections.
 const GRACE: Duration = Duration::from_secs(10);
 /// How long a connection that must close may take to send a response that is already written.
 const LAST_WRITE: Duration = Duration::from_millis(500);
@@ -70,8 +70,8 @@ pub(crate) async fn accept_connections(
         listeners.rotate_left(1);
         let next = async {
             let accepted = accept_any(&listeners).await;
-            // while this connection waits for room in the table, no other one is accepted: they
-            // stay in the queue of the system
+            // while this connection waits for room in the table, no other connection is accepted:
+            // the others stay in the queue of the system
             (accepted, context.connections.add().await)
         };
         let ((accepted, tls), connection) = tokio::select! {

@@ -86,7 +86,7 @@ pub(crate) fn metrics_page(state: &ServerState) -> String {
         );
         text.counter(
             "pointer_failures_total",
-            "Requests to the store that failed.",
+            "Requests of clients that failed because the current lock was unknown.",
             load(&state.refresh.failures),
         );
     }

@@ -95,7 +95,8 @@ pub struct ServedContent {
     pub earlier: Vec<ServedBundle>,
     /// Checks before each request by name whether this content is outdated.
     pub is_outdated: Option<OutdatedCheck>,
-    /// Package metadata that the server generates, replacing that of the bundles.
+    /// Package metadata that the server generates. Sets with `index: trimmed` have it instead of
+    /// their signed metadata.
     pub made: Vec<GeneratedFile>,
     /// The users of the API; `None` allows everybody.
     pub users: Option<HtpasswdUsers>,

@@ -15,7 +15,7 @@ pub(crate) struct RefreshHandle<T> {
     requests: mpsc::UnboundedSender<oneshot::Sender<RefreshResult<T>>>,
     /// The number of refreshes so far, for the metrics.
     pub(crate) refreshes: AtomicU64,
-    /// The number of requests that failed.
+    /// The number of calls of [`RefreshHandle::newest`] that were answered with an error.
     pub(crate) failures: AtomicU64,
 }
 

@@ -1,7 +1,7 @@
 //! Verifies blobs before they are sent. The server hashes each blob once before it sends any byte
 //! of it, and again only when its file looks different. Requests for a blob that is being hashed
 //! wait for that one hashing. There are two exceptions: a pushed blob is hashed while it is
-//! received, and a remote blob that is requested completely is hashed while it is sent.
+//! received, and a blob of an object store that is requested completely is hashed while it is sent.
 
 use landfall_content::{ContentError, FileStamp, VerifiedRead};
 use landfall_model::Digest;
@@ -202,8 +202,8 @@ impl VerifiedBlobs {
     }
 }
 
-/// Adds a check. It replaces one of a file with the same stamp. If there are too many, it replaces
-/// the oldest.
+/// Adds a check. It replaces the check of a file with the same stamp, or the oldest check if there
+/// are [`MAX_FILES`] already.
 fn remember(checks: &mut Vec<BlobCheck>, check: BlobCheck) {
     checks.retain(|known| known.file_stamps != check.file_stamps);
     if checks.len() == MAX_FILES {

@@ -4,7 +4,7 @@ use landfall_model::Digest;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The predicate of cosign's signatures in bundles.
+/// The predicate type of cosign's signatures in bundles.
 pub(crate) const COSIGN_SIGN: &str = "https://sigstore.dev/cosign/sign/v1";
 const SLSA_02: &str = "https://slsa.dev/provenance/v0.2";
 const SLSA_1: &str = "https://slsa.dev/provenance/v1";

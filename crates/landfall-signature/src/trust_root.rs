@@ -29,7 +29,7 @@ impl TrustRoot {
 
     /// A verifier with this root.
     pub(crate) fn verifier(&self) -> Verifier {
-        Verifier::new(&self.root).unwrap_or_else(|_| unreachable!("`parse` created one"))
+        Verifier::new(&self.root).unwrap_or_else(|_| unreachable!("`parse` accepted this root"))
     }
 
     /// Whether it has transparency logs. If so, signatures must be in one.

@@ -22,10 +22,10 @@ pub struct VerifiedSignature {
     /// When it was signed, according to a transparency log or timestamp authority; RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
-    /// The builder in the provenance, if the policy has conditions on it.
+    /// The builder in the provenance, if the policy requires a provenance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub builder: Option<String>,
-    /// The source repository in the provenance, if the policy has conditions on it.
+    /// The source repository in the provenance, if the policy requires a provenance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }

@@ -119,7 +119,7 @@ impl<'s> OccurrenceCollector<'_, 's> {
         Ok(())
     }
 
-    /// Records the new value of `scalar`. If it needs quotes, one edit replaces all others.
+    /// Records the new value of `scalar`. If the value needs quotes, one edit replaces all others.
     fn change(&mut self, scalar: &YamlScalar<'_>, changes: &[SpanEdit], found: &mut [Occurrence]) {
         if changes.is_empty() {
             return;
@@ -142,8 +142,8 @@ impl<'s> OccurrenceCollector<'_, 's> {
         }
     }
 
-    /// The new value of `scalar`. If it needs quotes that the scalar lacks, also one edit that
-    /// replaces the whole scalar.
+    /// The new value of `scalar`. If the value needs quotes that the scalar lacks, also one edit
+    /// that replaces the whole scalar.
     fn quoted(
         &self,
         scalar: &YamlScalar<'_>,

@@ -1,6 +1,6 @@
 //! The simple reader returns the result of the general parser, or nothing; and a text that is cut
 //! at its markers has the same documents as the whole text. `LANDFALL_REWRITE_CORPUS` names a
-//! folder of further files, and MUTATIONS sets the number of texts that are made of each.
+//! folder of further files, and `MUTATIONS` sets the number of texts that are made from each file.
 
 use super::{YamlDocument, YamlNode, documents, simple, stream_parts};
 use crate::{InputContent, inputs, read};

@@ -138,7 +138,8 @@ fn query_digest(parts: &Parts, key: &str) -> Result<Option<Digest>, RequestError
 }
 
 /// Ensures that the blob is in the writable store, by copying it from a bundle if necessary: pushed
-/// images must stay complete without the bundle. Returns its size, or `None` if neither has it.
+/// images must stay complete without the bundle. Returns its size, or `None` if the blob is in
+/// neither of them.
 pub(super) fn ensure_pushed(
     state: &ServerState,
     store: &WritableStore,

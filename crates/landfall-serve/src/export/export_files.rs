@@ -28,7 +28,7 @@ pub fn export_files(
 }
 
 /// Writes the package repositories of `system` (`apt:` or `yum:`) like [`export_files`]. `made` is
-/// generated metadata of the repositories, which replaces that of the bundle.
+/// generated metadata, which sets with `index: trimmed` have instead of their signed metadata.
 ///
 /// # Errors
 /// As [`export_files`].

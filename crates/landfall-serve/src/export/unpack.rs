@@ -35,7 +35,7 @@ pub(super) fn unpack_members(item: &ExportFile<'_>, dir: &Path) -> Result<u64, E
     for member in archive.entries().map_err(unreadable)? {
         let mut member = member.map_err(unreadable)?;
         let path = String::from_utf8_lossy(&member.path_bytes()).into_owned();
-        // the name from the lock is used, which was checked: names in the archive are not trusted
+        // `name` is from the lock, where names are checked: names in the archive are not trusted
         let Some(name) = missing.take(path.trim_start_matches("./")) else {
             continue;
         };

@@ -80,7 +80,7 @@ fn host_lines<'a>(hosts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
         .map(|host| host.split(':').next().unwrap_or(host))
         .filter(|name| name.len() <= MAX_HOST_NAME)
         .collect();
-    // the hosts are sorted, so most that differ only in their ports follow each other
+    // the hosts are sorted, so most hosts that differ only in their ports follow each other
     names.dedup();
     names
         .chunks(HOSTS_PER_LINE)

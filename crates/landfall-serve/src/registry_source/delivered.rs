@@ -1,5 +1,5 @@
-//! Finds the content that was delivered to a registry, with the list of locks that deliveries write
-//! there and one HEAD request for each item.
+//! Finds the content that was delivered to a registry: reads the list of locks that deliveries
+//! write there, and sends one HEAD request for each item that is not an image.
 
 use super::error::RegistrySourceError;
 use super::registry_blobs::{RegistryBlob, RegistryBlobs};

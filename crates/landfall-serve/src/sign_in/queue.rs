@@ -85,8 +85,8 @@ impl SignInQueue {
 }
 
 impl SignIn {
-    /// Waits for its turn. At most one sign-in of each address waits for the shared semaphore.
-    /// Therefore, addresses take turns there, and not all sign-ins.
+    /// Waits for its turn. At most one sign-in of each address waits for the shared semaphore, so
+    /// addresses take turns there, however many sign-ins each of them has.
     pub(super) async fn turn(&self) -> Option<PasswordTurn> {
         let address = self.turn.clone().acquire_owned().await.ok()?;
         let queue = self.queue.turns.clone().acquire_owned().await.ok()?;

@@ -43,8 +43,8 @@ impl HtpasswdUsers {
     /// hashes are accepted, as by other registries.
     ///
     /// # Errors
-    /// When a file cannot be read, contains no user, contains a user twice or one of another file,
-    /// or contains a hash that is not bcrypt.
+    /// When a file cannot be read, contains no user, contains a user twice, contains a user of
+    /// another file, or contains a hash that is not bcrypt.
     pub fn load(
         files: &[(&Path, AccessRight)],
         anonymous: Option<AccessRight>,

@@ -53,7 +53,7 @@ impl FolderQuota {
         let _ = self
             .used
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| {
-                // files may have been removed by hand, so the count may be too low
+                // files may have been changed by hand, so the count may be too low
                 Some(used.saturating_sub(bytes))
             });
     }

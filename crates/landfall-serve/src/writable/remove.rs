@@ -1,8 +1,8 @@
 //! Removal: tags, manifests and blobs that a client deletes, and the sweep of blobs that no
 //! manifest names any more.
 //!
-//! A removal reads the links of all manifests first, while pushes continue. Then it locks the store
-//! and reads only manifests that were pushed meanwhile, so that pushes wait briefly.
+//! A removal reads the links of the manifests first, while pushes continue. Then it locks the store
+//! and reads only manifests that were pushed meanwhile, so that pushes wait only briefly.
 
 use super::error::WritableStoreError;
 use super::files::{optional, sync_folder};

@@ -18,10 +18,10 @@ pub(crate) struct WritableStore {
     dir: PathBuf,
     /// The content by digest, including that of manifests.
     pub(crate) blobs: Arc<WritableBlobs>,
-    /// Read-locked while a manifest and its tags are written; write-locked while unreferenced blobs
+    /// Read-locked while a manifest and its tags are written; write-locked while manifests or blobs
     /// are removed.
     blobs_lock: RwLock<()>,
-    /// Locked by a removal, which determines the unreferenced blobs before it locks them.
+    /// Locked during a removal, also while it reads links and does not have `blobs_lock` yet.
     removal_lock: Mutex<()>,
     /// Locked as long as this process serves the folder.
     _process_lock: File,
