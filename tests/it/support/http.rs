@@ -59,7 +59,7 @@ pub fn attempt(
 ) -> Option<Response> {
     let mut stream =
         TcpStream::connect(address).unwrap_or_else(|error| panic!("{address}: {error}"));
-    // only a hanging server takes that long, also on a busy machine
+    // even on a busy machine, only a hanging server takes that long
     stream
         .set_read_timeout(Some(Duration::from_mins(5)))
         .unwrap();
