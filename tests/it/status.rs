@@ -116,14 +116,14 @@ fn status_reports_missing_and_different_images_and_push_fixes_them() {
 }
 
 #[test]
-fn docker_registry_needs_as_few_requests() {
+fn status_and_push_do_the_same_with_docker_registry() {
     if need(&["docker-registry", "gzip"]) {
         assert_drift_is_reported_and_fixed(&docker_registry());
     }
 }
 
 #[test]
-fn a_lost_signature_is_drift_and_with_recheck_also_a_lost_blob() {
+fn a_lost_signature_is_drift_and_so_is_a_lost_blob_with_recheck() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }

@@ -87,7 +87,7 @@ fn signing_that_was_killed_is_completed_by_the_next_run() {
     let plain = fs::read(desk.pack("B", &[])).unwrap();
     desk.place.ok(&["sign", "B", "--key", "board"]);
     let signed = fs::read(desk.place.path("B")).unwrap();
-    // killed during the write: B.signing contains the whole new end, and B ends after 100 bytes of it
+    // killed during the write: B.signing contains the whole new end, and B only 100 bytes of it
     let at = plain.len() - 354;
     let redo = [&(at as u64).to_le_bytes()[..], &signed[at..]].concat();
     desk.place.write("B.signing", &redo);

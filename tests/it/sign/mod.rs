@@ -542,7 +542,7 @@ fn every_verb_refuses_a_bundle_that_the_signers_of_the_site_did_not_sign() {
         ],
     );
     drop(landfall_serve(&desk.place, &["B", "--site", site]));
-    // a file given by flag replaces that of the site
+    // `--allowed-signers` replaces the site's file of signers
     desk.place
         .write("others", desk.line("other@example.com", "", "other"));
     desk.place.json(

@@ -357,7 +357,7 @@ fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
         }
     }
     let _ = std::io::copy(&mut output, &mut stream);
-    // a backend whose client went away must not wait for a reader
+    // if the client went away, the backend must not wait for a reader of its output
     drop(output);
     let _ = backend.wait();
     let _ = writing.join();

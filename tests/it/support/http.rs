@@ -48,8 +48,8 @@ pub fn request(
         .unwrap_or_else(|| panic!("{method} {target}: no HTTP response from {address}"))
 }
 
-/// Like `request`, but returns `None` if the connection ends without a complete response head. A
-/// server that aborts the connection can make the client lose a response that was sent before.
+/// Like `request`, but returns `None` if the connection ends without a complete response head: if
+/// the server aborts the connection, even a response that it has sent can be lost.
 pub fn attempt(
     method: &str,
     address: &str,
@@ -59,7 +59,7 @@ pub fn attempt(
 ) -> Option<Response> {
     let mut stream =
         TcpStream::connect(address).unwrap_or_else(|error| panic!("{address}: {error}"));
-    // only a hanging server takes that long, also on a busy machine
+    // even on a busy machine, only a hanging server takes that long
     stream
         .set_read_timeout(Some(Duration::from_mins(5)))
         .unwrap();

@@ -1,5 +1,5 @@
-//! Signatures of images in the formats of cosign: with keys, and with certificates and log entries
-//! of a stand-in for Sigstore's services that lives as long as its test.
+//! Signatures of images in the formats of cosign: with keys, or with certificates and log entries
+//! of a stand-in for Sigstore's services.
 
 use super::images::{OCI_EMPTY, OCI_MANIFEST, sha256};
 use super::signed::{SIMPLE, digest, send_list, tag_of};

@@ -32,7 +32,7 @@ impl Squid {
 
     /// Like `start`, with these access rules.
     pub fn with_rules(network: &Network, place: &Place, rules: &str, signed: bool) -> Squid {
-        // squid gives up root's rights, and its user must be able to read these files
+        // squid drops its root privileges, and its user must be able to read these files
         let dir = tempfile::Builder::new()
             .prefix("landfall-squid-")
             .tempdir()

@@ -20,7 +20,7 @@ pub struct Tokens {
 
 impl Tokens {
     /// Issues tokens for `service` to `account` (`user:password`), and no tokens to others. A token
-    /// permits the requested actions that `grants` accepts, which gets a repository and an action.
+    /// permits each requested action for which `grants(repository, action)` is true.
     pub fn new(
         place: &Place,
         service: &str,

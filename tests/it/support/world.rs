@@ -246,6 +246,7 @@ impl World {
     }
 
     /// Asserts that `registry` has every image with all its manifests and blobs, byte for byte.
+    /// With `skopeo`, also compares each top manifest as skopeo reads it from both registries.
     pub fn assert_arrived(&self, registry: &str, skopeo: bool) {
         for upstream in &self.upstreams {
             self.assert_image(registry, upstream);
@@ -264,7 +265,7 @@ impl World {
                 let here = raw(source, upstream.repository);
                 assert!(
                     there == here,
-                    "{}: the bytes at the far side differ",
+                    "{}: the bytes in the private registry differ",
                     upstream.name
                 );
             }

@@ -109,8 +109,8 @@ impl YumUpstream {
         self.sign();
     }
 
-    /// Indexes all packages again, including those that were signed again within the second in
-    /// which they were indexed.
+    /// Like `index`, but removes the old indexes first: `createrepo_c --update` does not detect a
+    /// package that is signed again within the second in which it was indexed.
     pub fn index_again(&self, form: &str) {
         fs::remove_dir_all(self.place.path("up/r/repodata")).unwrap();
         self.index(form);

@@ -59,7 +59,8 @@ impl Year {
         self.up.file("cluster.txt", format!("{version}\n"));
     }
 
-    /// Refreshes, and copies the delta to the other side.
+    /// Refreshes, and pushes the delta to the private registry. If `kill_after` is given, a first
+    /// refresh is killed after this many transferred bytes.
     fn round(
         &mut self,
         cluster: &str,

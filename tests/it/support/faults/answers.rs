@@ -311,7 +311,7 @@ fn page<T: Clone>(
     (all[start..end].to_vec(), link)
 }
 
-/// The content or the requested range of it, changed as the fault requires.
+/// The response with the whole content or its requested range, changed as the fault requires.
 pub(super) fn ranged(request: &Request, bytes: &[u8], fault: Option<&FaultKind>) -> Answer {
     let octets = |status, body: &[u8]| {
         Answer::new(status, body).header("Content-Type", "application/octet-stream")

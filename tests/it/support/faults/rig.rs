@@ -305,7 +305,7 @@ impl Rig {
         self.mirror_by(&Store::open(dir.path()).unwrap(), CachePolicy::ReadOnly)
     }
 
-    /// `landfall mirror` with a store that keeps what is downloaded.
+    /// `landfall mirror` with a store that keeps the downloaded content.
     pub fn mirror_keeping(&self, store: &str) -> Result<Pushed, PushError> {
         self.mirror_by(&self.open(store), CachePolicy::ReadThrough)
     }

@@ -55,7 +55,7 @@ pub enum FaultKind {
     Page(&'static str),
     /// Ignores `Range`: answers 200 with the whole content.
     RangeDropped,
-    /// Answers 206 with another range than the requested one, and a `Content-Range` that says so.
+    /// Answers 206 with another range than the requested one, and with its `Content-Range`.
     RangeShifted,
     /// Answers 206 with the requested `Content-Range`, but the bytes of another range.
     RangeLies,
