@@ -647,6 +647,10 @@ fn a_partial_bundle_is_refused_without_allow_partial_and_lists_what_it_lacks() {
         "site.yaml",
         "apiVersion: landfall/v1\nkind: Site\nsigners: allowed\n",
     );
+    carried.place.write(
+        "allowed",
+        "ops@example.com ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDGUKhigbVqmgw8SSL7kPIWI8eZG+v63vgZZnnEFKJbY\n",
+    );
     let args = [
         "serve",
         "bundle.tar.zst",

@@ -97,7 +97,8 @@ pub(super) const MEMBERS: &[Member] = &[
         "what differs, or what was rewritten. If an item is replaced by another version, the \
          new one has `replaces` and `version` (`up` or `down`), the old one `replacedBy`. \
          `packages` of a set lists the changes: `name`, `arch`, `change`, `from`, `to`, \
-         `bytes`, `digest`, and `changelog` if it is available",
+         `bytes`, `digest`, and `changelog` if it is available. `newBytes` is the new content of \
+         the item, if its size is known: a receipt has no sizes",
     ),
     member(
         "updates",
@@ -179,8 +180,8 @@ pub(super) const MEMBERS: &[Member] = &[
         "signatures",
         "array",
         &["lock", "verify", "push", "status", "report"],
-        "verified signatures of images: `name`, `by` and the other keys of `verified` in the lock, \
-         and `verified`: whether this run verified it",
+        "verified signatures of images, charts and files: `name`, `by` and the other keys of \
+         `verified` in the lock, and `verified`: whether this run verified it",
     ),
     member(
         "platforms",
