@@ -118,10 +118,10 @@ fn write(file: &File) {
         .unwrap();
     end += stored(512)
         + stored(size)
-        + if !size.is_multiple_of(512) {
-            stored(512 - size % 512)
-        } else {
+        + if size.is_multiple_of(512) {
             0
+        } else {
+            stored(512 - size % 512)
         };
     let index = json!({"version": 1, "landfall": "1", "options": {"level": 3}, "requires": [],
         "locks": [{"name": "landfall.lock", "fingerprint": Digest::sha256(lock.as_bytes())}], "partial": [],
