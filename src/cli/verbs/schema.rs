@@ -77,21 +77,27 @@ mod tests {
             .unwrap()
             .remove("NoteEntry");
         let site = json!(schemars::schema_for!(Site));
-        for (document, schema) in [("manifest", manifest), ("site", site)] {
+        let documents = [("manifest", manifest), ("site", site)].map(|(document, schema)| {
             let path = Path::new(env!("CARGO_MANIFEST_DIR"))
                 .join("docs/reference/schemas")
                 .join(format!("{document}.json"));
+            let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
             if std::env::var_os("LANDFALL_WRITE_SCHEMAS").is_some() {
-                let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
-                std::fs::write(&path, text).unwrap();
+                std::fs::write(&path, &text).unwrap();
             }
+            (document, schema, path, text)
+        });
+        for (document, schema, path, text) in documents {
             assert!(
-                std::fs::read_to_string(&path).unwrap()
-                    == serde_json::to_string_pretty(&schema).unwrap() + "\n",
+                std::fs::read_to_string(&path).unwrap() == text,
                 "{} is outdated: run this test with LANDFALL_WRITE_SCHEMAS=1",
                 path.display()
             );
-            assert_eq!(generated_schema(document), schema);
+            assert_eq!(
+                generated_schema(document),
+                schema,
+                "build again after writing"
+            );
         }
     }
 }
