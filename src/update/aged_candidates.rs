@@ -80,8 +80,8 @@ impl UpdateRun<'_> {
         wait
     }
 
-    /// Counts the age of a version from `known_since` on, when all its contents were known, if that
-    /// is before the version was seen: a transparency log names such times.
+    /// Counts the age of a version from `known_since`, the time since which all its contents are
+    /// known, if that is before its first sight. Transparency logs can give such earlier times.
     pub(super) fn count_version_from(
         &mut self,
         slot: &UpdatableVersion,

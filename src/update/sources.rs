@@ -1,5 +1,5 @@
 //! Lists the versions of a source: the tags of an image or git repository, a text, a JSON document,
-//! or the index of a chart repository.
+//! the index of a chart repository, or a registry of providers.
 
 use super::json_path::texts_at;
 use landfall_content::upstream::list_refs;

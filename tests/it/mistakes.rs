@@ -6,7 +6,7 @@ use crate::support::test_proxy::{ProxyAction, TestProxy};
 use std::io::Read;
 use std::net::TcpListener;
 
-/// The stderr and stdout of landfall, which must end with this code.
+/// Runs landfall, asserts its exit code, and returns its stderr and stdout.
 fn printed(rig: &Rig, exit: i32, line: &str) -> String {
     let words = line
         .replace("UP", &rig.up.address)

@@ -52,8 +52,8 @@ pub struct Limits {
     pub chart_file_bytes: usize,
     /// The maximum size of a chart's entry in the index of a repository, in bytes.
     pub chart_entry_bytes: usize,
-    /// The maximum number of charts that a run resolves only because other charts depend on them.
-    /// It is also the maximum number of dependencies of one chart.
+    /// The maximum number of charts and git repositories that a run resolves only as dependencies
+    /// or submodules. It is also the maximum number of dependencies of one chart.
     pub chart_dependencies: usize,
     /// The maximum length of a chain of chart dependencies.
     pub chart_dependency_depth: usize,
@@ -70,7 +70,7 @@ pub struct Limits {
     pub git_refs: usize,
     /// The maximum number of submodules of all refs of a git repository.
     pub git_submodules: usize,
-    /// The maximum number of git repositories that lead to one as a submodule.
+    /// The maximum depth of nested git submodules.
     pub git_submodule_depth: usize,
     /// The maximum number of large files (Git LFS) of a git repository. All are in one manifest.
     pub git_large_files: usize,

@@ -1,6 +1,6 @@
-//! Masks what URLs may contain of accounts and signatures, for messages and records.
+//! Masks credentials and signatures in URLs, for messages and records.
 
-/// The words of which a query parameter has one in its name if its value is a secret.
+/// A query parameter is secret if its name contains one of these words.
 const SECRET_WORDS: [&str; 6] = ["sig", "token", "secret", "password", "credential", "key"];
 
 /// Redacts the user name and password before a host, for messages.
@@ -11,8 +11,8 @@ pub fn redact_userinfo(text: &str) -> String {
     }
 }
 
-/// `text` with the accounts, and the secret values in queries, of all its URLs masked. Other values
-/// in queries stay, since they may be a part of the name of a file.
+/// Masks the credentials and the secret query values in all URLs of `text`. Other query values are
+/// kept, because they may be part of the name of a file.
 pub fn redact_urls(text: &str) -> String {
     let mut parts = text.split("://");
     let mut redacted = parts.next().unwrap_or_default().to_owned();

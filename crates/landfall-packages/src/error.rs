@@ -48,7 +48,7 @@ pub enum PackagesError {
         /// `, only MD5 or SHA-1` if the release has those; otherwise empty.
         weak: &'static str,
     },
-    /// A required field of a release is missing or malformed.
+    /// A release is empty, or one of its dates is malformed.
     #[error("{name} {why}")]
     Release {
         /// The file in the repository.

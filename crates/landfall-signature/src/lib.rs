@@ -11,9 +11,9 @@
 //! 6. [`VerifiedSignature`]: the result, as locks and reports contain it;
 //! 7. [`ImageSigningKey`]: signs images as `cosign sign --key` does.
 //!
-//! [`LogQuery`] finds the log entry of a signature of a file that is published without one; the
-//! caller sends it. [`newest_trust_root`] verifies a newer trust root from a TUF repository, which the
-//! caller reads.
+//! [`LogQuery`] is the request for the log entry of a file's signature that was published without
+//! its entry; the caller sends it. [`newest_trust_root`] verifies a newer trust root from a TUF
+//! repository, which the caller reads.
 //!
 //! Begin with `policy.rs`.
 

@@ -15,8 +15,8 @@ use landfall_model::sign::OpenPgpKeys;
 use landfall_model::{Digest, ImageRef};
 use std::path::Path;
 
-/// Whose signatures items need. The rules of each document are a list, and an item must meet the
-/// first rule that matches it in each list.
+/// The rules that say whose signatures each item needs. The rules of each document are a list, and
+/// an item must meet the first rule that matches it in each list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SignaturePolicy {
     lists: Vec<Vec<PolicyRule>>,
@@ -146,7 +146,7 @@ impl SignaturePolicy {
     }
 
     /// Returns the endings of the URLs of signature files that are published next to a file, in
-    /// groups: the first group of which one exists counts.
+    /// groups by preference: the first group that has an existing file is used.
     pub fn signature_endings(&self, file: impl Into<RuleSubject>) -> Vec<Vec<&'static str>> {
         let mut groups: Vec<Vec<&'static str>> = Vec::new();
         for group in self
@@ -161,8 +161,8 @@ impl SignaturePolicy {
         groups
     }
 
-    /// Returns the questions to transparency logs whose answers may prove signatures of a file that
-    /// have no log entry with them.
+    /// Returns the requests to transparency logs that may prove those signatures of a file that
+    /// come without a log entry.
     pub fn log_queries(
         &self,
         file: impl Into<RuleSubject>,

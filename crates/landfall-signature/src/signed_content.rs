@@ -16,7 +16,8 @@ use sigstore_verify::{Policy, VerificationResult, Verifier};
 
 const BEGIN_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
 
-/// A signature whose claim is about the right image or file. Nothing is verified but that.
+/// A signature whose claim is about the right image or file. The
+/// signature itself is not verified yet; for a file, neither is its digest.
 pub(crate) struct SignedContent<'a> {
     /// The signature with its certificate, log entries and timestamps.
     pub(crate) bundle: Bundle,
@@ -113,7 +114,8 @@ impl<'a> SignedContent<'a> {
     }
 }
 
-/// The bundle of the signature, in an annotation, of a message with this digest.
+/// Builds a bundle from the signature in the annotations of `document`, over a message with this
+/// digest.
 fn message_bundle(document: &SignatureDocument, digest: &Digest) -> Result<Bundle, String> {
     let signature = document
         .annotations

@@ -31,8 +31,8 @@ pub struct RegistrySession {
     pub(super) auth: Auth,
     pub(super) body_limit: BodyLimit,
     pub(super) self_mounts: SelfMounts,
-    /// For each repository, the response for all subjects if the registry does not list referrers,
-    /// or `None` if it does.
+    /// For each repository: `None` if the registry lists referrers; otherwise the response that
+    /// is returned for every subject.
     pub(super) lists_referrers: OnceMap<String, Option<ReferrersResponse>>,
     /// Whether tag lists are complete.
     lists_all_tags: bool,

@@ -38,7 +38,8 @@ impl SelfMounts {
     }
 }
 
-/// The largest body that is sent to a host, in bytes; 0 until the host has refused a body.
+/// The largest body that is sent to a host, in bytes; 0 until the host refuses a body, or cuts one
+/// off twice at the same position.
 #[derive(Debug, Default)]
 pub(super) struct BodyLimit(AtomicU64);
 

@@ -20,7 +20,7 @@ enum ReaderStage {
     Stored { left: usize },
     /// Before a part of a block.
     PartStart,
-    /// In a part of a block that ends at `end`, or in a final block at the end of the stream.
+    /// In a part that ends at `end`; in the final block, it may also end with the stream.
     Part { end: PartEnd },
     /// After the final block.
     End,

@@ -1,4 +1,4 @@
-//! The driver: members, then trailing bytes.
+//! Rebuilds a compressed stream: writes its members, then the trailing bytes.
 
 use super::member::MemberWriter;
 use crate::error::DeflateError;

@@ -14,7 +14,7 @@ const MIN_COMPRESSED: u64 = 512;
 
 /// Writes a pack with `objects`, in this order, to `out`. Deltas are sent as they are stored, but
 /// if their base is not sent before them, the whole object is. Stored packs are not compressed
-/// (`write.rs`), so that larger contents are compressed here.
+/// (`write.rs`), so contents of 512 bytes or more are compressed here.
 ///
 /// # Errors
 /// If an object cannot be read, or `out` fails.

@@ -37,8 +37,8 @@ pub(super) async fn snapshot(
         .and_then(|date| date.checked_add(SETTLED).ok())
         .filter(|at| *at < now);
     // A snapshot URL contains a time, and has the state of the repository at that time. The first
-    // attempt is soon after the date of the release; the second is now, in case the service got the
-    // release later.
+    // attempt uses a time shortly after the date of the release; the second uses the current time,
+    // in case the service received the release later.
     let looking = async {
         for at in settled.into_iter().chain([now]) {
             let id = at.strftime("%Y%m%dT%H%M%SZ").to_string();

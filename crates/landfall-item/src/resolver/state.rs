@@ -37,10 +37,10 @@ pub struct Resolver {
     signatures: SignaturePolicy,
     /// Chart repositories that the manifest names, as `ChartName::repository_url` writes them.
     named: BTreeSet<String>,
-    /// A copy of this resolver without credentials, for chart repositories that only charts name.
-    /// Most runs do not need it, so it is created on first use.
+    /// A copy of this resolver without credentials, for chart and git repositories that the
+    /// manifest does not name. Most runs do not need it, so it is created on first use.
     without_accounts: OnceLock<Box<Resolver>>,
-    /// How many charts were resolved that the manifest does not name.
+    /// How many charts and git repositories were resolved that the manifest does not name.
     dependencies: AtomicUsize,
 }
 
@@ -100,7 +100,8 @@ impl Resolver {
 
     /// The resolver for the repository of charts, or the git repository, at `url` on `host`: one
     /// without credentials unless the manifest or the site names it. Content from upstream may name
-    /// any repository as a dependency, and must not make landfall send the site's credentials there.
+    /// any repository as a dependency, and must not make landfall send the site's credentials
+    /// there.
     pub fn for_dependency_at(&self, url: &str, host: &str) -> &Resolver {
         if self.named.contains(url) || self.sessions.is_in_site(host) {
             return self;

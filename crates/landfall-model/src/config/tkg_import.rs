@@ -98,7 +98,7 @@ fn check_control_characters(
     }))
 }
 
-/// Whether a NO_PROXY, the first argument, matches the host of an address, the second.
+/// A function of a NO_PROXY and an address: whether the NO_PROXY matches the host of the address.
 pub(super) type IsDirect = fn(&str, &str) -> bool;
 
 /// Returns the cluster configuration in a Secret.

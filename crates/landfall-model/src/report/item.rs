@@ -16,9 +16,9 @@ pub enum EntryKind {
     Sidecar,
     /// A signature, attestation or other referrer.
     Referrer,
-    /// A Helm chart of a chart repository.
+    /// A Helm chart of a chart repository or a registry.
     Chart,
-    /// A set of operating-system packages.
+    /// A set of operating-system packages; in an audit, one package.
     Package,
     /// A git repository.
     Git,
@@ -56,7 +56,7 @@ pub enum ItemStatus {
     Present,
     /// It was skipped on purpose: by a dry run, or because the manifest accepts its loss.
     Skipped,
-    /// It is missing at its destination.
+    /// It is missing: upstream, in the bundle, in the lock or at its destination.
     Missing,
     /// The command failed for it.
     Failed,
@@ -75,7 +75,7 @@ impl ItemStatus {
     }
 }
 
-/// An item of a report, which is a lock entry.
+/// An item of a report: a lock entry, or a name that the lock lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReportItem {
     /// The kind of the entry.

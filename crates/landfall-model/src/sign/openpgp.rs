@@ -154,8 +154,9 @@ impl OpenPgpKeys {
 
     /// Returns the fingerprint of the key that made the first valid one of `signatures`.
     ///
-    /// The rules are those of gpgv and apt: signatures by other keys and weak or expired signatures
-    /// are skipped. If a signature by one of the keys does not match the content, all are invalid.
+    /// The rules are those of gpgv and apt: signatures by other keys and weak signatures are
+    /// skipped, and signatures after an expired one are ignored. If a signature by one of the keys
+    /// does not match the content, all are invalid.
     fn find_signer<R: Read>(
         &self,
         signatures: &[Signature],

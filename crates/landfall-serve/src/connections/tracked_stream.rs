@@ -75,7 +75,7 @@ impl AsyncWrite for TrackedStream {
             None => Pin::new(&mut self.stream).poll_write_vectored(context, slices),
         };
         match result {
-            // the buffers of the system are full, so the client has stopped reading
+            // the system's send buffer is full: the client takes no more bytes at the moment
             Poll::Pending => self.connection.not_read(),
             Poll::Ready(_) => self.connection.sent(),
         }

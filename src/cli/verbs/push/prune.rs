@@ -128,8 +128,8 @@ fn keep(
         };
     }
     match OpenedFile::open(context, path)? {
-        // The complete lock also of a partial bundle: the registry may have items that the bundle
-        // lacks.
+        // Even for a partial bundle, the items of the complete lock are kept: the registry may have
+        // items that the bundle lacks.
         OpenedFile::Bundle(bundle) => needed.keep_lock(&bundle.lock()?, mapping),
         OpenedFile::Lock(lock) => needed.keep_lock(&lock, mapping),
         OpenedFile::Receipt(receipt) if receipt.registry == mapping.target().registry => {

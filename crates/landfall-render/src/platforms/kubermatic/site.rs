@@ -45,8 +45,7 @@ impl KubermaticProxy {
     }
 }
 
-/// Returns the name at the registry of the first of these repositories that is in the lock, or
-/// null.
+/// Returns the destination of the first of these repositories that the lock contains, or null.
 pub(super) fn at_registry(request: &RenderRequest<'_>, repositories: &[&str]) -> Value {
     let locked = repositories
         .iter()
