@@ -267,7 +267,7 @@ fn seeded_rounds_of_all_faults_succeed_or_are_explained() {
     let next = AtomicUsize::new(0);
     let well = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        // a round mostly waits, so several of them run at once
+        // a round spends most of its time waiting, so several rounds run at once
         for _ in 0..8 {
             scope.spawn(|| {
                 let mut rig = Rig::new();

@@ -81,7 +81,8 @@ impl Digest {
         }
     }
 
-    fn bytes(&self) -> &[u8] {
+    /// The bytes that the hex digits stand for: 32 of SHA-256, 64 of SHA-512.
+    pub fn bytes(&self) -> &[u8] {
         match &self.0 {
             DigestBytes::Sha256(bytes) => bytes,
             DigestBytes::Sha512(bytes) => &bytes[..],

@@ -82,7 +82,7 @@ mod tests {
                 .join("docs/reference/schemas")
                 .join(format!("{document}.json"));
             let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
-            if std::env::var_os("LANDFALL_WRITE_SCHEMAS").is_some() {
+            if std::env::var_os("LANDFALL_WRITE_GOLDEN").is_some() {
                 std::fs::write(&path, &text).unwrap();
             }
             (document, schema, path, text)
@@ -90,7 +90,7 @@ mod tests {
         for (document, schema, path, text) in documents {
             assert!(
                 std::fs::read_to_string(&path).unwrap() == text,
-                "{} is outdated: run this test with LANDFALL_WRITE_SCHEMAS=1",
+                "{} is outdated: run this test with LANDFALL_WRITE_GOLDEN=1",
                 path.display()
             );
             assert_eq!(

@@ -4,8 +4,8 @@
 use super::checksum;
 use super::locked::{LockedFile, LockedSidecar};
 use crate::image::ReadError;
-use landfall_content::{BlobRead, ContentError};
-use landfall_model::{Algorithm, Descriptor, Digest, Hasher, Limits, media_type};
+use landfall_content::{BlobRead, ContentError, digest_of};
+use landfall_model::{Algorithm, Descriptor, Digest, Limits, media_type};
 use landfall_signature::{
     FileSignatures, RuleSubject, SignatureFailure, SignaturePolicy, SignedFile, VerifiedSignature,
 };
@@ -125,33 +125,18 @@ impl LockedFile {
             .map_err(FileSignatureError::Checksum)?;
         let found = match listed.algorithm() {
             Algorithm::Sha256 => self.digest.clone(),
-            other @ Algorithm::Sha512 => digest_of(&self.digest, other, blobs)?,
+            other @ Algorithm::Sha512 => {
+                let mut content = blobs.open(&self.digest, 0)?;
+                digest_of(&mut content, other).map_err(|error| {
+                    FileSignatureError::Checksum(format!("cannot be checked: {error}"))
+                })?
+            }
         };
         if listed == found {
             return Ok(());
         }
         let why = format!("has {listed}, but the file is {found}");
         Err(FileSignatureError::Checksum(why))
-    }
-}
-
-/// Hashes the content with the digest `digest` by another algorithm.
-fn digest_of(
-    digest: &Digest,
-    algorithm: Algorithm,
-    blobs: &dyn BlobRead,
-) -> Result<Digest, FileSignatureError> {
-    let mut content = blobs.open(digest, 0)?;
-    let mut hasher = Hasher::new(algorithm);
-    let mut piece = vec![0; 64 << 10];
-    loop {
-        let count = content
-            .read(&mut piece)
-            .map_err(|error| FileSignatureError::Checksum(format!("cannot be checked: {error}")))?;
-        if count == 0 {
-            return Ok(hasher.finish());
-        }
-        hasher.update(&piece[..count]);
     }
 }
 

@@ -305,7 +305,7 @@ impl EntryChecker<'_> {
         self.not_blank(
             &entry.why,
             node.get("why"),
-            "write what the endpoint is needed for: whoever opens the firewall needs to know",
+            "write what the endpoint is needed for: the people who open the firewall need to know",
         )?;
         if entry.port == 0 {
             let help = Some("write a port from 1 to 65535".into());

@@ -6,13 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
-use landfall_content::BlobRead;
-use landfall_model::{Algorithm, Digest, Hasher, Limits, unhex};
+use landfall_content::{BlobRead, for_each_chunk};
+use landfall_model::{Algorithm, Digest, Hasher, Limits};
 use std::collections::BTreeMap;
 use std::io::Read;
-
-/// The size of the pieces in which files are hashed, in bytes.
-const PIECE: usize = 64 << 10;
 
 /// The hash of the files in the archive `digest`, which has `size` bytes. Every byte is unpacked,
 /// and compared with its checksum in the archive.
@@ -36,8 +33,7 @@ pub(super) fn package_hash(
     for (name, hash) in &lines {
         all.update(format!("{}  {name}\n", hash.hex()).as_bytes());
     }
-    let bytes = unhex::<32>(&all.finish().hex()).unwrap_or_default();
-    Ok(format!("h1:{}", STANDARD.encode(bytes)))
+    Ok(format!("h1:{}", STANDARD.encode(all.finish().bytes())))
 }
 
 fn member_hash(
@@ -54,15 +50,11 @@ fn member_hash(
     let mut content = content.take(member.size + 1);
     let mut hasher = Hasher::new(Algorithm::Sha256);
     let mut crc = Crc::new();
-    let mut piece = vec![0; PIECE];
-    loop {
-        let len = content.read(&mut piece)?;
-        if len == 0 {
-            break;
-        }
-        hasher.update(&piece[..len]);
-        crc.update(&piece[..len]);
-    }
+    for_each_chunk(&mut content, |chunk| {
+        hasher.update(chunk);
+        crc.update(chunk);
+        Ok::<_, ProviderPackageError>(())
+    })?;
     let unread = content.limit();
     if unread != 1 || crc.sum() != member.crc32 {
         return Err(ProviderPackageError::Member {

@@ -6,7 +6,7 @@ use super::section::{Section, SectionBody};
 use super::sections::sections;
 use super::treemap::AREA;
 use crate::report::{ErrorInfo, count_of};
-use crate::{Digest, human_size, unhex};
+use crate::{Digest, human_size};
 use askama::Template;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -43,10 +43,9 @@ struct InlineAsset {
 
 impl InlineAsset {
     fn new(text: &'static str) -> InlineAsset {
-        let sha256 = unhex::<32>(&Digest::sha256(text.as_bytes()).hex()).unwrap_or_default();
         InlineAsset {
             text,
-            hash: STANDARD.encode(sha256),
+            hash: STANDARD.encode(Digest::sha256(text.as_bytes()).bytes()),
         }
     }
 }
