@@ -6,6 +6,7 @@ use super::entry_reader::{EntryContext, ManifestResult};
 use super::exclusion::Exclusion;
 use super::field_conflict::FieldConflict;
 use super::locked_item::LockedItem;
+use super::resolve_outcome::ResolveOutcome;
 use super::resolver::{ResolveError, Resolver};
 use jiff::Timestamp;
 use landfall_model::document::{SourceLocation, SourceSpan, UpdateRule, YamlNode};
@@ -241,16 +242,4 @@ pub enum PinPolicy {
     /// Like `Refresh`, but an item that upstream no longer has is not kept: the old lock only
     /// contains what an earlier run found.
     Recall,
-}
-
-/// The result of resolving a request.
-pub enum ResolveOutcome<T> {
-    /// The pin is unchanged, whether upstream was queried or not.
-    Kept(T),
-    /// The item was resolved, for the first time or again.
-    New(T),
-    /// Upstream no longer has the item; the old pin stays.
-    Gone(T),
-    /// The item could not be resolved; the old pin, if there is one, stays.
-    Failed(Option<T>, ResolveError),
 }

@@ -67,6 +67,7 @@ mod packages;
 mod policy;
 mod provider;
 mod repositories;
+mod resolve_outcome;
 mod resolver;
 mod text;
 
@@ -95,7 +96,7 @@ pub use image::{OneManifest, ReadError, Selection, SelectionError};
 pub use image::{listed, platforms, tag_of};
 pub use item_kind::{
     EntryPathStep, ItemKind, ItemRequest, ManifestEntry, MovableVersion, PinPolicy,
-    ResolvableRequest, ResolveOutcome, UpdatableEntry, UpdatableRequest, UpstreamStatus,
+    ResolvableRequest, UpdatableEntry, UpdatableRequest, UpstreamStatus,
 };
 pub use kinds::{has_files, item_kinds, kind_named, locked_name, parse_exclusion};
 pub use locked_item::{AuditedItem, ItemIdentity, LockedItem, PushedItem, ServedItem, UrlFile};
@@ -114,5 +115,6 @@ pub use provider::{
 };
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use provider::{read_provider_lock_file, read_provider_package, zip_package};
+pub use resolve_outcome::ResolveOutcome;
 pub use resolver::{ResolveError, Resolver};
 pub use text::{host_in, quoted};

@@ -120,30 +120,20 @@ pub(super) async fn verify_outcome(
     old: Option<&LockedChart>,
     pins: PinPolicy,
 ) -> ResolveOutcome<LockedChart> {
-    let chart = match outcome {
-        ResolveOutcome::Kept(chart) | ResolveOutcome::New(chart) => chart,
-        ResolveOutcome::Gone(old) if !old.is_verified_for(resolver) => {
-            return ResolveOutcome::Failed(None, ResolveError::gone());
-        }
-        ResolveOutcome::Failed(old, cause) => {
-            return ResolveOutcome::Failed(old.filter(|old| old.is_verified_for(resolver)), cause);
-        }
-        outcome @ ResolveOutcome::Gone(_) => return outcome,
+    let accepted = |chart: &LockedChart| chart.is_verified_for(resolver);
+    let chart = match outcome.item_to_verify(accepted) {
+        Ok((chart, _)) => chart,
+        Err(outcome) => return outcome,
     };
     // `--refresh` and `--check` verify again; otherwise the record in the lock is enough
-    let is_recorded = chart.is_verified_for(resolver) && chart.has_records_for(resolver);
+    let is_recorded = accepted(&chart) && chart.has_records_for(resolver);
     if is_recorded && pins == PinPolicy::Keep && old == Some(&chart) {
         return ResolveOutcome::Kept(chart);
     }
     match verify(resolver, &chart).await {
         Ok(chart) if old == Some(&chart) => ResolveOutcome::Kept(chart),
         Ok(chart) => ResolveOutcome::New(chart),
-        Err(cause) => {
-            let kept = old.filter(|old| {
-                old.is_verified_for(resolver) && (old.digest != chart.digest || cause.is_temporary)
-            });
-            ResolveOutcome::Failed(kept.cloned(), cause)
-        }
+        Err(cause) => ResolveOutcome::unverified(old, accepted, &chart.digest, cause),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{PinPolicy, ResolveOutcome};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_signature::{LogEntry, LogQuery, SignatureFailure, VerifiedSignature};
 
-/// Replaces what `outcome` says of verified signatures by what the policy of `resolver` finds.
+/// Replaces the verified signatures in `outcome` by those that the policy of `resolver` finds.
 /// `old` is the file in the old lock. Without a rule for the file, nothing is requested.
 pub(super) async fn verify_outcome(
     resolver: &Resolver,
@@ -21,16 +21,9 @@ pub(super) async fn verify_outcome(
 ) -> ResolveOutcome<LockedFile> {
     let policy = resolver.signatures();
     let accepted = |file: &LockedFile| policy.accepts(file.rule_subject(), &file.verified);
-    let (file, is_kept) = match outcome {
-        ResolveOutcome::Kept(file) => (file, true),
-        ResolveOutcome::New(file) => (file, false),
-        ResolveOutcome::Gone(old) if !accepted(&old) => {
-            return ResolveOutcome::Failed(None, ResolveError::gone());
-        }
-        ResolveOutcome::Failed(old, cause) => {
-            return ResolveOutcome::Failed(old.filter(accepted), cause);
-        }
-        outcome @ ResolveOutcome::Gone(_) => return outcome,
+    let (file, is_kept) = match outcome.item_to_verify(accepted) {
+        Ok(found) => found,
+        Err(outcome) => return outcome,
     };
     let verified = if !policy.applies_to(file.rule_subject()) {
         Ok(LockedFile {
@@ -52,12 +45,7 @@ pub(super) async fn verify_outcome(
     match verified {
         Ok(verified) if is_kept && verified == file => ResolveOutcome::Kept(verified),
         Ok(verified) => ResolveOutcome::New(verified),
-        Err(cause) => {
-            // a file whose signature is gone is not kept, unless only the network failed
-            let kept = old
-                .filter(|old| accepted(old) && (old.digest != file.digest || cause.is_temporary));
-            ResolveOutcome::Failed(kept.cloned(), cause)
-        }
+        Err(cause) => ResolveOutcome::unverified(old, accepted, &file.digest, cause),
     }
 }
 

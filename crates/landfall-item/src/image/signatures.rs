@@ -78,16 +78,9 @@ pub(super) async fn verify_outcome(
 ) -> ResolveOutcome<LockedImage> {
     let policy = resolver.signatures();
     let accepted = |image: &LockedImage| policy.accepts(&image.name, &image.verified);
-    let (image, is_kept) = match outcome {
-        ResolveOutcome::Kept(image) => (image, true),
-        ResolveOutcome::New(image) => (image, false),
-        ResolveOutcome::Gone(old) if !accepted(&old) => {
-            return ResolveOutcome::Failed(None, ResolveError::gone());
-        }
-        ResolveOutcome::Failed(old, cause) => {
-            return ResolveOutcome::Failed(old.filter(accepted), cause);
-        }
-        outcome @ ResolveOutcome::Gone(_) => return outcome,
+    let (image, is_kept) = match outcome.item_to_verify(accepted) {
+        Ok(found) => found,
+        Err(outcome) => return outcome,
     };
     // `--refresh` and `--check` verify again; otherwise the record in the lock is enough
     let is_recorded = policy.applies_to(&image.name) && accepted(&image);
@@ -99,13 +92,7 @@ pub(super) async fn verify_outcome(
             let is_kept = is_kept && verified == image.verified;
             wrapped(LockedImage { verified, ..image }, is_kept)
         }
-        Err(cause) => {
-            // an image whose signature is gone is not kept, but an old image with another digest
-            // is; a temporary failure does not show that the signature is gone
-            let kept = old
-                .filter(|old| accepted(old) && (old.digest != image.digest || cause.is_temporary));
-            ResolveOutcome::Failed(kept.cloned(), cause)
-        }
+        Err(cause) => ResolveOutcome::unverified(old, accepted, &image.digest, cause),
     }
 }
 

@@ -1,0 +1,56 @@
+//! The result of resolving a request, and what it is after its signatures were verified.
+
+use super::locked_item::LockedItem;
+use super::resolver::ResolveError;
+use landfall_model::Digest;
+
+/// The result of resolving a request.
+pub enum ResolveOutcome<T> {
+    /// The pin is unchanged, whether upstream was queried or not.
+    Kept(T),
+    /// The item was resolved, for the first time or again.
+    New(T),
+    /// Upstream no longer has the item; the old pin stays.
+    Gone(T),
+    /// The item could not be resolved; the old pin, if there is one, stays.
+    Failed(Option<T>, ResolveError),
+}
+
+impl<T> ResolveOutcome<T> {
+    /// Returns the item whose signatures are to be verified, and whether it is kept. If there is no
+    /// such item, the outcome is the error: an old item stays in it only if `is_accepted`, that is,
+    /// if its recorded signatures meet the policy.
+    pub(crate) fn item_to_verify(
+        self,
+        is_accepted: impl Fn(&T) -> bool,
+    ) -> Result<(T, bool), ResolveOutcome<T>> {
+        match self {
+            ResolveOutcome::Kept(item) => Ok((item, true)),
+            ResolveOutcome::New(item) => Ok((item, false)),
+            ResolveOutcome::Gone(old) if !is_accepted(&old) => {
+                Err(ResolveOutcome::Failed(None, ResolveError::gone()))
+            }
+            ResolveOutcome::Gone(old) => Err(ResolveOutcome::Gone(old)),
+            ResolveOutcome::Failed(old, cause) => {
+                Err(ResolveOutcome::Failed(old.filter(is_accepted), cause))
+            }
+        }
+    }
+}
+
+impl<T: LockedItem + Clone> ResolveOutcome<T> {
+    /// The outcome for an item with this digest whose signatures could not be verified. `old` is the
+    /// item in the old lock, and `is_accepted` whether its recorded signatures meet the policy.
+    pub(crate) fn unverified(
+        old: Option<&T>,
+        is_accepted: impl Fn(&T) -> bool,
+        digest: &Digest,
+        cause: ResolveError,
+    ) -> ResolveOutcome<T> {
+        // an item whose signature is gone is not kept, but an old one with another digest is; a
+        // temporary failure does not show that the signature is gone
+        let kept =
+            old.filter(|old| is_accepted(old) && (old.digest() != digest || cause.is_temporary));
+        ResolveOutcome::Failed(kept.cloned(), cause)
+    }
+}
