@@ -4,7 +4,7 @@
 use super::entry_steps::{EntryFate, entry_steps, list_after};
 use super::kept_versions::KeptEntry;
 use super::manifest_edits::{NOT_PLAIN, NOT_YAML, line_of, split_byte_order_mark};
-use super::updatable_versions::UpdatableVersion;
+use super::updatable_version::UpdatableVersion;
 use super::version_location::VersionLocation;
 use landfall_model::document::{YamlNode, yaml};
 use serde_yaml::Value;

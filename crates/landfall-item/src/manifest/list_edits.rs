@@ -3,7 +3,7 @@
 
 use super::entry_edits::set_entry_versions;
 use super::manifest_edits::{NOT_PLAIN, NOT_YAML, line_of, split_byte_order_mark};
-use super::updatable_versions::UpdatableVersion;
+use super::updatable_version::UpdatableVersion;
 use landfall_model::document::{YamlNode, yaml};
 use serde_yaml::Value;
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! Edits versions and digests in the text of a manifest without touching any other byte.
 
 use super::load::{FileOverrides, LoadManifestError};
-use super::updatable_versions::UpdatableVersion;
+use super::updatable_version::UpdatableVersion;
 use landfall_model::Digest;
 use landfall_model::document::{
     SourceLocation, SourceSpan, SourceText, YamlNode, read_text_input, yaml,

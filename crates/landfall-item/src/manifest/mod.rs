@@ -8,6 +8,7 @@ mod check;
 mod draft;
 mod entry_edits;
 mod entry_steps;
+mod entry_versions;
 mod expanded_manifest;
 mod faults;
 mod first;
@@ -21,7 +22,9 @@ mod manifest_edits;
 mod merge;
 mod merged_manifest;
 mod schema;
+mod updatable_version;
 mod updatable_versions;
+mod variable_versions;
 mod version_location;
 
 #[cfg(test)]
@@ -41,7 +44,5 @@ pub use load::{LoadManifestError, load};
 pub use manifest_edits::{set_digest, set_version, text_of};
 pub use merged_manifest::MergedManifest;
 pub use schema::ManifestDocument;
-pub use updatable_versions::{
-    PackageVersions, UpdatableVersion, VersionSource, list_sources, trust_root_sources,
-    updatable_versions,
-};
+pub use updatable_version::{PackageVersions, UpdatableVersion, VersionSource};
+pub use updatable_versions::{list_sources, trust_root_sources, updatable_versions};
