@@ -3,6 +3,7 @@
 use super::positions::start_of;
 use crate::git_source::{GitSource, GitSourceForm};
 use crate::yaml::{YamlDocument, YamlMapping, YamlNode, YamlSequence, text_of, value_of};
+use std::fmt;
 use std::path::Path;
 
 /// A use of a git repository.
@@ -98,44 +99,64 @@ fn kind_of(name: &Path, root: &YamlNode<'_>) -> GitDocumentKind {
     }
 }
 
-struct GitUseFinder<'f> {
+/// A step from a node to one below it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NodeStep<'d> {
+    Key(&'d str),
+    Item(usize),
+}
+
+impl fmt::Display for NodeStep<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NodeStep::Key(key) => f.write_str(key),
+            NodeStep::Item(at) => write!(f, "[{at}]"),
+        }
+    }
+}
+
+struct GitUseFinder<'d, 'f> {
     kind: GitDocumentKind,
-    /// The keys that lead to the current node.
-    path: Vec<String>,
+    /// The steps to the current node. They become texts only for a use: every node is visited.
+    path: Vec<NodeStep<'d>>,
     uses: &'f mut Vec<GitUse>,
 }
 
-impl GitUseFinder<'_> {
-    fn visit(&mut self, node: &YamlNode<'_>) {
+impl<'d> GitUseFinder<'d, '_> {
+    fn visit(&mut self, node: &'d YamlNode<'d>) {
         match node {
             // the anchored node was read already
             YamlNode::Scalar(_) | YamlNode::Alias(_) => {}
             YamlNode::Sequence(YamlSequence { items, .. }) => {
                 for (at, item) in items.iter().enumerate() {
-                    self.visit_child(format!("[{at}]"), item);
+                    self.visit_child(NodeStep::Item(at), item);
                 }
             }
             YamlNode::Mapping(mapping) => {
                 self.add_mapping(mapping);
                 for entry in &mapping.entries {
                     if let Some(key) = entry.key.scalar() {
-                        self.visit_child(key.value.to_string(), &entry.value);
+                        self.visit_child(NodeStep::Key(&key.value), &entry.value);
                     }
                 }
             }
         }
     }
 
-    fn visit_child(&mut self, key: String, node: &YamlNode<'_>) {
-        self.path.push(key);
+    fn visit_child(&mut self, step: NodeStep<'d>, node: &'d YamlNode<'d>) {
+        self.path.push(step);
         if self.kind == GitDocumentKind::Kustomization
-            && let [list, _] = &self.path[..]
-            && KUSTOMIZE_LISTS.contains(&list.as_str())
+            && let [NodeStep::Key(list), _] = &self.path[..]
+            && KUSTOMIZE_LISTS.contains(list)
         {
             self.add_source(node);
         }
         self.visit(node);
         self.path.pop();
+    }
+
+    fn path_texts(&self) -> Vec<String> {
+        self.path.iter().map(NodeStep::to_string).collect()
     }
 
     /// Adds the repository of an item of a kustomization, if it has one.
@@ -144,7 +165,7 @@ impl GitUseFinder<'_> {
             && let Some(source) = GitSource::parse(text.trim())
             && let Some(at) = start_of(node)
         {
-            let used = GitUse::of_source(at, self.path.clone(), text.trim(), &source);
+            let used = GitUse::of_source(at, self.path_texts(), text.trim(), &source);
             self.uses.push(used);
         }
     }
@@ -154,7 +175,8 @@ impl GitUseFinder<'_> {
         let entries = &mapping.entries;
         // with `chart`, the repository has charts
         let is_argo = text_of(entries, "repoURL").is_some() && value_of(entries, "chart").is_none();
-        let is_flux = self.kind == GitDocumentKind::FluxRepository && self.path == ["spec"];
+        let is_flux =
+            self.kind == GitDocumentKind::FluxRepository && self.path == [NodeStep::Key("spec")];
         let key = match (is_argo, is_flux) {
             (true, _) => "repoURL",
             (_, true) => "url",
@@ -179,7 +201,7 @@ impl GitUseFinder<'_> {
             // Flux's default
             Some("master")
         };
-        let mut path = self.path.clone();
+        let mut path = self.path_texts();
         path.push(key.to_owned());
         self.uses.push(GitUse {
             at,
