@@ -4,6 +4,7 @@
 use crate::annotations::{CERTIFICATE, LOG_ENTRY, SIGNATURE};
 use crate::document::{SignatureDocument, SignatureFormat};
 use crate::log_query::{LogEntry, LoggedSignature};
+use crate::pem::{BEGIN_CERTIFICATE, pem};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use landfall_model::Digest;
@@ -11,8 +12,6 @@ use serde::Deserialize;
 use serde_json::Value;
 use sigstore_verify::types::DerCertificate;
 use std::io::{self, Read};
-
-const BEGIN_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
 
 /// A file whose signatures are verified.
 pub struct SignedFile<'a> {
@@ -192,21 +191,6 @@ fn certificate(pem: &str) -> Result<SignatureFile, String> {
     let certificate = DerCertificate::from_pem(&first)
         .map_err(|error| format!("a malformed certificate ({error})"))?;
     Ok(SignatureFile::Certificate(certificate))
-}
-
-/// The PEM text in the form in which logs store it.
-pub(crate) fn pem(label: &str, der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    let mut pem = format!("-----BEGIN {label}-----\n");
-    let mut rest = text.as_str();
-    while !rest.is_empty() {
-        let (line, after) = rest.split_at(rest.len().min(64));
-        pem.push_str(line);
-        pem.push('\n');
-        rest = after;
-    }
-    pem.push_str(&format!("-----END {label}-----\n"));
-    pem
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ mod file_signatures;
 mod fuzz;
 mod log_query;
 mod pattern;
+mod pem;
 mod policy;
 mod policy_rule;
 mod requirement;

@@ -1,6 +1,6 @@
 //! The signers that a rule accepts, for the policies of other programs.
 
-use crate::file_signatures::pem;
+use crate::pem::pem;
 use crate::requirement::SignatureRequirement;
 use crate::signer_key::SignerKey;
 use crate::trust_root::TrustRoot;

@@ -2,6 +2,7 @@
 
 use crate::annotations::{CERTIFICATE, CHAIN, LOG_ENTRY, SIGNATURE, TIMESTAMP};
 use crate::document::{SignatureDocument, SignatureFormat};
+use crate::pem::BEGIN_CERTIFICATE;
 use crate::signed_message::{SignatureSubject, SignedMessage, sha256_hash};
 use crate::statement::SignedStatement;
 use base64::Engine;
@@ -13,8 +14,6 @@ use sigstore_verify::types::{
     Bundle, DerCertificate, HashAlgorithm, Sha256Hash, SignatureBytes, SignatureContent,
 };
 use sigstore_verify::{Policy, VerificationResult, Verifier};
-
-const BEGIN_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
 
 /// A signature whose claim is about the right image or file. The
 /// signature itself is not verified yet; for a file, neither is its digest.

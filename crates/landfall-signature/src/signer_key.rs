@@ -1,7 +1,8 @@
 //! Public keys of signers.
 
 use crate::crypto;
-use crate::file_signatures::{SignedFile, pem};
+use crate::file_signatures::SignedFile;
+use crate::pem::pem;
 use crate::signed_message::{SignedMessage, sha256_hash, unreadable};
 use landfall_model::Digest;
 use rsa::sha2::{Digest as _, Sha384, Sha512};
