@@ -21,7 +21,5 @@ pub fn now() -> Timestamp {
 
 /// Returns today's date in UTC, so that all machines agree on it.
 pub fn today() -> Date {
-    jiff::Timestamp::now()
-        .to_zoned(jiff::tz::TimeZone::UTC)
-        .date()
+    now().to_zoned(jiff::tz::TimeZone::UTC).date()
 }

@@ -51,12 +51,10 @@ impl BodyLimit {
 
     /// Lowers the limit to `bytes`, unless it is that low already. Returns whether it was lowered.
     pub(super) fn lower(&self, bytes: u64) -> bool {
-        let limit = self.get();
-        let is_lower = limit == 0 || bytes < limit;
-        if is_lower {
-            self.0.store(bytes, Ordering::Relaxed);
-        }
-        is_lower
+        let lower = |limit| (limit == 0 || bytes < limit).then_some(bytes);
+        self.0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, lower)
+            .is_ok()
     }
 }
 

@@ -211,10 +211,18 @@ impl ServedStore {
                 // the lock before the pointer, so that servers never find a pointer without its
                 // lock
                 disk.write(&format!("{OWN}/{key}"), text.as_bytes())?;
-                let before = self.current().await?.map(|current| current.pointer);
-                let pointer = next_pointer(&fingerprint, before.as_ref());
-                disk.edit(&format!("{OWN}/{POINTER}"), |_| pointer.to_bytes())?;
-                Ok(before)
+                let mut before = Ok(None);
+                disk.edit(&format!("{OWN}/{POINTER}"), |old| {
+                    if !old.is_empty() {
+                        before = self.parse(old).map(Some);
+                    }
+                    match &before {
+                        Ok(before) => next_pointer(&fingerprint, before.as_ref()).to_bytes(),
+                        // a damaged pointer is kept until someone deletes it
+                        Err(_) => old.to_vec(),
+                    }
+                })?;
+                before
             }
             ServedStore::Bucket(bucket) => {
                 // the lock before the pointer, as on disk; equal keys have equal content
@@ -362,6 +370,25 @@ mod tests {
                 "{unknown}"
             );
         }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn publishers_at_the_same_time_replace_each_others_locks_one_by_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = ServedStore::Disk(DiskStore::open(dir.path()).unwrap());
+        let publishers = (0..32).map(|number| {
+            let store = store.clone();
+            tokio::spawn(async move { store.publish(number.to_string()).await.unwrap() })
+        });
+        let mut replaced = Vec::new();
+        for publisher in publishers.collect::<Vec<_>>() {
+            replaced.extend(publisher.await.unwrap().map(|before| before.lock));
+        }
+        let current = store.current().await.unwrap().unwrap().pointer;
+        replaced.push(current.lock);
+        replaced.sort_unstable();
+        replaced.dedup();
+        assert_eq!(replaced.len(), 32, "two publishers replaced the same lock");
     }
 
     #[tokio::test]
