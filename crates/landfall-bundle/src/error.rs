@@ -171,7 +171,7 @@ pub enum BundleError {
     /// A program or document cannot be placed next to the bundle.
     #[error("cannot write {path} next to the bundle: {why}")]
     Tool {
-        /// The path of the bundle.
+        /// The path of the program or document.
         path: PathBuf,
         /// The error that caused the failure.
         why: String,

@@ -101,7 +101,7 @@ impl DirectState {
                 .insert(entry_index, frames);
         }
         if let Some(reuse) = &self.reuse {
-            // frees its space now, because both files together may not fit on the disk
+            // frees the space of the copy now, because both files together may not fit on the disk
             reuse.drop_copy(digest);
         }
     }

@@ -46,7 +46,7 @@ pub struct TrimmedImageIndex {
 pub struct ImageArchive {
     /// The images, in the order of the lock.
     pub images: Vec<ArchivedImage>,
-    /// Images whose content is incomplete.
+    /// Images whose content is missing or cannot be read.
     pub lost: Vec<ReportItem>,
     /// Indexes that have another digest than in the lock, since they were trimmed.
     pub trimmed: Vec<TrimmedImageIndex>,
@@ -160,7 +160,7 @@ impl ImageArchive {
                 docker_manifest::manifest(&saved),
             ));
         }
-        // a trimmed index may be the same as that of another image, which the store has
+        // a trimmed index may equal the index of another image, which is among the blobs already
         indexes.retain(|digest, _| !archive.blobs.contains_key(digest));
         let indexes = indexes
             .into_iter()

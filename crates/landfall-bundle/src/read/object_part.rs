@@ -23,7 +23,7 @@ pub(super) const LITTLE: u64 = 256 << 10;
 pub(super) struct ObjectPart {
     object: Arc<dyn RangeRead>,
     end: Vec<u8>,
-    /// The most recent windows, by number.
+    /// The windows that were fetched last, each with its number.
     windows: Mutex<VecDeque<(u64, Arc<Vec<u8>>)>>,
 }
 

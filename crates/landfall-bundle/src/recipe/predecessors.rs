@@ -7,8 +7,8 @@ use landfall_model::Descriptor;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FamilyBlob {
     pub(super) blob: Descriptor,
-    /// The repository of an image or the URL of a file, without digits: the same for all versions
-    /// of the item.
+    /// The name of the item without digest, tag and digits, such as the repository of an image: the
+    /// same for all versions of the item.
     pub(super) family: String,
     /// The position of the blob among those of its item.
     pub(super) position: usize,
