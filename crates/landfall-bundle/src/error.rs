@@ -267,7 +267,7 @@ fn volume_count(volumes: usize) -> String {
     }
 }
 
-/// General advice, unless a loss has its own.
+/// General advice; empty if the loss has advice of its own.
 fn copy_advice(loss: Option<&Loss>) -> &'static str {
     if loss.is_some() {
         ""

@@ -17,7 +17,7 @@ pub struct Loss {
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.items.as_deref() {
-            Some([]) => f.write_str("no item needs the damaged content")?,
+            Some([]) => f.write_str("no item needs the damaged or missing content")?,
             Some(items) => {
                 f.write_str("affected:")?;
                 items

@@ -28,7 +28,8 @@ pub enum ImageArchiveFormat {
 pub struct ImageArchiveOptions<'a> {
     /// The format of the archive.
     pub format: ImageArchiveFormat,
-    /// The platforms to include; empty means all platforms in the lock.
+    /// The platforms to include, at most one in docker's format; empty means all platforms in the
+    /// lock.
     pub platforms: &'a [Platform],
     /// The destinations that images are also named after.
     pub mapping: Option<&'a DestinationMap>,

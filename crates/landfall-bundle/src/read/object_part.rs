@@ -1,4 +1,4 @@
-//! A bundle, or a part of one, in an object store. Its end is kept in memory. Small reads before
+//! A bundle in an object store. Its end is kept in memory. Small reads before
 //! the end fetch a whole window, since related small pieces are close to each other.
 
 use crate::format::stored::ReadAt;

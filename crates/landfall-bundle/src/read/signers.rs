@@ -73,7 +73,7 @@ impl Bundle {
                 Err(why) => refused.push(why),
             }
         }
-        // principals, not keys: a person with two keys counts once
+        // principals, not keys: two keys with the same principals count once
         let names: BTreeSet<&String> = signers.iter().map(|by| &by.principals).collect();
         let count = names.len();
         if count >= at_least {

@@ -54,8 +54,9 @@ fn family(name: &str) -> String {
 }
 
 /// The blobs among `pool` that `new` is compared with, the most likely first, at most `limit`:
-/// those of the same family, by their position. If there is none, all blobs of the pool for which
-/// `is_gone` is true: a blob that the new lock no longer names was probably replaced.
+/// those of the same family, by their position. If the pool has no blob of this family, all blobs
+/// of the pool for which `is_gone` is true: a blob that the new lock no longer names was probably
+/// replaced.
 pub(super) fn candidates<'a>(
     new: &FamilyBlob,
     pool: &'a [FamilyBlob],

@@ -238,7 +238,7 @@ pub(super) fn write_all(
             .into_iter()
             .collect()
     })?;
-    // items whose blobs all belong to other items as well
+    // the items that were not counted, because other items need all their blobs first
     let rest = plan
         .items
         .iter()
