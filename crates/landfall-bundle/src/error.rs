@@ -171,7 +171,7 @@ pub enum BundleError {
     /// A program or document cannot be placed next to the bundle.
     #[error("cannot write {path} next to the bundle: {why}")]
     Tool {
-        /// The path of the bundle.
+        /// The path of the program or document.
         path: PathBuf,
         /// The error that caused the failure.
         why: String,
@@ -267,7 +267,7 @@ fn volume_count(volumes: usize) -> String {
     }
 }
 
-/// General advice, unless a loss has its own.
+/// General advice; empty if the loss has advice of its own.
 fn copy_advice(loss: Option<&Loss>) -> &'static str {
     if loss.is_some() {
         ""

@@ -1,7 +1,7 @@
 //! The bundle: one `.tar.zst` that is also an OCI image layout, readable by offset.
 //!
 //! `docs/reference/bundle-format.md` draws the format byte by byte. Each folder imports only those
-//! before it:
+//! before it, except that an entry of a [`plan`] may contain a recipe of [`recipe`]:
 //!
 //! 1. [`format`](self::format): bytes without files;
 //! 2. [`plan`]: the content, its order, and the blobs that a delta omits;
@@ -16,8 +16,8 @@
 //! [`error`] and [`pipeline`] (work in order on several threads) serve all of them; `testkit` is
 //! for tests and fuzz targets.
 //!
-//! This crate imports `landfall-model`, `landfall-content` and `landfall-item`. Begin with
-//! `format/contents.rs` and `read/mod.rs`.
+//! This crate imports `landfall-model`, `landfall-content` and `landfall-item`, and for recipes
+//! `landfall-patch` and `landfall-deflate`. Begin with `format/contents.rs` and `read/mod.rs`.
 
 pub mod image_archive;
 pub mod sbom;

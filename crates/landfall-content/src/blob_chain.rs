@@ -111,7 +111,7 @@ struct ChainReader {
     current: Box<dyn Read + Send>,
     offset: u64,
     remaining: u64,
-    /// `None` if the read started in the middle, and after the end.
+    /// `None` if the read started in the middle, or after the digest was compared at the end.
     hasher: Option<Hasher>,
 }
 

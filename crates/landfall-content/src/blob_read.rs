@@ -21,8 +21,9 @@ pub trait BlobRead: Send + Sync {
         Ok(self.stat(&blob.digest)? == Some(blob.size))
     }
 
-    /// Opens the blob at `offset`. The bytes are compared with hashes that were verified when the
-    /// blob was stored; a mismatch is a read error of kind `InvalidData`.
+    /// Opens the blob at `offset`. A store on disk hashes a blob that changed since its last
+    /// verification before it returns a byte; a bundle compares the hash of each frame. Damage that
+    /// is found during a read is an error of kind `InvalidData`.
     ///
     /// # Errors
     /// If the blob is missing or cannot be opened.

@@ -5,9 +5,9 @@
 //! - **resolutions** ([`run_concurrently_by_host`](crate::run_concurrently_by_host)): items that
 //!   `lock` and `update` resolve, for each upstream host. Number: `--jobs`, twice as many for
 //!   images. Held from the start of an item to its result.
-//! - **deliveries** ([`run_concurrently_by_host`](crate::run_concurrently_by_host)): images that
+//! - **deliveries** ([`run_concurrently_by_host`](crate::run_concurrently_by_host)): items that
 //!   `push` and `mirror` deliver, for each source host. Number: 2 × `--jobs`. Held from the first
-//!   blob of an image to its tag.
+//!   blob of an item to its tag.
 //! - **transfer slots** ([`TransferSlot`](crate::TransferSlot), given out by
 //!   [`TransferSchedule`](crate::TransferSchedule)): blobs and manifests that `pull` fetches.
 //!   Number: `--jobs` blobs and 4 manifests. Held from the start of a transfer to its end; lent
@@ -49,7 +49,7 @@
 //!    for start last, and no host has more transfers in progress than there are slots, so that a
 //!    slow host does not delay the others.
 //!
-//! If no request has been in flight for ten minutes and none has ended, a
+//! If, for ten minutes, no request is in flight or waits to be retried, a
 //! [`Watchdog`](crate::Watchdog) ends the run with an error that says so.
 //!
 //! How long a request, transfer or upload waited for its slot is in the log of `-vv`.

@@ -100,7 +100,7 @@ impl EntryPart {
             | PartOrigin::Urls(_)
             | PartOrigin::Git { .. }
             | PartOrigin::LargeFile(_) => false,
-            // the computed parts are manifests of files, charts and packages, and their configs
+            // the computed parts are the manifests and configs of items that are not images
             PartOrigin::Computed(_) => {
                 landfall_model::media_type::is_manifest(&self.descriptor.media_type)
             }

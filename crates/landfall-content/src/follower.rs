@@ -38,8 +38,8 @@ pub(super) struct BackgroundTransfer(pub(super) JoinHandle<Result<TransferOutcom
 impl BackgroundTransfer {
     /// Waits for the end of the transfer.
     ///
-    /// A network error becomes `GivenUp`: the transfer has made all its attempts, so the upload
-    /// that reads the blob must not add its own.
+    /// A network error, or the error for wrong bytes, becomes `GivenUp`: the transfer has made all
+    /// its attempts, so the upload that reads the blob must not add its own.
     pub(super) async fn finish(&mut self) -> Result<(), HttpError> {
         let failed = match (&mut self.0).await {
             Ok(Ok(_)) => return Ok(()),

@@ -7,7 +7,7 @@
 //!
 //! - [`registry`]: the OCI distribution API,
 //! - [`store`]: the store, on disk or in an object store ([`bucket`]),
-//! - [`upstream`]: registries and web servers as one source.
+//! - [`upstream`]: registries, web servers and git servers as one source.
 //!
 //! [`archives`] imports blobs from files of other tools into a store.
 //!

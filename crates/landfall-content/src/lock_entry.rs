@@ -27,7 +27,7 @@ pub struct LockEntry {
     pub referrers: Vec<AttachedReferrer>,
 }
 
-/// A manifest of a [`LockEntry`] that refers to another manifest of it.
+/// A manifest of a [`LockEntry`] that refers to another manifest of the same entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachedReferrer {
     /// Digest, size and media type.

@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use landfall_http::{ByteStream, HttpError};
 
-/// A source of parts: registries and web servers, or a store or bundle.
+/// A source of parts: upstream (registries, web servers and git servers), or a store or bundle.
 pub trait PartSource: Send + Sync {
     /// Returns the host that serves the part, or an empty string if it is read locally.
     fn host<'a>(&self, _part: &'a EntryPart) -> &'a str {

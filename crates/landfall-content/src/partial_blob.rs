@@ -37,7 +37,7 @@ pub trait PartialBlob: Debug + Send + Sync {
     fn write(&self, bytes: &[u8], offset: u64) -> Result<(), WriteError>;
 
     /// Called with the bytes of the blob in order, once each, when they are hashed: those that were
-    /// just written, and those that an earlier run left.
+    /// just written, and those that an earlier run or another connection wrote.
     ///
     /// # Errors
     /// If something that depends on them, such as a frame, cannot be written.

@@ -210,8 +210,8 @@ mod tests {
         );
     }
 
-    /// A piece that is being received when another helper takes the second half ends after the new
-    /// end.
+    /// If another helper takes the second half of a range while a piece is being received, the
+    /// piece may end after the new end of the range.
     #[test]
     fn bytes_after_a_moved_end_are_not_counted() {
         let mut plan = RangePlan::new(64 * M, 0, vec![], 4 * M);

@@ -39,7 +39,7 @@ pub trait RangeRead: Debug + Send + Sync {
     }
 }
 
-/// How often a range is requested without receiving a new byte.
+/// The maximum number of requests for a range that bring no new byte.
 const ATTEMPTS: u32 = 4;
 
 /// Reads a range in order. If a response breaks off, the rest is requested; a request that fails is
@@ -74,7 +74,7 @@ impl RangeReader {
         Ok(reader)
     }
 
-    /// Reads from the current response. One that ends before the range does is an error.
+    /// Reads from the current response. A response that ends before the range does is an error.
     fn read_response(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = match &mut self.response {
             Some(response) => response.read(buffer)?,

@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 /// How long a comparison is valid.
 const VALIDITY: Duration = Duration::from_mins(1);
 
-/// When the checksums of frames were compared, by the content that a frame belongs to and its
-/// number there.
+/// The times at which the checksums of frames were compared, by the content that a frame belongs to
+/// and the number of the frame in it.
 #[derive(Debug)]
 pub struct RecentChecks<K> {
     start: Instant,
-    /// Seconds since `start` plus 1 for each frame; 0 for never.
+    /// For each frame, the time of its comparison in seconds since `start`, plus 1; 0 if it was not
+    /// compared.
     // 4 bytes a frame of 1 MiB: an `Instant` would take four times as much
     frames: Mutex<HashMap<K, Vec<u32>>>,
 }

@@ -95,8 +95,8 @@ impl DirectBundle {
     }
 }
 
-/// Reads the content of a direct bundle, waiting for each blob to arrive. A blob is missing once
-/// the arrivals are closed.
+/// Reads the content of a direct bundle, waiting for each blob to arrive. A blob that has not
+/// arrived when the arrivals are closed is missing.
 struct Arriving<'a>(&'a DirectBundle);
 
 impl BlobRead for Arriving<'_> {

@@ -40,7 +40,8 @@ pub(super) struct DirectState {
     pub compressed: usize,
     /// The index of each blob's entry in the plan.
     pub entry_indexes: HashMap<Digest, usize>,
-    /// Image indexes that trimmed ones are computed from, with the entries of the trimmed ones.
+    /// The image indexes from which trimmed indexes are computed, each with the entries of its
+    /// trimmed indexes.
     pub untrimmed: HashMap<Digest, Vec<usize>>,
     /// The frames of the complete stored blobs, by the index of their entry.
     pub stored: Mutex<HashMap<usize, Vec<FrameRecord>>>,
@@ -101,7 +102,7 @@ impl DirectState {
                 .insert(entry_index, frames);
         }
         if let Some(reuse) = &self.reuse {
-            // frees its space now, because both files together may not fit on the disk
+            // frees the space of the copy now, because both files together may not fit on the disk
             reuse.drop_copy(digest);
         }
     }

@@ -41,7 +41,7 @@ impl DirectBundle {
     /// Writes headers, padding, index and signatures.
     ///
     /// # Errors
-    /// If content is missing, or the file cannot be written.
+    /// If content is missing, or the file cannot be written or signed.
     pub fn complete(&self) -> Result<UnpublishedBundle, BundleError> {
         let state = &*self.0;
         let failed = BundleError::write(&state.out);
@@ -108,7 +108,7 @@ impl UnpublishedBundle {
     /// Gives the bundle its final name.
     ///
     /// # Errors
-    /// If the file cannot be renamed.
+    /// If the file cannot be renamed, or the work folder cannot be removed.
     pub fn publish(mut self) -> Result<PackedBundle, BundleError> {
         // set before the rename: after an error, the file may have its final name
         self.has_name = true;

@@ -197,7 +197,8 @@ mod tests {
         let (_, known) = read(&path).unwrap().unwrap();
         assert_eq!(
             (&known.there[&b], known.whole[&a]),
-            (&vec![(0, 9)], (512, 60))
+            (&vec![(0, 9)], (512, 60)),
+            "opening the journal ended the torn line, which is a record now"
         );
         // a journal of another bundle is ignored
         assert_eq!(

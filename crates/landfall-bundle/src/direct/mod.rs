@@ -3,8 +3,8 @@
 //! The offsets of stored blobs follow from the lock, so their bytes are written to their final
 //! offsets in `OUT.partial` while they arrive, in any order ([`sink`], [`stored_blob_writer`]).
 //! Blobs to be compressed come after them in the file, and pass through a spool ([`compress`]).
-//! [`journal`] and spool are in `OUT.partial.work`. The result has the same bytes as the bundle
-//! that [`write()`](crate::write()) makes from a store.
+//! The [`journal`] and the spool are in `OUT.partial.work`. The result has the same bytes as the
+//! bundle that [`write()`](crate::write()) makes from a store.
 //!
 //! Blobs that must be compressed are downloaded first, in the order of the plan, into a spool that
 //! is a store of its own; one thread compresses entry after entry, and removes the spool's copy

@@ -32,12 +32,12 @@ pub struct BlobRecipe {
     pub blob: Descriptor,
     /// The name of the entry with the recipe.
     pub entry: String,
-    /// The blobs that the recipe uses, in its order: blobs of this bundle, other blobs that it has
-    /// recipes for, or [references](super::contents::ContentsIndex::references).
+    /// The bases of the recipe, in the order of its header: blobs in this bundle, blobs for which
+    /// this bundle has recipes, or [references](super::contents::ContentsIndex::references).
     pub from: Vec<Digest>,
 }
 
-/// A blob that recipes use and that the bundle does not contain.
+/// A blob that recipes use, and that the bundle neither contains nor has a recipe for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BlobReference {
@@ -48,7 +48,8 @@ pub struct BlobReference {
     /// in the repositories to which this name is mapped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// For another item, the repository below the prefix of the destination.
+    /// If the blob was delivered with an item of another kind: the repository of that item, below
+    /// the prefix of the destination.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }
@@ -72,7 +73,7 @@ impl BlobReference {
     }
 }
 
-/// The name of the entry of a recipe whose content has this digest.
+/// The name of the entry for the recipe with this digest.
 pub(crate) fn entry_name(content: &Digest) -> String {
     format!("{RECIPE_PREFIX}{}", content.hex())
 }

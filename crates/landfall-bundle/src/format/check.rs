@@ -83,8 +83,9 @@ impl ContentsIndex {
     }
 }
 
-/// Whether an entry that is not a blob may have this name: those of the OCI layout, and landfall's
-/// own. Later releases may add entries with names of their own, which this reader ignores.
+/// Whether an entry that is not a blob may have this name: a name of the OCI layout, or one of
+/// landfall's own. Later releases may add entries with other names of landfall's, which this reader
+/// ignores.
 fn is_own_name(name: &str) -> bool {
     let own = name
         .strip_prefix("landfall-")
@@ -108,7 +109,7 @@ impl TarEntry {
             .map(|length| stored_len(length as u64))
             .iter()
             .sum();
-        // larger than any file; computing with it could overflow
+        // no file is that large, and sums with such a size could overflow
         if self.size > 1 << 60 {
             return false;
         }

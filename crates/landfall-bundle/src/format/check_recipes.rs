@@ -69,7 +69,7 @@ pub(super) fn check_recipes(contents: &ContentsIndex) -> Result<(), String> {
         .find(|one| inside.contains(&one.blob.digest) || made.contains(&one.blob.digest))
     {
         return Err(format!(
-            "it has {}, which it lists as a reference",
+            "it lists {} as a reference, but contains it or has a recipe for it",
             both.blob.digest
         ));
     }

@@ -20,7 +20,7 @@ pub struct ContentsIndex {
     pub landfall: String,
     /// The options that affect the bytes of the bundle.
     pub options: PackOptions,
-    /// Features that a reader must support: `delta`, `recipe`, or none.
+    /// Features that a reader must support: `delta`, `recipe`, both, or none.
     pub requires: Vec<String>,
     /// The name of the series that the bundle belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,8 +41,8 @@ pub struct ContentsIndex {
     /// The blobs that the bundle has recipes for, sorted by digest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recipes: Vec<BlobRecipe>,
-    /// The blobs that recipes use and that the bundle does not contain, sorted by digest. Each base
-    /// has all of them.
+    /// The blobs that recipes use, and that the bundle neither contains nor has recipes for, sorted
+    /// by digest. Each base has all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<BlobReference>,
     /// The frame table, which is an entry of its own between `entries` and this index.

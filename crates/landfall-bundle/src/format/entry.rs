@@ -111,7 +111,7 @@ impl TarEntry {
             ContentForm::Compressed => length <= MAX_FRAME as u64,
         };
         // the first frame, and no other, begins where the entry begins; the last frame, and no
-        // other, ends where it ends
+        // other, ends where the entry ends
         let ends = is_first == (from == self.offset) && is_last == (to == self.end());
         if !(is_inside && has_length && ends) {
             return Err(format!(

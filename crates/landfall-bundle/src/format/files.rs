@@ -1,12 +1,12 @@
 //! The names of the files of a bundle `B`: volumes `B.0001` … `B.0999`, the checksums
-//! `B.sha256sums`, the signature over them, and unfinished files.
+//! `B.sha256sums`, the signature over them, documents, and unfinished files.
 
 use std::path::{Path, PathBuf};
 
 /// The maximum number of volumes, so that `cat B.0*` joins all of them in order.
 pub(crate) const MAX_VOLUMES: usize = 999;
 
-/// The name of the bundle that `path` belongs to: without the number of a volume.
+/// The path of the bundle that `path` belongs to: `path` without the number of a volume.
 pub(crate) fn base_of(path: &Path) -> PathBuf {
     split(path).map_or_else(|| path.into(), |(base, _)| base)
 }
@@ -43,8 +43,8 @@ pub(crate) fn number_of(base: &Path, path: &Path) -> Option<usize> {
     (of.file_name() == base.file_name()).then_some(number)
 }
 
-/// The file with the checksums of the bundle `base`, or of its volumes, and of the programs next to
-/// it.
+/// The file with the checksums of the bundle `base`, or of its volumes, and of the programs and
+/// documents next to it.
 pub(crate) fn checksums_path(base: &Path) -> PathBuf {
     suffixed(base, ".sha256sums")
 }

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_footer_has_a_fixed_length_and_every_flipped_bit_is_found() {
+    fn a_footer_has_a_fixed_length_and_no_flipped_bit_yields_the_same_footer() {
         let none = Footer {
             offset: 0,
             length: 0,

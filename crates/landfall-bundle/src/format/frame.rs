@@ -1,5 +1,5 @@
-//! zstd frames (RFC 8878) with at most 1 MiB of content. All have the same header: never
-//! single-segment, window 1 MiB, content size in four bytes; an XXH64 checksum is at the end.
+//! zstd frames (RFC 8878) with at most 1 MiB of content. All headers have the same form: never
+//! single-segment, window 1 MiB, content size in four bytes. An XXH64 checksum is at the end.
 
 use super::builder::{FrameBuilder, compressed};
 use super::content_form::ContentForm;

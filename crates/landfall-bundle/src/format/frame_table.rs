@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 /// bytes.
 pub(crate) const ROW: usize = 8 + 32;
 
-/// The location of the frame table, as recorded in the contents index. The table is stored, so its
-/// frames follow from its size.
+/// The location of the frame table, as recorded in the contents index. The table is stored, so the
+/// offsets of its frames follow from its size.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameTable {
     /// The file offset of its entry.
@@ -75,7 +75,7 @@ impl FrameTable {
     /// padding.
     pub fn frame(&self, index: usize) -> Option<TableFrame> {
         let hash = *self.hashes.get(index)?;
-        // its name is short, so its tar header is one block in one stored frame
+        // the name of the entry is short, so its tar header is one block in one stored frame
         let head = stored_len(header::BLOCK as u64);
         let pieces = self.size.div_ceil(CHUNK as u64) as usize;
         let (before, content) = match index {

@@ -1,4 +1,4 @@
-//! The consequences of damage: the affected items, and how to repair it.
+//! The consequences of damage: the affected items, and how to repair the bundle.
 
 use super::names::ItemName;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 /// The consequences of damage for the items of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Loss {
-    /// The items that need the damaged content; `None` if they cannot be determined.
+    /// The items that need the damaged or missing content; `None` if they cannot be determined.
     pub items: Option<Vec<ItemName>>,
     /// Whether all other items are readable.
     pub has_rest: bool,
@@ -17,7 +17,7 @@ pub struct Loss {
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.items.as_deref() {
-            Some([]) => f.write_str("no item needs the damaged content")?,
+            Some([]) => f.write_str("no item needs the damaged or missing content")?,
             Some(items) => {
                 f.write_str("affected:")?;
                 items

@@ -38,14 +38,14 @@ pub struct ItemName {
     pub name: String,
 }
 
-/// An item that is omitted from a bundle since its content is not complete.
+/// An item of the lock that is missing from a bundle, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OmittedItem {
     /// The item that is missing.
     pub item: ItemName,
     /// The digest, if the lock has one.
     pub digest: Option<Digest>,
-    /// Why the item is omitted.
+    /// Why the item is missing.
     pub reason: String,
 }
 

@@ -57,8 +57,8 @@ fn frame_len(content: u64) -> u64 {
     (HEAD + CHECKSUM) as u64 + BLOCK_HEAD as u64 * blocks + content
 }
 
-/// The offset of a content byte in consecutive stored frames, and the number of bytes in its raw
-/// block from there on.
+/// The offset of a content byte in consecutive stored frames, and the number of bytes from there to
+/// the end of its raw block, if the block is full.
 pub(crate) fn stored_position(content: u64) -> (u64, usize) {
     let frame = content / CHUNK as u64;
     let inside = content % CHUNK as u64;

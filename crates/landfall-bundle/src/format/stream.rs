@@ -1,5 +1,5 @@
-//! Turns a stream of content into stored frames. The content itself is written elsewhere; this
-//! computes the bytes around it, and the hash of each frame.
+//! Turns a stream of content into stored frames. The content itself is written elsewhere;
+//! [`FrameStream`] computes the bytes around it, and the hash of each frame.
 
 use super::hash::{FrameHash, FrameRecord};
 use super::stored::{

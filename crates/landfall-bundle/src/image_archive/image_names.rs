@@ -13,7 +13,7 @@ pub(super) struct ImageNames {
     pub digests: BTreeSet<String>,
 }
 
-/// The names of `image` at its own registry, and with a `mapping` also at its destinations.
+/// The names of `image` at its source registry, and with a `mapping` also at its destinations.
 pub(super) fn names(image: &LockedImage, mapping: Option<&DestinationMap>) -> ImageNames {
     let there = mapping
         .map(|mapping| image.destinations(mapping))

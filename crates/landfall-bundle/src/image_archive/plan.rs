@@ -28,7 +28,8 @@ pub enum ImageArchiveFormat {
 pub struct ImageArchiveOptions<'a> {
     /// The format of the archive.
     pub format: ImageArchiveFormat,
-    /// The platforms to include; empty means all platforms in the lock.
+    /// The platforms to include, at most one in docker's format; empty means all platforms in the
+    /// lock.
     pub platforms: &'a [Platform],
     /// The destinations that images are also named after.
     pub mapping: Option<&'a DestinationMap>,
@@ -46,7 +47,7 @@ pub struct TrimmedImageIndex {
 pub struct ImageArchive {
     /// The images, in the order of the lock.
     pub images: Vec<ArchivedImage>,
-    /// Images whose content is incomplete.
+    /// Images whose content is missing or cannot be read.
     pub lost: Vec<ReportItem>,
     /// Indexes that have another digest than in the lock, since they were trimmed.
     pub trimmed: Vec<TrimmedImageIndex>,
@@ -160,7 +161,7 @@ impl ImageArchive {
                 docker_manifest::manifest(&saved),
             ));
         }
-        // a trimmed index may be the same as that of another image, which the store has
+        // a trimmed index may equal the index of another image, which is among the blobs already
         indexes.retain(|digest, _| !archive.blobs.contains_key(digest));
         let indexes = indexes
             .into_iter()

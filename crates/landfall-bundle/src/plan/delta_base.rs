@@ -18,7 +18,7 @@ pub struct DeltaBase {
 
 impl DeltaBase {
     /// The base for the bundle with this digest and index. Its receiver has the blobs in the
-    /// bundle, and those that the bundle omits or has recipes for.
+    /// bundle, and those that the bundle omits, references or has recipes for.
     pub fn bundle(digest: Digest, contents: &ContentsIndex) -> DeltaBase {
         let inside = contents
             .entries
@@ -113,8 +113,9 @@ pub(crate) fn names(bases: &[DeltaBase], omitted: &[Descriptor]) -> Vec<BaseName
     names
 }
 
-/// The blobs of an entry that every delta contains: all except layers and files. If `blobs` lacks a
-/// manifest, its layers cannot be recognized, so they are kept.
+/// The blobs of an entry that every delta contains: all except layers, files, and packs and large
+/// files of git repositories. If `blobs` lacks a manifest, its layers cannot be recognized, so they
+/// are kept.
 pub(crate) fn kept(
     entry: &LockEntry,
     blobs: &dyn BlobRead,

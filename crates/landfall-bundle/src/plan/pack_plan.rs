@@ -26,13 +26,14 @@ pub struct PackPlan {
     pub items: Vec<ReportItem>,
     /// The items of the lock that the bundle will lack.
     pub missing: Vec<OmittedItem>,
-    /// The bases of a delta. Empty if nothing is omitted.
+    /// The bases of a delta. Empty if nothing is omitted and no recipe uses a blob of a base.
     pub bases: Vec<BaseName>,
     /// The blobs that are omitted since every base has them, sorted by digest.
     pub omitted: Vec<Descriptor>,
     /// The blobs that the bundle will have recipes for, sorted by digest.
     pub recipes: Vec<BlobRecipe>,
-    /// The blobs that recipes use and that the bundle will not contain, sorted by digest.
+    /// The blobs that recipes use, and that the bundle will neither contain nor have recipes for,
+    /// sorted by digest.
     pub references: Vec<BlobReference>,
     /// The fingerprint of the lock: SHA-256 of its text.
     pub fingerprint: Digest,
@@ -65,8 +66,8 @@ impl PackPlan {
     }
 
     /// Plans a delta: layers and files that every base has are omitted, and `blobs` need not
-    /// contain them. A set of packages is missing if one of its packages is not signed by a key of
-    /// its source.
+    /// contain them. A set of packages is missing if one of its packages contradicts the lock, or
+    /// is an RPM package that is not signed by a key of its source.
     ///
     /// # Errors
     /// Like [`PackPlan::new`], and if a manifest cannot be read.
@@ -100,13 +101,15 @@ impl PackPlan {
                 }
                 match stored_sizes[digest] {
                     Some(found) if found == *size => {}
-                    Some(found) => absent.push(format!("{digest} has {found} bytes, not {size}")),
+                    Some(found) => {
+                        absent.push(format!("{digest} with {size} bytes (it has {found})"))
+                    }
                     None => absent.push(digest.to_string()),
                 }
             }
 
-            // each package has a signature of its own, and the store contains packages that `pull`
-            // refused, too
+            // packages are verified one by one, since the store also contains packages that `pull`
+            // refused
             let is_signed_apart = absent.is_empty() && entry.kind == EntryKind::Package;
             let refused = if is_signed_apart {
                 item.contradictions(blobs, SignatureTime::Now)
@@ -186,7 +189,8 @@ impl PackPlan {
         }
     }
 
-    /// Plans the bundle with the index `packed` again, from the lock that it was packed from.
+    /// Plans again a bundle without recipes: `packed` is its index, and `lock` is the lock that the
+    /// bundle was packed from.
     pub fn repack(lock: &Lock, packed: &ContentsIndex) -> PackPlan {
         let mut plan = PackPlan::without(lock, &packed.partial.iter().cloned().collect());
         plan.omit(|blob| {

@@ -165,7 +165,7 @@ impl Bundle {
         !self.contents().recipes.is_empty()
     }
 
-    /// The blobs that recipes of the bundle use and that it does not contain.
+    /// The blobs that recipes of the bundle use, and that it neither contains nor has recipes for.
     pub fn references(&self) -> &[BlobReference] {
         &self.contents().references
     }
@@ -205,7 +205,7 @@ impl Bundle {
         DeltaBase::bundle(self.digest().clone(), self.contents())
     }
 
-    /// The lock in the bundle, without the items that the bundle lacks, which are listed as
+    /// The lock in the bundle. Items that the bundle lacks are removed from the lock and listed as
     /// unresolved.
     ///
     /// # Errors
@@ -223,7 +223,8 @@ impl Bundle {
         for ItemName { kind, name } in self.partial() {
             let unresolved = lock.unresolved.iter().map(|lost| (lost.kind, &lost.name));
             let accepted = lock.missing.iter().map(|lost| (lost.kind, &lost.name));
-            // an item that the lock lists as missing keeps the cause that is given there
+            // an item that the lock lists as unresolved or missing keeps the cause that the lock
+            // gives
             if !unresolved.chain(accepted).any(|lost| lost == (*kind, name)) {
                 let cause = "the bundle lacks it".into();
                 lock.unresolved.push(UnresolvedItem {

@@ -44,7 +44,7 @@ pub(super) fn against_lock(bundle: &Bundle) -> Result<Vec<Damage>, BundleError> 
         found.insert(&entry.digest);
         let why = match required.get(&entry.digest) {
             None => "the lock does not list it",
-            Some(blob) if blob.size != entry.size => "it is not the one that the lock lists",
+            Some(blob) if blob.size != entry.size => "its size is not the one in the lock",
             Some(blob) if !blob.media_types.contains(&entry.media_type) => {
                 "its media type is not the one in the lock"
             }
@@ -254,7 +254,7 @@ fn bad_omissions(
         });
         if !is_required {
             wrong.push(format!(
-                "it omits {}, which the lock does not list",
+                "it omits {}, which the lock does not list with this size and media type",
                 blob.digest
             ));
         } else if all_kept.contains(&blob.digest) {

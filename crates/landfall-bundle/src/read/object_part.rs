@@ -1,4 +1,4 @@
-//! A bundle, or a part of one, in an object store. Its end is kept in memory. Small reads before
+//! A bundle in an object store. Its end is kept in memory. Small reads before
 //! the end fetch a whole window, since related small pieces are close to each other.
 
 use crate::format::stored::ReadAt;
@@ -23,7 +23,7 @@ pub(super) const LITTLE: u64 = 256 << 10;
 pub(super) struct ObjectPart {
     object: Arc<dyn RangeRead>,
     end: Vec<u8>,
-    /// The most recent windows, by number.
+    /// The windows that were fetched last, each with its number.
     windows: Mutex<VecDeque<(u64, Arc<Vec<u8>>)>>,
 }
 

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub struct OpenBundle {
     pub path: PathBuf,
-    /// The files and folders that the user named: the path, and those with further volumes.
+    /// What the user named: the path, and further files or folders with volumes.
     pub locations: Vec<PathBuf>,
     pub volumes: VolumeReader,
     pub index: BundleIndex,

@@ -9,7 +9,7 @@ use landfall_model::sign::{self, AllowedSigners, PublicKey, Signature};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// A signer of a bundle whose signature was verified.
+/// A signer whose signature of a bundle was verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BundleSigner {
     /// The principals of the key in the file of allowed signers.
@@ -25,7 +25,7 @@ impl fmt::Display for BundleSigner {
 }
 
 impl Bundle {
-    /// The keys of the signatures, unverified.
+    /// The keys of the signatures, unverified; for a signature that cannot be read, the reason.
     pub fn signature_keys(&self) -> Vec<String> {
         self.signatures()
             .iter()
@@ -41,7 +41,8 @@ impl Bundle {
     ///
     /// # Errors
     /// If fewer than `at_least` different principals signed the bundle: signatures are missing,
-    /// were made by keys that are not allowed, or cover other content.
+    /// were made by keys that are not allowed, or cover other content. Also if the contents index
+    /// cannot be read again.
     pub fn signed_by(
         &self,
         allowed: &AllowedSigners,
@@ -72,7 +73,7 @@ impl Bundle {
                 Err(why) => refused.push(why),
             }
         }
-        // principals, not keys: a person with two keys counts once
+        // principals, not keys: two keys with the same principals count once
         let names: BTreeSet<&String> = signers.iter().map(|by| &by.principals).collect();
         let count = names.len();
         if count >= at_least {

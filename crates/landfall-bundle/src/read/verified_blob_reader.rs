@@ -47,7 +47,8 @@ impl VerifiedBlobReader {
     /// The rest of the blob, as runs of the bundle's files.
     pub(super) fn runs(mut self) -> FileRuns {
         Box::new(iter::from_fn(move || {
-            // each run is compared when it is requested, so an error ends the runs there
+            // the frame of a run is compared when the run is requested; after an error, no later
+            // run is returned
             (self.content.at < self.content.size).then(|| {
                 self.check()?;
                 let (offset, run) = self.content.next_run();
@@ -58,7 +59,7 @@ impl VerifiedBlobReader {
         }))
     }
 
-    /// Compares the checksum of the frame with the next byte, unless that was done.
+    /// Compares the checksum of the frame that contains the next byte, unless that was done.
     fn check(&mut self) -> io::Result<()> {
         if self.content.at < self.checked || self.content.at >= self.content.size {
             return Ok(());
@@ -118,7 +119,7 @@ impl VerifiedBlobReader {
                 damage.to_string(),
             ));
         }
-        // only after the comparison, so that a failed one is repeated
+        // recorded only after the comparison, so that a failed comparison is repeated
         bundle.checks.add(self.entry_index, number as usize);
         Ok(())
     }

@@ -21,7 +21,8 @@ use landfall_model::{Digest, Hasher, Shard, transfer_cost};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The maximum number of damaged entries and offsets that are listed.
+/// The maximum number of damaged offsets that are listed. The first damage of each volume is listed
+/// even beyond it.
 const MAX_LISTED: usize = 100;
 
 /// The result of verifying a bundle that is intact and consistent.
@@ -40,7 +41,7 @@ pub struct VerifiedBundle {
 /// the manifests. This proves that the bundle is as it was packed, but not who packed it.
 ///
 /// # Errors
-/// [`BundleError::Damaged`] with all damaged entries.
+/// [`BundleError::Damaged`] with the damaged entries, at most 100 and the first of each volume.
 pub fn verify(bundle: &Bundle, progress: &dyn Progress) -> Result<VerifiedBundle, BundleError> {
     verify_shard(bundle, Shard::default(), progress)
 }

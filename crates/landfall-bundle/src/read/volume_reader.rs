@@ -271,7 +271,8 @@ impl VolumeReader {
         Ok((index, part, left.ok_or(io::ErrorKind::UnexpectedEof)?))
     }
 
-    /// The index of the part with the byte at offset `at`, or of the last part.
+    /// The index of the part with the byte at offset `at`; the last part if the offset is past the
+    /// end.
     fn part_at(&self, at: u64) -> usize {
         // an empty part has the same offset as the next part, and the last of these has the byte
         self.parts

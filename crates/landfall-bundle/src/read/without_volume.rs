@@ -84,7 +84,8 @@ pub(crate) fn open_without(
 }
 
 /// Opens the rest of the split bundle at `locations` without volume `number`. The items that need
-/// the volume are reported as missing and returned. `None` if they cannot be determined.
+/// the volume are reported as missing and returned. `None` if the bundle cannot be opened like
+/// this, or the items cannot be determined.
 pub(super) fn open_rest(locations: &[PathBuf], number: usize) -> Option<(Bundle, Vec<ItemName>)> {
     let opened = open_without(locations, number, &|why| BundleError::Volume {
         volume: number.to_string(),

@@ -18,7 +18,8 @@ use tempfile::SpooledTempFile;
 /// A section of the patch is kept in memory up to this size.
 const MAX_IN_MEMORY: usize = 4 << 20;
 
-/// A recipe is used if its size is at most this percentage of the blob's: rebuilding costs time.
+/// A recipe is used if its size is at most this percentage of the size of the blob: rebuilding
+/// costs time.
 const MAX_PERCENT: u64 = 90;
 
 /// The limits of the stream section.
@@ -73,13 +74,13 @@ enum StreamAnalysis {
     Compared,
 }
 
-/// A blob, and what a recipe can describe it by.
+/// A blob, and the bases by which a recipe may describe it.
 pub(super) struct RecipeInput<'a> {
     pub(super) blob: &'a Descriptor,
     /// The plain bytes of the blob.
     pub(super) new: &'a PlainBlob,
     pub(super) bases: &'a [Arc<PlainBlob>],
-    /// Has the blob.
+    /// The content that contains the blob.
     pub(super) content: &'a dyn BlobRead,
 }
 

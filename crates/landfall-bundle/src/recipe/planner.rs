@@ -1,4 +1,4 @@
-//! Chooses the bases of each blob, and drafts its recipe.
+//! Chooses the bases of each blob, and makes its recipe or estimates the size of the recipe.
 
 use super::make::{NoRecipe, PlainBlob, RecipeFile, RecipeInput, estimate_recipe, make_recipe};
 use super::plain_file::{sniff, write_plain};
@@ -26,8 +26,8 @@ const MAX_CANDIDATES: usize = 4;
 /// The maximum number of bases of one recipe.
 const BASES: usize = 2;
 
-/// A candidate is used only if the files that it shares with the blob have at least this share of
-/// the blob's plain bytes.
+/// A candidate is used only if the blob has at least this
+/// [similarity](landfall_patch::Listing::similarity) to it.
 const MIN_SHARE: f64 = 0.02;
 
 /// The content that the receiver has already.
@@ -49,7 +49,7 @@ pub(super) struct PatchableBlob {
     pub(super) item: String,
 }
 
-/// Drafts recipes, one blob after the other.
+/// Makes recipes or estimates their sizes, one blob after the other.
 pub(super) struct RecipePlanner<'a> {
     blobs: &'a dyn BlobRead,
     old: &'a OldContent<'a>,
@@ -180,7 +180,7 @@ impl<'a> RecipePlanner<'a> {
         Ok(())
     }
 
-    /// Finds the bases of a blob. From then on, it may be a base itself.
+    /// Finds the bases of a blob. From then on, the blob may be a base of later blobs.
     fn compare(&mut self, one: &PatchableBlob) -> Result<BlobComparison, BundleError> {
         let failed = BundleError::content(&one.item);
         let gone = |old: &FamilyBlob| !self.named.contains(&old.blob.digest);

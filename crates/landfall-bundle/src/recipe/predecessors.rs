@@ -7,8 +7,8 @@ use landfall_model::Descriptor;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FamilyBlob {
     pub(super) blob: Descriptor,
-    /// The repository of an image or the URL of a file, without digits: the same for all versions
-    /// of the item.
+    /// The name of the item without digest, tag and digits, such as the repository of an image: the
+    /// same for all versions of the item.
     pub(super) family: String,
     /// The position of the blob among those of its item.
     pub(super) position: usize,
@@ -54,8 +54,9 @@ fn family(name: &str) -> String {
 }
 
 /// The blobs among `pool` that `new` is compared with, the most likely first, at most `limit`:
-/// those of the same family, by their position. If there is none, all blobs of the pool for which
-/// `is_gone` is true: a blob that the new lock no longer names was probably replaced.
+/// those of the same family, by their position. If the pool has no blob of this family, all blobs
+/// of the pool for which `is_gone` is true: a blob that the new lock no longer names was probably
+/// replaced.
 pub(super) fn candidates<'a>(
     new: &FamilyBlob,
     pool: &'a [FamilyBlob],

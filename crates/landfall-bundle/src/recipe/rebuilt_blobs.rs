@@ -220,8 +220,8 @@ impl RebuiltBlobs {
     fn rebuild(&self, known: &KnownRecipe) -> io::Result<TemporaryFile> {
         let open = |base: &Digest| self.open(base, 0).map_err(io::Error::other);
         let first = self.rebuild_from(known, &open);
-        // A source may have wrong bytes under the digest of a base, and another one the right ones.
-        // Reading noticed that only after bytes were used.
+        // A source may have wrong bytes under the digest of a base, and another source the right
+        // ones. Reading detects wrong bytes only after they were used.
         let has_copies = |base: &Digest| !matches!(self.content.open_copy(base, 1), Ok(None));
         if first.is_ok() || !known.recipe.from.iter().any(has_copies) {
             return first;
@@ -230,11 +230,12 @@ impl RebuiltBlobs {
             .or(first)
     }
 
-    /// Opens the first copy of a blob that has the right bytes: all of it is read before.
+    /// Opens the first copy of a blob that has the right bytes. Each copy is read completely to
+    /// verify it.
     fn open_intact(&self, digest: &Digest) -> io::Result<Box<dyn Read + Send>> {
         let size = match self.content.stat(digest).map_err(io::Error::other)? {
             Some(size) if self.added(digest).is_none() => size,
-            // what was added or rebuilt has the right bytes
+            // the bytes of a blob that was added or rebuilt were verified
             _ => return self.open(digest, 0).map_err(io::Error::other),
         };
         let blob = Descriptor {

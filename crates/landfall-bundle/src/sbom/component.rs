@@ -78,7 +78,7 @@ pub(super) fn component(entry: &LockEntry, known: &ItemFacts<'_>) -> Value {
     let mut references: Vec<Value> = known.linked.iter().map(reference).collect();
     let has_url = !matches!(entry.kind, EntryKind::Package | EntryKind::Provider);
     if known.image.is_none() && has_url {
-        // the name of a file is the URL that it was downloaded from
+        // the name of a file is its URL; that of a git repository is its URL with `git+` in front
         references.insert(0, json!({"type": "distribution", "url": entry.name}));
     }
     if !references.is_empty() {
@@ -158,7 +158,7 @@ fn purl_of_image(image: &ImageRef, digest: &Digest) -> String {
     )
 }
 
-/// `pkg:generic/…`: the last component of the URL, and the URL.
+/// `pkg:generic/…`: the last component of the URL, with the checksum and the URL as qualifiers.
 fn purl_of_file(url: &str, digest: &Digest) -> String {
     let path = url
         .split(['?', '#'])

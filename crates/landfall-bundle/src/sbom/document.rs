@@ -17,7 +17,7 @@ pub struct SbomSubject<'a> {
     pub digest: &'a Digest,
     /// The fingerprint of the bundle's lock.
     pub lock: &'a Digest,
-    /// The series of the bundle and its number.
+    /// The series of the bundle, and the number of the bundle in it.
     pub series: Option<(String, u64)>,
     /// Whether the bundle lacks items.
     pub is_partial: bool,
@@ -26,7 +26,7 @@ pub struct SbomSubject<'a> {
 }
 
 /// The document about `lock`, whose content is in `blobs`, and the linked documents by item name.
-/// `licences` returns the licences that an item declares.
+/// `licences` returns the licences that an image declares; it is not called for other items.
 ///
 /// # Errors
 /// If the metadata of a package repository cannot be read.

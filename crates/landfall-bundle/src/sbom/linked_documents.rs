@@ -1,4 +1,4 @@
-//! Documents that refer to an image, and their identifiers: the BOM-Link of a CycloneDX document,
+//! Documents that refer to an item, and their identifiers: the BOM-Link of a CycloneDX document,
 //! the namespace of an SPDX document, or else the location in a registry.
 
 use base64::Engine as _;
@@ -35,8 +35,9 @@ impl ReferrerKind {
     }
 }
 
-/// Determines the kind of a referrer by its tag, which cosign's convention defines, or by its
-/// artifact type, which is read from `blobs`.
+/// Determines the kind of a referrer. A child of the item's index is an attestation; the kind of
+/// another referrer follows from its tag, which cosign's convention defines, or from its artifact
+/// type, which is read from `blobs`.
 pub fn referrer_kind(referrer: &AttachedReferrer, blobs: Option<&dyn BlobRead>) -> ReferrerKind {
     let words = referrer
         .tag

@@ -45,7 +45,7 @@ pub fn index(bytes: &[u8]) {
     };
     let again: ContentsIndex = serde_json::from_slice(&contents.to_bytes().unwrap()).unwrap();
     assert_eq!(again, contents);
-    // an index that `pack` cannot write need not be readable
+    // `pack` never writes an index without entries or locks, and very many frames take too long
     let frames = contents
         .entries
         .iter()

@@ -9,7 +9,7 @@ use std::fs;
 use std::io::Read;
 
 #[test]
-fn too_little_disk_space_is_reported_before_anything_is_read() {
+fn too_little_disk_space_is_reported_before_anything_is_written() {
     let (mut memory, mut lock) = sample();
     memory.sizes.insert(lock.files[0].digest.clone(), 1 << 50);
     lock.files[0].size = 1 << 50;

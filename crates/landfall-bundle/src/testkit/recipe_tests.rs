@@ -561,7 +561,7 @@ fn forged_lists_of_recipes_are_refused() {
 }
 
 #[test]
-fn a_recipe_with_any_byte_changed_is_an_error() {
+fn a_recipe_with_a_changed_byte_is_an_error() {
     let Versions {
         memory,
         old,

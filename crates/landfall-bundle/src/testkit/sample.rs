@@ -94,7 +94,7 @@ pub(super) fn today() -> jiff::civil::Date {
     jiff::civil::date(2026, 11, 20)
 }
 
-/// A bundle in its own folder, which is removed when this is dropped.
+/// A bundle in its own folder. Dropping this value removes the folder.
 pub struct Packed {
     pub(super) _dir: tempfile::TempDir,
     /// The file with the bundle.

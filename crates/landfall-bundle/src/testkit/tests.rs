@@ -47,7 +47,7 @@ fn a_packed_bundle_is_valid_and_has_the_content_of_the_store() {
 }
 
 #[test]
-fn every_flipped_bit_is_found() {
+fn flipped_bits_are_found() {
     let packed = packed();
     let good = fs::read(&packed.path).unwrap();
     let file = fs::File::options().write(true).open(&packed.path).unwrap();

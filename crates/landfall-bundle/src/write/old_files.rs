@@ -30,7 +30,7 @@ pub(super) fn older_volumes(out: &Path, count: usize) -> io::Result<Vec<PathBuf>
 
 /// Removes an older bundle with the name `out` in the other form (volumes instead of a file, or the
 /// reverse), which would be read instead of the new one. Files that are not a bundle are kept.
-/// Returns whether there was one.
+/// Returns whether such a bundle existed.
 pub(super) fn remove_other_form(out: &Path, is_split: bool) -> io::Result<bool> {
     let other = if is_split {
         out.to_path_buf()

@@ -36,7 +36,8 @@ pub struct PackedBundle {
     pub bytes: u64,
     /// The files of the bundle: one file, or its volumes.
     pub files: Vec<PathBuf>,
-    /// The files next to the bundle: programs and documents, then the checksums.
+    /// The files next to the bundle: programs and documents, then the checksums and the signature
+    /// over them.
     pub beside: Vec<PathBuf>,
     /// Volumes of an older bundle with this name that were removed without being replaced.
     pub removed: Vec<PathBuf>,
@@ -237,7 +238,7 @@ pub(super) fn write_all(
             .into_iter()
             .collect()
     })?;
-    // items whose blobs all belong to other items as well
+    // the items that were not counted, because other items need all their blobs first
     let rest = plan
         .items
         .iter()

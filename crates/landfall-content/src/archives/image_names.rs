@@ -146,7 +146,7 @@ pub fn read_image_names(
             return Ok(());
         }
         named.keep(digest, &bytes, folder, limits).map_err(|error| {
-            // kept in a variable: returned from `each`, the error would look like a damaged
+            // kept in a variable: returned from this closure, the error would look like a damaged
             // archive, which is only skipped
             failed = Some(error);
             io::Error::other("cannot write a temporary file")
