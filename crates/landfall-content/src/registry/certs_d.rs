@@ -39,7 +39,7 @@ pub fn certs_d(folders: &[PathBuf]) -> BTreeMap<String, TlsProfile> {
         let client = with_extension(&files, "cert")
             .next()
             .map(|path| (path.clone(), path.with_extension("key")));
-        // a key without a certificate is reported as well as the reverse
+        // a key without a certificate is kept too, so that the missing file is reported
         let client = client.or_else(|| {
             with_extension(&files, "key")
                 .next()

@@ -270,8 +270,8 @@ pub fn referrers_in(bytes: &[u8]) -> Result<Vec<ChildManifest>, NoReferrersList>
     }
 }
 
-/// Whether a registry may lack the referrers API: the spec says 404 for that, some send another
-/// status.
+/// Whether a registry with this response may lack the referrers API. The spec requires 404 then,
+/// but some registries send another status.
 fn may_lack_api(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 404 | 405 | 406 | 501)
 }

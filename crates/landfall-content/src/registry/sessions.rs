@@ -177,7 +177,8 @@ impl RegistrySessions {
     /// checked.
     ///
     /// # Errors
-    /// If it leads to a private address that the site does not allow, or has another scheme.
+    /// If it leads to a private address that the site does not allow, or its scheme is not http,
+    /// https or oci.
     pub async fn check_named_target(&self, url: &str, by: &str) -> Result<(), HttpError> {
         let (target, mirrored) = self.file_url(&oci_to_https(url))?;
         let (by, _) = self.file_url(&oci_to_https(by))?;
