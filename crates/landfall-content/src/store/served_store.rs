@@ -17,7 +17,7 @@ const POINTER: &str = "current";
 const LOCKS: &str = "locks";
 /// Landfall's own folder in a store on disk, with the pointer and the folder of locks.
 const OWN: &str = ".landfall";
-/// How often publishing is tried while others publish at the same time.
+/// The number of attempts to publish while others publish at the same time.
 const ATTEMPTS: usize = 8;
 
 /// The pointer to the lock that servers of a store serve.
