@@ -60,7 +60,8 @@ pub async fn list_refs(
     parse_refs(&bytes, limits.git_refs).map_err(|error| git_error(error).at(&answered))
 }
 
-/// Fetches a pack with everything that `wants` need and `haves` do not, into a file without a name.
+/// Fetches a pack with all objects that are reachable from `wants` but not from `haves`, into an
+/// unnamed file.
 /// With a `depth`, only the last commits of each history are fetched.
 ///
 /// # Errors
