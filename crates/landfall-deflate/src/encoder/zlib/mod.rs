@@ -77,7 +77,7 @@ pub(crate) struct ZlibDeflate {
 }
 
 impl ZlibDeflate {
-    /// Returns nothing if zlib does not have such an encoder.
+    /// Returns `None` if zlib does not have such an encoder.
     pub(crate) fn new(
         level: u8,
         window_bits: u8,
@@ -227,7 +227,7 @@ fn window_bits(longest_distance: u32) -> u8 {
     (9..15).find(fits).unwrap_or(15)
 }
 
-/// zlib ends a block at a number of tokens.
+/// The rules of zlib, which ends each block at a fixed number of tokens.
 #[derive(Debug)]
 struct ZlibDialect {
     block_tokens: usize,

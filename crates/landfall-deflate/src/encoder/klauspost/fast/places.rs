@@ -76,7 +76,7 @@ impl HistoryPlaces<'_> {
         self.position(place).wrapping_sub(entry) as usize
     }
 
-    /// The place of an entry that is fewer than 32 KiB before `place` and agrees with `bytes` in
+    /// The place of an entry that is less than 32 KiB before `place` and agrees with `bytes` in
     /// four bytes.
     #[inline]
     pub(super) fn find(&self, place: usize, entry: TablePosition, bytes: u64) -> Option<usize> {
@@ -203,6 +203,6 @@ pub(super) trait BlockSearch: std::fmt::Debug {
     /// Finds the tokens of the block at the end of `places`, which has at least 13 bytes.
     fn search(&mut self, places: HistoryPlaces<'_>, output: TokenOutput<'_>);
 
-    /// Lowers all entries by `by`, at least to 0.
+    /// Lowers all entries by `by`, but not below 0.
     fn lower(&mut self, by: TablePosition);
 }
