@@ -29,7 +29,7 @@ pub(super) fn max_ref_list_bytes(limits: &Limits) -> usize {
 /// A git server that supports version 2 of the protocol.
 struct GitRemote<'a> {
     sessions: &'a RegistrySessions,
-    /// The URL of the repository, as the lock names it.
+    /// The URL of the repository, as the manifest or the lock names it.
     url: &'a str,
     /// The URL of the git service, after redirects.
     answered: Url,
