@@ -63,8 +63,8 @@ pub(crate) fn predict(stream: &[u8], limits: &AnalysisLimits) -> Result<Recipe, 
     pass.finish()
 }
 
-/// Like [`analyze`], but assumes that one encoder wrote a deflate stream if it wrote the beginning,
-/// which saves encoding the rest. Returns `None` if no encoder can be assumed.
+/// Like [`analyze`], but assumes that an encoder wrote a whole deflate stream if it wrote the
+/// beginning, which saves encoding the rest. Returns `None` if no encoder can be assumed.
 ///
 /// The recipe must be proven by rebuilding the stream. If the result differs, [`analyze`] still
 /// describes the stream.

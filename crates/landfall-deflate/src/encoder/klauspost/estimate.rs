@@ -11,8 +11,8 @@ use crate::encoder::symbols::{
     length_extra_bits, length_symbol,
 };
 
-/// The estimated bits of all occurrences of a symbol together, which occurs `count` times among
-/// `1 / inverse_total` symbols.
+/// The estimated bits of `count` occurrences of a symbol, all together, among `1 / inverse_total`
+/// symbols.
 fn bits(count: u32, inverse_total: f32, bounds: BitBounds) -> f32 {
     let count = count as f32;
     let each = -fast_log2(count * inverse_total);

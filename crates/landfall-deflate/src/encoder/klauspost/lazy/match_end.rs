@@ -41,8 +41,8 @@ impl LazyEncoder {
     }
 
     /// Replaces the match at `index` − 1 by a longer one if there is one. The longer match is found
-    /// by the hash of the bytes after the first match. It may lack the first two bytes of the first
-    /// match: bytes that differ are written as literals.
+    /// by the hash of the bytes after the first match. It may begin up to two bytes later; the
+    /// bytes before it are then literals.
     pub(super) fn improve_skipping(
         &mut self,
         found: &mut ChainMatch,
