@@ -110,7 +110,7 @@ impl RegistrySession {
     }
 
     /// Whether the registry accepts an index whose children it lacks. An accepted index is deleted
-    /// again.
+    /// again, if the registry allows that.
     ///
     /// # Errors
     /// If the registry refuses for another reason.

@@ -22,8 +22,8 @@ pub fn certs_d_folders(get: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
 }
 
 /// Returns the TLS settings in these folders, by host. Authorities of all folders are used, but
-/// only the first client certificate. A missing or unreadable folder counts as empty; an invalid
-/// file is an error only when its host is contacted.
+/// only the first client certificate of a host. A missing or unreadable folder counts as empty; an
+/// invalid file is an error only when its host is contacted.
 pub fn certs_d(folders: &[PathBuf]) -> BTreeMap<String, TlsProfile> {
     let mut hosts: BTreeMap<String, TlsProfile> = BTreeMap::new();
     for folder in folders.iter().flat_map(|folder| sorted(folder)) {

@@ -219,8 +219,8 @@ impl RegistrySession {
     }
 
     /// Reads the list of referrers that clients maintain under a tag if the registry has no
-    /// referrers API. Returns `None` if there is none. GitLab returns the subject itself for this
-    /// tag, which counts as none.
+    /// referrers API. Returns `None` if there is no such list. GitLab returns the subject itself
+    /// for this tag, which counts as no list.
     ///
     /// # Errors
     /// If the list cannot be read, or the tag refers to something else.

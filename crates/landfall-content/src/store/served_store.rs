@@ -288,8 +288,8 @@ impl LockPointer {
     }
 }
 
-/// Returns the pointer to the lock with this fingerprint. Publishing the same lock again keeps the
-/// previous one.
+/// Returns the pointer to the lock with this fingerprint. If the same lock is published again, the
+/// previous lock stays the same.
 fn next_pointer(fingerprint: &Digest, before: Option<&LockPointer>) -> LockPointer {
     let previous = match before {
         Some(before) if before.lock == *fingerprint => before.previous.clone(),

@@ -61,8 +61,7 @@ pub async fn list_refs(
 }
 
 /// Fetches a pack with all objects that are reachable from `wants` but not from `haves`, into an
-/// unnamed file.
-/// With a `depth`, only the last commits of each history are fetched.
+/// unnamed file. With a `depth`, only the last commits of each history are fetched.
 ///
 /// # Errors
 /// If the server cannot be reached, refuses, or sends more than the limit.

@@ -10,7 +10,8 @@
 //! - `index/<hex>`: an immutable list of present blobs, which a run reads instead of listing keys.
 //! - `claims/<hex>-<hour>`: a lock, by its fingerprint, that runs used in this hour; `gc` keeps its
 //!   blobs.
-//! - `condemned/<hex>`: a list of blobs that `gc` found unused, and that a later `gc` deletes.
+//! - `condemned/<hex>`: a list of blobs that `gc` found unused, or that were damaged or missing.
+//!   Runs consider them absent, and a later `gc` deletes them.
 //! - `deleting/<hex>-<any>`: a list of blobs that a `gc` is deleting; runs that need one of them
 //!   wait.
 
