@@ -121,7 +121,7 @@ impl ZlibDeflate {
         };
         let memory_levels = match hints.first_block_tokens {
             Some(tokens) => memory_level(tokens).into_iter().collect(),
-            // a flush or the end of the stream ended the block
+            // the block is stored, or a flush or the end of the stream ended it
             None => vec![8, 9],
         };
         let window_bits = match hints.zlib_header {

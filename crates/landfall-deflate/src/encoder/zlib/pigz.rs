@@ -137,7 +137,7 @@ struct PigzEncoder {
     block_bytes: usize,
     /// The number of bytes of the current block that are written.
     written: usize,
-    /// The end of the input, if the next block needs it.
+    /// The last bytes of the input so far, if the next block needs them as its dictionary.
     dictionary: Vec<u8>,
 }
 

@@ -48,7 +48,7 @@ impl PositionPair {
 }
 
 /// The bytes that matches refer to; the block that is searched is at their end. A *place* is an
-/// index of these bytes; a *position* does not change when the history moves.
+/// index into these bytes; a *position* does not change when the history moves.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HistoryPlaces<'h> {
     pub(super) bytes: &'h [u8],
