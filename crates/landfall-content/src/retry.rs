@@ -42,12 +42,14 @@ impl FailedAttempt {
         FailedAttempt { error, cause }
     }
 
-    /// The source could not be opened. The transport has retried already, so this is final.
+    /// Returns the attempt that failed because the source could not be opened. The transport has
+    /// retried already, so this is final.
     pub(super) fn opening(error: HttpError) -> FailedAttempt {
         FailedAttempt::new(TransferError::source(error), FailureCause::Final)
     }
 
-    /// A stream of the source failed and is not opened again.
+    /// Returns the attempt that failed because a stream of the source failed. Within this attempt,
+    /// the stream is not opened again.
     pub(super) fn reading(error: HttpError) -> FailedAttempt {
         let cause = if error.kind == ErrorKind::Invalid {
             FailureCause::Wrong
@@ -103,9 +105,9 @@ impl PartAttempts {
         }
     }
 
-    /// Returns the pause before a stream that broke off after `received` new bytes is opened again,
-    /// or `None` after the last attempt. As long as there is progress, there is no pause and no
-    /// limit.
+    /// Returns the pause before the source is opened again, or `None` after the last attempt.
+    /// `received` is the number of new bytes before the stream broke off. As long as there is
+    /// progress, there is no pause and no limit.
     pub(super) fn broke_off(&mut self, received: u64) -> Option<Duration> {
         if received >= self.progress {
             self.source.reset();

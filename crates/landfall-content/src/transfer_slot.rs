@@ -10,15 +10,16 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 #[derive(Debug)]
 pub struct TransferSlot {
     from: Arc<Semaphore>,
-    /// `None` while it is lent, and afterwards if none was free: the transfer then continues
-    /// without a slot.
+    /// `None` while the slot is lent. If no slot is free when it is reclaimed, the transfer
+    /// continues without a slot, and this stays `None`.
     permit: Mutex<Option<OwnedSemaphorePermit>>,
     hosts: Arc<HostLoad>,
     host: Arc<str>,
 }
 
 impl TransferSlot {
-    /// Returns the slot `permit` of `from` for a transfer from `host`.
+    /// Returns a slot for a transfer that reads from `host`, with this `permit` of the semaphore
+    /// `from`.
     pub(super) fn new(
         from: Arc<Semaphore>,
         permit: OwnedSemaphorePermit,

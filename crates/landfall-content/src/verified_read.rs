@@ -16,8 +16,8 @@ pub trait VerifiedRead: BlobRead {
     /// If the blob is missing, or a file cannot be examined.
     fn file_stamps(&self, digest: &Digest) -> Result<Vec<FileStamp>, ContentError>;
 
-    /// Reads the whole blob. Returns whether its digest is right, and so are the checksums that
-    /// [`open_verified`](Self::open_verified) compares.
+    /// Reads the whole blob. Returns whether its digest and the checksums that
+    /// [`open_verified`](Self::open_verified) compares are right.
     ///
     /// # Errors
     /// If the blob cannot be read; of kind `InvalidData` if its stored form is damaged.

@@ -3,8 +3,8 @@
 use landfall_http::{Activity, ActivitySnapshot};
 use std::time::Duration;
 
-/// Detects that tasks wait for each other: for a long time, no request is in flight, waits to be
-/// retried, or has ended.
+/// Detects that tasks wait for each other. The sign is that for a long time no request was in
+/// flight, no request was waiting to be retried, and none has ended.
 pub struct Watchdog {
     activity: Activity,
     patience: Duration,
@@ -24,7 +24,7 @@ impl Watchdog {
         }
     }
 
-    /// Waits until the run is stuck and returns the error message. It reports this only once.
+    /// Waits until the run is stuck and returns the error message. Later calls never return.
     pub async fn wait_until_stuck(&mut self) -> String {
         // a select in a loop polls it again, and the run must be ended only once
         if self.has_barked {

@@ -41,8 +41,8 @@ pub struct AnalysisLimits {
     pub plain_bytes: u64,
     /// The largest recipe, in bytes. The recipe is kept in memory.
     pub recipe_bytes: u64,
-    /// The largest recipe relative to the compressed stream, in percent. The first 64 KiB of a
-    /// recipe are exempt while the stream is read, but not in the end.
+    /// The largest recipe relative to the compressed stream, in percent. A recipe of up to 64 KiB
+    /// is not compared while the stream is read, only in the end.
     pub recipe_percent: u64,
 }
 

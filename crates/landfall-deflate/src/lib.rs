@@ -1,5 +1,5 @@
 //! Takes a gzip, zlib or raw deflate stream apart into its plain bytes and a *recipe*, and rebuilds
-//! the stream from them, bit by bit.
+//! exactly the same stream from them.
 //!
 //! A registry's digest covers the compressed bytes of a layer, so a patch of the plain bytes is
 //! only useful if the receiver can rebuild the same compressed bytes. The recipe names the encoder

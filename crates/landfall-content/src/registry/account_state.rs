@@ -24,9 +24,9 @@ pub(super) struct AccountState {
 struct AccountHistory {
     /// Whether the account was presented and accepted.
     accepted: bool,
-    /// Why the account is not presented any more, so that it does not get locked.
+    /// Why the account was refused. It is not presented again, so that it does not get locked.
     refused: Option<HttpError>,
-    /// The scopes for which it gets no token, and why.
+    /// The scopes for which the account gets no token, and why.
     scopes: HashMap<TokenScope, HttpError>,
 }
 
@@ -78,12 +78,12 @@ impl AccountState {
         self.proven.store(false, Ordering::Release);
     }
 
-    /// Denies the account for all later requests.
+    /// Records why the account is denied for all later requests.
     pub(super) fn deny(&self, error: HttpError) {
         self.state().refused = Some(error);
     }
 
-    /// Denies the account for this scope only.
+    /// Records why the account is denied for this scope only.
     pub(super) fn deny_scope(&self, scope: &TokenScope, error: HttpError) {
         self.state().scopes.insert(scope.clone(), error);
     }

@@ -96,7 +96,7 @@ impl Auth {
         let account = match self.scheme() {
             // no account is presented before the registry requires one: public images need none
             AuthScheme::None => None,
-            // an error is reported when an account turns out to be needed
+            // why an account cannot be read is reported if the registry denies the request
             AuthScheme::Basic | AuthScheme::Bearer { .. } => {
                 self.account(scope).await.unwrap_or_default()
             }
@@ -107,8 +107,8 @@ impl Auth {
         }
     }
 
-    /// Returns the account for the next request of this scope when it may be sent, with the turn if
-    /// it must be the only one in flight.
+    /// Waits until a request of this scope may be sent. Returns its account, with the turn if the
+    /// request must be the only one in flight.
     pub(super) async fn enter(&self, scope: &TokenScope) -> (RequestAccount, Option<SoloTurn>) {
         loop {
             let signer = self.request_account(scope).await;
@@ -125,8 +125,9 @@ impl Auth {
         self.request_account(scope).await.account == signer.account
     }
 
-    /// Returns the `Authorization` header for a request, or `None` if the registry has not required
-    /// one so far. Fails if the account was denied before, or no token is issued.
+    /// Returns the `Authorization` header for a request. Returns `None` if the registry has not
+    /// required one so far, or requires Basic and there is no user name and password. Fails if the
+    /// account was denied before, or no token is issued.
     pub(super) async fn authorization(
         &self,
         scope: &TokenScope,
@@ -150,8 +151,9 @@ impl Auth {
     }
 
     /// Learns the scheme from a challenge to a request with the header `sent`. Fails if the scheme
-    /// is unknown, if there is no account for Basic, or if the request presented an account that
-    /// was never accepted. That account is then denied for all requests.
+    /// is unknown, if the token realm is not a URL, or if there is no account for Basic. Also fails
+    /// if the request presented a Basic account that was never accepted; that account is then
+    /// denied for all requests.
     pub(super) async fn challenged(
         &self,
         headers: &HeaderMap,

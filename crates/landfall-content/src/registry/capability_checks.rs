@@ -1,4 +1,4 @@
-//! Checks what a registry allows: a sign-in, an upload of some size, an index with missing
+//! Checks what a registry allows: a sign-in, an upload of a given size, an index with missing
 //! children. Uploaded content is removed again, if the registry allows that.
 
 use super::error_codes::is_missing_children_error;
@@ -17,8 +17,8 @@ pub enum SparseIndexSupport {
     Refused,
     /// The index was accepted, and deleted again.
     Accepted,
-    /// The index of this size was accepted, but could not be deleted, so it remains there without a
-    /// tag.
+    /// The index was accepted, but could not be deleted, so it remains in the registry without a
+    /// tag. Contains the size of the index in bytes.
     AcceptedAndKept(u64),
 }
 
@@ -110,7 +110,7 @@ impl RegistrySession {
     }
 
     /// Whether the registry accepts an index whose children it lacks. An accepted index is deleted
-    /// again.
+    /// again, if the registry allows that.
     ///
     /// # Errors
     /// If the registry refuses for another reason.

@@ -22,8 +22,8 @@ pub fn certs_d_folders(get: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
 }
 
 /// Returns the TLS settings in these folders, by host. Authorities of all folders are used, but
-/// only the first client certificate. A missing or unreadable folder counts as empty; an invalid
-/// file is an error only when its host is contacted.
+/// only the first client certificate of a host. A missing or unreadable folder counts as empty; an
+/// invalid file is an error only when its host is contacted.
 pub fn certs_d(folders: &[PathBuf]) -> BTreeMap<String, TlsProfile> {
     let mut hosts: BTreeMap<String, TlsProfile> = BTreeMap::new();
     for folder in folders.iter().flat_map(|folder| sorted(folder)) {
@@ -39,7 +39,7 @@ pub fn certs_d(folders: &[PathBuf]) -> BTreeMap<String, TlsProfile> {
         let client = with_extension(&files, "cert")
             .next()
             .map(|path| (path.clone(), path.with_extension("key")));
-        // a key without a certificate is reported as well as the reverse
+        // a key without a certificate is kept too, so that the missing file is reported
         let client = client.or_else(|| {
             with_extension(&files, "key")
                 .next()

@@ -19,7 +19,7 @@ pub enum Challenge {
     },
 }
 
-/// The schemes that a registry offers, none of which landfall supports.
+/// The schemes that a registry offers, none of which landfall can use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("offered: {}", if .0.is_empty() { "nothing".to_owned() } else { .0.join(", ") })]
 pub struct UnknownSchemes(pub Vec<String>);

@@ -167,7 +167,8 @@ pub enum CredentialError {
 }
 
 impl CredentialError {
-    /// Whether a file, variable or key of the user is wrong, rather than the response of a helper.
+    /// Whether a setting of the user, such as a file or a variable, is wrong. Errors of credential
+    /// helpers are not errors of a setting.
     pub fn is_setting(&self) -> bool {
         !matches!(
             self,

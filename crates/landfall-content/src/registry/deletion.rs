@@ -37,8 +37,8 @@ impl RegistrySession {
     }
 }
 
-/// Whether the registry deletes no manifests at all, as docker-registry does unless its
-/// configuration enables it.
+/// Whether the error means that the registry does not delete any manifest. docker-registry deletes
+/// manifests only if its configuration enables it.
 pub fn is_deletion_disabled(error: &HttpError) -> bool {
     let unsupported = error.codes.iter().any(|error| error.code == "UNSUPPORTED");
     matches!(error.kind, ErrorKind::Status(405 | 501)) || unsupported

@@ -19,9 +19,9 @@ pub fn is_missing_children_error(error: &HttpError) -> bool {
         .any(|error| about_children.contains(&error.code.as_str()))
 }
 
-/// Whether a manifest may have been refused only because another client pushes the same one: its
-/// blobs seem to be missing, or its digest is called invalid, which docker-registry says when a
-/// manifest is written twice at the same time (distribution-spec, "Error Codes").
+/// Whether a manifest may have been refused only because another client pushes the same one at the
+/// same time. The registry then reports missing blobs, or an invalid digest as docker-registry does
+/// (distribution-spec, "Error Codes").
 pub fn may_be_push_race(error: &HttpError) -> bool {
     ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "DIGEST_INVALID"]
         .iter()
@@ -48,7 +48,7 @@ pub fn is_immutable_tag_error(kind: ErrorKind, codes: &[DistributionError]) -> b
     refused
         && mention(
             codes,
-            // there is no code of the specification for it, so the messages are searched
+            // the specification has no code for this case, so codes and messages are searched
             &["immutable", "already exist", "tag_invalid", "overwrit"],
         )
 }

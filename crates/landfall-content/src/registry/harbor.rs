@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub struct ProjectQuota {
     /// The limit; `None` for no limit.
     pub hard: Option<u64>,
-    /// How much of it is used.
+    /// The number of used bytes.
     pub used: u64,
 }
 
@@ -42,7 +42,8 @@ impl RegistrySession {
         document.is_some_and(|document| document.get("auth_mode").is_some())
     }
 
-    /// Whether Harbor has this project, or `None` if this account lacks the permission to see it.
+    /// Whether Harbor has this project, or `None` if the response does not tell, for example if
+    /// this account may not see it.
     ///
     /// # Errors
     /// If the request fails.
@@ -89,7 +90,7 @@ impl RegistrySession {
         Ok(())
     }
 
-    /// Returns the storage quota of a project, or `None` if this account cannot read it.
+    /// Returns the storage quota of a project, or `None` if it cannot be read.
     pub async fn quota(&self, project: &str) -> Option<ProjectQuota> {
         #[derive(Deserialize)]
         struct Summary {

@@ -327,7 +327,7 @@ mod tests {
             ("far.test", "other/app", "far:p"),
             ("quay.io", "x", "quay:p"),
             ("ghcr.io", "x", "ghcr:p"),
-            // no file is named for it: the first entry of the site, sorted by host
+            // the site names no file for gcr.io: its first file with such an account, by host
             ("gcr.io", "x", "ghcr:p"),
             ("docker.io", "x", "own:p"),
         ] {

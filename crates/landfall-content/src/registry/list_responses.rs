@@ -18,7 +18,7 @@ pub enum TagList {
 /// The response to a request for the referrers of a manifest.
 #[derive(Debug, Clone)]
 pub enum ReferrersResponse {
-    /// The manifests that refer to it.
+    /// The manifests that refer to the subject.
     Listed(Vec<Descriptor>),
     /// The registry has no referrers API.
     NoApi,

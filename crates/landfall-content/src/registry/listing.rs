@@ -219,8 +219,8 @@ impl RegistrySession {
     }
 
     /// Reads the list of referrers that clients maintain under a tag if the registry has no
-    /// referrers API. Returns `None` if there is none. GitLab returns the subject itself for this
-    /// tag, which counts as none.
+    /// referrers API. Returns `None` if there is no such list. GitLab returns the subject itself
+    /// for this tag, which counts as no list.
     ///
     /// # Errors
     /// If the list cannot be read, or the tag refers to something else.
@@ -270,8 +270,8 @@ pub fn referrers_in(bytes: &[u8]) -> Result<Vec<ChildManifest>, NoReferrersList>
     }
 }
 
-/// Whether a registry may lack the referrers API: the spec says 404 for that, some send another
-/// status.
+/// Whether a registry with this response may lack the referrers API. The spec requires 404 then,
+/// but some registries send another status.
 fn may_lack_api(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 404 | 405 | 406 | 501)
 }

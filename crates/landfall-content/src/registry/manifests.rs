@@ -112,7 +112,8 @@ impl RegistrySession {
         HttpError::new(ErrorKind::Invalid, words).about(self.manifest_name(repository, reference))
     }
 
-    /// Requests a manifest of at most `limit` bytes. Returns it with the digest in the header.
+    /// Requests a manifest of at most `limit` bytes. If it is requested by tag, also returns the
+    /// SHA-256 digest in the header of the response.
     async fn request_manifest(
         &self,
         repository: &str,

@@ -27,8 +27,8 @@ pub struct RegistrySessions {
 }
 
 impl RegistrySessions {
-    /// Returns a pool without sessions. `plain` are the hosts for which the user allowed plain
-    /// http.
+    /// Returns the sessions of a run; each is opened when it is first used. `plain` are the hosts
+    /// for which the user allowed plain http.
     ///
     /// # Errors
     /// If the URL of a mirror in the site is invalid.
@@ -63,7 +63,7 @@ impl RegistrySessions {
         })
     }
 
-    /// Returns sessions with the same settings that use no accounts.
+    /// Returns sessions with the same settings, but without accounts.
     #[must_use]
     pub fn without_accounts(&self) -> RegistrySessions {
         RegistrySessions {
@@ -177,7 +177,8 @@ impl RegistrySessions {
     /// checked.
     ///
     /// # Errors
-    /// If it leads to a private address that the site does not allow, or has another scheme.
+    /// If it leads to a private address that the site does not allow, or its scheme is not http,
+    /// https or oci.
     pub async fn check_named_target(&self, url: &str, by: &str) -> Result<(), HttpError> {
         let (target, mirrored) = self.file_url(&oci_to_https(url))?;
         let (by, _) = self.file_url(&oci_to_https(by))?;
@@ -228,7 +229,7 @@ impl RegistrySessions {
     }
 }
 
-/// Returns the host of a registry's API. References to Docker Hub name another host than its API.
+/// Returns the host of a registry's API. For Docker Hub, it is not the host in image references.
 fn api_host(host: &str) -> &str {
     if host == "docker.io" {
         "registry-1.docker.io"
@@ -254,7 +255,7 @@ fn check_mirror_url(mirror: &str) -> Result<Url, MirrorFault> {
     }
 }
 
-/// Replaces the scheme `oci`, whose hosts are those of `https` URLs.
+/// Replaces the scheme `oci` by `https`. The host stays the same.
 fn oci_to_https(url: &str) -> String {
     match url.strip_prefix("oci://") {
         Some(rest) => format!("https://{rest}"),

@@ -125,7 +125,7 @@ impl RegistrySinkInner {
         self.cuts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether another attempt may help after a body failed.
+    /// Returns why a body failed, which decides whether another attempt is made.
     fn failure_cause(&self, digest: &Digest, failed: &FailedUpload) -> FailureCause {
         let before = self.cuts().remove(digest);
         if self.session.reduce_body_size(failed, before) {

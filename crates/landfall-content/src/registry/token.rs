@@ -56,7 +56,7 @@ impl BearerToken {
             .into_iter()
             .flatten()
             .find(|token| !token.is_empty())?;
-        // renewed 30 seconds before it expires; after half of a lifetime of less than a minute
+        // renewed 30 seconds before it expires, or halfway if it lives for less than a minute
         let early = (lifetime / 2).min(30);
         // from receipt, by the monotonic clock: `issued_at` depends on the clock of the service
         let until = Instant::now() + Duration::from_secs(lifetime.saturating_sub(early).max(1));

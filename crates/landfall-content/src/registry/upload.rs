@@ -128,8 +128,8 @@ impl RegistrySession {
         }
     }
 
-    /// Finds out, once in a run, whether mounting a blob from its own repository succeeds. If so,
-    /// one request checks for a blob and opens its upload.
+    /// Finds out, once for each session, whether mounting a blob from its own repository succeeds.
+    /// If so, one request checks for a blob and opens its upload.
     pub(super) async fn learn_self_mounts(&self, repository: &str, digest: &Digest) {
         if !self.self_mounts.begin_to_learn() {
             return;

@@ -32,8 +32,7 @@ impl DiskStore {
         }
         match self.writer(descriptor)? {
             Some(mut writer) => {
-                // the whole content is in memory, so the partial file of an earlier run need not be
-                // read and hashed
+                // the whole content is in memory, so the bytes of an earlier run are not needed
                 writer.restart()?;
                 writer.write(bytes)?;
                 writer.commit()

@@ -58,9 +58,9 @@ pub struct DiskGcReport {
     pub strange: Vec<PathBuf>,
 }
 
-/// Removes everything but `keep` from the store at `dir`, including names in `index.json` and lines
-/// of the journal. With `dry_run`, only lists the files that would be removed. Partial files of
-/// `keep` are kept, so that they can be resumed.
+/// Removes all blobs and partial files whose digests are not in `keep` from the store at `dir`,
+/// with their names in `index.json` and their lines in the journal. With `dry_run`, only lists the
+/// files that would be removed. Files that landfall did not write are kept.
 ///
 /// # Errors
 /// If another process uses the store, or a file cannot be read or removed.

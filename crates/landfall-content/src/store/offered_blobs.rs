@@ -75,7 +75,7 @@ impl OfferedBlobs {
             }
             Err(error) => return Err(ContentError::read(digest, io::Error::other(error))),
         };
-        // the digest cannot match either, so the blob is not even read
+        // content of another size has another digest, so it need not be read
         if object.size() != size {
             return Err(ContentError::damaged(digest));
         }
@@ -86,8 +86,8 @@ impl OfferedBlobs {
         Ok(object)
     }
 
-    /// Opens the blob at `offset`, in the object that was examined first. If that was replaced, the
-    /// next call examines the new object.
+    /// Opens the blob at `offset`, in the object that was examined first. Fails if that object was
+    /// replaced; the next call then examines the new object.
     fn reader(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         let (bucket, known) = match &self.storage {
             OfferedStorage::Disk(disk) => return disk.open(digest, offset),

@@ -17,7 +17,7 @@ const POINTER: &str = "current";
 const LOCKS: &str = "locks";
 /// Landfall's own folder in a store on disk, with the pointer and the folder of locks.
 const OWN: &str = ".landfall";
-/// How often publishing is tried while others publish at the same time.
+/// The number of attempts to publish while others publish at the same time.
 const ATTEMPTS: usize = 8;
 
 /// The pointer to the lock that servers of a store serve.
@@ -296,8 +296,8 @@ impl LockPointer {
     }
 }
 
-/// Returns the pointer to the lock with this fingerprint. Publishing the same lock again keeps the
-/// previous one.
+/// Returns the pointer to the lock with this fingerprint. If the same lock is published again, the
+/// previous lock stays the same.
 fn next_pointer(fingerprint: &Digest, before: Option<&LockPointer>) -> LockPointer {
     let previous = match before {
         Some(before) if before.lock == *fingerprint => before.previous.clone(),

@@ -63,7 +63,7 @@ pub(super) async fn send_with_account(
 }
 
 /// Requests the headers of a file, in one attempt: some servers close the connection after a HEAD
-/// request, and all of them support GET.
+/// request. The caller can then use GET, which all servers support.
 ///
 /// # Errors
 /// If the request fails.

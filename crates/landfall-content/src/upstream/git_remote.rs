@@ -29,7 +29,7 @@ pub(super) fn max_ref_list_bytes(limits: &Limits) -> usize {
 /// A git server that supports version 2 of the protocol.
 struct GitRemote<'a> {
     sessions: &'a RegistrySessions,
-    /// The URL of the repository, as the lock names it.
+    /// The URL of the repository, as the manifest or the lock names it.
     url: &'a str,
     /// The URL of the git service, after redirects.
     answered: Url,
@@ -60,8 +60,8 @@ pub async fn list_refs(
     parse_refs(&bytes, limits.git_refs).map_err(|error| git_error(error).at(&answered))
 }
 
-/// Fetches a pack with everything that `wants` need and `haves` do not, into a file without a name.
-/// With a `depth`, only the last commits of each history are fetched.
+/// Fetches a pack with all objects that are reachable from `wants` but not from `haves`, into an
+/// unnamed file. With a `depth`, only the last commits of each history are fetched.
 ///
 /// # Errors
 /// If the server cannot be reached, refuses, or sends more than the limit.

@@ -52,7 +52,7 @@ pub(super) struct BatchActions {
     pub(super) download: Option<LfsAction>,
     /// `None` if the server has the file.
     pub(super) upload: Option<LfsAction>,
-    /// Sent after an upload.
+    /// The request to send after an upload.
     pub(super) verify: Option<LfsAction>,
 }
 
@@ -117,7 +117,7 @@ pub(super) async fn batch(
 }
 
 impl BatchAnswer {
-    /// The requests for the file `digest` of the repository at `url`.
+    /// Returns the requests for the file `digest` of the repository at `url`.
     pub(super) fn actions(&self, url: &str, digest: &Digest) -> Result<&BatchActions, HttpError> {
         let found = self.objects.iter().find(|one| one.oid == digest.hex());
         let fails = |kind, why: &str| {
@@ -143,7 +143,7 @@ impl BatchAnswer {
 }
 
 impl LfsAction {
-    /// The request. `server` is the `host:port` that named it.
+    /// Returns the request to send. `server` is the `host:port` of the server that asks for it.
     pub(super) async fn request(
         &self,
         sessions: &RegistrySessions,
@@ -164,7 +164,7 @@ impl LfsAction {
         } else {
             let request = HttpRequest {
                 origin,
-                // a redirect to another host must not get what is for this one
+                // after a redirect, another host must not get the account of this one
                 secret: has_account,
                 ..HttpRequest::new(method, target, RequestPurpose::File)
             };

@@ -44,8 +44,8 @@ fn expect_download<'a>(
     download.ok_or_else(lacks)
 }
 
-/// Opens a large file of the repository at `url` at `offset`. Returns the offset at which the
-/// stream begins.
+/// Opens a large file of the repository at `url` at `offset`. Returns the stream and the offset at
+/// which it begins.
 pub(super) async fn open_large_file(
     sessions: &RegistrySessions,
     url: &str,
@@ -137,7 +137,7 @@ async fn upload_one(
     expect_created(response.status.as_u16(), &response.url, "an upload")
 }
 
-/// Tells the server that a file was uploaded, and has it compare the size.
+/// Tells the server that a file was uploaded, so that the server compares the size.
 async fn verify_one(
     sessions: &RegistrySessions,
     server: &str,

@@ -32,7 +32,7 @@ const EXEMPT_BYTES: u64 = 64 << 10;
 /// reproduced the beginning of a member exactly, but not the rest.
 ///
 /// # Errors
-/// If the stream cannot be read or is not valid, and if the limits are exceeded. With
+/// If the stream cannot be read or is not valid, or if the limits are exceeded. With
 /// [`RecipeTooLarge`](DeflateError::RecipeTooLarge), the stream is valid as far as it was read, but
 /// a recipe is not worth its size.
 pub fn analyze<R: Read>(
@@ -63,8 +63,8 @@ pub(crate) fn predict(stream: &[u8], limits: &AnalysisLimits) -> Result<Recipe, 
     pass.finish()
 }
 
-/// Like [`analyze`], but assumes that the encoder that wrote the beginning of a deflate stream wrote
-/// all of it, which saves encoding the rest. Returns `None` if no encoder can be assumed.
+/// Like [`analyze`], but assumes that an encoder wrote a whole deflate stream if it wrote the
+/// beginning, which saves encoding the rest. Returns `None` if no encoder can be assumed.
 ///
 /// The recipe must be proven by rebuilding the stream. If the result differs, [`analyze`] still
 /// describes the stream.
@@ -113,7 +113,7 @@ enum MemberStage {
     Lost,
 }
 
-/// The encoder of a stream whose beginning it wrote exactly.
+/// An encoder that wrote the beginning of a stream exactly.
 #[derive(Clone, Copy)]
 struct MemberEncoder {
     spec: EncoderSpec,
@@ -137,7 +137,8 @@ pub(super) struct AnalysisPass<'a, R> {
     plans: &'a mut MemberPlans,
     /// Whether the file will not be read again. Then the last encoder must not be dropped late.
     is_last_pass: bool,
-    /// Whether the encoder of the beginning of a stream is assumed to have written the rest.
+    /// Whether the encoder that wrote the beginning of a stream is assumed to have written all of
+    /// it.
     assumes_encoders: bool,
     /// Whether all encoders were tried for the current member.
     were_all_tried: bool,

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 
 /// The number of bytes of a stream that are read.
 const SAMPLE_BYTES: u64 = 1 << 20;
-/// The size of the recipe of one member that a known encoder wrote.
+/// The size in bytes of the recipe of one member that a known encoder wrote.
 const SMALL_RECIPE: u64 = 40;
 
 /// Estimates the size in bytes of the recipe that [`analyze`] returns for a stream of

@@ -27,7 +27,7 @@ pub(crate) type DistanceCode = Code<32>;
 
 /// The number of code length symbols.
 pub(crate) const HEADER_SYMBOLS: usize = 19;
-/// The order in which the lengths of the codes of these symbols are transmitted.
+/// The order in which a header transmits the code lengths of these symbols.
 const HEADER_ORDER: [usize; HEADER_SYMBOLS] = [
     16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15,
 ];
@@ -181,8 +181,8 @@ impl DynamicHeader {
         Self::with_symbols(literals, distances, symbols, &lengths_of_code)
     }
 
-    /// The header that transmits the code lengths by `symbols`. `lengths` are the lengths of the
-    /// codes of these symbols.
+    /// The header that transmits the code lengths by `symbols`. `lengths` are the lengths of these
+    /// symbols' own code words.
     pub(crate) fn with_symbols(
         literals: usize,
         distances: usize,

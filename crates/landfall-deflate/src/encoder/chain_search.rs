@@ -45,9 +45,9 @@ impl ChainMatch {
 /// The first of the best matches: a longer match is better if `is_better` returns true for it. The
 /// distance is 0 if there is no match.
 ///
-/// `links` returns the four positions + 1 before a position on its chain, the nearest in the lowest
-/// bits. `steps` returns the number of steps from a position to an earlier one on its chain. If
-/// grams are followed, all positions must be on chains.
+/// `links` returns the four positions before a position on its chain, each plus 1, the nearest in
+/// the lowest bits. `steps` returns the number of steps from a position to an earlier one on its
+/// chain. If grams are followed, all positions must be on chains.
 #[inline]
 pub(crate) fn best_match<const FOLLOWS_GRAMS: bool>(
     window: &ChainWindow,

@@ -46,7 +46,7 @@ pub(crate) struct Chains {
     hash: ChainHash,
     /// The last position of each hash.
     heads: Box<[u16; 1 << HASH_BITS]>,
-    /// The four positions before with the same hash, for each position modulo 32 KiB; the nearest
+    /// For each position modulo 32 KiB, the four previous positions with the same hash, the nearest
     /// in the lowest bits. So a search needs one load per four positions, not four loads that
     /// depend on each other. Entries after a position that is out of reach are meaningless.
     links: Box<[u64; MAX_DISTANCE]>,
@@ -61,7 +61,7 @@ impl Chains {
         }
     }
 
-    /// Inserts a position and returns the links to those before with the same hash.
+    /// Inserts a position and returns the links to the earlier positions with the same hash.
     #[inline]
     pub(crate) fn insert(&mut self, window: &ChainWindow, position: usize) -> u64 {
         let hash = self.hash.of(load32(window, position));
@@ -76,8 +76,7 @@ impl Chains {
         links
     }
 
-    /// The links of a position that was inserted, and that is fewer than 32 KiB before the last
-    /// one.
+    /// The links of an inserted position that is less than 32 KiB before the last inserted one.
     #[inline]
     pub(crate) fn links(&self, position: usize) -> u64 {
         self.links[position % MAX_DISTANCE]

@@ -8,9 +8,9 @@
 //! package-merge (Larmore and Hirschberg 1990) instead, in which a package precedes a symbol of the
 //! same weight.
 
-/// The longest code for literals, lengths and distances.
+/// The maximum length in bits of a code word for literals, lengths and distances.
 pub(crate) const MAX_BITS: usize = 15;
-/// The longest code for code lengths.
+/// The maximum length in bits of a code word for code lengths.
 pub(crate) const MAX_HEADER_BITS: usize = 7;
 
 /// Which of two subtrees of the same weight is joined first. The lengths of the codes differ, the

@@ -24,7 +24,7 @@ pub(crate) struct LinkedChains {
     hash: ChainHash,
     /// The last position of each hash.
     heads: Box<[u16; 1 << HASH_BITS]>,
-    /// By position: the four positions before with the same hash, the nearest in the lowest bits.
+    /// By position: the four previous positions with the same hash, the nearest in the lowest bits.
     /// So a search needs one load per four positions, not four loads that depend on each other.
     links: Box<[u64; WINDOW]>,
     /// By position: the number of positions before it on its chain, modulo 2^16.
@@ -33,8 +33,8 @@ pub(crate) struct LinkedChains {
     linked: usize,
     /// The end of the last positions that were left out.
     skipped_to: usize,
-    /// The end of the last gap between linked positions: `skipped_to` when later positions were
-    /// linked.
+    /// The end of the last gap between linked positions: the value of `skipped_to` when the first
+    /// position after the gap was linked.
     gap_end: usize,
 }
 
@@ -51,7 +51,7 @@ impl LinkedChains {
         }
     }
 
-    /// Links all positions below `end`, each of which is followed by four bytes.
+    /// Links all positions below `end`. The four bytes from each of them on must be in the window.
     pub(crate) fn link_up_to(&mut self, window: &ChainWindow, end: usize) {
         if self.linked < end {
             self.gap_end = self.skipped_to;

@@ -48,7 +48,7 @@ impl Token {
     }
 }
 
-/// The number of extra bits after length code `code` (0 for symbol 257).
+/// The number of extra bits after length code `code`. Symbol 257 has length code 0.
 pub(crate) const fn length_extra_bits(code: usize) -> u32 {
     match code {
         8..28 => (code as u32 >> 2) - 1,
@@ -66,7 +66,7 @@ pub(crate) const fn length_base(code: usize) -> usize {
     }
 }
 
-/// The length code (0 for symbol 257) of each length − 3.
+/// The length code of each length − 3. Symbol 257 has length code 0.
 pub(crate) const LENGTH_CODES: [u8; 256] = {
     let mut codes = [0; 256];
     let mut code = 0;

@@ -1,6 +1,6 @@
 //! Inputs for tests that compare an encoder with digests of the real program's output, in
-//! `tests/vectors`. `scripts/deflate-vectors` writes them: it runs [`write_inputs`] and compresses
-//! the files that it writes.
+//! `tests/vectors`. `scripts/deflate-vectors` writes these digests: it runs [`write_inputs`] and
+//! compresses the resulting files.
 
 use super::Encoder;
 use crate::bits::BitWriter;
@@ -10,10 +10,10 @@ use std::fmt::Write as _;
 /// Inputs whose names end in `flushed` are flushed each time this number of bytes was written, and
 /// at their end.
 const FLUSH_EVERY: usize = 10_007;
-/// In a table, the input `most` means all shorter inputs, one after the other.
+/// In a table, the input `most` means all inputs with fewer bytes than this, one after the other.
 const SMALL: usize = 600_000;
 
-/// A plain input by its name.
+/// A plain input with its name.
 pub(crate) struct Input {
     /// The name in the tables.
     pub(crate) name: &'static str,

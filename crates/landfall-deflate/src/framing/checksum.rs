@@ -29,7 +29,7 @@ static TABLES: [[u32; 256]; 8] = {
     tables
 };
 
-/// The CRC-32 of earlier bytes, whose CRC-32 is `crc`, and `bytes` after them.
+/// Continues the CRC-32 `crc` of earlier bytes with `bytes`.
 fn crc32(crc: u32, bytes: &[u8]) -> u32 {
     let (chunks, rest) = bytes.as_chunks::<8>();
     let mut crc = !crc;
@@ -49,7 +49,7 @@ fn crc32(crc: u32, bytes: &[u8]) -> u32 {
     !crc
 }
 
-/// The Adler-32 of earlier bytes, whose Adler-32 is `adler`, and `bytes` after them.
+/// Continues the Adler-32 `adler` of earlier bytes with `bytes`.
 fn adler32(adler: u32, bytes: &[u8]) -> u32 {
     const MODULUS: u32 = 65521;
     // the most bytes after which the sums still fit into 32 bits (RFC 1950, section 9)

@@ -48,7 +48,7 @@ impl StreamFormat {
         }
     }
 
-    /// The framing of the number that a recipe records.
+    /// The framing that a recipe records as this number.
     pub(crate) fn from_byte(byte: u8) -> Option<Self> {
         [Self::Raw, Self::Zlib, Self::Gzip]
             .into_iter()

@@ -1,4 +1,5 @@
-//! Lists of blobs as objects: compressed lines of digest and size, named by the digest of the text.
+//! Lists of blobs as objects: compressed lines of digest and size, named by the digest of the
+//! uncompressed text.
 
 use super::keys;
 use crate::bucket::{Bucket, BucketObject, PutCondition};
@@ -43,7 +44,8 @@ pub(super) async fn write(
     Ok(Some(key))
 }
 
-/// Compresses a list. Returns it with the key that `key` returns for its digest.
+/// Compresses a list. Returns its key, which the function `key` forms from the digest of the text,
+/// and the compressed bytes.
 pub(super) fn compress(
     contents: &BlobSizes,
     key: impl Fn(&Digest) -> String,

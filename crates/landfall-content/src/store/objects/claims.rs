@@ -36,8 +36,8 @@ pub(super) struct ClaimedLock<'a> {
 }
 
 /// Claims the `wanted` blobs, which the lock names. Afterwards no `gc` deletes them while the claim
-/// is valid, and deletions in progress have ended. Fails if a `gc` deletes some of them for longer
-/// than `gc_wait`.
+/// is valid, and deletions in progress have ended. Fails if a `gc` is still deleting some of them
+/// after `gc_wait`.
 pub(super) async fn claim(
     bucket: &Bucket,
     lock: ClaimedLock<'_>,
@@ -123,7 +123,7 @@ impl<'a> DeletionMarker<'a> {
         self.remove().await
     }
 
-    /// Removes the marker, when no deletion of the blobs that it lists is in progress.
+    /// Removes the marker. No deletion of the blobs that it lists may be in progress.
     pub(super) async fn remove(self) -> Result<(), HttpError> {
         self.bucket.delete(vec![self.key]).await
     }

@@ -4,13 +4,14 @@
 //!
 //! The keys and their content:
 //!
-//! - `blobs/sha256/<hex>`: a blob; it gets this key only after its digest was verified.
-//! - `uploads/sha256/<hex>`: the record of an upload in progress, with which any process can resume
-//!   it.
+//! - `blobs/<algorithm>/<hex>`: a blob; it gets this key only after its digest was verified.
+//! - `uploads/<algorithm>/<hex>`: the record of an upload in progress, with which any process can
+//!   resume it.
 //! - `index/<hex>`: an immutable list of present blobs, which a run reads instead of listing keys.
 //! - `claims/<hex>-<hour>`: a lock, by its fingerprint, that runs used in this hour; `gc` keeps its
 //!   blobs.
-//! - `condemned/<hex>`: a list of blobs that `gc` found unused, and that a later `gc` deletes.
+//! - `condemned/<hex>`: a list of blobs that `gc` found unused, or that were damaged or missing.
+//!   Runs consider them absent, and a later `gc` deletes them.
 //! - `deleting/<hex>-<any>`: a list of blobs that a `gc` is deleting; runs that need one of them
 //!   wait.
 

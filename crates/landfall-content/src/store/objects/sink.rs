@@ -224,7 +224,7 @@ impl MultipartUpload {
         Ok(())
     }
 
-    /// Renews the ownership of the upload. Returns when another run has taken it over.
+    /// Renews the ownership of the upload. Returns when another run has taken over the upload.
     async fn send_heartbeats(&self, timeouts: StoreTimeouts) -> FailedAttempt {
         loop {
             tokio::time::sleep(timeouts.heartbeat).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct StoreTimeouts {
     /// The interval at which a run renews its ownership of an upload.
     pub heartbeat: Duration,
-    /// The time after the last heartbeat from which on another run may take over the upload.
+    /// Another run may take over an upload when this time has passed since its last heartbeat.
     pub lease: Duration,
     /// How long a run waits for a `gc` that is deleting blobs that it needs.
     pub gc_wait: Duration,

@@ -1,5 +1,5 @@
-//! The record of an upload in progress, with which any process on any machine can resume it after
-//! its last part.
+//! The record of an upload in progress, with which any process on any machine can resume the upload
+//! after the last part that the record lists.
 //!
 //! Only the owner that the record names continues the upload: if two runs sent the same part, only
 //! one of them would know its identifier. The owner rewrites the record as a heartbeat; another run
@@ -31,7 +31,7 @@ pub(super) struct UploadRecord {
     /// A random identifier of the run that continues the upload.
     #[serde(default)]
     owner: String,
-    /// The number of heartbeats, so that each one changes the record.
+    /// How often the record was rewritten, so that each heartbeat changes it.
     #[serde(default)]
     beats: u64,
     /// The identifier of the upload in the object store.

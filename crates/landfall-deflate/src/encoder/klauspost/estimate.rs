@@ -11,7 +11,8 @@ use crate::encoder::symbols::{
     length_extra_bits, length_symbol,
 };
 
-/// The estimated bits of a symbol that occurs `count` times among `1 / inverse_total` symbols.
+/// The estimated bits of `count` occurrences of a symbol, all together, among `1 / inverse_total`
+/// symbols.
 fn bits(count: u32, inverse_total: f32, bounds: BitBounds) -> f32 {
     let count = count as f32;
     let each = -fast_log2(count * inverse_total);
@@ -23,7 +24,7 @@ fn bits(count: u32, inverse_total: f32, bounds: BitBounds) -> f32 {
     bounded * count
 }
 
-/// The limits of the estimated bits of one symbol.
+/// The limits of the estimated bits of one occurrence of a symbol.
 #[derive(Debug, Clone, Copy)]
 enum BitBounds {
     None,

@@ -39,7 +39,7 @@ pub(crate) enum KlauspostGeneration {
 }
 
 impl KlauspostGeneration {
-    /// The generations of `klauspost/compress`, those that the most programs use first.
+    /// The generations of `klauspost/compress`, the most widely used first.
     pub(crate) const ALL: [Self; 13] = [
         Self::V1_15_15,
         Self::V1_18_2,
@@ -176,8 +176,8 @@ pub(crate) struct KlauspostRules {
     pub(crate) fills_codes: bool,
     /// Whether the size of literals is estimated without building their code.
     pub(crate) guesses_literals: bool,
-    /// Whether the symbols that are added to the codes of literals are left out of this estimate at
-    /// first.
+    /// Whether the estimate of `guesses_literals` at first leaves out the symbols that are added to
+    /// the code of literals.
     pub(crate) guesses_filled_literals: bool,
     /// Levels 1 to 6: the estimated size of a new block is increased by this size shifted right by
     /// `penalty_shift` bits.

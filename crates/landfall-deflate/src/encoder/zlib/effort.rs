@@ -19,7 +19,8 @@ pub(super) enum Parsing {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {
     pub(super) parsing: Parsing,
-    /// After a match of this length, only a quarter of the chain is searched for a longer one.
+    /// After a match of at least this length, only a quarter of the chain is searched for a longer
+    /// one.
     pub(super) good: usize,
     /// After a match of at least this length, the next position is not searched. Without lazy
     /// matching: the positions inside longer matches do not enter the dictionary.

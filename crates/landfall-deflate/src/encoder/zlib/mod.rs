@@ -77,7 +77,7 @@ pub(crate) struct ZlibDeflate {
 }
 
 impl ZlibDeflate {
-    /// Returns nothing if zlib does not have such an encoder.
+    /// Returns `None` if zlib does not have such an encoder.
     pub(crate) fn new(
         level: u8,
         window_bits: u8,
@@ -121,7 +121,7 @@ impl ZlibDeflate {
         };
         let memory_levels = match hints.first_block_tokens {
             Some(tokens) => memory_level(tokens).into_iter().collect(),
-            // a flush or the end of the stream ended the block
+            // the block is stored, or a flush or the end of the stream ended it
             None => vec![8, 9],
         };
         let window_bits = match hints.zlib_header {
@@ -227,7 +227,7 @@ fn window_bits(longest_distance: u32) -> u8 {
     (9..15).find(fits).unwrap_or(15)
 }
 
-/// zlib ends a block at a number of tokens.
+/// The rules of zlib, which ends each block at a fixed number of tokens.
 #[derive(Debug)]
 struct ZlibDialect {
     block_tokens: usize,

@@ -16,7 +16,7 @@ use crate::encoder::block::{write_fixed_header, write_stored};
 use crate::encoder::{Encoder, StreamHints};
 use std::fmt;
 
-/// The dictionary of a block.
+/// The maximum size of a dictionary in bytes.
 const DICTIONARY_BYTES: usize = 32 << 10;
 /// The size of a block by default, in KiB.
 const BLOCK_KIBIBYTES: u16 = 128;
@@ -53,7 +53,7 @@ pub(crate) struct Pigz {
 }
 
 impl Pigz {
-    /// Returns nothing if there is no such encoder.
+    /// Returns `None` if there is no such encoder.
     pub(crate) fn new(level: u8, blocks: PigzBlocks, block_kibibytes: u16) -> Option<Self> {
         let zlib = ZlibDeflate::new(level, 15, 8, ZlibStrategy::Default)?;
         (block_kibibytes >= 32).then_some(Self {
@@ -137,7 +137,7 @@ struct PigzEncoder {
     block_bytes: usize,
     /// The number of bytes of the current block that are written.
     written: usize,
-    /// The end of the input, if the next block needs it.
+    /// The last bytes of the input so far, if the next block needs them as its dictionary.
     dictionary: Vec<u8>,
 }
 

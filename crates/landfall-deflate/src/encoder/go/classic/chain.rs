@@ -30,14 +30,15 @@ pub(super) struct ChainRules {
 
 #[derive(Debug, Clone, Copy)]
 enum ChainStrategy {
-    /// A match is used at once. The positions inside matches up to `insert` bytes are inserted.
+    /// A match is used at once. The positions inside matches of up to `insert` bytes are inserted.
     Greedy { insert: usize },
     /// A match shorter than `lazy` is dropped if the next position has a longer one.
     Lazy { lazy: usize },
 }
 
 impl ChainRules {
-    /// The rules of levels 2 to 9. Higher numbers get those of level 9.
+    /// The rules of levels 2 to 9. Lower numbers get the rules of level 2, higher ones those of
+    /// level 9.
     pub(super) fn of_level(level: i8) -> Self {
         let greedy = |tries, nice, insert| Self {
             tries,

@@ -48,7 +48,7 @@ impl PositionPair {
 }
 
 /// The bytes that matches refer to; the block that is searched is at their end. A *place* is an
-/// index of these bytes; a *position* does not change when the history moves.
+/// index into these bytes; a *position* does not change when the history moves.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HistoryPlaces<'h> {
     pub(super) bytes: &'h [u8],
@@ -76,7 +76,7 @@ impl HistoryPlaces<'_> {
         self.position(place).wrapping_sub(entry) as usize
     }
 
-    /// The place of an entry that is fewer than 32 KiB before `place` and agrees with `bytes` in
+    /// The place of an entry that is less than 32 KiB before `place` and agrees with `bytes` in
     /// four bytes.
     #[inline]
     pub(super) fn find(&self, place: usize, entry: TablePosition, bytes: u64) -> Option<usize> {
@@ -203,6 +203,6 @@ pub(super) trait BlockSearch: std::fmt::Debug {
     /// Finds the tokens of the block at the end of `places`, which has at least 13 bytes.
     fn search(&mut self, places: HistoryPlaces<'_>, output: TokenOutput<'_>);
 
-    /// Lowers all entries by `by`, at least to 0.
+    /// Lowers all entries by `by`, but not below 0.
     fn lower(&mut self, by: TablePosition);
 }

@@ -10,8 +10,8 @@ use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH};
 const SKIPPED: usize = 2;
 
 impl LazyEncoder {
-    /// Replaces a match at `index` − 1 by a longer one, which is found by the hash of its last two
-    /// bytes and the two bytes after it.
+    /// Replaces the match at `index` − 1 by a longer one if there is one. The longer match is found
+    /// by the hash of the last two bytes of the first match and the two bytes after it.
     pub(super) fn improve_whole(
         &self,
         found: &mut ChainMatch,
@@ -40,8 +40,9 @@ impl LazyEncoder {
         }
     }
 
-    /// Replaces a match at `index` − 1 by a longer one, which is found by the hash of the bytes
-    /// after it. Its first two bytes may differ: they are then written as literals.
+    /// Replaces the match at `index` − 1 by a longer one if there is one. The longer match is found
+    /// by the hash of the bytes after the first match. It may begin up to two bytes later; the
+    /// bytes before it are then literals.
     pub(super) fn improve_skipping(
         &mut self,
         found: &mut ChainMatch,

@@ -38,7 +38,7 @@ pub(super) struct LazyEncoder {
     previous: ChainMatch,
     /// Whether the byte before `index` is still to be encoded.
     is_byte_pending: bool,
-    /// The number of literals since the last match; it begins again after 65,535.
+    /// The number of literals since the last match; it begins again at 0 after 65,535.
     literals: u16,
     /// At level 9: for each position, the estimated bits of all literals before it, counted from an
     /// earlier position of the window.

@@ -6,8 +6,8 @@
 //! used at once.
 //!
 //! Matches of three bytes at a distance above 4,096 cost more than literals and are dropped by the
-//! lazy search. All positions of a match enter the dictionary, without lazy matching only if the
-//! match is short.
+//! lazy search. All positions of a match enter the dictionary; without lazy matching, only those of
+//! short matches do.
 
 mod filling;
 mod parsing;

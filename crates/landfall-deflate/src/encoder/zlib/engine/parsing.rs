@@ -44,7 +44,7 @@ impl<D: Dialect> Engine<D> {
         })
     }
 
-    /// Searches for a match at the position that is longer than `longer_than`, with lazy matching.
+    /// Searches for a match of more than `longer_than` bytes at the position, with lazy matching.
     #[inline]
     fn search_index(&self, longer_than: usize) -> Option<Match> {
         let head = self.index.head(self.position);
