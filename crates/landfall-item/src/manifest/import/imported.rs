@@ -61,7 +61,8 @@ impl fmt::Display for ImportPosition<'_> {
 /// A chart that the other tool's list names.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImportedChart<'s> {
-    /// `oci://registry/path`, with or without the name, or the URL of an HTTP repository.
+    /// `oci://registry/path`, with or without the name of the chart, or the URL of an HTTP
+    /// repository.
     pub(super) repository: &'s str,
     pub(super) name: &'s str,
     /// The version; empty if the list names none, so that the chart cannot be imported.
