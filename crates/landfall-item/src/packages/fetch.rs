@@ -24,8 +24,8 @@ impl From<PackagesError> for ResolveError {
     }
 }
 
-/// Fetches the metadata of the source `requested`. It must not be older than `after`, the date of
-/// the metadata in the last lock.
+/// Fetches the metadata of the source `requested`. The metadata must not be older than `after`, the
+/// date of the metadata in the last lock.
 pub(super) async fn suite(
     resolver: &Resolver,
     requested: &PackageSourceRequest,

@@ -13,7 +13,7 @@ use std::fmt::{self, Write};
 pub struct LockedPackageSet {
     /// The name: `apt:` or `yum:`, followed by the URL of the first source or a chosen name.
     pub name: String,
-    /// Digest of the artifact's manifest, which is computed from the rest of this record.
+    /// Digest of the artifact's manifest, which is computed from the name and the sources.
     pub digest: Digest,
     /// The architectures, the native one first.
     pub architectures: Vec<String>,
