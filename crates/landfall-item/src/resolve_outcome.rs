@@ -47,8 +47,8 @@ impl<T: LockedItem + Clone> ResolveOutcome<T> {
         digest: &Digest,
         cause: ResolveError,
     ) -> ResolveOutcome<T> {
-        // An old item with another digest is kept. With the same digest, it is kept only after a
-        // temporary failure: otherwise its signature is gone.
+        // An accepted old item with another digest is kept. With the same digest, it is kept only
+        // after a temporary failure: otherwise its signature is gone.
         let kept =
             old.filter(|old| is_accepted(old) && (old.digest() != digest || cause.is_temporary));
         ResolveOutcome::Failed(kept.cloned(), cause)

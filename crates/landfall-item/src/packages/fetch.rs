@@ -157,7 +157,7 @@ struct SignedRelease {
     text: String,
     /// The fingerprint of the key that signed it.
     by: String,
-    /// The Release file, and its signature if that is a file of its own.
+    /// The Release file, and its signature if that is a separate file.
     files: Vec<PackageIndex>,
 }
 

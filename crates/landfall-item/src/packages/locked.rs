@@ -69,8 +69,8 @@ pub struct PackageSource {
     pub date: Option<String>,
     /// The date until which the signed metadata is valid.
     pub valid_until: Option<String>,
-    /// For apt, the fingerprint of the key that signed the metadata; for yum, those of all keys of
-    /// the source.
+    /// For apt, the fingerprint of the key that signed the metadata; for yum, the fingerprints of
+    /// all keys of the source.
     pub signed_by: String,
     /// The key or keys of `signed_by`, ASCII-armored.
     pub key: String,
@@ -112,7 +112,7 @@ pub struct LockedPackage {
     pub url: String,
 }
 
-/// A source as the lock writes it: without the URLs of its files, which follow from its own.
+/// A source as the lock writes it: without the URLs of its files, which follow from `url`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct PackageSourceText {

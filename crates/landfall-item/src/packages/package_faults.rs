@@ -10,8 +10,8 @@ use landfall_packages::yum::{Evr, verify_package};
 use landfall_packages::{PackageIdentity, apt};
 use std::io::{BufReader, Read};
 
-/// Compares the packages in `blobs` with the lock. Returns one sentence for each package that
-/// contradicts it. Signatures are checked as of `time`.
+/// Compares the packages in `blobs` with the lock. Returns one sentence for each contradiction.
+/// Signatures are checked as of `time`.
 pub(super) fn package_faults(
     set: &LockedPackageSet,
     blobs: &dyn BlobRead,

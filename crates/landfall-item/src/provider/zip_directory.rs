@@ -72,7 +72,7 @@ const COMMENT_BYTES: u64 = 0xffff;
 const ENCRYPTED: u16 = 1;
 const STORED: u16 = 0;
 const DEFLATED: u16 = 8;
-/// The first byte of `version made by` if the attributes are those of Unix (4.4.2).
+/// The upper byte of `version made by` if the attributes are those of Unix (4.4.2).
 const UNIX: u8 = 3;
 const FILE_TYPE: u32 = 0o17_0000;
 const FOLDER: u32 = 0o4_0000;

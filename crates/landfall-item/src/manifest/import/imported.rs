@@ -306,7 +306,7 @@ pub fn manifest_of(imported: &ImportedItems, name: &str, title: &str) -> String 
     write_comments(&mut text, "Not imported:", &imported.left);
     write_comments(
         &mut text,
-        "Settings without an equivalent in a manifest:",
+        "Settings that were not imported, and assumptions:",
         &imported.notes,
     );
     let lines = imported.lines();
