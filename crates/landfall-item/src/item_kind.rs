@@ -108,7 +108,7 @@ pub trait ItemRequest: Clone + fmt::Debug + PartialEq + Sync {
     /// If the two requests contradict each other.
     fn merge(&mut self, other: &Self) -> Result<(), FieldConflict>;
 
-    /// Whether locking the item may find another one that no manifest names, and that `exclusion`
+    /// Whether locking the item may find another item that no manifest names and that `exclusion`
     /// removes.
     fn may_find(&self, _exclusion: &Exclusion) -> bool {
         false
@@ -120,8 +120,9 @@ pub trait ResolvableRequest: UpdatableRequest {
     /// The locked item that it resolves to.
     type Item: ItemKind<Request = Self, Name = Self::Name>;
 
-    /// How many requests are resolved at once for each of `--jobs`. More than one pays off if
-    /// resolving is several small requests in sequence; each host has a limit of its own.
+    /// How many requests each job of `--jobs` resolves at once. More than one saves time if
+    /// resolving takes several small requests one after the other. Each host has a limit of its
+    /// own.
     const CONCURRENCY: usize = 1;
 
     /// Resolves the request. `old` is the item of this name in the last lock.
@@ -179,8 +180,8 @@ pub trait UpdatableRequest: ItemRequest {
         }
     }
 
-    /// Since when a transparency log has had a signature of the item with this digest that meets
-    /// the rules of the resolver; `None` if there is none.
+    /// The earliest time at which a transparency log recorded a signature of the item with this
+    /// digest that meets the rules of the resolver; `None` if no log did.
     fn logged_since(
         &self,
         _resolver: &Resolver,
@@ -237,9 +238,9 @@ pub enum PinPolicy {
     Keep,
     /// Like `Keep`, but signatures and other referrers are looked up again.
     Referrers,
-    /// Every tag is resolved again.
+    /// Upstream is queried again for every item.
     Refresh,
-    /// Like `Refresh`, but an item that upstream no longer has is not kept: the old lock only
-    /// contains what an earlier run found.
+    /// Like `Refresh`, but an item that cannot be resolved is not kept: the old lock is only a
+    /// cache of what an earlier run found.
     Recall,
 }

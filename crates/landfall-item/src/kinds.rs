@@ -53,7 +53,7 @@ pub fn item_kinds() -> impl Iterator<Item = EntryKind> {
     KIND_ROWS.iter().map(|row| row.kind)
 }
 
-/// Whether items of this kind are files that can be exported.
+/// Whether items of this kind have files that can be exported.
 pub fn has_files(kind: EntryKind) -> bool {
     KIND_ROWS
         .iter()

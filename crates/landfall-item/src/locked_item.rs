@@ -101,7 +101,7 @@ pub trait LockedItem: PushedItem + AuditedItem + ServedItem + fmt::Debug + Send 
     /// The manifests and blobs that make up the item.
     fn entry(&self) -> LockEntry;
 
-    /// How the content in `blobs` contradicts the lock, one sentence for each contradiction.
+    /// Compares the content in `blobs` with the lock. Returns one sentence for each contradiction.
     /// Signatures are checked as of `time`.
     fn contradictions(&self, _blobs: &dyn BlobRead, _time: SignatureTime) -> Vec<String> {
         Vec::new()

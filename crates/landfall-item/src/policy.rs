@@ -46,7 +46,8 @@ pub(super) fn check_rule(
     Err(at.fault(message, Some(help.into())))
 }
 
-/// Rejects `keep` at an entry that is one item whatever its versions. `at` is its position.
+/// Rejects `keep` at an entry that is always one item, such as a set of packages. `at` is the
+/// position of `keep`.
 pub(super) fn check_keeps_one(rule: &UpdateRule, at: &SourceSpan) -> ManifestResult<()> {
     if rule.keep.is_none() {
         return Ok(());

@@ -161,7 +161,7 @@ impl UpstreamRepositories {
             .get(&key)
             .copied()
             .unwrap_or_default();
-        // a listing is shared by all images of the repository, so their requests add up
+        // a listing is shared by all images of the repository; each has at least one manifest
         (COSIGN_TAGS * manifests.max(images)).min(limits.pages)
     }
 
@@ -224,7 +224,8 @@ impl UpstreamRepositories {
     /// - the repository that is queried in this run answers the same again. If the registry meanwhile
     ///   got the API, it lists the referrers there, and every repository is queried.
     ///
-    /// Each run asks a different repository, in case only some of a namespace get the API.
+    /// Each run queries a different repository, in case only some repositories of a namespace get
+    /// the API.
     pub(super) async fn referrers(
         &self,
         session: &RegistrySession,
@@ -352,9 +353,9 @@ fn host_of(address: &str) -> &str {
     address.split_inclusive('/').next().unwrap_or_default()
 }
 
-/// The host of a repository's address and the first component of its path, if it has several: an
-/// organization, a project, or another part by which a registry, a proxy cache or a load balancer
-/// routes.
+/// The host of a repository's address and, if the path has several components, the first of them:
+/// an organization, a project, or another part by which a registry, a proxy cache or a load
+/// balancer routes.
 fn namespace_of(address: &str) -> &str {
     let host = host_of(address);
     match address[host.len()..].find('/') {

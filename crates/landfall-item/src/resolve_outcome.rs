@@ -1,4 +1,4 @@
-//! The result of resolving a request, and what it is after its signatures were verified.
+//! The result of resolving a request, and how the verification of signatures changes it.
 
 use super::locked_item::LockedItem;
 use super::resolver::ResolveError;
@@ -17,9 +17,9 @@ pub enum ResolveOutcome<T> {
 }
 
 impl<T> ResolveOutcome<T> {
-    /// Returns the item whose signatures are to be verified, and whether it is kept. If there is no
-    /// such item, the outcome is the error: an old item stays in it only if `is_accepted`, that is,
-    /// if its recorded signatures meet the policy.
+    /// Returns the item whose signatures must be verified, and whether the item is kept. If nothing
+    /// was resolved, returns the outcome as the error. That outcome contains an old item only if
+    /// `is_accepted` is true for it, that is, if its recorded signatures meet the policy.
     pub(crate) fn item_to_verify(
         self,
         is_accepted: impl Fn(&T) -> bool,
@@ -47,8 +47,8 @@ impl<T: LockedItem + Clone> ResolveOutcome<T> {
         digest: &Digest,
         cause: ResolveError,
     ) -> ResolveOutcome<T> {
-        // an item whose signature is gone is not kept, but an old one with another digest is; a
-        // temporary failure does not show that the signature is gone
+        // An accepted old item with another digest is kept. With the same digest, it is kept only
+        // after a temporary failure: otherwise its signature is gone.
         let kept =
             old.filter(|old| is_accepted(old) && (old.digest() != digest || cause.is_temporary));
         ResolveOutcome::Failed(kept.cloned(), cause)

@@ -49,7 +49,7 @@ impl PartialOrd for ChartVersion {
     }
 }
 
-/// A version with some numbers left out or replaced by a wildcard: `1`, `1.2`, `1.2.x`, `*`.
+/// A version, possibly with numbers left out or replaced by a wildcard: `1`, `1.2`, `1.2.x`, `*`.
 #[derive(Debug, Clone)]
 struct PartialVersion {
     version: ChartVersion,

@@ -13,7 +13,7 @@ use std::sync::Mutex;
 pub(super) struct ImageManifest {
     pub(super) descriptor: Descriptor,
     pub(super) manifest: Manifest,
-    /// The manifest that it refers to.
+    /// The manifest that this manifest refers to, if it is a referrer.
     pub(super) subject: Option<Digest>,
 }
 
@@ -69,8 +69,8 @@ pub(super) fn is_manifest(child: &ChildManifest) -> bool {
     media_type::is_manifest(&child.descriptor.media_type)
 }
 
-/// How many bytes of manifests may still be fetched for one image. A hostile index could name any
-/// number of manifests of any size, and all of them are kept in memory.
+/// How many bytes of manifests may still be fetched for one image, or for its referrers. A hostile
+/// index could name any number of manifests of any size, and all of them are kept in memory.
 pub(super) struct ManifestBudget(Mutex<u64>);
 
 impl ManifestBudget {
@@ -79,8 +79,8 @@ impl ManifestBudget {
         ManifestBudget(Mutex::new(limits.image_manifest_bytes))
     }
 
-    /// Subtracts these sizes, if they are known before the manifests are fetched. Fails if less
-    /// than their sum is left.
+    /// Subtracts the sizes of manifests: before they are fetched if the sizes are known, otherwise
+    /// afterwards. Fails if less than the sum of the sizes is left.
     pub(super) fn spend(
         &self,
         limits: &Limits,

@@ -96,7 +96,8 @@ struct FoundReferrer {
     tag: Option<String>,
 }
 
-/// A referrer with all its tags; or a manifest below a referrer that is an index, without tags.
+/// A referrer with all its tags. If a referrer is an index, each manifest below it is also a node,
+/// without tags.
 struct ReferrerNode {
     fetched: ImageManifest,
     tags: BTreeSet<String>,
@@ -111,7 +112,7 @@ impl ReferrerNode {
     }
 }
 
-/// Searches for referrers level by level. The first level are the manifests of `image`.
+/// Searches for referrers level by level. The first level consists of the manifests of `image`.
 async fn search(
     resolver: &Resolver,
     image: LockedImage,
@@ -231,7 +232,7 @@ impl<'a> ReferrerSearch<'a> {
             .values()
             .map(|listed| fetch_one(self.resolver, self.name, listed));
         for fetched in futures_util::future::try_join_all(fetching).await? {
-            // a stale list may name manifests of other subjects: the manifest itself counts
+            // a stale list may name manifests of other subjects: only the `subject` field counts
             if fetched.subject.as_ref() == Some(subject) {
                 found.push(FoundReferrer { fetched, tag: None });
             } else {
@@ -252,8 +253,9 @@ impl<'a> ReferrerSearch<'a> {
         }
         let known = self.known.tagged.get(tag.as_str());
         let mut unchanged = None;
-        // HEAD tells whether a guessed tag exists, and whether a known one still has its manifest,
-        // which is then read from the store. A new tag from the list is fetched at once.
+        // HEAD tells whether a guessed tag exists. For a known tag it tells whether the manifest is
+        // unchanged; an unchanged manifest is read from the store. A new tag of the list is fetched
+        // without HEAD.
         if self.tags.is_none() || known.is_some() {
             let response = self
                 .session

@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, VecDeque};
 pub struct Selection {
     /// The index or manifest that the exported image refers to.
     pub top: Descriptor,
-    /// The bytes of `top` if it is a trimmed index, which no blob contains.
+    /// The bytes of `top` if it is a trimmed index, which is not read from a blob.
     pub trimmed: Option<Vec<u8>>,
     /// Manifests, then the blobs that they name, each once. A trimmed index is not included.
     pub parts: Vec<Descriptor>,
@@ -183,7 +183,7 @@ impl LockedImage {
         only_manifest(blobs, matching.into_iter().map(|(one, _)| one).collect())
     }
 
-    /// The children of the index that the lock contains.
+    /// The `children` of the index that are also in the lock.
     fn locked_children(&self, children: &[ChildManifest]) -> Vec<ChildManifest> {
         let manifests = self.manifests.iter().map(|child| &child.digest);
         let locked: BTreeSet<&Digest> = manifests

@@ -82,7 +82,7 @@ pub(super) async fn verify_outcome(
         Ok(found) => found,
         Err(outcome) => return outcome,
     };
-    // `--refresh` and `--check` verify again; otherwise the record in the lock is enough
+    // only with `Keep` the record in the lock is enough: `--refresh` and `--check` verify again
     let is_recorded = policy.applies_to(&image.name) && accepted(&image);
     if is_recorded && matches!(pins, PinPolicy::Keep) {
         return wrapped(image, is_kept);
@@ -96,7 +96,8 @@ pub(super) async fn verify_outcome(
     }
 }
 
-/// Looks up the referrers of `artifact` and verifies its signatures. `None` if it needs none.
+/// Looks up the referrers of `artifact` and verifies its signatures. `None` if no rule applies to
+/// `artifact`.
 pub(crate) async fn find_signatures(
     resolver: &Resolver,
     artifact: LockedImage,
@@ -109,9 +110,9 @@ pub(crate) async fn find_signatures(
     Ok(Some(LockedImage { verified, ..found }))
 }
 
-/// Looks up the signatures of the image or chart `name` with this digest, and returns since when a
-/// transparency log has had one that meets the policy of `resolver`. `None` if there is none, or if
-/// no rule matches the name; then nothing is requested.
+/// Looks up the signatures of the image or chart `name` with this digest. Returns the earliest time
+/// at which a transparency log recorded a signature that meets the policy of `resolver`; `None` if
+/// no log did. If no rule matches the name, returns `None` without sending a request.
 pub(crate) async fn logged_since(
     resolver: &Resolver,
     name: &ImageRef,
@@ -207,9 +208,9 @@ struct AnnotatedLayer {
     annotations: BTreeMap<String, String>,
 }
 
-/// The layers with signatures in the manifests that refer to the image itself. Those that refer to
-/// one of its platforms are about another digest. Documents that are too large to be read, such as
-/// the SBOM of a large image, do not count.
+/// The layers with signatures in the manifests that refer to the image itself. Manifests that refer
+/// to one of its platforms are skipped, since they sign another digest. Documents that are too
+/// large to be read, such as the attested SBOM of a large image, are skipped as well.
 fn signature_layers(
     image: &LockedImage,
     blobs: &dyn BlobRead,

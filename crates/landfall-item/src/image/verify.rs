@@ -11,7 +11,7 @@ use landfall_content::BlobRead;
 use landfall_model::{ChildManifest, Descriptor, Digest, Manifest, read_referrer, trim_index};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How `image` contradicts its manifests, which are read from `blobs`, one sentence for each
+/// Compares `image` with its manifests, which are read from `blobs`. Returns one sentence for each
 /// contradiction. Children that a trimmed index leaves out are not expected in the lock.
 pub(crate) fn contradictions(image: &LockedImage, blobs: &dyn BlobRead) -> Vec<String> {
     let mut verifier = ImageVerifier {
@@ -223,8 +223,8 @@ mod tests {
         }
     }
 
-    /// An image of two platforms, one of them in an index of its own; a third is left out. It is
-    /// signed.
+    /// A signed image with two platforms, one of them in an index of its own. The trimmed index
+    /// leaves out a third platform.
     fn sample() -> (Memory, LockedImage) {
         let mut memory = Memory::default();
         let [(first, mut blobs), (second, more), (third, _)] =
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn every_change_of_the_lock_is_found() {
+    fn changes_of_a_locked_image_are_found() {
         type Change = fn(&mut LockedImage);
         let changes: [(&str, Change); 15] = [
             ("lacks its blob", |image| drop(image.blobs.remove(0))),

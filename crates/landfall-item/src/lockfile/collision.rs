@@ -37,7 +37,8 @@ pub fn collision(mapping: &DestinationMap, lock: &Lock) -> Option<Collision> {
                 let place = format!("{place}:{tag}");
                 match taken.get(&place) {
                     Some(&(first, first_digest)) => {
-                        // two tags of one image share its signatures: their tags contain its digest
+                        // two tags of one image share its signatures: the tag of a signature
+                        // contains the digest of the image
                         let is_shared_referrer = tag != own && first.source() == item.source();
                         if first_digest != digest && !is_shared_referrer {
                             let first = (first, first_digest);

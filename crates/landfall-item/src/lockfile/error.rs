@@ -31,7 +31,7 @@ pub enum LockError {
         /// What is wrong with the content.
         why: String,
     },
-    /// The lock was written by a newer landfall.
+    /// The version of the lock is not 1, as in a lock of a newer landfall.
     #[error("{path}: lock version {found} is not known to this landfall, which reads version 1")]
     Version {
         /// The path of the lock.

@@ -108,7 +108,7 @@ fn signature_policy(
     })
 }
 
-/// The trust roots of the rules that have a `from`.
+/// The trust roots with a `from` in the rules of `verify:`.
 fn trust_root_sources(
     document: &ManifestDocument,
     reader: &EntryContext<'_>,

@@ -1,4 +1,5 @@
-//! Drafts a manifest: pinned images become entries, others become comments.
+//! Drafts a manifest: pinned images, files and git repositories become entries; other images and
+//! unclear items become comments.
 
 use landfall_model::report::one_line;
 use landfall_model::{Digest, ImageRef, Platform};
@@ -50,7 +51,7 @@ pub struct DraftManifest {
     pub unpinned: Vec<String>,
 }
 
-/// Why a tag without a version, a tag with several digests, or no tag does not pin an image.
+// why an image is not pinned
 const FLOATING: &str = "the tag may move: write a version or a digest";
 const AMBIGUOUS: &str = "the tag occurs with several digests: write the right one";
 const UNTAGGED: &str = "no tag: write a version or a digest";
@@ -82,8 +83,8 @@ pub(super) fn head(name: &str, title: &str) -> String {
 }
 
 /// Drafts a manifest called `name` with the items `found`, sorted. `title` is the first comment,
-/// and `platforms` the line from [`platforms_line`]. An item that cannot be pinned becomes a
-/// comment with the reason.
+/// and `platforms` the line from [`platforms_line`]. An image that is not pinned becomes a comment
+/// with the reason, and so does an unclear item.
 pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> DraftManifest {
     let mut images: BTreeMap<String, DraftLine> = BTreeMap::new();
     let mut urls: BTreeMap<String, DraftLine> = BTreeMap::new();
@@ -252,7 +253,7 @@ fn is_floating(tag: &str) -> bool {
     !tag.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// `text` in double quotes. It has no characters that need an escape.
+/// `text` in double quotes, without the quotes and backslashes that would need an escape.
 fn quoted_text(text: &str) -> String {
     format!("\"{}\"", text.replace(['"', '\\'], ""))
 }

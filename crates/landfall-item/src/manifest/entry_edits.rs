@@ -1,5 +1,5 @@
-//! Edits the entries of an item with `keep` in the text of a manifest: moves, adds and removes
-//! whole entries, without touching any other byte.
+//! Edits the entries of an item with `keep` in the text of a manifest: changes their versions, and
+//! adds and removes whole entries, without touching any other byte.
 
 use super::entry_steps::{EntryFate, entry_steps, list_after};
 use super::kept_versions::KeptEntry;
@@ -11,9 +11,9 @@ use serde_yaml::Value;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Replaces the versions of `entries`, those of `slot`, in the manifest `text` by `new`, which has
-/// at least one version. For versions that have no entry yet, a neighbouring entry is copied. Returns
-/// why the entries cannot be edited in place if that is so.
+/// Replaces the versions of `entries`, the entries of `slot`, by `new` in the manifest `text`. A
+/// version that has no entry yet gets a copy of a neighbouring entry. Fails with the reason if the
+/// entries cannot be edited in place.
 pub(super) fn set_entry_versions(
     text: &str,
     slot: &UpdatableVersion,
@@ -110,12 +110,13 @@ impl EntryList<'_> {
         Ok(start..start + self.body[start..end].trim_end().len())
     }
 
-    /// The bytes of the lines of an entry with the bytes `content`.
+    /// The bytes of all lines of the entry that has the bytes `content`.
     fn lines(&self, content: &Range<usize>) -> Range<usize> {
         line_of(self.body, content.start).start..line_of(self.body, content.end).end
     }
 
-    /// The text that adds entries before the one with the bytes `content`, and where.
+    /// The text that adds `entries` before the entry with the bytes `content`, and the position at
+    /// which it is inserted.
     fn insertion_before(
         &self,
         content: &Range<usize>,
@@ -135,7 +136,8 @@ impl EntryList<'_> {
         Some((lines.start..lines.start, text.collect()))
     }
 
-    /// The text that adds entries after the one with the bytes `content`, and where.
+    /// The text that adds `entries` after the entry with the bytes `content`, and the position at
+    /// which it is inserted.
     fn insertion_after(
         &self,
         content: &Range<usize>,
@@ -151,7 +153,7 @@ impl EntryList<'_> {
         let lines = self.lines(content);
         let dash = &self.body[lines.start..content.start];
         let ending = self.line_ending(&lines);
-        // the last line of a file may have no end, and keeps that
+        // the last line of a file may have no line ending, and the new last line gets none either
         let has_end = self.body[..lines.end].ends_with('\n');
         let text = entries.iter().map(|entry| {
             if has_end {
@@ -171,10 +173,11 @@ impl EntryList<'_> {
         }
     }
 
-    /// The bytes to remove so that the list no longer has these entries. It has others.
+    /// The bytes to remove so that the list no longer has these entries. At least one entry stays.
     fn removals(&self, removed: &BTreeSet<usize>) -> Result<Vec<Range<usize>>, String> {
         let mut ranges = Vec::new();
-        // in brackets, a comma belongs to the entry before it, except at the beginning of the list
+        // in brackets, the comma before an entry is removed with it; at the beginning of the list,
+        // the comma after it
         let leading = removed
             .iter()
             .zip(0..)
@@ -200,7 +203,7 @@ mod tests {
     use crate::manifest::{FileOverrides, set_versions, updatable_versions};
     use std::path::PathBuf;
 
-    /// Edits the entries of `quay.io/a/b` in the manifest `images`; returns what they are then.
+    /// Edits the entries of `quay.io/a/b` in the section text `images`; returns the edited text.
     fn edited(images: &str, new: &[&str]) -> Result<String, String> {
         let head = "apiVersion: landfall/v1\nkind: Manifest\nimages:";
         let tail = "charts: []\n";
@@ -247,14 +250,14 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_yaml_repeats_are_not_edited() {
+    fn unusual_notations_are_edited_only_if_no_other_value_changes() {
         for written in [
             "\n- &one {ref: quay.io/a/b:1.9.0, update: {policy: minor, keep: 2}}\n",
             "\n-\n  ref: quay.io/a/b:1.9.0\n  update: {policy: minor, keep: 2}\n",
             "\n- {ref: &r quay.io/x/y:1.0.0, update: minor}\n- {ref: quay.io/a/b:1.9.0, platforms: [&p linux/amd64], update: {policy: minor, keep: 2}}\n- {ref: quay.io/z:1, platforms: [*p]}\n",
         ] {
             let result = edited(written, &["1.9.0", "1.10.0"]);
-            // a copied anchor has the same value, so only the first two cannot be edited
+            // a copy of the anchor `&p` has the same value, so the third can be edited
             assert_eq!(result.is_err(), !written.contains("*p"), "{written}");
         }
         let quoted = "\n- {ref: \"quay.io/a/b:1.\\u0039.0\", update: {policy: minor, keep: 2}}\n";

@@ -1,4 +1,5 @@
-//! Which entries of an item with `keep` stay, move, are added or removed when it gets other versions.
+//! Decides which entries of an item with `keep` stay, get another version, are added or are removed
+//! when the versions of the item change.
 
 use super::kept_versions::KeptEntry;
 use crate::EntryPathStep;
@@ -33,7 +34,8 @@ pub(super) fn entry_steps(old: &[&str], new: &[String]) -> Vec<EntrySteps> {
     let position = |text: &String| old.iter().position(|one| one == text);
     let mut ordered: Vec<&String> = new.iter().collect();
     let staying: Vec<usize> = new.iter().filter_map(position).collect();
-    // entries do not change places: if those that stay have another order, new ones follow
+    // entries do not change places: if those that stay have another order than `new`, the new
+    // versions follow after them
     if !staying.is_sorted() {
         ordered.sort_by_key(|text| position(text).unwrap_or(old.len()));
     }
@@ -60,8 +62,8 @@ pub(super) fn entry_steps(old: &[&str], new: &[String]) -> Vec<EntrySteps> {
     steps
 }
 
-/// Moves the entries `free`, which lie between two that stay, to the versions `added`, and adds
-/// entries for the others.
+/// Moves the entries `free`, which are between two that stay, to the versions `added`, and adds
+/// entries for the remaining versions.
 fn place(steps: &mut [EntrySteps], added: &[&String], old: &[&str], free: Range<usize>) {
     let added_texts: Vec<&str> = added.iter().map(|text| text.as_str()).collect();
     let free_texts = &old[free.clone()];
@@ -85,8 +87,8 @@ fn place(steps: &mut [EntrySteps], added: &[&String], old: &[&str], free: Range<
     }
 }
 
-/// How many texts of `longer` to skip so that the next ones are most like those of `shorter`; 0 if
-/// it is not longer.
+/// How many texts of `longer` to skip so that the next ones are most like those of `shorter`. 0 if
+/// `longer` does not have more texts than `shorter`.
 fn best_offset(shorter: &[&str], longer: &[&str]) -> usize {
     let likeness = |offset: &usize| -> usize {
         let pairs = shorter.iter().zip(&longer[*offset..]);
@@ -159,7 +161,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The entries after the steps: each version with that of the entry it was, `+` if it is new.
+    /// The entries after the steps: `old>new` if the version changed, `+new` if the entry is new.
     fn after(old: &[&str], new: &[&str]) -> String {
         let new: Vec<String> = new.iter().map(|text| (*text).to_owned()).collect();
         let mut entries = Vec::new();

@@ -87,8 +87,8 @@ where
     found
 }
 
-/// Adds the version `slot` of the entry at `index`, whose rule keeps `count` versions, to those of
-/// the same item in `found`.
+/// Adds the version `slot` of the entry at `index` to the versions of the same item in `found`.
+/// `count` is the `keep` of the entry's update rule.
 fn add_kept_entry(
     found: &mut Vec<UpdatableVersion>,
     slot: UpdatableVersion,

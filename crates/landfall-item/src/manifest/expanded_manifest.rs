@@ -28,7 +28,7 @@ pub(super) struct ExpandedManifest {
     pub(super) missing: Vec<Located<AcceptedLoss>>,
     pub(super) endpoints: Vec<Located<Endpoint>>,
     pub(super) exclude: Vec<Located<Exclusion>>,
-    /// The rules for the signatures that images must have.
+    /// The rules for the signatures that items must have.
     pub(super) signatures: SignaturePolicy,
     /// The lists that have a `from`.
     pub(super) list_sources: Vec<ListSource>,
@@ -64,7 +64,7 @@ impl ExpandedManifest {
 pub(super) trait RequestSection {
     fn is_empty(&self) -> bool;
 
-    /// Whether locking one of the items may find another one that `exclusion` removes.
+    /// Whether locking one of the items may find another item that `exclusion` removes.
     fn may_find(&self, exclusion: &Exclusion) -> bool;
 
     /// Whether `exclusion` removes one of the requests.

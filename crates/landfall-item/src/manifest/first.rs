@@ -2,7 +2,7 @@
 
 use super::draft::head;
 
-/// The other sections of a manifest, as comments at its end.
+/// Examples of further sections of a manifest, as comments for its end.
 pub const MORE: &str = r#"
 # Further keys of a manifest. `landfall help manifest` explains every key; `landfall schema`
 # prints a JSON schema for editors.
@@ -40,7 +40,7 @@ mod tests {
     use crate::manifest::{load, platforms_line};
 
     #[test]
-    fn the_commented_sections_are_valid() {
+    fn the_example_and_its_commented_sections_are_valid() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("m.yaml");
         let text = example_manifest("first", "A title", &platforms_line(&[], ""));

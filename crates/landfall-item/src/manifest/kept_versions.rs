@@ -13,7 +13,7 @@ pub struct KeptVersions {
     pub(super) entries: Vec<KeptEntry>,
 }
 
-/// One of several entries of an item, each of which has one of its versions.
+/// An entry of an item with `keep`. Each version of the item has an entry of its own.
 #[derive(Debug, Clone)]
 pub(super) struct KeptEntry {
     /// The position of the entry in its section.

@@ -8,9 +8,9 @@ use landfall_model::document::{YamlNode, yaml};
 use serde_yaml::Value;
 use std::ops::Range;
 
-/// Replaces the versions of `slot`, which has several, in the manifest `text` by `new`, which has at
-/// least one. For a variable, values keep their positions: the first value becomes the first of
-/// `new`, and only at the end values are added or removed. Of an item, whole entries are added and
+/// Replaces the versions of `slot`, a variable or item with `keep`, by `new` in the manifest
+/// `text`. The values of a variable keep their positions: the first value becomes the first of
+/// `new`, and values are added or removed only at the end. For an item, whole entries are added and
 /// removed.
 ///
 /// # Errors
@@ -103,7 +103,7 @@ fn block_items(
     } else {
         "\n"
     };
-    // the last line of a file may have no line end, and then gets none
+    // the last line of a file may have no line ending, and the new last line gets none either
     let has_end = body[..line.end].ends_with('\n');
     let mut lines = String::new();
     for text in added {
@@ -117,7 +117,7 @@ fn block_items(
     Ok((line.end, lines))
 }
 
-/// `template` with `new` instead of its text `old`.
+/// `template` with its last occurrence of `old` replaced by `new`.
 fn written_like(template: &str, old: &str, new: &str) -> Result<String, String> {
     let at = template.rfind(old).ok_or(NOT_PLAIN)?;
     Ok([&template[..at], new, &template[at + old.len()..]].concat())

@@ -89,7 +89,8 @@ pub fn load(paths: &[PathBuf]) -> Result<MergedManifest, LoadManifestError> {
     load_for(paths, &[])
 }
 
-/// Like [`load`], with the platforms for the images of plain lists, which cannot name any.
+/// Like [`load`], but requests `platforms` for the images of plain lists, which cannot name
+/// platforms themselves.
 ///
 /// # Errors
 /// As for [`load`], and if platforms are given without a plain list.

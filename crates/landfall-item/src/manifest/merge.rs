@@ -68,7 +68,7 @@ fn values<T>(located: Vec<Located<T>>) -> Vec<T> {
     located.into_iter().map(|one| one.value).collect()
 }
 
-/// The name of the manifests that have one, if they all share it.
+/// The name that all manifests with a name share; `None` if their names differ.
 fn shared_name(manifests: Vec<ExpandedManifest>) -> Option<String> {
     let mut names = manifests.into_iter().filter_map(|manifest| manifest.name);
     let first = names.next()?;
@@ -268,8 +268,8 @@ fn contradiction<T: Mergeable>(
     second.span.fault(message, Some(help))
 }
 
-/// Rejects a URL that belongs to two items. `owners` has the name and position of the item that
-/// each URL belongs to.
+/// Rejects a URL that belongs to two items. `owners` maps each URL to the name and position of its
+/// item.
 fn check_unique_urls<R: ItemRequest>(
     owners: &mut BTreeMap<String, (String, SourceSpan)>,
     request: &Located<R>,

@@ -14,7 +14,7 @@ pub struct MergedManifest {
     pub requests: ItemRequests,
     /// Exclusions, which also apply to dependencies and images that are found while locking.
     pub exclude: Vec<Exclusion>,
-    /// The rules for the signatures that images must have, including images that are found while
+    /// The rules for the signatures that items must have, including items that are found while
     /// locking.
     pub signatures: SignaturePolicy,
     /// Losses that the manifests accept until a date.

@@ -19,8 +19,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A version-pinned list of items to carry: images, files, charts, packages, and hosts that must
-/// stay reachable.
+/// A version-pinned list of items to carry: images, files, charts, packages, git repositories and
+/// providers; and hosts that must stay reachable.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "landfall manifest")]
@@ -54,7 +54,8 @@ pub struct ManifestDocument {
     /// Image lists of other tools.
     #[serde(default)]
     pub(super) lists: Vec<ListEntry>,
-    /// Items to omit: a repository (all its tags), a full image reference, or a file's URL.
+    /// Items to omit: a repository (all its tags), a full image reference, the URL of a file, or
+    /// the name of an item of another kind.
     #[serde(default)]
     pub(super) exclude: Vec<String>,
     /// Losses that are accepted until a date.
@@ -201,7 +202,7 @@ impl JsonSchema for ListFormat {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Missing")]
 pub(super) struct MissingEntry {
-    /// The image reference or the file's URL.
+    /// The image reference, the URL of a file, or the name of an item of another kind.
     pub(super) r#ref: String,
     /// Why the loss is accepted, for reports.
     pub(super) reason: String,
@@ -213,7 +214,7 @@ pub(super) struct MissingEntry {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EndpointEntry {
-    /// The host name or IP address.
+    /// The host name or IP address. `*.` at the start of a name matches every subdomain.
     pub(super) host: String,
     /// The TCP port that must be reachable.
     #[schemars(range(min = 1))]

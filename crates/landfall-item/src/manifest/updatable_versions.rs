@@ -8,7 +8,7 @@ use super::variable_versions::versions_in_variables;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// The lists of the manifests at `paths` that have a `from`.
+/// The lists with a `from` in the manifests at `paths`.
 ///
 /// # Errors
 /// If a manifest contains an error.
@@ -22,7 +22,7 @@ pub fn list_sources(
         .collect())
 }
 
-/// The trust roots of the manifests at `paths` that have a `from`, each once.
+/// The trust roots with a `from` in the manifests at `paths`, each once.
 ///
 /// # Errors
 /// If a manifest contains an error.

@@ -36,8 +36,8 @@ pub(super) fn check_chosen(package: LockedPackage) -> Result<LockedPackage, Reso
     .into())
 }
 
-/// Why no packages can be chosen for machines with `base`. If it is the only one of `bases`, it
-/// need not be named.
+/// Why no packages can be chosen for machines with `base`. If `base` is the only one of `bases`,
+/// the message does not name it.
 pub(super) fn choice_error(why: String, base: &MachineBase, bases: &[MachineBase]) -> ResolveError {
     match bases {
         [_] => why.into(),
@@ -48,8 +48,8 @@ pub(super) fn choice_error(why: String, base: &MachineBase, bases: &[MachineBase
 /// The note about packages of the set `set` that no source has, so that machines must have them.
 pub(super) fn expected_note(set: &str, packages: &str) -> String {
     format!(
-        "{set}: no source has {packages}; the machines must have it already (add `base` or more \
-         `sources` to carry it)"
+        "{set}: no source has these packages, so the machines must have them already: {packages} \
+         (add `base` or more `sources` to carry them)"
     )
 }
 

@@ -2,7 +2,7 @@
 
 use crate::resolver::ResolveError;
 
-/// How many times metadata is read at most while its signed list keeps changing.
+/// The maximum number of times that metadata is read while its signed list keeps changing.
 const READS: usize = 3;
 
 /// Reads a signed list, and then the files that it names. If a file fails and the mirror has

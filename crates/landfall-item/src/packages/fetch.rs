@@ -24,8 +24,8 @@ impl From<PackagesError> for ResolveError {
     }
 }
 
-/// Fetches the metadata of the source `requested`. It must not be older than `after`, the date of
-/// the metadata in the last lock.
+/// Fetches the metadata of the source `requested`. The metadata must not be older than `after`, the
+/// date of the metadata in the last lock.
 pub(super) async fn suite(
     resolver: &Resolver,
     requested: &PackageSourceRequest,
@@ -157,7 +157,7 @@ struct SignedRelease {
     text: String,
     /// The fingerprint of the key that signed it.
     by: String,
-    /// The Release file, and its signature if that is a file of its own.
+    /// The Release file, and its signature if that is a separate file.
     files: Vec<PackageIndex>,
 }
 

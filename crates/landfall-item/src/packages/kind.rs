@@ -99,7 +99,7 @@ impl LockedItem for LockedPackageSet {
     }
 
     /// Sizes must be plausible, required lists must not be empty, paths must stay below their
-    /// source, and the digest must match everything else.
+    /// source, and the digest must match the name and the sources.
     fn implausibility(&self) -> Option<String> {
         let sizes = self.sources.iter().flat_map(|source| {
             let indexes = source.indexes.iter().map(|index| index.size);

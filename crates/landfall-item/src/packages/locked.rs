@@ -13,7 +13,7 @@ use std::fmt::{self, Write};
 pub struct LockedPackageSet {
     /// The name: `apt:` or `yum:`, followed by the URL of the first source or a chosen name.
     pub name: String,
-    /// Digest of the artifact's manifest, which is computed from the rest of this record.
+    /// Digest of the artifact's manifest, which is computed from the name and the sources.
     pub digest: Digest,
     /// The architectures, the native one first.
     pub architectures: Vec<String>,
@@ -69,8 +69,8 @@ pub struct PackageSource {
     pub date: Option<String>,
     /// The date until which the signed metadata is valid.
     pub valid_until: Option<String>,
-    /// For apt, the fingerprint of the key that signed the metadata; for yum, those of all keys of
-    /// the source.
+    /// For apt, the fingerprint of the key that signed the metadata; for yum, the fingerprints of
+    /// all keys of the source.
     pub signed_by: String,
     /// The key or keys of `signed_by`, ASCII-armored.
     pub key: String,
@@ -112,7 +112,7 @@ pub struct LockedPackage {
     pub url: String,
 }
 
-/// A source as the lock writes it: without the URLs of its files, which follow from its own.
+/// A source as the lock writes it: without the URLs of its files, which follow from `url`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct PackageSourceText {

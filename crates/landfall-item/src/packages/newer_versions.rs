@@ -18,7 +18,8 @@ const DEFAULT_PRIORITY: i16 = 500;
 pub struct OfferedVersion {
     /// The version, in the notation of the pin.
     pub version: String,
-    /// The source that offers it. Of several, a security source is preferred, otherwise the first.
+    /// The source that offers it. If several do, the first; for apt, a security source comes before
+    /// the others.
     pub source: String,
 }
 

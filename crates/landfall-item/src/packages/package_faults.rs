@@ -10,8 +10,8 @@ use landfall_packages::yum::{Evr, verify_package};
 use landfall_packages::{PackageIdentity, apt};
 use std::io::{BufReader, Read};
 
-/// How the packages in `blobs` contradict the lock, one sentence for each. Signatures are checked
-/// as of `time`.
+/// Compares the packages in `blobs` with the lock. Returns one sentence for each contradiction.
+/// Signatures are checked as of `time`.
 pub(super) fn package_faults(
     set: &LockedPackageSet,
     blobs: &dyn BlobRead,
@@ -40,7 +40,7 @@ pub(super) fn package_faults(
     faults
 }
 
-/// The keys that must have signed the packages of `source`. `None` for apt.
+/// The keys of `source`, one of which must have signed each package. `None` for apt.
 fn keys_of(set: &LockedPackageSet, source: &PackageSource) -> Result<Option<OpenPgpKeys>, String> {
     if !set.is_yum() {
         return Ok(None);

@@ -31,7 +31,7 @@ type ReadChangelog = fn(&mut dyn Read, &str) -> io::Result<Vec<String>>;
 
 impl PackageSummary<'_> {
     /// The first lines of the package's changelog. Empty if `content` does not have the package
-    /// file, or it has no changelog.
+    /// file, or the package has no changelog.
     ///
     /// # Errors
     /// If the package file cannot be read.

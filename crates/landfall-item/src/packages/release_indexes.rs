@@ -14,8 +14,8 @@ pub(super) const LANGUAGE: &str = "en";
 /// An index that the release names.
 pub(super) struct ListedIndex {
     pub(super) index: PackageIndex,
-    /// How it is decompressed, and its size limit after that; `None` if it is carried without being
-    /// read.
+    /// How it is decompressed, and the maximum size of its decompressed content in bytes; `None` if
+    /// it is carried without being read.
     pub(super) read: Option<(Compression, u64)>,
 }
 
@@ -56,9 +56,9 @@ impl ReleaseIndexes<'_> {
         APTS_ORDER.iter().find_map(|ending| self.find(path, ending))
     }
 
-    /// The package index `path`: a form that landfall can read and, if it is another one, the form
-    /// that apt downloads. Empty if the release does not name the index. At most `limit` bytes are
-    /// decompressed.
+    /// The package index `path`: a form that landfall can read and, if apt downloads another form,
+    /// that one as well. Empty if the release names no form that landfall can read. At most `limit`
+    /// bytes are decompressed.
     fn packages(&self, path: &str, limit: u64) -> Vec<ListedIndex> {
         let Some((index, compression)) = COMPRESSIONS
             .iter()

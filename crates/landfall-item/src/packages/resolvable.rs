@@ -156,8 +156,8 @@ async fn choose(
     }
 }
 
-/// Notes which metadata of `set` will be available only in this run's store once its repository
-/// changes.
+/// Notes the repositories of `set` that replace their metadata and have no snapshot: once such a
+/// repository changes, only the store of this run has the locked metadata.
 fn note_replaced(resolver: &Resolver, set: &LockedPackageSet) {
     for source in &set.sources {
         if source.snapshot.is_some() || source.replaced_files().next().is_none() {

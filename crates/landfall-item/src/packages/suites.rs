@@ -46,7 +46,7 @@ impl ReadSuites {
                         universe.add_index(source, text);
                     }
                 }
-                // ends when the `ReadSuites` is dropped, and with it the sender
+                // the loop ends when the `ReadSuites`, and the sender in it, is dropped
                 for query in received {
                     query(&universe, &own);
                 }

@@ -1,6 +1,6 @@
-//! Generates the metadata for sets with `index: trimmed`: it lists only the carried packages and is
-//! signed by the site. It is generated when the packages are served or exported; lock and bundle
-//! contain the signed metadata of the repositories.
+//! Generates the metadata for sets with `index: trimmed`. This metadata lists only the carried
+//! packages and is signed by the site. It is generated when the packages are served or exported;
+//! lock and bundle contain the metadata that the repositories signed.
 
 use super::carried_index::PackageIndexError;
 use super::locked::{LockedPackageSet, PackageIndex, PackageSource};
@@ -118,7 +118,7 @@ pub fn trimmed_metadata<'s>(
     let mut generated = Vec::new();
     for ((is_yum, url, suite), parts) in sources {
         // A client sees one index for each repository, so all sets that share a repository must
-        // agree about it.
+        // have the same `index`.
         let (trimmed, signed): (Vec<_>, Vec<_>) = parts
             .iter()
             .partition(|part| part.set.index == OfferedIndex::Trimmed);
@@ -228,8 +228,8 @@ fn repository(
         let repomd = Repomd::parse(&list.read(part.blobs)?)
             .map_err(|error| TrimErrorReason::yum(&list.path, error))?;
         let own_date = repomd.date.unwrap_or_default();
-        // dnf refuses to install packages of a module without its metadata. If several sets have
-        // it, the newest is used.
+        // dnf refuses to install packages of a module without the module's metadata. If several
+        // sets have module metadata, the newest is used.
         if let Some(listed) = repomd
             .index("modules")
             .filter(|_| modules.is_none() || own_date > date)

@@ -70,7 +70,8 @@ pub struct YumEntry {
 pub struct YumSourceEntry {
     /// The URL of the repository.
     pub url: String,
-    /// A file with OpenPGP public keys, one of which must have signed the packages.
+    /// A file with OpenPGP public keys, one of which must have signed the packages, and
+    /// `repomd.xml` if that is signed.
     pub key: String,
     /// The URL of a metalink, which contains the digest of `repomd.xml`. Its mirrors are used if
     /// `url` fails.
@@ -356,7 +357,7 @@ fn bases(
                 let at = reader.here(node.get("rpms"));
                 let bytes = reader.read_file(rpms, &at)?;
                 let text = String::from_utf8_lossy(&bytes);
-                // Packages are chosen later, and read the list again. It is read here as well, so
+                // The list is parsed again when packages are chosen. It is parsed here as well, so
                 // that an error has a position.
                 read_base(&text, &mut Pool::default()).map_err(|error| {
                     let help = "write it with `rpm -qa` on a node; `landfall help packages` has \

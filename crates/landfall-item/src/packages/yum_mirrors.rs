@@ -1,5 +1,5 @@
-//! Finds the URLs of a yum repository: its own, and the mirrors of a metalink or mirror list. They
-//! are looked up once per run and not recorded in the lock.
+//! Finds the URLs of a yum repository: its own, and the mirrors of a metalink or mirror list. The
+//! mirrors are looked up once per run and not recorded in the lock.
 
 use super::request::{MirrorsRequest, PackageSourceRequest};
 use crate::resolver::{ResolveError, Resolver};

@@ -42,8 +42,8 @@ impl From<MetadataError> for ResolveError {
     }
 }
 
-/// Fetches the metadata of the source `requested`, without the full file lists. It must not be
-/// older than `old`, the metadata in the last lock.
+/// Fetches the metadata of the source `requested`, without the full file lists. The metadata must
+/// not be older than that of `old`, the source in the last lock.
 pub(super) async fn repository(
     resolver: &Resolver,
     requested: &PackageSourceRequest,
@@ -236,8 +236,8 @@ impl YumRepository {
     }
 }
 
-/// Whether clients download an index of this kind by default: all but changelogs (`other`) and the
-/// sqlite forms (`_db`), which only yum of release 7 uses.
+/// Whether an index of this kind is carried: all but changelogs (`other`), which clients do not
+/// download by default, and the sqlite forms (`_db`), which only the yum of RHEL 7 uses.
 fn is_carried(kind: &str) -> bool {
     !kind.starts_with("other") && !kind.ends_with("_db")
 }

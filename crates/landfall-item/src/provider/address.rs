@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// The source address of a provider, as in `registry.opentofu.org/hashicorp/aws`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProviderAddress {
-    /// The host of the provider registry, with a port unless it is 443.
+    /// The host of the provider registry, with the port if one is written.
     pub host: String,
     /// The namespace, as in `hashicorp`.
     pub namespace: String,
@@ -68,7 +68,7 @@ fn is_host_name(name: &str) -> bool {
 }
 
 fn is_port(text: &str) -> bool {
-    // a number is written in one way only, so that a host has one name
+    // a number is written in one way only, so that a port has one name
     text.parse::<u16>()
         .is_ok_and(|port| port.to_string() == text)
 }

@@ -41,7 +41,7 @@ impl PushedItem for LockedProvider {
         vec![mapping.own_destination(&self.own_repository())]
     }
 
-    /// The version. A tag cannot contain `+`, so OpenTofu reads `_` as one.
+    /// The version. A tag cannot contain `+`, so OpenTofu reads `_` in a tag as `+`.
     fn tag(&self) -> String {
         parts::tag(&self.name)
     }
@@ -80,8 +80,9 @@ impl LockedItem for LockedProvider {
         locked::write(self, out)
     }
 
-    /// URLs must be those of files, hashes must be hashes, sizes plausible, platforms sorted, and
-    /// the digest must match everything else. Names were checked when they were parsed.
+    /// URLs must be those of files, hashes must be valid, sizes must be plausible, packages must be
+    /// sorted by platform, and the digest must match the packages, except for `h1`. Names were
+    /// checked when they were parsed.
     fn implausibility(&self) -> Option<String> {
         if let Some(fault) = oversize(self.packages.iter().map(|package| package.size)) {
             return Some(fault);
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_landfall_never_writes_is_refused() {
+    fn values_that_landfall_never_writes_are_refused() {
         type Change = fn(&mut LockedProvider);
         let changes: [(Change, &str); 6] = [
             (|provider| provider.packages.clear(), "no packages"),

@@ -12,12 +12,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
-/// Providers of OpenTofu and Terraform in a manifest: those of a lock file, or one version of one.
+/// Providers of OpenTofu and Terraform in a manifest: those of a lock file, or one version of one
+/// provider.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderEntry {
-    /// The path of a `.terraform.lock.hcl`, relative to the folder of the manifest: all providers
-    /// in it, each in its version. Their packages must have one of its hashes.
+    /// The path of a `.terraform.lock.hcl`, relative to the folder of the manifest. The entry
+    /// requests all providers in this file, each in the version that the file names. Each package
+    /// must have one of the hashes in the file.
     #[serde(default)]
     pub lockfile: Option<String>,
     /// The source address of one provider, as in `registry.opentofu.org/hashicorp/aws`.
@@ -216,7 +218,8 @@ fn from_lock_file(
     Ok(requests.collect())
 }
 
-/// Parses a source address. Its host must be written, since the programs have different defaults.
+/// Parses a source address. The host must be written, since OpenTofu and Terraform have different
+/// default hosts.
 fn address_of(text: &str, span: &SourceSpan) -> ManifestResult<ProviderAddress> {
     text.parse().map_err(|()| {
         let help = match text.split('/').count() {

@@ -1,8 +1,8 @@
 //! A provider of OpenTofu and Terraform: one version, with a package for each platform.
 //!
 //! The artifact has the layout of OpenTofu's provider mirrors in OCI registries, so OpenTofu
-//! installs it from the registry to which `push` delivers it. `lock` downloads each package, because
-//! its `h1:` hash is that of its files.
+//! installs it from the registry to which `push` delivers it. `lock` downloads each new package,
+//! because the `h1:` hash is computed from the files in the archive.
 
 mod address;
 mod kind;

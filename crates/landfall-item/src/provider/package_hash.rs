@@ -1,5 +1,5 @@
-//! The `h1:` hash of a package: that of its files, whatever the archive around them is
-//! (golang.org/x/mod/sumdb/dirhash, `HashZip`).
+//! The `h1:` hash of a package. It covers the names and contents of the files, but not the form of
+//! the archive (golang.org/x/mod/sumdb/dirhash, `HashZip`).
 
 use super::zip_directory::{ProviderPackageError, ZipArchive, ZipMember};
 use base64::Engine as _;
@@ -11,7 +11,7 @@ use landfall_model::{Algorithm, Digest, Hasher, Limits};
 use std::collections::BTreeMap;
 use std::io::Read;
 
-/// The hash of the files in the archive `digest`, which has `size` bytes. Every byte is unpacked,
+/// The hash of the files in the archive `digest`, which has `size` bytes. Every member is unpacked
 /// and compared with its checksum in the archive.
 pub(super) fn package_hash(
     blobs: &dyn BlobRead,
@@ -114,7 +114,7 @@ mod tests {
         // computed by another implementation, as dirhash.HashZip describes it
         let expected = "h1:tqpeIKmTFlMm+EPYQfAgkR6WJTk2mdLoVd7anfJ9VxA=";
         assert_eq!(hash(&package()).unwrap(), expected);
-        // a comment and the order do not matter
+        // a comment at the end of the archive does not change the hash
         let mut commented = package();
         let len = commented.len();
         commented[len - 2] = 3;
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn archives_with_several_meanings_are_refused() {
+    fn unsafe_ambiguous_and_unsupported_archives_are_refused() {
         let one = |name: &str| zip_package(&[(name, b"x")]);
         for name in [
             "../x", "/x", "a/../x", "a//x", ".", "a\\x", "c:x", "a\nb", "", "a/./b",

@@ -61,7 +61,7 @@ pub(super) fn tag(name: &ProviderName) -> String {
     name.version.replace('+', "_")
 }
 
-/// The manifest of each package, in their order.
+/// The manifest of each package, in the order of the packages.
 fn manifests(provider: &LockedProvider) -> Vec<EntryPart> {
     let manifest = |package: &LockedProviderPackage| {
         let mut layer = json!(package_descriptor(package));

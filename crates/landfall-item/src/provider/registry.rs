@@ -103,7 +103,7 @@ impl<'r> ProviderRegistry<'r> {
         let offered: OfferedVersions = document(self.resolver, url.as_str(), &about).await?;
         let versions = offered.versions.into_iter().map(|one| {
             let platforms = one.platforms.iter();
-            // a platform with a strange name is one that nobody can ask for
+            // a platform with an invalid name is skipped, since no request can name it
             let platforms = platforms
                 .filter_map(|platform| format!("{}_{}", platform.os, platform.arch).parse().ok());
             (one.version, platforms.collect())
@@ -144,7 +144,7 @@ impl<'r> ProviderRegistry<'r> {
 /// The versions of a provider, unsorted.
 ///
 /// # Errors
-/// If the registry cannot be asked, or does not have the provider.
+/// If the registry cannot be reached, or does not have the provider.
 pub async fn provider_versions(
     resolver: &Resolver,
     address: &ProviderAddress,
@@ -169,7 +169,8 @@ async fn document<T: DeserializeOwned>(
     })
 }
 
-/// The URL `text`, which the document at `base` names.
+/// Resolves `text`, a URL in the document at `base`. Rejects a URL with credentials, and http if
+/// `base` is https.
 fn joined(base: &str, text: &str) -> Result<Url, ResolveError> {
     let from = Url::parse(base).ok();
     let url = from.as_ref().and_then(|from| from.join(text).ok());

@@ -26,7 +26,7 @@ impl ProviderRequest {
         self.hashes.is_empty() || self.hashes.contains(hash)
     }
 
-    /// Whether the hash of the files of a package may still make it acceptable.
+    /// Whether a package may be accepted by its `h1:` hash, which is known only after the download.
     pub(super) fn has_file_hashes(&self) -> bool {
         self.hashes.iter().any(|hash| hash.starts_with("h1:"))
     }

@@ -108,7 +108,8 @@ async fn find_version(resolver: &Resolver, name: &ProviderName) -> Result<(), Re
     }
 }
 
-/// Why `found` must not replace `old` without `--refresh`: a package of it has other content.
+/// Why `found` must not replace `old` without `--refresh`: a package for the same platform has
+/// another digest.
 fn changed(old: &LockedProvider, found: &LockedProvider) -> Option<ResolveError> {
     let mut pairs = old.packages.iter().filter_map(|old| {
         let mut packages = found.packages.iter();

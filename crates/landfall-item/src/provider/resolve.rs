@@ -12,7 +12,8 @@ use landfall_content::BlobRead;
 use landfall_model::Digest;
 use std::collections::BTreeSet;
 
-/// Resolves `request`. A package that `old` has with the digest of the registry is not downloaded.
+/// Resolves `request`. A package is not downloaded if `old` lists it with the digest that the
+/// registry names.
 pub(super) async fn resolve(
     resolver: &Resolver,
     request: &ProviderRequest,
@@ -39,7 +40,8 @@ pub(super) async fn resolve(
     Ok(provider)
 }
 
-/// The platforms of `request` among those that the registry has, sorted.
+/// The platforms of `request`, or all that the registry has if `request` names none, sorted. Fails
+/// for a platform that the registry does not have.
 fn chosen_platforms(
     request: &ProviderRequest,
     offered: &BTreeSet<ProviderPlatform>,

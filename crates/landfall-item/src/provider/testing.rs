@@ -22,7 +22,7 @@ pub fn zip_package(files: &[(&str, &[u8])]) -> Vec<u8> {
             (0, content.to_vec())
         };
         let offset = archive.len() as u32;
-        // what both headers have: the flags up to the length of the extra field
+        // the fields that both headers have, from the flags to the length of the extra field
         let mut common = Vec::new();
         for number in [0, method, 0, 0x21] {
             common.extend(number.to_le_bytes());

@@ -36,7 +36,7 @@ pub(super) enum ProviderPackageError {
     /// The archive cannot be read.
     #[error("it cannot be read: {0}")]
     Read(#[from] io::Error),
-    /// The archive is not in the store.
+    /// The archive is missing from the store, or damaged.
     #[error(transparent)]
     Content(#[from] ContentError),
 }
@@ -52,7 +52,7 @@ pub(super) struct ZipMember {
     pub(super) packed: u64,
     /// The size of the content in bytes.
     pub(super) size: u64,
-    /// The offset of its first byte in the archive.
+    /// The offset of its packed content in the archive.
     pub(super) at: u64,
 }
 
@@ -72,7 +72,7 @@ const COMMENT_BYTES: u64 = 0xffff;
 const ENCRYPTED: u16 = 1;
 const STORED: u16 = 0;
 const DEFLATED: u16 = 8;
-/// The first byte of `version made by` if the attributes are those of Unix (4.4.2).
+/// The upper byte of `version made by` if the attributes are those of Unix (4.4.2).
 const UNIX: u8 = 3;
 const FILE_TYPE: u32 = 0o17_0000;
 const FOLDER: u32 = 0o4_0000;
@@ -147,11 +147,11 @@ impl ZipArchive<'_> {
         let count = u16_at(record, 10);
         let size = u64::from(u32_at(record, 12));
         let offset = u64::from(u32_at(record, 16));
-        // the numbers of disks, and of the members on this one
+        // the archive must be on one disk, with all members
         if u32_at(record, 4) != 0 || u16_at(record, 8) != count {
             return Err(ProviderPackageError::Archive("it has several parts"));
         }
-        // the highest numbers stand for those of a zip64 record, too
+        // this also refuses zip64 archives, which have the highest numbers here
         if offset + size != start + at as u64 {
             return Err(ProviderPackageError::Archive(
                 "its directory is not before its end record",
@@ -176,7 +176,7 @@ impl ZipArchive<'_> {
         })
     }
 
-    /// The offset of the content of `member`, whose local header (4.3.7) is at `member.at`.
+    /// The offset of the content of `member`. `member.at` is that of its local header (4.3.7).
     fn content_of(&self, member: &ZipMember) -> Result<u64, ProviderPackageError> {
         let len = (LOCAL_BYTES + member.name.len()) as u64;
         if member.at + len > self.size {
@@ -226,7 +226,8 @@ struct ZipEnd {
     size: u64,
 }
 
-/// Reads the first member of a central directory (4.3.12). Its offset is that of the local header.
+/// Reads the first member of a central directory (4.3.12). Its `at` is still the offset of the
+/// local header.
 fn central_member(directory: &[u8]) -> Result<(ZipMember, &[u8]), ProviderPackageError> {
     let broken = ProviderPackageError::Archive("its directory is not valid");
     let Some((header, rest)) = directory.split_at_checked(CENTRAL_BYTES) else {

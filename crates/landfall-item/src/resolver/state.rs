@@ -33,7 +33,7 @@ pub struct Resolver {
     image_finder: Option<Arc<dyn FindImages>>,
     /// The images of local archives, which are searched before upstream is queried.
     pub(super) archives: Arc<ArchiveImages>,
-    /// The rules for the signatures that images must have.
+    /// The rules for the signatures that items must have.
     signatures: SignaturePolicy,
     /// Chart repositories that the manifest names, as `ChartName::repository_url` writes them.
     named: BTreeSet<String>,
@@ -83,7 +83,7 @@ impl Resolver {
         Resolver { archives, ..self }
     }
 
-    /// Sets the rules for the signatures that images must have.
+    /// Sets the rules for the signatures that items must have.
     #[must_use]
     pub fn with_signatures(self, signatures: SignaturePolicy) -> Resolver {
         Resolver { signatures, ..self }
@@ -146,7 +146,7 @@ impl Resolver {
         &self.archives
     }
 
-    /// The rules for the signatures that images must have.
+    /// The rules for the signatures that items must have.
     pub fn signatures(&self) -> &SignaturePolicy {
         &self.signatures
     }
@@ -161,7 +161,7 @@ impl Resolver {
         &self.sessions
     }
 
-    /// The connections to registries and web servers, for tasks of their own.
+    /// The connections to registries and web servers, to share with other tasks.
     pub fn shared_sessions(&self) -> Arc<RegistrySessions> {
         self.sessions.clone()
     }

@@ -88,6 +88,6 @@ pub enum IndexPolicy {
     /// Send the trimmed index, report it, and record the old and the new digest.
     #[default]
     Trimmed,
-    /// Refuse before the first blob.
+    /// Refuse the push before the first blob is sent.
     Exact,
 }

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SiteSigners {
-    /// One signer of this file, relative to the site file.
+    /// A file of allowed signers, one of which must sign; relative to the site file.
     File(PathBuf),
-    /// Several signers of a file.
+    /// A file of allowed signers, and how many of them must sign.
     AtLeast(SignersRule),
 }
 

@@ -38,8 +38,8 @@ pub struct Site {
     /// file and how many must sign.
     #[serde(default)]
     pub signers: Option<SiteSigners>,
-    /// The signatures that images need before they enter this site, in addition to the rules of
-    /// manifests. Paths are relative to the site file.
+    /// The signatures that images, charts and files need before they enter this site, in addition
+    /// to the rules of manifests. Paths are relative to the site file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub verify: Vec<SignatureRule>,
     /// The receipt in which pushes record what they delivered, and the last bundle of each series;

@@ -61,7 +61,8 @@ impl fmt::Display for ImportPosition<'_> {
 /// A chart that the other tool's list names.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImportedChart<'s> {
-    /// `oci://registry/path`, with or without the name, or the URL of an HTTP repository.
+    /// `oci://registry/path`, with or without the name of the chart, or the URL of an HTTP
+    /// repository.
     pub(super) repository: &'s str,
     pub(super) name: &'s str,
     /// The version; empty if the list names none, so that the chart cannot be imported.
@@ -305,7 +306,7 @@ pub fn manifest_of(imported: &ImportedItems, name: &str, title: &str) -> String 
     write_comments(&mut text, "Not imported:", &imported.left);
     write_comments(
         &mut text,
-        "Settings without an equivalent in a manifest:",
+        "Settings that were not imported, and assumptions:",
         &imported.notes,
     );
     let lines = imported.lines();

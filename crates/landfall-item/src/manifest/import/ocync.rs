@@ -74,8 +74,8 @@ fn read_mapping(
             .map(|tags| texts(tags, key))
             .unwrap_or_default(),
     };
-    // The other rules restrict `glob`, so ocync may skip a literal tag in it. `include` adds tags
-    // regardless of these rules.
+    // `semver`, `exclude`, `sort` and `latest` restrict `glob`, so ocync may skip a literal tag in
+    // it. `include` adds tags regardless of these rules.
     let globs = tags("glob");
     let included = tags("include");
     let is_restricted = ["semver", "exclude", "sort", "latest"]

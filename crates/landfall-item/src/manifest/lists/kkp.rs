@@ -23,11 +23,12 @@ pub(super) const FORMAT: ImageListFormat = ImageListFormat {
 /// The help for a log that is incomplete.
 const AGAIN: &str = "write the complete log again; other output of the installer is ignored";
 
+/// Reads the images in the log, and rejects an incomplete log: one with an error or a truncated
+/// line, with fewer images than its last line says, or without that line.
+///
 /// logrus writes one JSON object on each line. `RewriteImage` in kubermatic's
 /// pkg/install/images/images.go writes each image as `{"msg": "Image found", "source-image": …,
-/// "target-image": …}`; the last line has the number of images (`all-image-count`, "Finished"). A
-/// log without that line, with fewer images, with an error, or with a truncated line is incomplete
-/// and rejected.
+/// "target-image": …}`; the last line has the number of images (`all-image-count`, "Finished").
 fn references(text: &Rc<SourceText>) -> Result<ListedImages, Box<Diagnostic>> {
     let mut found = ListedImages::new();
     let mut closing = None;

@@ -60,7 +60,7 @@ fn the_last_day_of_a_loss_may_be_a_variable() {
 }
 
 #[test]
-fn a_manifest_with_all_common_sections_is_expanded() {
+fn a_manifest_with_images_files_lists_and_endpoints_is_expanded() {
     let pin = digest("node-exporter");
     let list = "docker.io/rancher/rke2-runtime:v1\nquay.io/example/unused:v3\n";
     let body = format!(

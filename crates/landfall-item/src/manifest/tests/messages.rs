@@ -74,7 +74,7 @@ fn faults_of_variables() {
 }
 
 #[test]
-fn an_unknown_variable_is_reported_in_all_fields() {
+fn an_unknown_variable_is_reported_in_fields_of_charts_and_in_keys_of_files() {
     let chart = |more: &str| {
         let head = "charts: [{ref: 'oci://e.org/c:1.0.0', images: discover";
         brief(&format!("{head}, {more}}}]"))
