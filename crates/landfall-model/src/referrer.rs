@@ -44,7 +44,7 @@ struct RawConfig {
     media_type: Option<String>,
 }
 
-/// Reads the subject of a manifest or index. Returns `None` if it has no subject.
+/// Reads a manifest or index as a referrer. Returns `None` if it has no subject or is malformed.
 pub fn read_referrer(bytes: &[u8], descriptor: &Descriptor) -> Option<ReferrerManifest> {
     let raw: RawReferrer = serde_json::from_slice(bytes).ok()?;
     let subject = raw.subject?.digest;

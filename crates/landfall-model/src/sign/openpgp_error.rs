@@ -66,7 +66,7 @@ pub enum OpenPgpError {
         /// When the signature expired.
         end: Timestamp,
     },
-    /// The key was revoked by its owner.
+    /// The key was revoked by its owner or a designated revoker.
     #[error("the key {0} that signed it is revoked")]
     Revoked(String),
     /// The key or its primary key has expired.

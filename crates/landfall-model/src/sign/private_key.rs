@@ -1,4 +1,4 @@
-//! Private key files of OpenSSH (PROTOCOL.key), and signing with those without a passphrase.
+//! Private key files of OpenSSH (PROTOCOL.key), and signing with keys that are not encrypted.
 
 use super::public_key::{ED25519_KEY, P256_KEY, P384_KEY, PublicKey};
 use super::ssh_encoding::{SshReader, dearmor, number, strings};
@@ -21,7 +21,7 @@ pub(super) enum PrivateKeyFile {
     Unlocked(Box<SshPrivateKey>),
     /// The file needs a passphrase.
     Encrypted,
-    /// landfall signs with this type of key only through an agent, such as RSA.
+    /// The type of the key, such as RSA, is one with which landfall signs only through an agent.
     AgentOnly,
 }
 
