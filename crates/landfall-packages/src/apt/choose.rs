@@ -209,7 +209,7 @@ mod tests {
     /// Two alternatives at each of 40 steps, all of which end in a package that cannot be
     /// installed.
     #[test]
-    fn alternatives_that_all_end_in_a_conflict_fail_quickly() {
+    fn alternatives_that_all_end_in_a_broken_package_fail_quickly() {
         let depth = 40;
         for end in ["Conflicts: root\n", "Depends: nothing\n", "Breaks: root\n"] {
             let mut index = package("root", "Depends: s0a | s0b\n");
