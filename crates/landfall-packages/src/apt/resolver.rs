@@ -229,7 +229,7 @@ impl<'u, 't> Marking<'u, 't> {
             );
             let [own_score, score] = [package, other].map(|one| resolution.scores[one as usize]);
             // the other package has the higher score, or the dependency is new: the package itself
-            // is changed or, if it is protected, the other one is upgraded
+            // is changed or, if it is protected, the other package is upgraded
             if own_score <= score || (!was_met && !relation.is_negative()) {
                 if !self.states[package as usize].is_protected {
                     self.change_self(
@@ -249,7 +249,7 @@ impl<'u, 't> Marking<'u, 't> {
                 }
                 continue;
             }
-            // `Breaks` usually names older versions, so an upgrade of the other one is enough
+            // `Breaks` usually names older versions, so an upgrade of the other package is enough
             if relation.kind == RelationKind::Breaks
                 && self.is_met(group, version, MarkedVersion::Candidate)
             {

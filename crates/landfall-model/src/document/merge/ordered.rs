@@ -71,7 +71,7 @@ fn is_repeatable(command: &str) -> bool {
 
 /// The pairs of positions of a longest common subsequence, as late in `old` as possible.
 ///
-/// All repeatable items together weigh less than any other item, because only the others must not
+/// All repeatable items together weigh less than any other item, because only a repeatable item may
 /// be inserted a second time.
 fn common_subsequence(old: &[String], new: &[String]) -> Vec<(usize, usize)> {
     let weight = |key: &str| {

@@ -66,7 +66,7 @@ pub struct PackageRow {
 /// One phase of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunPhase {
-    /// The name of the phase, such as `fetching`.
+    /// The name of the phase, such as `pull`.
     pub name: String,
     /// The number of items in the phase.
     pub items: u64,
