@@ -75,7 +75,7 @@ pub fn read_tkg_site(
 }
 
 /// Refuses control characters in the imported variables, except white space before and after a
-/// value: rendered files consist of lines, and a line feed could add one.
+/// value: rendered files consist of lines, and a line feed would begin another line.
 fn check_control_characters(
     file: &str,
     text: &str,

@@ -24,7 +24,7 @@ pub enum UnpackError {
     /// It is not a gzipped tar, or it is truncated.
     #[error("not a readable .tgz: {0}")]
     Read(#[from] io::Error),
-    /// It exceeds the limits: of bytes, or of files.
+    /// It exceeds the limit of bytes or the limit of files.
     #[error(
         "with the archives in it, it unpacks to more than {0} bytes, or to more than {1} files"
     )]

@@ -18,7 +18,7 @@ pub struct GitSigners(GitSignersKind);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum GitSignersKind {
-    /// Keys that may always sign.
+    /// Keys in a file that does not limit when and for what they may sign.
     Keys(FileKey),
     /// OpenSSH keys, each with the times and namespaces for which it may sign.
     Allowed(AllowedSigners),

@@ -29,7 +29,7 @@ pub enum OpenPgpError {
          sign` makes one that they can"
     )]
     Unfit,
-    /// The text is not signed.
+    /// The text is not signed, or a detached signature is malformed.
     #[error("it is not a text with an OpenPGP signature")]
     NotSigned,
     /// The text does not name the hash algorithm of its signature.
@@ -41,7 +41,7 @@ pub enum OpenPgpError {
     /// The content cannot be read.
     #[error("cannot read the signed content: {0}")]
     Read(String),
-    /// None of the keys made the signature, or the text was changed.
+    /// None of the keys made the signature, or the content was changed.
     #[error("it has no valid signature by {0}: another key made it, or the text was changed")]
     Wrong(String),
     /// The hash algorithm is broken: an attacker can make two contents with one signature.

@@ -11,7 +11,7 @@ use ring::signature::{
 #[derive(Debug)]
 pub(super) enum SshPrivateKey {
     Ed25519(Ed25519KeyPair),
-    /// With the type of the key.
+    /// The type of the key, and the key.
     Ecdsa(String, EcdsaKeyPair),
 }
 

@@ -285,7 +285,8 @@ impl<'u, 't> Marking<'u, 't> {
         if !is_open || resolution.is_garbage[package as usize] {
             self.delete(package, 0);
             let [own_score, score] = [package, other].map(|one| resolution.scores[one as usize]);
-            // in later rounds it gets the higher score, so that it is not the weaker side again
+            // in later rounds the package gets the higher score, so that it is not the weaker side
+            // again
             if resolution.round > 1 {
                 resolution.scores[package as usize] = own_score.max(score);
             }
@@ -334,9 +335,9 @@ impl<'u, 't> Marking<'u, 't> {
         }
     }
 
-    /// Installs the candidate of a package and, recursively, the targets of its dependencies that
-    /// do not hold afterwards. Returns whether that worked; otherwise the package is kept or
-    /// removed.
+    /// Installs the candidate of a package. If dependencies of the candidate do not hold then,
+    /// upgrades the packages that they name, recursively. Returns whether that worked; otherwise
+    /// the package is kept or removed.
     fn upgrade(&mut self, resolution: &mut Resolution, package: AptPackageId) -> bool {
         let state = self.states[package as usize];
         // cleared during the recursion, so that a circular dependency ends
@@ -392,7 +393,7 @@ impl<'u, 't> Marking<'u, 't> {
         !has_failed
     }
 
-    /// Whether a package has a candidate that is newer than its installed version, if any.
+    /// Whether a package has a candidate, and is not installed or has an older installed version.
     fn is_upgradable(&self, package: AptPackageId) -> bool {
         let state = &self.states[package as usize];
         let Some(candidate) = state.candidate else {

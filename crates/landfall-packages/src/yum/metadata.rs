@@ -38,7 +38,7 @@ pub struct SourceMetadata {
     pub primary: PackedIndex,
     /// The index `modules`, if the source has module streams.
     pub modules: Option<PackedIndex>,
-    /// The index `filelists`, if a dependency names a file that `primary` does not list.
+    /// The index `filelists`, if a dependency or request names a file that `primary` does not list.
     pub files: Option<PackedIndex>,
 }
 

@@ -27,8 +27,8 @@ pub enum MergeError {
         .0.join("\n")
     )]
     Lost(Vec<String>),
-    /// An ordered list has the common items in another order than the new values need, or an item
-    /// with a value that cannot be changed.
+    /// An ordered list has the common items in another order than the new values need, or has an
+    /// item whose value cannot be changed.
     #[error(
         "{path} has some of these items in another order, and the order matters; \
          put them there by hand:\n{items}"

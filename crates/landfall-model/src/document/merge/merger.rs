@@ -71,7 +71,7 @@ pub fn documents(text: &str) -> Result<Vec<Value>, MergeError> {
 /// # Errors
 /// If `text` is not YAML or has too few documents; if a new value has another kind than the
 /// existing one; if the notation cannot be edited; if content would be removed although `rules`
-/// forbid it; if an ordered list has common items in another order, or an item with a value that
+/// forbid it; if an ordered list has common items in another order, or has an item whose value
 /// cannot be changed.
 pub fn merge(
     text: &str,

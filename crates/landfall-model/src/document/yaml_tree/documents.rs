@@ -125,7 +125,7 @@ struct TreeBuilder<'a> {
 /// A collection that has begun and not ended.
 enum OpenCollection<'a> {
     Sequence(YamlSequence<'a>),
-    /// With the key whose value comes next.
+    /// A mapping, and the key whose value comes next.
     Mapping(YamlMapping<'a>, Option<YamlNode<'a>>),
 }
 
