@@ -30,7 +30,7 @@ pub enum OpenPgpError {
     )]
     Unfit,
     /// The text is not signed, or a detached signature is malformed.
-    #[error("it is not a text with an OpenPGP signature")]
+    #[error("it contains no OpenPGP signature, or a damaged one")]
     NotSigned,
     /// The text does not name the hash algorithm of its signature.
     #[error("its header `Hash` does not name the hash algorithm of its signature")]
@@ -42,7 +42,7 @@ pub enum OpenPgpError {
     #[error("cannot read the signed content: {0}")]
     Read(String),
     /// None of the keys made the signature, or the content was changed.
-    #[error("it has no valid signature by {0}: another key made it, or the text was changed")]
+    #[error("it has no valid signature by {0}: another key made it, or the content was changed")]
     Wrong(String),
     /// The hash algorithm is broken: an attacker can make two contents with one signature.
     #[error("its signature by {0} uses MD5, SHA-1 or RIPEMD-160, which can be forged")]

@@ -126,8 +126,8 @@ impl<'t> TextEdits<'t> {
         Ok(())
     }
 
-    /// Replaces the value of an entry of a mapping. The existing value `old` is a scalar or an empty
-    /// collection.
+    /// Replaces the value of an entry of a mapping. The existing value `old` is a scalar or an
+    /// empty collection.
     pub(super) fn set_value(
         &mut self,
         entry: &YamlEntry<'_>,
