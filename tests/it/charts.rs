@@ -239,7 +239,7 @@ fn provenance_is_checked_with_the_key_that_the_manifest_names() {
     let report = up.lock(1, &[]);
     assert_eq!(
         failure_reasons(&report)
-            .matches("another key made it, or the text was changed")
+            .matches("another key made it, or the content was changed")
             .count(),
         2,
         "{report}"

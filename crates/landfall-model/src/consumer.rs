@@ -109,7 +109,7 @@ fn source_path(image: &ImageRef, _: &SitePaths<'_>) -> Vec<String> {
     vec![image.repository.clone()]
 }
 
-/// The consumer can put a path before that of the image, but cannot remove any of it.
+/// The consumer can add a prefix to the path of the image, but cannot shorten the path.
 fn prefixed_path(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
     let mut paths = site.image.iter();
     let prefixed = paths.find(|path| path_prefix(path, &image.repository).is_some());
@@ -175,8 +175,8 @@ pub const KUBESPRAY_REGISTRIES: [(&str, &str); 5] = [
     ("ghcr.io", "github_image_repo"),
 ];
 
-/// Kubespray replaces the host of its images by one path for each host. containerd's mirrors have
-/// the images of other hosts.
+/// Kubespray replaces the host of its images by one path for each host in
+/// [`KUBESPRAY_REGISTRIES`]. containerd's mirrors serve the images of all other hosts.
 fn kubespray_path(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
     let has_variable = |(host, _): &(&str, &str)| *host == image.registry;
     if !KUBESPRAY_REGISTRIES.iter().any(has_variable) {

@@ -87,7 +87,7 @@ impl fmt::Display for Destination {
 pub struct DestinationRules {
     /// Whether the source host is the first component of the path.
     pub keep_host: bool,
-    /// Source prefix and its destination paths, in any order.
+    /// Source prefixes with their destination paths, in any order.
     pub paths: Vec<(String, Vec<String>)>,
     /// The consumers of the registry: each adds the destinations that it requests.
     pub consumers: Vec<Consumer>,
@@ -153,8 +153,8 @@ impl DestinationMap {
             .collect()
     }
 
-    /// Returns the path of the images of `host`, below the prefix of the target, unless a longer
-    /// source prefix matches them.
+    /// Returns the path to which images of `host` are mapped unless a longer source prefix matches
+    /// them. The path is relative to the prefix of the target.
     pub fn host_path(&self, host: &str) -> String {
         let mut paths = self.paths.iter();
         let rule = paths
@@ -189,8 +189,8 @@ impl DestinationMap {
         vec![join(&self.host_path(&name.registry), &name.repository)]
     }
 
-    /// Returns the destination `path` below the prefix of the target, for landfall's own
-    /// repositories, to which the rules of the site do not apply.
+    /// Returns the destination with the repository `path` below the prefix of the target. The rules
+    /// of the site are not applied: `path` is mapped already, or is a repository of landfall's own.
     pub fn own_destination(&self, path: &str) -> Destination {
         Destination {
             registry: self.target.registry.clone(),

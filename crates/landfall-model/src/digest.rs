@@ -52,7 +52,7 @@ pub enum DigestError {
     /// The text has no colon, or nothing before the colon.
     #[error("'{0}' is not a digest: write algorithm:hex, as in sha256:<64 hex digits>")]
     Form(String),
-    /// landfall cannot compute the algorithm.
+    /// landfall does not support the algorithm.
     #[error("digest '{0}' uses an unsupported algorithm (sha256 and sha512 are supported)")]
     Algorithm(String),
     /// The part after the colon has the wrong length, or is not lower-case hex.
@@ -81,7 +81,7 @@ impl Digest {
         }
     }
 
-    /// The bytes that the hex digits stand for: 32 of SHA-256, 64 of SHA-512.
+    /// The bytes that the hex digits encode: 32 for SHA-256, 64 for SHA-512.
     pub fn bytes(&self) -> &[u8] {
         match &self.0 {
             DigestBytes::Sha256(bytes) => bytes,

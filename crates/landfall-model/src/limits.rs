@@ -18,9 +18,10 @@ pub struct Limits {
     pub manifest_bytes: usize,
     /// The maximum size of other documents in bytes: token responses, tag pages, checksum sidecars.
     pub document_bytes: usize,
-    /// The maximum size of a chart archive in bytes, packed and unpacked.
+    /// The maximum size of a chart archive in bytes, packed and unpacked. It also limits the header
+    /// of an RPM package, and a JSON document with versions.
     pub archive_bytes: u64,
-    /// The maximum number of members of an archive.
+    /// The maximum number of members of a chart archive, or of a package of a provider.
     pub archive_files: usize,
     /// The maximum number of manifests, configs and other documents that are kept from image
     /// archives.
@@ -85,7 +86,8 @@ pub struct Limits {
     pub yaml_depth: usize,
     /// The maximum number of items that one manifest entry makes by its list variables.
     pub combinations: usize,
-    /// The maximum size of the contents index of a bundle, and of a lock inside, in bytes.
+    /// The maximum size in bytes of the contents index of a bundle, and of a lock in a bundle, a
+    /// store or a registry.
     pub contents_bytes: usize,
     /// The maximum nesting depth of embedded documents that are searched for references, such as
     /// YAML in JSON in base64.
@@ -100,8 +102,8 @@ pub struct Limits {
     pub index_depth: usize,
     /// The maximum number of manifests of one image.
     pub index_nodes: usize,
-    /// The maximum total size of the manifests of one image, and of those of its referrers, in
-    /// bytes.
+    /// The maximum total size of the manifests of one image in bytes. All its referrers together
+    /// have the same limit.
     pub image_manifest_bytes: u64,
     /// The maximum number of referrers of one image, including referrers of referrers.
     pub referrers: usize,
@@ -125,7 +127,7 @@ pub struct Limits {
     /// in flight.
     pub stuck: Duration,
     /// The maximum number of times that a server may delay one request (429 or `Retry-After`), in
-    /// addition to its attempts.
+    /// addition to its attempts. Half of it applies if the server does not say how long to wait.
     pub waits: u32,
     /// The approximate pause before the second attempt; it doubles with each further attempt.
     pub backoff: Duration,

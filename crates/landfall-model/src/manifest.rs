@@ -14,8 +14,8 @@ pub struct ChildManifest {
     pub descriptor: Descriptor,
     /// The platform, if the index names one.
     pub platform: Option<Platform>,
-    /// The manifest in the same index that an attestation manifest describes, by the annotation
-    /// `vnd.docker.reference.digest`.
+    /// If this is an attestation manifest: the manifest in the same index that it describes, from
+    /// the annotation `vnd.docker.reference.digest`.
     pub attests: Option<Digest>,
 }
 
@@ -56,7 +56,7 @@ pub enum ManifestError {
     /// registry serves as `text/html`, for example.
     #[error("its media type is '{0}', not that of an image manifest or an index of OCI or Docker")]
     MediaType(String),
-    /// It has neither `manifests` nor `config` and `layers`.
+    /// It lacks `manifests`, and also `config` or `layers`.
     #[error("it is neither an image manifest nor an index (media type '{0}')")]
     NotAManifest(String),
 }

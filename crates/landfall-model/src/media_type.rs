@@ -27,7 +27,7 @@ pub const LANDFALL_FILE: &str = "application/vnd.landfall.file.v1";
 pub const LANDFALL_GIT: &str = "application/vnd.landfall.git.v1";
 /// The refs of a git repository, the config of its artifact.
 pub const LANDFALL_GIT_REFS: &str = "application/vnd.landfall.git.refs.v1";
-/// A pack of a git repository that landfall wrote.
+/// A git pack that landfall wrote, as the layer of a git repository.
 pub const LANDFALL_GIT_PACK: &str = "application/vnd.landfall.git.pack.v1";
 /// The `artifactType` of the index of a provider (opentofu.org, "Provider Mirrors in OCI
 /// Registries").

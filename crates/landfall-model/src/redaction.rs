@@ -31,7 +31,7 @@ pub fn redact_urls(text: &str) -> String {
     redacted
 }
 
-/// A parameter of a query, without its value if that is a secret.
+/// Returns a query parameter, with its value masked if the name is that of a secret.
 fn redact_value(parameter: &str) -> String {
     let Some((name, value)) = parameter.split_once('=') else {
         return parameter.to_owned();

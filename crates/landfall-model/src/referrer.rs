@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// The maximum size of the annotations of an entry in a list of referrers, in bytes of JSON.
+/// The maximum size of an entry's annotations in a list of referrers, in bytes of JSON.
 /// Registries refuse lists of more than 4 MiB.
 pub const ENTRY_ANNOTATIONS: usize = 1 << 20;
 
@@ -44,7 +44,7 @@ struct RawConfig {
     media_type: Option<String>,
 }
 
-/// Reads the subject of a manifest or index. Returns `None` if it has no subject.
+/// Reads a manifest or index as a referrer. Returns `None` if it has no subject or is malformed.
 pub fn read_referrer(bytes: &[u8], descriptor: &Descriptor) -> Option<ReferrerManifest> {
     let raw: RawReferrer = serde_json::from_slice(bytes).ok()?;
     let subject = raw.subject?.digest;
@@ -72,7 +72,7 @@ pub fn read_referrer(bytes: &[u8], descriptor: &Descriptor) -> Option<ReferrerMa
     })
 }
 
-/// Returns the tag of the list of referrers of `subject` in registries without a referrers API.
+/// Returns the tag under which registries without a referrers API list the referrers of `subject`.
 pub fn referrers_tag(subject: &Digest) -> String {
     format!("{}-{}", subject.algorithm().as_str(), subject.short(64))
 }

@@ -1,4 +1,4 @@
-//! Chooses several versions at once: the newest of each release line.
+//! Groups versions into release lines, so that an update can keep several versions at once.
 
 use crate::update_policy::{NotOrdered, compare_groups, groups};
 use crate::{TagVersion, UpdatePolicy};

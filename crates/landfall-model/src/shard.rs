@@ -64,7 +64,7 @@ impl Shard {
         self.number == 1
     }
 
-    /// The share of this shard in a limit for all shards: an equal one, at least 1.
+    /// Returns the equal share of this shard in a limit for all shards; at least 1.
     pub fn share(self, limit: usize) -> usize {
         (limit / self.count).max(1)
     }

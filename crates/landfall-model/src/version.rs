@@ -348,6 +348,7 @@ mod tests {
 
     #[test]
     fn shape_core_and_prerelease_are_distinguished() {
+        // a core number 0 has no digits: `1.30.` is the core 1.30.0
         for (tag, shape, core, pre) in [
             ("v1.30.0-rke2r1", "v#.#.#-rke#r#", "1.30.", false),
             ("1.27.3-alpine3.20", "#.#.#-alpine#.#", "1.27.3", false),

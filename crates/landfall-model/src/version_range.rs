@@ -52,7 +52,7 @@ impl TagVersionRange {
         Some(TagVersionRange { alternatives })
     }
 
-    /// Whether the range contains a pre-release, and so allows pre-releases.
+    /// Whether a limit of the range is a pre-release, so that the range allows pre-releases.
     pub fn names_prerelease(&self) -> bool {
         let bounds = self.alternatives.iter().flatten();
         bounds

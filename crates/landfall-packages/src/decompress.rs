@@ -1,14 +1,14 @@
-//! Decompresses the indexes of repositories, up to a limit.
+//! Decompresses the indexes of repositories and the members of package files, up to a limit.
 //!
-//! An index may be a decompression bomb. The caller limits the unpacked size, because it knows the
-//! size in the signed metadata; this module limits the memory of the decoders.
+//! The content may be a decompression bomb. The caller limits the unpacked size, because it may
+//! know the size from signed metadata; this module limits the memory of the decoders.
 
 use super::error::PackagesError;
 use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
 use std::io::{self, BufRead, Read};
 
-/// How an index is compressed.
+/// How an index or a member of a package file is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
     /// Stored without compression.

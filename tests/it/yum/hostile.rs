@@ -48,7 +48,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
             "no signature",
             Box::new(|| drop(place.write("up/r/repodata/repomd.xml.asc", "hello"))),
             false,
-            "not a text with an OpenPGP signature",
+            "contains no OpenPGP signature",
         ),
         (
             "a swapped primary index",

@@ -75,7 +75,7 @@ pub fn read_tkg_site(
 }
 
 /// Refuses control characters in the imported variables, except white space before and after a
-/// value: rendered files consist of lines, and a line feed could add one.
+/// value: rendered files consist of lines, and a line feed would begin another line.
 fn check_control_characters(
     file: &str,
     text: &str,
@@ -98,10 +98,10 @@ fn check_control_characters(
     }))
 }
 
-/// A function of a NO_PROXY and an address: whether the NO_PROXY matches the host of the address.
+/// Whether a NO_PROXY list, the first argument, matches the host of an address, the second one.
 pub(super) type IsDirect = fn(&str, &str) -> bool;
 
-/// Returns the cluster configuration in a Secret.
+/// Returns the cluster configuration in `outer`, or `None` if `outer` is not a Secret that has one.
 fn secret_value(outer: &Mapping) -> Option<String> {
     let at = |map: &str| {
         outer
@@ -238,7 +238,7 @@ impl TkgVariables<'_> {
             ("podCIDR", self.get("CLUSTER_CIDR")),
             ("serviceCIDR", self.get("SERVICE_CIDR")),
         ];
-        // rendering the site adds these entries again, by its other settings
+        // `landfall render` adds these entries again, from other settings of the site
         let is_implied = |entry: &&&str| {
             let is_domain = entry
                 .strip_prefix(".svc.")

@@ -13,8 +13,8 @@ pub struct SiteUpstream {
     /// change.
     #[serde(default)]
     pub mirror: Option<String>,
-    /// Whether the mirror lists all tags of the host: it is a full copy, or a cache that forwards
-    /// lists. Otherwise landfall requests each tag that a signature may have.
+    /// Whether the mirror lists all tags of the host, as a full copy or a cache that forwards tag
+    /// lists does. Otherwise landfall requests each tag that a signature may have.
     #[serde(default)]
     pub lists_all_tags: bool,
     /// The maximum number of requests at once to this host.

@@ -24,7 +24,7 @@ pub enum UnpackError {
     /// It is not a gzipped tar, or it is truncated.
     #[error("not a readable .tgz: {0}")]
     Read(#[from] io::Error),
-    /// It exceeds the limits: of bytes, or of files.
+    /// It exceeds the limit of bytes or the limit of files.
     #[error(
         "with the archives in it, it unpacks to more than {0} bytes, or to more than {1} files"
     )]
@@ -78,7 +78,7 @@ impl ArchiveBudget {
         form: TarForm,
         mut each: impl FnMut(&mut tar::Entry<'_, &mut io::Take<MultiGzDecoder<&[u8]>>>) -> Result<(), E>,
     ) -> Result<(), E> {
-        // one byte more than is allowed: an end at the bound would look like a truncated archive
+        // one byte more than the limit, to tell an archive that exceeds it from a truncated one
         let mut source = MultiGzDecoder::new(bytes).take(self.bytes + 1);
         let max = self.members;
         let mut seen = 0;
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_names_are_refused() {
+    fn unsafe_and_repeated_names_are_refused() {
         for bad in ["/etc/passwd", "../x", "a/../../x", "a\\..\\b", "."] {
             assert!(
                 names(&[(bad, b'0', b"x")])

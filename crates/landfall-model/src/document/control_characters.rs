@@ -5,8 +5,8 @@
 use super::diagnostic::Diagnostic;
 use super::yaml_tree::{YamlNode, YamlScalar};
 
-/// An error for every key and every scalar in the first document of `text` that contains a control
-/// character or a line separator. Texts under the keys `prose` may have several lines.
+/// Returns an error for each key or scalar with a control character or a line separator, in the
+/// first document of `text`. Texts under the keys `prose` may have several lines.
 ///
 /// Returns no errors if `text` is not YAML: [`read`](super::read()) reports that.
 pub fn control_characters(file: &str, text: &str, prose: &[&str]) -> Vec<Diagnostic> {

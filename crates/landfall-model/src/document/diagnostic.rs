@@ -57,8 +57,8 @@ impl fmt::Display for Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
-/// A text with the user names and passwords of its URLs masked, so that an error near one does not
-/// print it.
+/// A text in which the user names and passwords of URLs are masked, so that the message of an error
+/// on the same line does not print them.
 struct MaskedText {
     text: String,
     /// The byte ranges of the original that are masked.
@@ -93,7 +93,7 @@ impl MaskedText {
         masked
     }
 
-    /// The offset in the masked text of the byte `at` of the original.
+    /// Converts the offset `at` in the original text to an offset in the masked text.
     fn offset(&self, at: usize) -> usize {
         let mut offset = at;
         for cut in self.cuts.iter().take_while(|cut| cut.start < at) {

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_the_wrong_type_are_explained_in_one_sentence() {
+    fn wrong_keys_and_values_are_explained_in_one_sentence() {
         let known = "did you mean `platforms`?";
         assert_eq!(
             fault("images:\n- platfroms: []\n"),

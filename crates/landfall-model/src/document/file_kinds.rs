@@ -32,7 +32,7 @@ fn is_opened(path: &Path) -> bool {
 /// or reading them may block forever.
 ///
 /// # Errors
-/// If the file cannot be opened, or is one of these.
+/// If the file cannot be opened, or is a named pipe, a socket or a device.
 pub fn open_input(path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
     if is_opened(path) {

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Deref;
 
-/// A text with an index of its lines and characters, so that a message for each of a million values
-/// does not count from the start.
+/// A text with an index of its lines and characters, so that finding the positions of a million
+/// values does not count from the start each time.
 #[derive(Debug)]
 pub struct LineIndex<'t> {
     text: Cow<'t, str>,
@@ -15,7 +15,7 @@ pub struct LineIndex<'t> {
     blocks: Vec<usize>,
 }
 
-/// The size of a block, in bytes: the most that is counted again for each look-up.
+/// The size of a block, in bytes. A look-up counts characters in at most two blocks.
 const BLOCK: usize = 1 << 10;
 
 impl<'t> LineIndex<'t> {

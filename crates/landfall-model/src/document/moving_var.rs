@@ -16,8 +16,9 @@ pub struct MovingVar {
     /// The versions that it may move to: `patch`, `minor`, a range such as `~1.9`, a pattern, or
     /// `never`; or a mapping with this as `policy`, and `minAge` or `keep`.
     pub update: UpdateRule,
-    /// Where its versions are listed. By default, among the tags of the first image that uses it as
-    /// its tag.
+    /// Where the versions of the variable are listed. By default, among the tags of the first image
+    /// whose tag contains this variable and no other; without such an image, in the package
+    /// repositories of the first package whose version contains it.
     #[serde(default)]
     pub from: Option<VersionsFrom>,
 }

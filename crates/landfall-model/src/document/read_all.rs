@@ -144,7 +144,7 @@ fn entry_at<'n>(root: &'n YamlNode<'n>, at: usize) -> Option<(&'n YamlEntry<'n>,
     })
 }
 
-/// The range including the comma after it, in flow notation.
+/// Extends `range` by the comma that follows it in flow notation.
 fn with_comma(text: &str, range: Range<usize>, flow: bool) -> Range<usize> {
     let rest = text[range.end..].trim_start();
     if flow && rest.starts_with(',') {

@@ -1,4 +1,4 @@
-//! A rule of `verify:` in a manifest or site: the signatures that the items it matches must have.
+//! A rule of `verify:` in a manifest or site: the signatures that matching items must have.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -27,7 +27,7 @@ pub struct SourceSpan {
 }
 
 impl SourceText {
-    /// A YAML file, or what should be one.
+    /// An input file that should be YAML.
     pub fn yaml(file: String, text: String) -> Rc<SourceText> {
         let root = owned_tree(&text);
         Rc::new(SourceText {
@@ -85,12 +85,12 @@ impl SourceSpan {
         self.text.text.get(self.range.clone()).unwrap_or_default()
     }
 
-    /// Whether both are in one file.
+    /// Whether both spans are in the same file.
     pub fn same_file(&self, other: &SourceSpan) -> bool {
         Rc::ptr_eq(&self.text, &other.text)
     }
 
-    /// The file, line and column of its start.
+    /// The file, line and column at which this span starts.
     pub fn location(&self) -> SourceLocation {
         let (line, column) = self.text.text.line_column(self.range.start);
         SourceLocation {

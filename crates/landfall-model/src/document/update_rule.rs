@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::num::NonZeroUsize;
 
-/// The versions to which `landfall update` may move an item, and the minimum age of a version.
+/// The versions to which `landfall update` may move an item or variable, their minimum age, and how
+/// many versions are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpdateRule {
     /// The policy: `patch`, `minor`, a range, a pattern, `digest` or `never`.
@@ -16,7 +17,7 @@ pub struct UpdateRule {
     /// How long ago this project must have first seen a version. `None` is the default of the
     /// manifest.
     pub min_age: Option<MinimumAge>,
-    /// How many versions a variable or item has.
+    /// How many versions the variable or item has; `None` if it has only one, or a fixed list.
     pub keep: Option<NonZeroUsize>,
 }
 

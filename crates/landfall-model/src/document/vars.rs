@@ -69,7 +69,7 @@ enum TemplatePiece<'a> {
     Plain(&'a str),
     /// A variable, by the name in `${name}`.
     Variable(&'a str),
-    /// The rest of the template, from a `${` without its `}` on.
+    /// The rest of the template, which begins with an unclosed `${`.
     Unclosed(&'a str),
 }
 

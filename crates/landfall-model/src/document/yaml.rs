@@ -68,7 +68,7 @@ pub fn documents_within<'t, T: DeserializeOwned>(
     each_document(text, budget.charge(text))
 }
 
-/// The documents of a text with the outcome `checked` of its check.
+/// Iterates over the documents of `text`. If `checked` is an error, it is the only item.
 fn each_document<T: DeserializeOwned>(
     text: &str,
     checked: Result<(), Error>,

@@ -7,7 +7,7 @@ use super::html::escape_html;
 /// there is space for other text.
 const MAX_BYTES: usize = 60_000;
 
-/// The size of a table without its rows: the note about omitted rows, and the end.
+/// The maximum size of a table without its head and rows: the note about omitted rows, and the end.
 const TABLE_OVERHEAD: usize = 160;
 
 /// A Markdown document that is being put together.
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_document_of_any_size_stays_within_its_bound_and_lists_omissions() {
+    fn long_tables_are_shortened_to_the_bound_and_state_how_much_is_omitted() {
         let mut document = Markdown::new("**5,003 changes**");
         document.table(
             "moved",

@@ -11,7 +11,7 @@ use serde_json::json;
 pub enum NoticeKind {
     /// Upstream no longer has the item.
     Gone,
-    /// The tag points to another digest now.
+    /// The tag points to another digest now, or the file has other content.
     Moved,
     /// Upstream has a newer version of the item.
     Newer,
@@ -30,10 +30,10 @@ pub struct Notice {
     pub name: String,
     /// What happened, in a sentence for people.
     pub message: String,
-    /// The locked digest, or the one that the manifest demands, if the tag moved.
+    /// The locked digest, or the digest that the manifest demands, if the content changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Digest>,
-    /// The digest that upstream has now, if the tag moved and upstream reports a digest.
+    /// The digest that upstream has now, if the content changed and upstream reports a digest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Digest>,
     /// Whether the change was accepted, as the manifest allows.

@@ -35,8 +35,8 @@ pub(super) const MEMBERS: &[Member] = &[
         "status",
         "string",
         &[],
-        "`done`, `partial`, `failed` or `refused`: exit 0, 3, 1 or 2, and 4. A `pack` that is \
-         refused because content is missing is `refused` with exit 3",
+        "`done` (exit 0), `partial` (exit 3), `failed` (exit 1 or 2) or `refused` (exit 4). A \
+         `pack` that is refused because content is missing is `refused` with exit 3",
     ),
     member(
         "items",
@@ -75,8 +75,9 @@ pub(super) const MEMBERS: &[Member] = &[
             "pull", "pack", "sign", "verify", "push", "ls", "refresh", "report", "sbom",
         ],
         "`path`, `digest`, `lock`, `bytes`, what it lacks (`partial`), `bases` and `omitted` of \
-         a delta, `recipes` and `references` of one with patches (blobs that it has patches for, \
-         and blobs elsewhere that these use), `signed` and the `signer` that was verified; \
+         a delta, `recipes` and `references` of a bundle with patches (the blobs that it has \
+         patches for, and the blobs outside the bundle that the patches use), `signed` and the \
+         `signer` that was verified; \
          after `pack` and `pull` also `content_bytes`, `files` and `beside` (files next to it)",
     ),
     member(
@@ -97,8 +98,8 @@ pub(super) const MEMBERS: &[Member] = &[
         "what differs, or what was rewritten. If an item is replaced by another version, the \
          new one has `replaces` and `version` (`up` or `down`), the old one `replacedBy`. \
          `packages` of a set lists the changes: `name`, `arch`, `change`, `from`, `to`, \
-         `bytes`, `digest`, and `changelog` if it is available. `newBytes` is the new content of \
-         the item, if its size is known: a receipt has no sizes",
+         `bytes`, `digest`, and `changelog` if it is available. `newBytes` is the size of the \
+         item's new content, if it is known: a receipt has no sizes",
     ),
     member(
         "updates",
@@ -136,7 +137,7 @@ pub(super) const MEMBERS: &[Member] = &[
         "to",
         "string",
         &["push", "mirror", "status"],
-        "the registry and prefix that was delivered to or compared",
+        "the registry and prefix to which content was delivered, or that was compared",
     ),
     member(
         "standings",
@@ -187,7 +188,8 @@ pub(super) const MEMBERS: &[Member] = &[
         "platforms",
         "object",
         &["ls", "render"],
-        "the platforms of each image, by its name; with `--list`, what each platform writes",
+        "for `ls` the platforms of each image, by its name; for `render --list` what each \
+         platform writes",
     ),
     member(
         "referrers",
@@ -304,7 +306,8 @@ pub(super) const MEMBERS: &[Member] = &[
         "otherRegistries",
         "array",
         &["audit"],
-        "registries at which missing references are names of locked images: values for `--to`",
+        "registries other than the site's at which missing references name locked images: \
+         possible values for `--to`",
     ),
     member(
         "unpinned",
@@ -427,7 +430,7 @@ pub(super) const MEMBERS: &[Member] = &[
         "object",
         &["publish"],
         "the content that servers of the store now serve: its `place`, the fingerprint of the \
-         `lock`, and of the one `before` it",
+         `lock`, and that of the lock `before` it",
     ),
     member(
         "removed",
@@ -494,7 +497,7 @@ pub(super) const TOTALS: &[Member] = &[
         "done",
         "integer",
         &[],
-        "the number that the command handled",
+        "the number that the command transferred or changed",
     ),
     member("present", "integer", &[], "the number that existed already"),
     member(

@@ -357,8 +357,8 @@ fn parse_time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     Some(time.ok()?.to_zoned(zone).ok()?.timestamp())
 }
 
-/// Whether a pattern of the list matches, and none of those with a leading `!` (`ssh_config(5)`,
-/// PATTERNS).
+/// Whether a pattern of the list matches `text`, and no pattern with a leading `!` does
+/// (`ssh_config(5)`, PATTERNS).
 fn matches_pattern_list(list: &str, text: &str) -> bool {
     let matches = |pattern: &str| matches_pattern(pattern.as_bytes(), text.as_bytes());
     let (negated, plain): (Vec<&str>, Vec<&str>) = list

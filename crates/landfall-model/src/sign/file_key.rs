@@ -105,7 +105,7 @@ impl FileKey {
         }
     }
 
-    /// The keys, if they are those of OpenPGP.
+    /// Returns the keys if they are OpenPGP keys.
     pub fn open_pgp(&self) -> Option<&OpenPgpKeys> {
         match &self.0 {
             FileKeyKind::OpenPgp(keys) => Some(keys),
@@ -133,7 +133,7 @@ impl FileKey {
         }
     }
 
-    /// Returns how the names of signatures that such keys make usually end.
+    /// Returns the usual file name endings of signatures that keys of this kind make.
     pub fn signature_endings(&self) -> &'static [&'static str] {
         match &self.0 {
             FileKeyKind::Minisign(_) => &[".minisig"],
@@ -154,7 +154,7 @@ impl FileKey {
         self.verify_in(NAMESPACE, signature, open)
     }
 
-    /// Like [`FileKey::verify`], for OpenSSH signatures in another namespace than that of files.
+    /// Like [`FileKey::verify`], for OpenSSH signatures in the given namespace instead of `file`.
     pub(super) fn verify_in<R: Read>(
         &self,
         namespace: &str,

@@ -18,7 +18,7 @@ pub struct GitSigners(GitSignersKind);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum GitSignersKind {
-    /// Keys that may always sign.
+    /// Keys in a file that does not limit when and for what they may sign.
     Keys(FileKey),
     /// OpenSSH keys, each with the times and namespaces for which it may sign.
     Allowed(AllowedSigners),
@@ -33,7 +33,7 @@ pub enum GitSignersError {
     /// The file has keys of minisign.
     #[error("git does not sign with minisign; name a key of OpenPGP or OpenSSH")]
     Minisign,
-    /// A line of the file is not one of a file of allowed signers.
+    /// The file has allowed signers, and a line of it is malformed.
     #[error("line {line}: {}", .fault.message)]
     AllowedSigners {
         /// The number of the line.
@@ -79,11 +79,11 @@ impl GitSigners {
         }
     }
 
-    /// Returns the name of the key that made `signature`, an armored one, for `payload` at the time
-    /// `made`, which the payload contains.
+    /// Returns the name of the key that made the armored `signature` of `payload`. `made` is the
+    /// time in the payload: an allowed signer must be valid at that time, an OpenPGP key now.
     ///
     /// # Errors
-    /// When none of the keys made it, or the key may not sign at this time.
+    /// Fails if none of the keys made the signature, or the key may not sign at that time.
     pub fn verify(
         &self,
         signature: &[u8],

@@ -1,5 +1,5 @@
-//! OpenPGP public keys, and verifying their signatures: of texts that contain the signature, such
-//! as the provenance of a chart, and detached ones of files.
+//! OpenPGP public keys, and verifying signatures with them: texts that contain their signature,
+//! such as the provenance of a chart, and detached signatures of files.
 
 use super::openpgp_error::OpenPgpError;
 use super::openpgp_rules::{SignatureTime, SigningKey, check_form, check_signer, fingerprint};

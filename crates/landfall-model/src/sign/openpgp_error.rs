@@ -29,8 +29,8 @@ pub enum OpenPgpError {
          sign` makes one that they can"
     )]
     Unfit,
-    /// The text is not signed.
-    #[error("it is not a text with an OpenPGP signature")]
+    /// The text is not signed, or a detached signature is malformed.
+    #[error("it contains no OpenPGP signature, or a damaged one")]
     NotSigned,
     /// The text does not name the hash algorithm of its signature.
     #[error("its header `Hash` does not name the hash algorithm of its signature")]
@@ -41,8 +41,8 @@ pub enum OpenPgpError {
     /// The content cannot be read.
     #[error("cannot read the signed content: {0}")]
     Read(String),
-    /// None of the keys made the signature, or the text was changed.
-    #[error("it has no valid signature by {0}: another key made it, or the text was changed")]
+    /// None of the keys made the signature, or the content was changed.
+    #[error("it has no valid signature by {0}: another key made it, or the content was changed")]
     Wrong(String),
     /// The hash algorithm is broken: an attacker can make two contents with one signature.
     #[error("its signature by {0} uses MD5, SHA-1 or RIPEMD-160, which can be forged")]
@@ -66,7 +66,7 @@ pub enum OpenPgpError {
         /// When the signature expired.
         end: Timestamp,
     },
-    /// The key was revoked by its owner.
+    /// The key was revoked by its owner or a designated revoker.
     #[error("the key {0} that signed it is revoked")]
     Revoked(String),
     /// The key or its primary key has expired.

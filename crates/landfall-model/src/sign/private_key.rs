@@ -1,4 +1,4 @@
-//! Private key files of OpenSSH (PROTOCOL.key), and signing with those without a passphrase.
+//! Private key files of OpenSSH (PROTOCOL.key), and signing with keys that are not encrypted.
 
 use super::public_key::{ED25519_KEY, P256_KEY, P384_KEY, PublicKey};
 use super::ssh_encoding::{SshReader, dearmor, number, strings};
@@ -11,7 +11,7 @@ use ring::signature::{
 #[derive(Debug)]
 pub(super) enum SshPrivateKey {
     Ed25519(Ed25519KeyPair),
-    /// With the type of the key.
+    /// The type of the key, and the key.
     Ecdsa(String, EcdsaKeyPair),
 }
 
@@ -21,7 +21,7 @@ pub(super) enum PrivateKeyFile {
     Unlocked(Box<SshPrivateKey>),
     /// The file needs a passphrase.
     Encrypted,
-    /// landfall signs with this type of key only through an agent, such as RSA.
+    /// The type of the key, such as RSA, is one with which landfall signs only through an agent.
     AgentOnly,
 }
 

@@ -76,7 +76,8 @@ impl Universe<'_> {
             .map(|(_, version)| version)
     }
 
-    /// Returns the pin priority of a version: the highest of its sources.
+    /// Returns the pin priority of a version: the highest of its sources, and at least 100 if the
+    /// version is installed (`current`).
     fn pin_of(&self, version: AptVersionId, current: Option<AptVersionId>) -> i16 {
         let of_sources = self
             .sources_of(version)

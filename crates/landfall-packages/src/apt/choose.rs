@@ -26,8 +26,9 @@ pub struct AptSelection {
 const STACK: usize = 256 << 20;
 
 /// Selects packages for the requests `install`. All requested packages are marked before any
-/// dependency. Then the dependencies are marked in the order of the requests, so those of the first
-/// affect the alternatives of the later ones. `suites` has the names of the suite of each source.
+/// dependency. Then the dependencies are marked in the order of the requests, so the dependencies
+/// of a request affect which alternatives the later requests get. `suites` has the names of the
+/// suite of each source.
 ///
 /// # Errors
 /// If the requests cannot be installed; the text is a chain of reasons.
@@ -209,7 +210,7 @@ mod tests {
     /// Two alternatives at each of 40 steps, all of which end in a package that cannot be
     /// installed.
     #[test]
-    fn alternatives_that_all_end_in_a_conflict_fail_quickly() {
+    fn alternatives_that_all_end_in_a_broken_package_fail_quickly() {
         let depth = 40;
         for end in ["Conflicts: root\n", "Depends: nothing\n", "Breaks: root\n"] {
             let mut index = package("root", "Depends: s0a | s0b\n");

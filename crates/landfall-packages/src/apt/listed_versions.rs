@@ -1,4 +1,4 @@
-//! The versions that an index lists of some packages, without their dependencies.
+//! The versions that an index lists for some packages, without their dependencies.
 
 use super::paragraph::paragraphs;
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ pub struct IndexedVersion<'t> {
     pub arch: &'t str,
 }
 
-/// Returns the versions that `index` lists of the packages `names`.
+/// Returns the versions that `index` lists for the packages `names`.
 pub fn listed_versions<'t>(index: &'t str, names: &BTreeSet<&str>) -> Vec<IndexedVersion<'t>> {
     let mut found = Vec::new();
     for paragraph in paragraphs(index) {

@@ -152,8 +152,8 @@ impl<'u, 't> Marking<'u, 't> {
             .collect()
     }
 
-    /// Returns the new versions of requested and installed packages, and those that these need.
-    /// Other versions were marked for a package that was later rejected.
+    /// Returns the new versions of requested and installed packages, and of the packages that they
+    /// need. Other versions were marked for a package that was later rejected.
     pub(super) fn needed(&self) -> Vec<AptVersionId> {
         let requested = (0..self.states.len() as AptPackageId)
             .filter(|package| self.states[*package as usize].is_requested);

@@ -64,7 +64,7 @@ pub struct AptVersion<'t> {
     pub version: &'t str,
     /// `all`, or the name of the package's architecture.
     pub arch: &'t str,
-    /// The field `Multi-Arch`, which decides for which architectures it satisfies dependencies.
+    /// The field `Multi-Arch`: the architectures for which the version satisfies dependencies.
     pub multi_arch: MultiArch,
     /// The field `Priority`, from 1 (required) to 5 (extra). Without the field it is 5.
     pub priority: u8,

@@ -229,7 +229,7 @@ impl<'u, 't> Marking<'u, 't> {
             );
             let [own_score, score] = [package, other].map(|one| resolution.scores[one as usize]);
             // the other package has the higher score, or the dependency is new: the package itself
-            // is changed or, if it is protected, the other one is upgraded
+            // is changed or, if it is protected, the other package is upgraded
             if own_score <= score || (!was_met && !relation.is_negative()) {
                 if !self.states[package as usize].is_protected {
                     self.change_self(
@@ -249,7 +249,7 @@ impl<'u, 't> Marking<'u, 't> {
                 }
                 continue;
             }
-            // `Breaks` usually names older versions, so an upgrade of the other one is enough
+            // `Breaks` usually names older versions, so an upgrade of the other package is enough
             if relation.kind == RelationKind::Breaks
                 && self.is_met(group, version, MarkedVersion::Candidate)
             {
@@ -285,7 +285,8 @@ impl<'u, 't> Marking<'u, 't> {
         if !is_open || resolution.is_garbage[package as usize] {
             self.delete(package, 0);
             let [own_score, score] = [package, other].map(|one| resolution.scores[one as usize]);
-            // in later rounds it gets the higher score, so that it is not the weaker side again
+            // in later rounds the package gets the higher score, so that it is not the weaker side
+            // again
             if resolution.round > 1 {
                 resolution.scores[package as usize] = own_score.max(score);
             }
@@ -334,9 +335,9 @@ impl<'u, 't> Marking<'u, 't> {
         }
     }
 
-    /// Installs the candidate of a package and, recursively, the targets of its dependencies that
-    /// do not hold afterwards. Returns whether that worked; otherwise the package is kept or
-    /// removed.
+    /// Installs the candidate of a package. If dependencies of the candidate do not hold then,
+    /// upgrades the packages that they name, recursively. Returns whether that worked; otherwise
+    /// the package is kept or removed.
     fn upgrade(&mut self, resolution: &mut Resolution, package: AptPackageId) -> bool {
         let state = self.states[package as usize];
         // cleared during the recursion, so that a circular dependency ends
@@ -392,7 +393,7 @@ impl<'u, 't> Marking<'u, 't> {
         !has_failed
     }
 
-    /// Whether a package has a candidate that is newer than its installed version, if any.
+    /// Whether a package has a candidate, and is not installed or has an older installed version.
     fn is_upgradable(&self, package: AptPackageId) -> bool {
         let state = &self.states[package as usize];
         let Some(candidate) = state.candidate else {

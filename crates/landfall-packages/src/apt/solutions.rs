@@ -53,7 +53,9 @@ impl<'t> Marking<'_, 't> {
         }
     }
 
-    /// Whether a relation of the planned version of a package does not hold.
+    /// Whether a critical relation of the planned version of a package does not hold, or a planned
+    /// version for another architecture excludes it. With `with_recommends`, recommendations that
+    /// affect the selection must hold too.
     pub(super) fn is_broken(&self, package: AptPackageId, with_recommends: bool) -> bool {
         let Some(version) = self.states[package as usize].install else {
             return false;

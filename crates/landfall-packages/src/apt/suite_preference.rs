@@ -30,10 +30,10 @@ impl SuitePreference<'_> {
 }
 
 impl<'t> Marking<'_, 't> {
-    /// Makes `version` the candidate of its package. If its dependencies require that, versions of
-    /// the suite become their candidates. Returns whether all dependencies can be satisfied. At the
-    /// first dependency that cannot be satisfied, apt stops and keeps the candidates that it has
-    /// set so far.
+    /// Makes `version` the candidate of its package. If a dependency of `version` requires it, the
+    /// version of the suite becomes the candidate for that dependency too. Returns whether all
+    /// dependencies can be satisfied. At the first dependency that cannot be satisfied, apt stops
+    /// and keeps the candidates that it has set so far.
     pub(super) fn prefer_from_suite(
         &mut self,
         version: AptVersionId,

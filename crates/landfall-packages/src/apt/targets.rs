@@ -48,8 +48,8 @@ pub fn is_target(name: &str) -> bool {
     target_names().any(|known| known == name) || target_language(name).is_some()
 }
 
-/// Returns the possible paths of the target `name` in a suite, for machines with `architectures`,
-/// the native one first.
+/// Returns the possible paths of the target `name` in a suite, sorted. The first of the machine's
+/// `architectures` is the native one.
 pub fn target_paths(name: &str, components: &[String], architectures: &[String]) -> Vec<String> {
     let pattern = match (
         TARGETS.iter().find(|(known, _)| *known == name),
@@ -61,7 +61,7 @@ pub fn target_paths(name: &str, components: &[String], architectures: &[String])
     };
     let native = architectures.first().map_or("", String::as_str);
     let mut paths: Vec<String> = Vec::new();
-    // which of the paths exist is only known from the release
+    // only the release says which of the paths exist
     for architecture in architectures {
         let per_component = pattern
             .replace("{architecture}", architecture)

@@ -1,5 +1,5 @@
-//! The index `filelists`, a list of all files. It is read only for the files that relations name
-//! and the primary index does not contain.
+//! The index `filelists`, a list of all files. It is read only for files that relations or requests
+//! name and the primary index does not contain.
 
 use super::error::YumError;
 use super::pool::{PackageId, Pool, RpmRelationKind};
@@ -26,8 +26,8 @@ pub(super) const FILE_RELATIONS: [RpmRelationKind; 6] = [
     RpmRelationKind::Enhances,
 ];
 
-/// Returns the paths that relations of the packages in `pool` name. Other files do not affect the
-/// selection.
+/// Returns the paths that relations of the packages in `pool` name. Besides requested files, no
+/// other files affect the selection.
 pub(super) fn related_paths(pool: &Pool) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for id in pool.ids() {

@@ -15,8 +15,8 @@ pub struct PackageLabels {
     pub vendor: Option<String>,
 }
 
-/// Returns the labels of the packages in `reader` whose digests (hexadecimal) are in `digests`, by
-/// digest.
+/// Reads the primary index in `reader`. Returns the labels of each package whose digest
+/// (hexadecimal) is in `digests`, by digest.
 pub(super) fn read_labels(
     reader: impl BufRead,
     digests: &BTreeSet<String>,

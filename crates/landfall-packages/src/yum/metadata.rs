@@ -16,8 +16,7 @@ use landfall_model::{Digest, Hasher};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, Read};
 
-/// A compressed index as it was downloaded. The caller has verified the digest of the compressed
-/// content.
+/// An index as it was downloaded. The caller has verified the digest of the downloaded bytes.
 #[derive(Debug, Clone)]
 pub struct PackedIndex {
     /// The content of the index as downloaded, which may be compressed.
@@ -39,7 +38,7 @@ pub struct SourceMetadata {
     pub primary: PackedIndex,
     /// The index `modules`, if the source has module streams.
     pub modules: Option<PackedIndex>,
-    /// The index `filelists`, if a dependency names a file that `primary` does not list.
+    /// The index `filelists`, if a dependency or request names a file that `primary` does not list.
     pub files: Option<PackedIndex>,
 }
 
@@ -62,8 +61,8 @@ pub struct MetadataError {
 }
 
 impl PackedIndex {
-    /// Returns the index that `repomd.xml` lists as `index`, with empty `bytes`. It may unpack to
-    /// `limit` bytes.
+    /// Returns the index that `repomd.xml` lists as `index`, with empty `bytes`. Its content may
+    /// unpack to at most `limit` bytes.
     ///
     /// # Errors
     /// If the compression is not supported, or the listed unpacked size exceeds `limit`.
@@ -90,8 +89,8 @@ impl PackedIndex {
         })
     }
 
-    /// Returns the licences and vendors of the packages in a primary index whose digests
-    /// (hexadecimal) are in `digests`, by digest.
+    /// Reads a primary index. Returns the licence and vendor of each package whose digest
+    /// (hexadecimal) is in `digests`, by digest.
     ///
     /// # Errors
     /// If the index is damaged or malformed.

@@ -24,8 +24,8 @@ impl<'t> TextEdits<'t> {
         self.text
     }
 
-    /// Adds `parts` to the flow collection at the bytes `span`. Its last part ends at `last`, which
-    /// is `None` if the collection is empty.
+    /// Adds `parts` to the flow collection at the bytes `span`. `last` is the end of the existing
+    /// last part of the collection, or `None` if the collection is empty.
     pub(super) fn add_flow(&mut self, span: &Range<usize>, last: Option<usize>, parts: &[String]) {
         if parts.is_empty() {
             return;
@@ -43,7 +43,8 @@ impl<'t> TextEdits<'t> {
         self.edits.push((at..at, lines.to_owned()));
     }
 
-    /// Adds items to a list that is not empty, before its item number `place` or at its end.
+    /// Adds items to a list that is not empty: before the item number `place`, or at the end if
+    /// there is no such item.
     pub(super) fn add_items(
         &mut self,
         sequence: &YamlSequence<'_>,
@@ -125,7 +126,8 @@ impl<'t> TextEdits<'t> {
         Ok(())
     }
 
-    /// Sets the value of an entry of a mapping from `old`, a scalar or an empty collection.
+    /// Replaces the value of an entry of a mapping. The existing value `old` is a scalar or an
+    /// empty collection.
     pub(super) fn set_value(
         &mut self,
         entry: &YamlEntry<'_>,
@@ -178,8 +180,8 @@ impl<'t> TextEdits<'t> {
         Ok(())
     }
 
-    /// Removes the entries with these numbers, in ascending order, from a mapping that keeps
-    /// others.
+    /// Removes the entries with the numbers `removed`, which ascend, from a mapping that keeps at
+    /// least one entry.
     pub(super) fn remove_entries(&mut self, mapping: &YamlMapping<'_>, removed: &[usize]) {
         let entries = &mapping.entries;
         let key_start = |at: usize| entries[at].key.span().start;
@@ -239,7 +241,7 @@ impl<'t> TextEdits<'t> {
             .ok_or_else(|| MergeError::Form("the first item of a list".into()))
     }
 
-    /// Applies the edits, which must not overlap. Those at one position keep their order.
+    /// Applies the edits, which must not overlap. Edits at one position keep their order.
     pub(super) fn apply(mut self) -> String {
         self.edits.sort_by_key(|(range, _)| range.start);
         let line_break = if self.text.contains("\r\n") {
@@ -263,9 +265,9 @@ impl<'t> TextEdits<'t> {
     }
 }
 
-/// The literal block scalar `block`, whose value is `old`, with the value `new` and the same header
-/// and indentation. `None` if `block` is not such a scalar, or if `new` cannot be written in it
-/// because of its last newlines, its indentation or a control character.
+/// Rewrites the literal block scalar `block`, whose value is `old`, to the value `new`, with the
+/// same header and indentation. `None` if `block` is not a literal block scalar, or if `new` cannot
+/// be written in one because of its last newlines, its indentation or a control character.
 fn literal_block(block: &str, old: &str, new: &str) -> Option<String> {
     let (header, body) = block.split_once('\n')?;
     let indicators = header
@@ -316,7 +318,7 @@ pub(super) fn flow_text(value: &Value) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// A collection in block notation, every line indented.
+/// A collection in block notation. Every line that is not empty is indented by `indent` spaces.
 pub(super) fn block_text(
     value: &impl serde::Serialize,
     indent: usize,

@@ -3,10 +3,10 @@
 /// An error from setting values in a text. Messages are about the text ("it").
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
-    /// The text does not parse.
+    /// The text is not YAML, or lacks the document to merge into.
     #[error("it is not YAML that values can be merged into: {0}")]
     NotYaml(String),
-    /// The existing and the new value are of different kinds.
+    /// The existing and the new value are of different kinds, or the existing one is an alias.
     #[error("{path} is {there}, and would become {wanted}; change it by hand first")]
     Kind {
         /// The dotted path of the value.
@@ -27,7 +27,8 @@ pub enum MergeError {
         .0.join("\n")
     )]
     Lost(Vec<String>),
-    /// An ordered list has the common items in another order than the new values need.
+    /// An ordered list has the common items in another order than the new values need, or has an
+    /// item whose value cannot be changed.
     #[error(
         "{path} has some of these items in another order, and the order matters; \
          put them there by hand:\n{items}"

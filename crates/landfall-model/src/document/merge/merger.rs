@@ -1,6 +1,6 @@
 //! Sets values in mappings and lists.
 //!
-//! Existing keys get the new values; missing keys are added after the last one of their mapping. An
+//! Existing keys get the new values; missing keys are added after the last key of their mapping. An
 //! item of a list is merged with the existing item that has the same `mountPath`, `name`, `path` or
 //! `source`; any other item is added unless the list contains it. The result is read again: unless
 //! it has exactly the requested values, the merge fails.
@@ -71,7 +71,8 @@ pub fn documents(text: &str) -> Result<Vec<Value>, MergeError> {
 /// # Errors
 /// If `text` is not YAML or has too few documents; if a new value has another kind than the
 /// existing one; if the notation cannot be edited; if content would be removed although `rules`
-/// forbid it; if an ordered list has common items in another order.
+/// forbid it; if an ordered list has common items in another order, or has an item whose value
+/// cannot be changed.
 pub fn merge(
     text: &str,
     document: usize,
@@ -278,7 +279,8 @@ impl ValueMerger<'_> {
         Ok(new)
     }
 
-    /// Adds the items of `new` that the list `node` lacks, and merges the items that it has.
+    /// Adds the items of `new` that the list `node` lacks, and merges the items that it has. The
+    /// words of a command are replaced instead, if the rules allow that.
     fn merge_list(
         &mut self,
         node: &YamlNode<'_>,
@@ -361,7 +363,7 @@ impl ValueMerger<'_> {
         if !merge.inserted.is_empty() {
             self.merged.paths.push(self.dotted_path());
         }
-        // from the last position on, so that the earlier ones stay valid
+        // inserted from the last position to the first, so that the earlier positions stay valid
         let runs = merge
             .inserted
             .chunk_by(|one, other| one.before == other.before);

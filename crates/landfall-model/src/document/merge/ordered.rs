@@ -64,14 +64,14 @@ pub(super) fn merge_ordered(old: &[&str], new: &[&str]) -> Option<OrderedMerge> 
     Some(merge)
 }
 
-/// Whether a command may run twice without another effect.
+/// Whether a command has the same effect if it runs twice.
 fn is_repeatable(command: &str) -> bool {
     command.starts_with("systemctl ")
 }
 
 /// The pairs of positions of a longest common subsequence, as late in `old` as possible.
 ///
-/// All repeatable items together weigh less than any other item, because only the others must not
+/// All repeatable items together weigh less than any other item, because only a repeatable item may
 /// be inserted a second time.
 fn common_subsequence(old: &[String], new: &[String]) -> Vec<(usize, usize)> {
     let weight = |key: &str| {
@@ -136,8 +136,8 @@ fn command_identity(item: &str) -> String {
     plain
 }
 
-/// The text of the old item after the merge with the new one, which has the same identity. `None`
-/// if the value of either cannot be read.
+/// Merges two items with the same identity; returns the new text of the old item. `None` if both
+/// set NO_PROXY, and the value of either cannot be read.
 fn changed_item(old: &str, new: &str) -> Option<String> {
     if old.split_whitespace().eq(new.split_whitespace()) {
         return Some(old.to_owned());
@@ -185,7 +185,7 @@ pub(super) fn quoted_items(items: &[&str]) -> String {
     lines.join("\n")
 }
 
-/// `text` with `***` in place of the user name and password of each URL.
+/// Replaces the user name and password of each URL in `text` by `***`.
 fn without_userinfo(text: &str) -> String {
     let mut parts = text.split("://");
     let mut masked = parts.next().unwrap_or_default().to_owned();

@@ -30,12 +30,12 @@ pub(super) fn merge_known_text(old: &str, new: &str) -> Option<String> {
     (are_single_lines || old.lines().all(is_kept)).then(|| new.to_owned())
 }
 
-/// The certificates in the base64 `text`, which is how TKG's variables contain them.
+/// Decodes the certificates in the base64 `text`, the form that they have in TKG's variables.
 fn encoded_certificates(text: &str) -> Option<String> {
     decode_base64(text).filter(|text| text.contains(BEGIN))
 }
 
-/// The text in the base64 `text`, which may have line breaks.
+/// Decodes the base64 `text`, which may have line breaks. `None` if it does not encode UTF-8.
 pub(super) fn decode_base64(text: &str) -> Option<String> {
     let packed: String = text.split_whitespace().collect();
     String::from_utf8(STANDARD.decode(packed).ok()?).ok()
@@ -66,8 +66,8 @@ fn without_whitespace(text: &str) -> String {
     text.split_whitespace().collect()
 }
 
-/// The systemd drop-in `old` with the variables of the drop-in `new`. `None` if `new` has more than
-/// variables, or if `old` has no `[Service]` section.
+/// Adds the variables of the systemd drop-in `new` to the drop-in `old`. `None` if `new` sets
+/// anything else, or if `old` has no `[Service]` section.
 fn with_variables(old: &str, new: &str) -> Option<String> {
     let mut lines: Vec<String> = old.lines().map(str::to_owned).collect();
     let section = lines.iter().position(|line| line.trim() == "[Service]")?;
@@ -122,7 +122,7 @@ fn unit_variable(line: &str) -> Option<(&str, &str)> {
     (!value.contains('"')).then_some((name, value))
 }
 
-/// Whether the variable or key `name` has the list of the hosts that bypass the proxy.
+/// Whether the variable or key `name` is a list of hosts that bypass the proxy.
 pub(super) fn is_no_proxy(name: &str) -> bool {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     plain.to_ascii_lowercase().ends_with("noproxy")

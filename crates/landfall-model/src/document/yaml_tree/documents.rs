@@ -24,7 +24,8 @@ pub struct YamlDocuments<'a> {
 }
 
 impl<'a> YamlDocuments<'a> {
-    /// The documents in the bytes `part` of `source`. `part` must end where a document ends.
+    /// The documents in the bytes `part` of `source`. `part` must end before a marker `---` at the
+    /// beginning of a line, or at the end of `source`.
     pub fn new(source: &'a str, part: Range<usize>) -> YamlDocuments<'a> {
         YamlDocuments {
             parser: parser(with_marker(source, &part)),
@@ -125,7 +126,7 @@ struct TreeBuilder<'a> {
 /// A collection that has begun and not ended.
 enum OpenCollection<'a> {
     Sequence(YamlSequence<'a>),
-    /// With the key whose value comes next.
+    /// A mapping, and the key whose value comes next.
     Mapping(YamlMapping<'a>, Option<YamlNode<'a>>),
 }
 

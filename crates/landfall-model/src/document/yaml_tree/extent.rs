@@ -5,8 +5,8 @@ use super::node::{YamlEntry, YamlNode};
 use std::ops::Range;
 
 impl YamlNode<'_> {
-    /// The bytes of this node in `text`. Unlike those of [`YamlNode::span`], those of a block
-    /// scalar begin with its header.
+    /// The bytes of this node in `text`. For a block scalar they begin with its header, unlike
+    /// [`YamlNode::span`].
     pub(in crate::document) fn extent(&self, text: &str) -> Range<usize> {
         let span = self.span();
         match self {
@@ -58,7 +58,7 @@ impl YamlEntry<'_> {
 }
 
 /// The bytes of a block scalar from its `|` or `>` to the end of its last line. The parser's range
-/// begins at the first word, and includes the blanks before what follows.
+/// begins at the first word, and includes the white space before the next node.
 fn block_scalar_extent(text: &str, span: &Range<usize>) -> Option<Range<usize>> {
     // a comment may follow the header on its line, and contain `|` or `>` too
     let before = text.get(..span.start)?.trim_end();

@@ -71,8 +71,8 @@ impl<'a> YamlNode<'a> {
     }
 }
 
-/// The bytes of the scalar whose anchor the alias at the bytes `alias` names. `None` if there is no
-/// alias, or if its value is a collection.
+/// The bytes of the scalar to which the alias at the bytes `alias` refers. `None` if there is no
+/// alias at these bytes, or if it refers to a collection.
 pub fn anchored_scalar(text: &str, alias: &Range<usize>) -> Option<Range<usize>> {
     let mut scalars = BTreeMap::new();
     for document in YamlDocuments::new(text, 0..text.len()) {

@@ -32,7 +32,7 @@ pub struct ItemContent {
     pub kind: EntryKind,
     /// The name of the item in the lock.
     pub name: String,
-    /// The group of the item in the treemap: its host and namespace.
+    /// The group of the item in the treemap: its host and, for an image, the namespace.
     pub group: String,
     /// All blobs and manifests of the item, each once, with their sizes in bytes.
     pub blobs: Vec<(Digest, u64)>,
@@ -40,7 +40,7 @@ pub struct ItemContent {
     pub platforms: Vec<String>,
     /// The kinds of artifacts that refer to the item, each with its count.
     pub attached: Vec<(String, usize)>,
-    /// The verified signers of an image.
+    /// The verified signers of the item.
     pub signed_by: Vec<String>,
     /// The licences that the image declares.
     pub licences: Option<String>,
@@ -66,7 +66,7 @@ pub struct PackageRow {
 /// One phase of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunPhase {
-    /// The name of the phase, such as `fetching`.
+    /// The name of the phase, such as `pull`.
     pub name: String,
     /// The number of items in the phase.
     pub items: u64,

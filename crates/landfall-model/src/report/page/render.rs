@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_loads_nothing_and_allows_only_its_own_script() {
+    fn the_page_loads_nothing_and_has_no_inline_styles_or_handlers() {
         let html = render(&page(3, &|at| format!("q.io/a{at}:1")));
         assert!(html.contains("default-src 'none'"));
         for bad in ["http://", "https://cdn", "url(", "@import", "src="] {

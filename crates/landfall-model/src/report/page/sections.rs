@@ -94,7 +94,7 @@ fn item_row(
     ]
 }
 
-/// The kinds of artifacts that refer to the item, and who is verified to have signed it.
+/// The kinds of artifacts that refer to the item, and its verified signers.
 fn attached_documents(content: &ItemContent) -> String {
     let counts = content.attached.iter().map(|(kind, count)| match count {
         1 => kind.clone(),
