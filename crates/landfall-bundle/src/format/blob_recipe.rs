@@ -11,6 +11,10 @@ use std::io::{self, Read};
 /// The maximum number of bases of a recipe.
 pub(crate) const MAX_BASES: usize = 8;
 
+/// The maximum length of a chain of recipes, each of which uses a blob that the previous one
+/// rebuilds.
+pub(crate) const MAX_CHAIN: usize = 16;
+
 /// The largest plain content that a reader rebuilds: 64 GiB.
 pub(crate) const MAX_PLAIN: u64 = 64 << 30;
 

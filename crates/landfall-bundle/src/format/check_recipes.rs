@@ -1,14 +1,10 @@
 //! Checks the recipes in a contents index, and the blobs that they use.
 
-use super::blob_recipe::{BlobRecipe, MAX_BASES};
+use super::blob_recipe::{BlobRecipe, MAX_BASES, MAX_CHAIN};
 use super::contents::ContentsIndex;
 use super::names::RECIPE;
 use landfall_model::Digest;
 use std::collections::{HashMap, HashSet};
-
-/// The maximum length of a chain of recipes, each of which uses a blob that the previous one
-/// rebuilds.
-const MAX_CHAIN: usize = 16;
 
 /// Checks that each recipe has its entry, and that every blob that it uses is available: in the
 /// bundle, from another recipe, or in the bases. Recipes that need each other are refused.

@@ -82,6 +82,23 @@ pub(super) struct RecipeInput<'a> {
     pub(super) bases: &'a [Arc<PlainBlob>],
     /// The content that contains the blob.
     pub(super) content: &'a dyn BlobRead,
+    /// The folder for temporary files.
+    pub(super) folder: &'a Path,
+}
+
+/// Why it is unknown whether a blob has a recipe.
+#[derive(Debug)]
+pub(super) enum RecipeError {
+    /// Content cannot be read.
+    Content(ContentError),
+    /// A temporary file cannot be written.
+    Temporary(io::Error),
+}
+
+impl From<ContentError> for RecipeError {
+    fn from(error: ContentError) -> RecipeError {
+        RecipeError::Content(error)
+    }
 }
 
 /// A recipe that is not written yet.
@@ -91,27 +108,34 @@ struct RecipeDraft {
     patch: [SpooledTempFile; SECTIONS - 1],
 }
 
-/// Makes the recipe of a blob in a file in `folder`, and proves it by rebuilding the blob.
+/// A recipe that is not proven yet.
+struct WrittenRecipe {
+    file: RecipeFile,
+    header: RecipeHeader,
+}
+
+/// Makes the recipe of a blob, and proves it by rebuilding the blob.
 pub(super) fn make_recipe(
     input: &RecipeInput<'_>,
-    folder: &Path,
-) -> Result<Result<RecipeFile, NoRecipe>, ContentError> {
+) -> Result<Result<RecipeFile, NoRecipe>, RecipeError> {
     // the proof compresses the whole stream anyway
     match draft_recipe(input, StreamAnalysis::Assumed)? {
         Err(no_recipe) => return Ok(Err(no_recipe)),
         Ok(draft) => {
-            if let Ok(recipe) = draft.write(input, folder) {
-                return Ok(Ok(recipe));
+            let recipe = draft.write(input.folder)?;
+            if prove(&recipe, input).is_ok() {
+                return Ok(Ok(recipe.file));
             }
         }
     }
-    // another encoder wrote the end of the stream, or a file cannot be read or written
+    // another encoder wrote the end of the stream, or a base cannot be read
     match draft_recipe(input, StreamAnalysis::Compared)? {
         Err(no_recipe) => Ok(Err(no_recipe)),
-        Ok(draft) => match draft.write(input, folder) {
-            Ok(recipe) => Ok(Ok(recipe)),
-            Err(error) => Err(ContentError::read(&input.blob.digest, error)),
-        },
+        Ok(draft) => {
+            let recipe = draft.write(input.folder)?;
+            prove(&recipe, input).map_err(|error| ContentError::read(&input.blob.digest, error))?;
+            Ok(Ok(recipe.file))
+        }
     }
 }
 
@@ -119,7 +143,7 @@ pub(super) fn make_recipe(
 /// the stream is analyzed, and nothing is rebuilt.
 pub(super) fn estimate_recipe(
     input: &RecipeInput<'_>,
-) -> Result<Result<u64, NoRecipe>, ContentError> {
+) -> Result<Result<u64, NoRecipe>, RecipeError> {
     let open = || open_blob(input);
     let stream_size = match input.new.coding {
         BlobCoding::Plain => Ok(0),
@@ -127,7 +151,7 @@ pub(super) fn estimate_recipe(
     };
     let stream_size = match stream_size {
         Ok(size) => size,
-        Err(error) => return no_stream_section(input, error).map(Err),
+        Err(error) => return Ok(Err(no_stream_section(input, error)?)),
     };
     let (header, _) = draft_patch(input, stream_size)?;
     Ok(header.if_worth(input.blob))
@@ -142,7 +166,7 @@ fn open_blob(input: &RecipeInput<'_>) -> io::Result<Box<dyn Read + Send>> {
 fn draft_recipe(
     input: &RecipeInput<'_>,
     analysis: StreamAnalysis,
-) -> Result<Result<RecipeDraft, NoRecipe>, ContentError> {
+) -> Result<Result<RecipeDraft, NoRecipe>, RecipeError> {
     let open = || open_blob(input);
     let described = match (input.new.coding, analysis) {
         (BlobCoding::Plain, _) => Ok(None),
@@ -154,7 +178,7 @@ fn draft_recipe(
     };
     let stream = match described {
         Ok(recipe) => recipe.map_or_else(Vec::new, |recipe| recipe.as_bytes().to_vec()),
-        Err(error) => return no_stream_section(input, error).map(Err),
+        Err(error) => return Ok(Err(no_stream_section(input, error)?)),
     };
     let (header, patch) = draft_patch(input, stream.len() as u64)?;
     Ok(header.if_worth(input.blob).map(|_| RecipeDraft {
@@ -180,15 +204,21 @@ fn no_stream_section(
 fn draft_patch(
     input: &RecipeInput<'_>,
     stream_size: u64,
-) -> Result<(RecipeHeader, [SpooledTempFile; SECTIONS - 1]), ContentError> {
-    let failed = |source: io::Error| ContentError::read(&input.blob.digest, source);
-    let sections =
-        make_patch(input.new, input.bases).map_err(|error| failed(patch_error(error)))?;
+) -> Result<(RecipeHeader, [SpooledTempFile; SECTIONS - 1]), RecipeError> {
+    let sections = make_patch(input).map_err(|error| match error {
+        PatchError::Write(source) => RecipeError::Temporary(source),
+        PatchError::Read { source, .. } => ContentError::read(&input.blob.digest, source).into(),
+        PatchError::Damaged(_) => {
+            ContentError::read(&input.blob.digest, io::Error::other(error)).into()
+        }
+    })?;
     let mut patch = sections.into_array();
     let mut lengths = [stream_size, 0, 0, 0, 0];
     for (section, length) in patch.iter_mut().zip(&mut lengths[1..]) {
-        *length = section.seek(SeekFrom::End(0)).map_err(failed)?;
-        section.rewind().map_err(failed)?;
+        *length = section
+            .seek(SeekFrom::End(0))
+            .and_then(|end| section.rewind().map(|()| end))
+            .map_err(RecipeError::Temporary)?;
     }
     let header = RecipeHeader {
         coding: input.new.coding,
@@ -216,8 +246,12 @@ impl RecipeHeader {
 }
 
 impl RecipeDraft {
-    /// Writes the recipe to a file in `folder`, and proves it by rebuilding the blob.
-    fn write(self, input: &RecipeInput<'_>, folder: &Path) -> io::Result<RecipeFile> {
+    /// Writes the recipe to a file in `folder`.
+    fn write(self, folder: &Path) -> Result<WrittenRecipe, RecipeError> {
+        self.try_write(folder).map_err(RecipeError::Temporary)
+    }
+
+    fn try_write(self, folder: &Path) -> io::Result<WrittenRecipe> {
         let file = TemporaryFile::writer(folder)?;
         let mut writer = HashedWriter::sha256(file, self.header.recipe_size());
         writer.write_all(&self.header.to_bytes())?;
@@ -226,37 +260,38 @@ impl RecipeDraft {
             io::copy(&mut section, &mut writer)?;
         }
         let (file, digest) = writer.finish()?;
-        let recipe = RecipeFile {
+        let file = RecipeFile {
             file: file.finish()?,
             digest,
         };
-        let open = |offset| Ok(Box::new(recipe.file.reader(offset)) as Box<dyn Read + Send>);
-        let bases = input.bases.iter().map(|base| Arc::clone(&base.plain));
-        rebuild(input.blob, &self.header, &open, bases.collect(), io::sink())?;
-        Ok(recipe)
+        Ok(WrittenRecipe {
+            file,
+            header: self.header,
+        })
     }
 }
 
-fn make_patch(
-    new: &PlainBlob,
-    bases: &[Arc<PlainBlob>],
-) -> Result<PatchSections<SpooledTempFile>, PatchError> {
-    let bases: Vec<PatchBase<'_>> = bases
+/// Proves a recipe by rebuilding the blob.
+fn prove(recipe: &WrittenRecipe, input: &RecipeInput<'_>) -> io::Result<()> {
+    let file = &recipe.file.file;
+    let open = |offset| Ok(Box::new(file.reader(offset)) as Box<dyn Read + Send>);
+    let bases = input.bases.iter().map(|base| Arc::clone(&base.plain));
+    let bases = bases.collect();
+    rebuild(input.blob, &recipe.header, &open, bases, io::sink()).map(drop)
+}
+
+fn make_patch(input: &RecipeInput<'_>) -> Result<PatchSections<SpooledTempFile>, PatchError> {
+    let RecipeInput { new, folder, .. } = input;
+    let bases: Vec<PatchBase<'_>> = input
+        .bases
         .iter()
         .map(|base| PatchBase {
             source: &*base.plain,
             listing: &base.listing,
         })
         .collect();
-    let sinks = std::array::from_fn(|_| SpooledTempFile::new(MAX_IN_MEMORY));
+    let sinks = std::array::from_fn(|_| SpooledTempFile::new_in(MAX_IN_MEMORY, folder));
     let sinks = PatchSections::from_array(sinks);
     let (sections, _) = create(&*new.plain, &new.listing, &bases, sinks)?;
     Ok(sections)
-}
-
-fn patch_error(error: PatchError) -> io::Error {
-    match error {
-        PatchError::Read { source, .. } | PatchError::Write(source) => source,
-        PatchError::Damaged(_) => io::Error::other(error),
-    }
 }

@@ -1,7 +1,7 @@
 //! The plain bytes of a blob in a temporary file.
 
 use crate::format::blob_recipe::{BlobCoding, MAX_PLAIN};
-use landfall_deflate::PlainReader;
+use landfall_deflate::{DeflateError, PlainReader};
 use landfall_patch::PlainSource;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -31,10 +31,19 @@ impl TemporaryFile {
     }
 
     /// Writes all of `content` to a new file in `folder`.
-    pub(super) fn write(mut content: impl Read, folder: &Path) -> io::Result<TemporaryFile> {
-        let mut writer = TemporaryFile::writer(folder)?;
-        io::copy(&mut content, &mut writer)?;
-        writer.finish()
+    fn write(mut content: impl Read, folder: &Path) -> Result<TemporaryFile, PlainFileError> {
+        let mut writer = TemporaryFile::writer(folder).map_err(PlainFileError::Write)?;
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            match content.read(&mut buffer) {
+                Ok(0) => return writer.finish().map_err(PlainFileError::Write),
+                Ok(count) => writer
+                    .write_all(&buffer[..count])
+                    .map_err(PlainFileError::Write)?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(PlainFileError::of_reading(error)),
+            }
+        }
     }
 
     pub(super) fn size(&self) -> u64 {
@@ -119,12 +128,53 @@ pub(super) fn sniff(mut blob: impl Read) -> io::Result<(BlobCoding, impl Read)> 
     Ok((coding, io::Cursor::new(start).chain(blob)))
 }
 
+/// Why there is no file with the plain bytes of a blob.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PlainFileError {
+    /// The blob cannot be read.
+    #[error(transparent)]
+    Read(io::Error),
+    /// The file cannot be written.
+    #[error(transparent)]
+    Write(io::Error),
+    /// The blob is not a stream with this coding.
+    #[error(transparent)]
+    Invalid(io::Error),
+    /// The blob has more plain bytes than a reader rebuilds.
+    #[error("it has more than {MAX_PLAIN} plain bytes")]
+    TooLong,
+}
+
+impl PlainFileError {
+    fn of_reading(error: io::Error) -> PlainFileError {
+        if error
+            .get_ref()
+            .is_some_and(|inner| inner.is::<DeflateError>())
+        {
+            PlainFileError::Invalid(error)
+        } else {
+            PlainFileError::Read(error)
+        }
+    }
+}
+
+impl From<PlainFileError> for io::Error {
+    fn from(error: PlainFileError) -> io::Error {
+        match error {
+            PlainFileError::Read(error)
+            | PlainFileError::Write(error)
+            | PlainFileError::Invalid(error) => error,
+            PlainFileError::TooLong => io::Error::new(io::ErrorKind::InvalidData, error),
+        }
+    }
+}
+
 /// Writes the plain bytes of `blob` to a new file in `folder`.
 pub(super) fn write_plain(
     blob: impl Read,
     coding: BlobCoding,
     folder: &Path,
-) -> io::Result<PlainFile> {
+) -> Result<PlainFile, PlainFileError> {
     // one byte more than is allowed, to notice content that is too long
     let limit = MAX_PLAIN + 1;
     let plain = match coding {
@@ -132,10 +182,7 @@ pub(super) fn write_plain(
         BlobCoding::Deflate => TemporaryFile::write(PlainReader::new(blob).take(limit), folder)?,
     };
     if plain.size > MAX_PLAIN {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "it has too many plain bytes",
-        ));
+        return Err(PlainFileError::TooLong);
     }
     Ok(plain)
 }

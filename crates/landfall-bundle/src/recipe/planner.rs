@@ -1,11 +1,13 @@
 //! Chooses the bases of each blob, and makes its recipe or estimates the size of the recipe.
 
-use super::make::{NoRecipe, PlainBlob, RecipeFile, RecipeInput, estimate_recipe, make_recipe};
-use super::plain_file::{sniff, write_plain};
+use super::make::{
+    NoRecipe, PlainBlob, RecipeError, RecipeFile, RecipeInput, estimate_recipe, make_recipe,
+};
+use super::plain_file::{PlainFileError, sniff, write_plain};
 use super::predecessors::{FamilyBlob, candidates, family_blobs};
 use super::summary::{PatchedBlob, RecipeSummary, UnpatchedBlob, UnpatchedReason};
 use crate::error::BundleError;
-use crate::format::blob_recipe::BlobReference;
+use crate::format::blob_recipe::{BlobCoding, BlobReference, MAX_CHAIN};
 use crate::plan::delta_base::{self, DeltaBase};
 use crate::plan::pack_plan::PackPlan;
 use crate::plan::planned_entry::ContentSource;
@@ -13,7 +15,7 @@ use landfall_content::{BlobRead, ContentError};
 use landfall_item::lockfile::Lock;
 use landfall_model::{Descriptor, Digest};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -60,8 +62,10 @@ pub(super) struct RecipePlanner<'a> {
     elsewhere: Vec<FamilyBlob>,
     /// The blobs that the new lock names.
     named: HashSet<Digest>,
-    /// The plain bytes of recently compared blobs.
-    plain: HashMap<Digest, Arc<PlainBlob>>,
+    /// The plain bytes of recently compared blobs; `None` for a blob that has too many.
+    plain: HashMap<Digest, Option<Arc<PlainBlob>>>,
+    /// The length of the chain of recipes that rebuilds a blob of the bundle.
+    chains: HashMap<Digest, usize>,
     /// The bases that the bundle does not contain.
     pub(super) references: BTreeMap<Digest, BlobReference>,
     pub(super) summary: RecipeSummary,
@@ -99,6 +103,7 @@ impl<'a> RecipePlanner<'a> {
             elsewhere: Vec::new(),
             named: parts.map(|part| part.descriptor.digest).collect(),
             plain: HashMap::new(),
+            chains: HashMap::new(),
             references: BTreeMap::new(),
             summary: RecipeSummary::default(),
         };
@@ -155,13 +160,15 @@ impl<'a> RecipePlanner<'a> {
 
     /// Makes the recipe of a blob; `None` if it is not patched, with the reason in the summary.
     pub(super) fn make(&mut self, one: &PatchableBlob) -> Result<Option<BasedRecipe>, BundleError> {
-        let failed = BundleError::content(&one.item);
-        let found = self.compare(one)?;
-        let made = make_recipe(&found.input(one, self.blobs), self.folder).map_err(failed)?;
-        let recipe = match made {
+        let Some(found) = self.compare(one)? else {
+            self.record_unpatched(one, UnpatchedReason::Compression);
+            return Ok(None);
+        };
+        let made = make_recipe(&self.input(one, &found));
+        let recipe = match made.map_err(|error| self.failure(one, error))? {
             Ok(recipe) => recipe,
             Err(no_recipe) => {
-                self.record_unpatched(one, &found, no_recipe);
+                self.record_unpatched(one, self.reason(one, &found, no_recipe));
                 return Ok(None);
             }
         };
@@ -171,27 +178,50 @@ impl<'a> RecipePlanner<'a> {
 
     /// Estimates what [`make`](Self::make) adds to the summary, in less time.
     pub(super) fn estimate(&mut self, one: &PatchableBlob) -> Result<(), BundleError> {
-        let failed = BundleError::content(&one.item);
-        let found = self.compare(one)?;
-        match estimate_recipe(&found.input(one, self.blobs)).map_err(failed)? {
+        let Some(found) = self.compare(one)? else {
+            self.record_unpatched(one, UnpatchedReason::Compression);
+            return Ok(());
+        };
+        let estimated = estimate_recipe(&self.input(one, &found));
+        match estimated.map_err(|error| self.failure(one, error))? {
             Ok(size) => _ = self.record_patched(one, &found, size),
-            Err(no_recipe) => self.record_unpatched(one, &found, no_recipe),
+            Err(no_recipe) => self.record_unpatched(one, self.reason(one, &found, no_recipe)),
         }
         Ok(())
     }
 
-    /// Finds the bases of a blob. From then on, the blob may be a base of later blobs.
-    fn compare(&mut self, one: &PatchableBlob) -> Result<BlobComparison, BundleError> {
-        let failed = BundleError::content(&one.item);
+    fn input<'b>(&'b self, one: &'b PatchableBlob, found: &'b BlobComparison) -> RecipeInput<'b> {
+        RecipeInput {
+            blob: &one.new.blob,
+            new: &found.new,
+            bases: &found.bases,
+            content: self.blobs,
+            folder: self.folder,
+        }
+    }
+
+    fn failure(&self, one: &PatchableBlob, error: RecipeError) -> BundleError {
+        match error {
+            RecipeError::Content(error) => BundleError::content(&one.item)(error),
+            RecipeError::Temporary(error) => BundleError::write(self.folder)(error),
+        }
+    }
+
+    /// Finds the bases of a blob; `None` if it has too many plain bytes for a recipe.
+    fn compare(&mut self, one: &PatchableBlob) -> Result<Option<BlobComparison>, BundleError> {
         let gone = |old: &FamilyBlob| !self.named.contains(&old.blob.digest);
         let compared: Vec<FamilyBlob> = candidates(&one.new, &self.pool, gone, MAX_CANDIDATES)
             .into_iter()
             .cloned()
             .collect();
-        let new = self.plain_blob(&one.new.blob).map_err(failed)?;
+        let Some(new) = self.plain_blob(&one.new.blob, &one.item)? else {
+            return Ok(None);
+        };
         let mut shares = Vec::new();
         for candidate in &compared {
-            let base = self.plain_blob(&candidate.blob).map_err(failed)?;
+            let Some(base) = self.plain_blob(&candidate.blob, &one.item)? else {
+                continue;
+            };
             let share = new.listing.similarity(&base.listing);
             if share >= MIN_SHARE {
                 shares.push((share, base));
@@ -202,8 +232,7 @@ impl<'a> RecipePlanner<'a> {
         self.plain.retain(|digest, _| {
             *digest == new.digest || compared.iter().any(|old| old.blob.digest == *digest)
         });
-        self.pool.push(one.new.clone());
-        Ok(BlobComparison {
+        Ok(Some(BlobComparison {
             new,
             bases: shares
                 .into_iter()
@@ -211,10 +240,11 @@ impl<'a> RecipePlanner<'a> {
                 .map(|(_, base)| base)
                 .collect(),
             compared,
-        })
+        }))
     }
 
-    /// Adds a blob with a recipe to the summary. Returns the digests of its bases.
+    /// Adds a blob with a recipe to the summary. From then on, the blob may be a base. Returns the digests
+    /// of its bases.
     fn record_patched(
         &mut self,
         one: &PatchableBlob,
@@ -227,6 +257,13 @@ impl<'a> RecipePlanner<'a> {
                 self.refer(old);
             }
         }
+        let chains = from.iter().filter_map(|base| self.chains.get(base));
+        let chain = chains.max().map_or(1, |longest| longest + 1);
+        // readers refuse a longer chain
+        if chain < MAX_CHAIN {
+            self.chains.insert(one.new.blob.digest.clone(), chain);
+            self.pool.push(one.new.clone());
+        }
         self.summary.patched.push(PatchedBlob {
             blob: one.new.blob.clone(),
             recipe_bytes,
@@ -235,13 +272,13 @@ impl<'a> RecipePlanner<'a> {
         from
     }
 
-    fn record_unpatched(
-        &mut self,
+    fn reason(
+        &self,
         one: &PatchableBlob,
         found: &BlobComparison,
         no_recipe: NoRecipe,
-    ) {
-        let reason = match no_recipe {
+    ) -> UnpatchedReason {
+        match no_recipe {
             NoRecipe::Compression => UnpatchedReason::Compression,
             NoRecipe::NotSmaller if !found.bases.is_empty() => UnpatchedReason::NotSmaller,
             NoRecipe::NotSmaller
@@ -250,7 +287,12 @@ impl<'a> RecipePlanner<'a> {
                 UnpatchedReason::NoOlderVersion
             }
             NoRecipe::NotSmaller => UnpatchedReason::OlderVersionElsewhere,
-        };
+        }
+    }
+
+    /// Adds a blob without a recipe to the summary. From then on, the blob may be a base.
+    fn record_unpatched(&mut self, one: &PatchableBlob, reason: UnpatchedReason) {
+        self.pool.push(one.new.clone());
         self.summary.unpatched.push(UnpatchedBlob {
             blob: one.new.blob.clone(),
             reason,
@@ -271,38 +313,54 @@ impl<'a> RecipePlanner<'a> {
         }
     }
 
-    fn plain_blob(&mut self, blob: &Descriptor) -> Result<Arc<PlainBlob>, ContentError> {
+    /// The plain bytes of a blob; `None` if it has too many for a recipe.
+    fn plain_blob(
+        &mut self,
+        blob: &Descriptor,
+        item: &str,
+    ) -> Result<Option<Arc<PlainBlob>>, BundleError> {
         if let Some(plain) = self.plain.get(&blob.digest) {
-            return Ok(Arc::clone(plain));
+            return Ok(plain.clone());
         }
-        let read = |source: io::Error| ContentError::read(&blob.digest, source);
-        let content = if self.blobs.stat(&blob.digest)? == Some(blob.size) {
-            self.blobs.open(&blob.digest, 0)?
-        } else {
-            self.old.blobs.open(&blob.digest, 0)?
+        let failed = BundleError::content(item);
+        let read = |source: io::Error| failed(ContentError::read(&blob.digest, source));
+        let (mut coding, content) = sniff(self.open(blob).map_err(failed)?).map_err(read)?;
+        let mut written = write_plain(content, coding, self.folder);
+        // a file that only begins like a gzip stream
+        if let Err(PlainFileError::Invalid(_)) = written {
+            coding = BlobCoding::Plain;
+            written = write_plain(self.open(blob).map_err(failed)?, coding, self.folder);
+        }
+        let plain = match written {
+            Ok(plain) => plain,
+            Err(PlainFileError::Write(source)) => {
+                return Err(BundleError::write(self.folder)(source));
+            }
+            Err(PlainFileError::TooLong) => {
+                self.plain.insert(blob.digest.clone(), None);
+                return Ok(None);
+            }
+            Err(PlainFileError::Read(source) | PlainFileError::Invalid(source)) => {
+                return Err(read(source));
+            }
         };
-        let (coding, content) = sniff(content).map_err(read)?;
-        let plain = write_plain(content, coding, self.folder).map_err(read)?;
         let listing = landfall_patch::Listing::read(plain.reader(0))
             .map_err(|error| read(io::Error::other(error)))?;
-        let plain = Arc::new(PlainBlob {
+        let plain = Some(Arc::new(PlainBlob {
             digest: blob.digest.clone(),
             coding,
             plain: Arc::new(plain),
             listing: Arc::new(listing),
-        });
-        self.plain.insert(blob.digest.clone(), Arc::clone(&plain));
+        }));
+        self.plain.insert(blob.digest.clone(), plain.clone());
         Ok(plain)
     }
-}
 
-impl BlobComparison {
-    fn input<'a>(&'a self, one: &'a PatchableBlob, content: &'a dyn BlobRead) -> RecipeInput<'a> {
-        RecipeInput {
-            blob: &one.new.blob,
-            new: &self.new,
-            bases: &self.bases,
-            content,
+    fn open(&self, blob: &Descriptor) -> Result<Box<dyn Read + Send>, ContentError> {
+        if self.blobs.stat(&blob.digest)? == Some(blob.size) {
+            self.blobs.open(&blob.digest, 0)
+        } else {
+            self.old.blobs.open(&blob.digest, 0)
         }
     }
 }

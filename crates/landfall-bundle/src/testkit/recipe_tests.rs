@@ -41,7 +41,12 @@ fn image(memory: &mut Memory, tag: &str, shift: u32) -> (LockedImage, Descriptor
         ("bin/app", &program(shift)),
         ("etc/version", tag.as_bytes()),
     ]);
-    let layer = memory.put(&bytes, "application/vnd.oci.image.layer.v1.tar+gzip");
+    image_of(memory, tag, &bytes)
+}
+
+/// The version `tag` of an image with this layer.
+fn image_of(memory: &mut Memory, tag: &str, layer: &[u8]) -> (LockedImage, Descriptor) {
+    let layer = memory.put(layer, "application/vnd.oci.image.layer.v1.tar+gzip");
     let config = memory.put(
         format!("{{\"tag\":\"{tag}\"}}").as_bytes(),
         media_type::OCI_CONFIG,
@@ -129,6 +134,43 @@ fn read(blobs: &dyn BlobRead, blob: &Descriptor) -> Result<Vec<u8>, String> {
         .read_to_end(&mut bytes)
         .map_err(|error| error.to_string())?;
     Ok(bytes)
+}
+
+#[test]
+fn no_chain_of_recipes_is_longer_than_readers_accept() {
+    let (mut memory, _) = sample();
+    let versions: Vec<(LockedImage, Descriptor)> = (10..40)
+        .map(|version| {
+            // each version is most similar in size to its predecessor
+            let content = noise(10_000 + version * 500);
+            let bytes = layer(&[("app", &content), ("version", &[version as u8])]);
+            image_of(&mut memory, &version.to_string(), &bytes)
+        })
+        .collect();
+    let (images, layers): (Vec<_>, Vec<_>) = versions.into_iter().unzip();
+    let memory = Arc::new(memory);
+    let (packed, summary) = pack(&memory, &lock(images), &[]);
+    assert!(summary.patched.len() > 20, "{summary:?}");
+    let bundle = Bundle::open(&packed.path).unwrap();
+    let blobs = rebuilt(vec![Arc::new(bundle.clone())], &[bundle]);
+    for layer in &layers {
+        assert_eq!(read(&blobs, layer).unwrap().len() as u64, layer.size);
+    }
+}
+
+#[test]
+fn a_blob_that_only_begins_like_gzip_is_patched_as_it_is() {
+    let (mut memory, _) = sample();
+    let [old, new] = [1_u8, 2].map(|version| {
+        let bytes = [&[0x1f, 0x8b, 8, 0xe0, version], &noise(20_000)[..]].concat();
+        image_of(&mut memory, &version.to_string(), &bytes)
+    });
+    let memory = Arc::new(memory);
+    let (packed, summary) = pack(&memory, &lock(vec![new.0]), &[&lock(vec![old.0])]);
+    assert_eq!(summary.patched.len(), 1, "{summary:?}");
+    let bundle = Bundle::open(&packed.path).unwrap();
+    let blobs = rebuilt(vec![Arc::new(bundle.clone()), memory], &[bundle]);
+    assert_eq!(read(&blobs, &new.1).unwrap().len() as u64, new.1.size);
 }
 
 #[test]
