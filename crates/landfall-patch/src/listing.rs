@@ -9,6 +9,10 @@ use std::io::{self, Read};
 /// The maximum number of files of a listing. The content after them counts as one file.
 const MAX_FILES: usize = 1 << 20;
 
+/// The largest extended header, with a long path or attributes, that is read into memory. Bytes from
+/// a larger one on are not listed as files of the archive.
+const MAX_EXTENDED_HEADER: u64 = 1 << 20;
+
 /// The files of a plain stream in order. They cover it without gaps.
 #[derive(Debug, Default)]
 pub struct Listing {
@@ -71,16 +75,30 @@ impl Listing {
         let mut archive = tar::Archive::new(&mut input);
         // an error here means that the stream is not a tar archive from this offset on
         if let Ok(entries) = archive.entries() {
-            for entry in entries.take(MAX_FILES) {
+            // the path in the extended headers before a file
+            let mut extended = None;
+            // raw: the crate reads extended headers into memory without a limit
+            for entry in entries.raw(true) {
                 let Ok(mut entry) = entry else { break };
+                let kind = entry.header().entry_type();
+                if kind.is_gnu_sparse() || files.len() == MAX_FILES {
+                    break;
+                }
+                if kind.is_gnu_longname()
+                    || kind.is_gnu_longlink()
+                    || kind.is_pax_local_extensions()
+                {
+                    match extended_path(&mut entry, kind) {
+                        Some(path) => extended = path.or(extended),
+                        None => break,
+                    }
+                    continue;
+                }
                 let start = entry.raw_file_position();
-                let path = entry.path_bytes().into_owned();
-                let sparse = entry.header().entry_type().is_gnu_sparse();
-                let Ok(Some((content, sha256))) = (if sparse {
-                    Ok(None)
-                } else {
-                    hash(&mut entry).map(Some)
-                }) else {
+                let path = extended
+                    .take()
+                    .unwrap_or_else(|| entry.header().path_bytes().into_owned());
+                let Ok((content, sha256)) = hash(&mut entry) else {
                     break;
                 };
                 let padding = content.next_multiple_of(512) - content;
@@ -180,6 +198,39 @@ impl ListedFile {
     }
 }
 
+/// The path in an extended header, if it has one. `None` if the header is too long, or gives the
+/// next file another size than its own header does: the end of that file is not known then.
+fn extended_path(header: &mut impl Read, kind: tar::EntryType) -> Option<Option<Vec<u8>>> {
+    let mut text = Vec::new();
+    // one byte more than allowed, to tell a header that is too long from one that just fits
+    let limited = &mut header.take(MAX_EXTENDED_HEADER + 1);
+    limited.read_to_end(&mut text).ok()?;
+    if text.len() as u64 > MAX_EXTENDED_HEADER {
+        return None;
+    }
+    if kind.is_gnu_longlink() {
+        return Some(None);
+    }
+    if kind.is_gnu_longname() {
+        text.truncate(
+            text.iter()
+                .position(|byte| *byte == 0)
+                .unwrap_or(text.len()),
+        );
+        return Some(Some(text));
+    }
+    let mut path = None;
+    for record in tar::PaxExtensions::new(&text) {
+        let record = record.ok()?;
+        match record.key_bytes() {
+            b"size" => return None,
+            b"path" => path = Some(record.value_bytes().to_vec()),
+            _ => {}
+        }
+    }
+    Some(path)
+}
+
 /// A hash that is only compared within a process.
 fn hash_of(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -227,5 +278,53 @@ impl<R: Read> Read for CountingReader<R> {
                 Err(kind.into())
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn archive(name: &str, long_name: usize) -> Vec<u8> {
+        let mut tar = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::GNULongName);
+        header.set_size(long_name as u64);
+        header.set_cksum();
+        let text: Vec<u8> = name.bytes().cycle().take(long_name).collect();
+        tar.append(&header, &text[..]).unwrap();
+        let mut header = tar::Header::new_gnu();
+        header.set_path("short").unwrap();
+        header.set_size(7);
+        header.set_cksum();
+        tar.append(&header, &b"content"[..]).unwrap();
+        tar.into_inner().unwrap()
+    }
+
+    #[test]
+    fn a_long_path_belongs_to_the_file_after_it() {
+        let [one, other] = ["lib-1/a", "lib-2/b"].map(|name| {
+            let bytes = archive(name, 300);
+            let listing = Listing::read(&bytes[..]).unwrap();
+            // the file, and the end of the archive
+            assert_eq!(listing.files.len(), 2);
+            let length: u64 = listing.files.iter().map(ListedFile::length).sum();
+            assert_eq!(length, bytes.len() as u64);
+            listing.files[0].clone()
+        });
+        assert_eq!(
+            (one.offset, one.header, one.content),
+            (0, 512 + 512 + 512, 7)
+        );
+        assert_ne!(one.path_without_digits, other.path_without_digits);
+    }
+
+    #[test]
+    fn an_archive_is_not_listed_beyond_an_extended_header_that_is_too_long() {
+        let bytes = archive("a", 2 << 20);
+        let listing = Listing::read(&bytes[..]).unwrap();
+        assert_eq!(listing.files.len(), 1);
+        assert_eq!(listing.files[0].length(), bytes.len() as u64);
+        assert_eq!(listing.files[0].sha256, None);
     }
 }

@@ -250,6 +250,51 @@ mod tests {
     }
 
     #[test]
+    fn a_long_path_of_a_member_is_read_up_to_a_limit() {
+        let long = format!("{}/kubelet", "a".repeat(200));
+        let dir = tempfile::tempdir().unwrap();
+        let export = |archive: &[u8]| {
+            let mut locked = file("https://h/node.tar", archive);
+            locked.unpack = vec![long.clone()];
+            let lock = Lock {
+                version: 1,
+                files: vec![locked],
+                ..Lock::default()
+            };
+            let blobs = memory_of(&[archive]);
+            export_files(&lock, &blobs, dir.path(), false, &SilentProgress).unwrap()
+        };
+        let mut gnu = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o755);
+        header.set_size(7);
+        let mut plain = header.clone();
+        gnu.append_data(&mut header, &long, &b"content"[..])
+            .unwrap();
+        let mut pax = tar::Builder::new(Vec::new());
+        pax.append_pax_extensions([("path", long.as_bytes())])
+            .unwrap();
+        pax.append_data(&mut plain, "short", &b"content"[..])
+            .unwrap();
+        for archive in [gnu, pax] {
+            let report = export(&archive.into_inner().unwrap());
+            assert_ne!(report.items[0].reason.as_deref(), Some(""), "{report:?}");
+            let member = dir.path().join("h/node.tar.d").join(&long);
+            assert_eq!(fs::read(&member).unwrap(), b"content", "{report:?}");
+            fs::remove_file(member).unwrap();
+        }
+        let mut hostile = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::GNULongName);
+        header.set_size(2 << 20);
+        let name = vec![b'a'; 2 << 20];
+        hostile.append_data(&mut header, "long", &name[..]).unwrap();
+        let report = export(&hostile.into_inner().unwrap());
+        let reason = report.items[0].reason.as_deref().unwrap();
+        assert!(reason.contains("more than 1 MiB"), "{reason}");
+    }
+
+    #[test]
     fn members_of_an_archive_are_written_next_to_it_with_their_modes() {
         let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(
             Vec::new(),

@@ -15,6 +15,9 @@ use tempfile::NamedTempFile;
 /// any size.
 const MAX_UNPACKED: u64 = 64 << 30;
 
+/// The largest extended header, with a long path or attributes, that is read into memory.
+const MAX_EXTENDED_HEADER: u64 = 1 << 20;
+
 /// Extracts the members that the lock requests from the archive that was exported below `dir`.
 /// Members that exist with the same content and mode are left unchanged. Returns the number of
 /// bytes written.
@@ -32,9 +35,24 @@ pub(super) fn unpack_members(item: &ExportFile<'_>, dir: &Path) -> Result<u64, E
     let mut missing: BTreeSet<&str> = item.file.members.iter().map(String::as_str).collect();
     let mut written = 0;
     let mut archive = tar::Archive::new(open_archive(&dir.join(below)).map_err(unreadable)?);
-    for member in archive.entries().map_err(unreadable)? {
+    // the path in the extended headers before a member
+    let mut extended = None;
+    // raw: the crate reads extended headers into memory without a limit
+    for member in archive.entries().map_err(unreadable)?.raw(true) {
         let mut member = member.map_err(unreadable)?;
-        let path = String::from_utf8_lossy(&member.path_bytes()).into_owned();
+        let kind = member.header().entry_type();
+        if kind.is_gnu_longname() || kind.is_pax_local_extensions() {
+            let path = extended_path(&mut member, kind).map_err(unreadable)?;
+            extended = path.or(extended);
+            continue;
+        }
+        if kind.is_gnu_longlink() {
+            continue;
+        }
+        let path = extended
+            .take()
+            .unwrap_or_else(|| member.header().path_bytes().into_owned());
+        let path = String::from_utf8_lossy(&path);
         // `name` is from the lock, where names are checked: names in the archive are not trusted
         let Some(name) = missing.take(path.trim_start_matches("./")) else {
             continue;
@@ -58,6 +76,38 @@ pub(super) fn unpack_members(item: &ExportFile<'_>, dir: &Path) -> Result<u64, E
             format!("it contains no {name}; `tar -t` lists its members"),
         )),
     }
+}
+
+/// The path in an extended header, if it has one.
+fn extended_path(header: &mut impl Read, kind: tar::EntryType) -> io::Result<Option<Vec<u8>>> {
+    let refused = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
+    let mut text = Vec::new();
+    // one byte more than allowed, to tell a header that is too long from one that just fits
+    header
+        .take(MAX_EXTENDED_HEADER + 1)
+        .read_to_end(&mut text)?;
+    if text.len() as u64 > MAX_EXTENDED_HEADER {
+        return Err(refused("an extended header has more than 1 MiB"));
+    }
+    if kind.is_gnu_longname() {
+        text.truncate(
+            text.iter()
+                .position(|byte| *byte == 0)
+                .unwrap_or(text.len()),
+        );
+        return Ok(Some(text));
+    }
+    let mut path = None;
+    for record in tar::PaxExtensions::new(&text) {
+        let record = record?;
+        match record.key_bytes() {
+            // the plain header alone does not say where such a member ends
+            b"size" => return Err(refused("a member has more than 8 GiB")),
+            b"path" => path = Some(record.value_bytes().to_vec()),
+            _ => {}
+        }
+    }
+    Ok(path)
 }
 
 fn archive_error(item: &ExportFile<'_>, why: String) -> ExportError {
