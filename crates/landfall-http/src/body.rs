@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use url::Url;
 
-/// The bytes of a body, in pieces as they arrive. It ends after the first error.
+/// The bytes of a body, in pieces as they arrive. The stream ends after the first error.
 pub type ByteStream = BoxStream<'static, Result<Bytes, HttpError>>;
 
 /// The body of a request. It can be opened again for each attempt.

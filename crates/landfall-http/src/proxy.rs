@@ -114,8 +114,8 @@ pub struct ProxySettingError {
 }
 
 impl ProxyRules {
-    /// Returns the rules of the environment, whose variables `get` reads. Of several names of a
-    /// variable, the first that is not empty counts; upper case comes first.
+    /// Returns the rules in the variables of the environment, which `get` reads. If a variable has
+    /// several names, the first that is not empty counts; upper case comes first.
     ///
     /// # Errors
     /// If a variable does not contain the URL of a proxy.
