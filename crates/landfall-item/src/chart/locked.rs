@@ -26,7 +26,7 @@ pub struct LockedChart {
     pub media_type: Option<MediaType>,
     /// Size of the manifest or of the archive, in bytes.
     pub size: u64,
-    /// The signatures that met the rules of `verify:`, sorted; empty if it needs none.
+    /// The signatures that met the rules of `verify:`, sorted; empty if the chart needs none.
     #[serde(default, deserialize_with = "read_verified")]
     pub verified: Vec<VerifiedSignature>,
     /// Config and layers of the artifact, in the manifest's order.
