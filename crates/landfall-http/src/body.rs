@@ -48,7 +48,7 @@ pub struct HttpResponse {
     pub(super) is_public: bool,
     /// `host:port` of the proxy that was used.
     pub(super) via: Option<String>,
-    /// When the request was sent.
+    /// The time at which the request was sent.
     pub(super) sent_at: Instant,
     pub(super) inner: reqwest::Response,
     pub(super) transport: Transport,

@@ -1,5 +1,6 @@
-//! The fields of an X.509 certificate that messages show: subject, issuer and validity. They are
-//! only shown to people; webpki decides about trust.
+//! The fields of an X.509 certificate that messages show: subject, issuer and validity. webpki
+//! decides about trust. Only the validity of a server certificate that the settings name itself is
+//! checked by these fields.
 
 use jiff::Timestamp;
 use landfall_model::report::one_line;

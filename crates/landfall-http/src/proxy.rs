@@ -109,7 +109,7 @@ pub enum ProxyUrlError {
 pub struct ProxySettingError {
     /// The name of the variable or key.
     pub name: String,
-    /// Why its value is refused.
+    /// The reason why its value is refused.
     pub source: ProxyUrlError,
 }
 

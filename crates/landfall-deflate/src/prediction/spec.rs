@@ -18,8 +18,8 @@ pub(crate) struct PredictionSpec {
     pub(super) good_length: u16,
     /// After a shorter match than this, a match one byte later is searched.
     pub(super) lazy_length: u16,
-    /// The positions inside a longer match than this cannot be found later; 0 if there is no such
-    /// limit.
+    /// If a match is longer than this, the positions inside of it cannot be found later; 0 if there
+    /// is no such limit.
     pub(super) longest_inserted: u8,
     /// Whether the last 262 distances of the window are used.
     pub(super) uses_whole_window: bool,

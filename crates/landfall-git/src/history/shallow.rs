@@ -5,9 +5,9 @@ use crate::error::GitError;
 use crate::object::{GitObjectKind, ObjectId};
 use crate::pack::{ObjectDatabase, ObjectIndex};
 
-/// Returns the commits at which a history ends that is limited to `depth` commits from each of
-/// `tips`, sorted: the commits at this distance, unless they have no parents. git has the same
-/// rule, so a server that is asked for `depth` sends the history up to these commits.
+/// Returns the commits at which a history of at most `depth` commits from each of `tips` ends,
+/// sorted. These are the commits at this distance that have parents. git has the same rule, so a
+/// server that is asked for `depth` sends the history up to these commits.
 ///
 /// # Errors
 /// If an object is missing or not valid.

@@ -32,7 +32,7 @@ struct ChartIndex {
     entries: BTreeMap<String, Vec<IndexedChart>>,
 }
 
-/// Where an HTTP repository stores the archive of a chart version.
+/// The location of the archive of a chart version in an HTTP repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ArchiveLocation {
     /// The URL of the archive: `http`, `https` or `oci`.

@@ -18,7 +18,7 @@ pub struct ChartRequest {
     pub update: Option<UpdateRule>,
     /// The keys, one of which must have signed the provenance.
     pub keys: Option<OpenPgpKeys>,
-    /// How its images are discovered, if they are.
+    /// The settings with which its images are discovered; `None` if they are not.
     pub discover: Option<Discovery>,
     /// The platforms of the images that are found in it.
     pub platforms: Vec<Platform>,

@@ -106,9 +106,9 @@ impl FileRequest {
     }
 }
 
-/// Whether `old` has exactly the signatures that `request` names, and one of them was verified with
-/// the key of `request`. If `request` names no signatures, `old` may have those that were found
-/// next to the file.
+/// Whether `old` has exactly the signatures that `request` names and, if `request` has a key, one
+/// of them was verified with it. If `request` names no signatures, `old` may have those that were
+/// found next to the file.
 fn has_required_signatures(old: &LockedFile, request: &FileRequest, resolver: &Resolver) -> bool {
     let is_own = |url: &String| {
         old.checksum.as_ref() == Some(url)
