@@ -1,6 +1,6 @@
 //! The fields of an X.509 certificate that messages show: subject, issuer and validity. webpki
-//! decides about trust. Only the validity of a server certificate that the settings name itself is
-//! checked by these fields.
+//! decides about trust. The validity that is read here decides only for a server certificate that
+//! the settings contain.
 
 use jiff::Timestamp;
 use landfall_model::report::one_line;

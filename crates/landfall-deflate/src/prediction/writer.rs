@@ -23,7 +23,8 @@ enum WriterStage {
     Header,
     /// In a stored block with `left` more bytes.
     Stored { left: usize },
-    /// Before a part of a block. Of the part, this many tokens and plain bytes were received.
+    /// Before a part of a block. `tokens` and `plain` are the numbers of tokens and plain bytes of
+    /// the part that were received.
     PartStart { tokens: usize, plain: usize },
     /// In a part of `count` tokens, of which `coded` are coded. `is_end` if the part is the last of
     /// its block.

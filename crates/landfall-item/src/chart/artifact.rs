@@ -13,10 +13,10 @@ use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
 /// The reason why a chart does not meet a policy.
 #[derive(Debug, thiserror::Error)]
 pub enum ChartSignatureError {
-    /// The signatures of an artifact in a registry do not meet it.
+    /// The signatures of an artifact in a registry do not meet the policy.
     #[error(transparent)]
     Artifact(#[from] ImageSignatureError),
-    /// The provenance of an archive does not meet it.
+    /// The provenance of an archive does not meet the policy.
     #[error(transparent)]
     Provenance(#[from] FileSignatureError),
 }

@@ -121,8 +121,8 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     document::read("index.yaml", text).map_err(|error| error.message)
 }
 
-/// The lines about `chart` in an index that has one key on each line, as in those that Helm writes.
-/// Empty if the index does not contain the chart. `None` for an index in another layout.
+/// The lines about `chart` in an index that has one key on each line, which is the layout that Helm
+/// writes. Empty if the index does not contain the chart. `None` for an index in another layout.
 fn section<'t>(text: &'t str, chart: &str) -> Option<&'t str> {
     const KEY: &str = "entries:\n";
     let mut at = if text.starts_with(KEY) {

@@ -17,7 +17,7 @@ pub enum FileSignatureError {
     /// A signature or checksum file cannot be read.
     #[error("a signature cannot be read: {0}")]
     Read(#[from] ReadError),
-    /// The signed checksum file has no digest of this file, or another one.
+    /// The signed checksum file lists no digest of this file, or a different one.
     #[error("its signed checksum file {0}")]
     Checksum(String),
     /// The verification was interrupted.

@@ -126,7 +126,7 @@ impl PackWriting {
             before.extend(pack.tips.iter().copied());
         }
         let mut packs = self.old;
-        // the end of a shallow history changes with its tips, so it is always written as one pack
+        // the boundary of a shallow history changes with its tips, so it is always one pack
         let is_replaced = self.request.depth.is_some() && before != self.wants;
         let is_rewritten = !is_replaced && !reaches(database, &self.wants, &before)?;
         if is_replaced || is_rewritten || packs.len() >= MAX_PACKS {
