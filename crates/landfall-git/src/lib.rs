@@ -3,7 +3,7 @@
 //! 1. `object`: ids, types and links of objects, the entries of trees, the names of refs;
 //! 2. `delta`: deltas between objects;
 //! 3. `pack`: reads packs of any origin, and writes landfall's own;
-//! 4. `history`: which objects a ref needs, in a fixed order;
+//! 4. `history`: the objects that a ref or a request needs, in a fixed order;
 //! 5. `wire`: the packets and messages of the smart HTTP protocol.
 //!
 //! # Packs

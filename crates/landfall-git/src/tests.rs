@@ -242,7 +242,7 @@ fn deltas_that_loop_or_have_no_base_are_refused() {
 }
 
 #[test]
-fn absurd_sizes_are_refused_before_memory_is_used() {
+fn absurd_sizes_are_refused() {
     // a delta of about 1,200 bytes whose result is said to have 16 MiB
     let mut bomb = TestPack::default();
     let base = bomb.add(GitObjectKind::Blob, &vec![0; 60_000]);

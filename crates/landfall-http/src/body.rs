@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use url::Url;
 
-/// The bytes of a body, in pieces as they arrive. It ends after the first error.
+/// The bytes of a body, in pieces as they arrive. The stream ends after the first error.
 pub type ByteStream = BoxStream<'static, Result<Bytes, HttpError>>;
 
 /// The body of a request. It can be opened again for each attempt.
@@ -48,7 +48,7 @@ pub struct HttpResponse {
     pub(super) is_public: bool,
     /// `host:port` of the proxy that was used.
     pub(super) via: Option<String>,
-    /// When the request was sent.
+    /// The time at which the request was sent.
     pub(super) sent_at: Instant,
     pub(super) inner: reqwest::Response,
     pub(super) transport: Transport,

@@ -1,5 +1,6 @@
-//! The fields of an X.509 certificate that messages show: subject, issuer and validity. They are
-//! only shown to people; webpki decides about trust.
+//! The fields of an X.509 certificate that messages show: subject, issuer and validity. webpki
+//! decides about trust. The validity that is read here decides only for a server certificate that
+//! the settings contain.
 
 use jiff::Timestamp;
 use landfall_model::report::one_line;

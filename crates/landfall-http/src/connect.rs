@@ -119,8 +119,8 @@ pub(super) async fn connect_to_proxy(
     Ok(connection)
 }
 
-/// Requests a tunnel to `target` (`host:port`) from the proxy, with its account if `with_account`
-/// is set. Returns the tunnel, or the answer with which the proxy refused it.
+/// Requests a tunnel to `target` (`host:port`) from the proxy, with the proxy's account if
+/// `with_account` is set. Returns the tunnel, or the answer with which the proxy refused it.
 pub(super) async fn open_tunnel(
     proxy: &ProxyUrl,
     tls: &TlsProfile,

@@ -52,8 +52,8 @@ pub enum ErrorKind {
     RetryAfter(Duration),
     /// The connection failed, was cut or stalled; another attempt may help.
     Network,
-    /// All attempts failed, and the request is not retried in this run; or the host failed too
-    /// often and gets no more requests.
+    /// No further attempt is made in this run: all attempts failed, or the host failed too often
+    /// and gets no more requests.
     GivenUp,
     /// The server answered with another status that is not a success.
     Status(u16),

@@ -103,7 +103,7 @@ impl Transport {
     }
 
     /// Waits until `request` may be sent, sends it once, and logs the outcome. `named_by` is the
-    /// public host whose response named its URL.
+    /// public host whose response named the URL of the request.
     async fn send_once(
         &self,
         request: &HttpRequest,

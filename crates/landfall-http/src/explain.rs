@@ -76,7 +76,7 @@ pub(super) fn refusal_in_answer(
     own.then(|| refusal(url, proxy, status, headers))
 }
 
-/// Returns the error for a refusal of the proxy. To CONNECT, every response except a success is a
+/// Returns the error for a refusal of the proxy. Every response to CONNECT except a success is a
 /// refusal.
 pub(super) fn refusal(
     url: &Url,
@@ -105,7 +105,7 @@ pub(super) fn refusal(
         500 | 502..=504 => {
             let why = match squid {
                 Some(code) if code.starts_with("ERR_DNS_FAIL") => ": it cannot resolve that name",
-                // 111 is `ECONNREFUSED` of Linux, where the proxy runs
+                // 111 is `ECONNREFUSED` on Linux, on which most proxies run
                 Some(code) if code.starts_with("ERR_CONNECT_FAIL 111") => {
                     ": the target refuses the connection"
                 }

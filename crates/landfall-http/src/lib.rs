@@ -20,8 +20,8 @@
 //!   fewer than 16 KiB arrived.
 //! - **A host only fails**: landfall gives it up for the run. If the host never answered, one
 //!   request that failed at all attempts is enough. If it answered before, hangs up or answers 5xx,
-//!   three such rounds are needed, or a minute of failures with as many attempts. All items of the
-//!   host end with one cause.
+//!   three rounds of such requests are needed, or a minute of failures with as many attempts. All
+//!   items of the host end with one cause.
 //! - **No response yet**: landfall waits `--first-byte` (2 min, 10 min through a proxy), then
 //!   `--idle` (60 s) between bytes. The total time is unlimited.
 //! - **429, or 503 with `Retry-After`**: all workers pause for the host and its limit is halved;

@@ -20,7 +20,7 @@ struct HostRecord {
     answered: bool,
     /// The number of rounds in a row whose requests failed at all attempts.
     rounds: u32,
-    /// When the last round was counted. Requests that began before then belong to it.
+    /// The time at which the last round was counted. Requests that began earlier belong to it.
     counted: Option<Instant>,
     /// The failed attempts since the last answer.
     failing: Option<FailingSince>,
@@ -80,8 +80,9 @@ impl LostHosts {
         self.hosts().get(host)?.given_up.clone()
     }
 
-    /// Counts a failed attempt, the last one if `is_last`, at a request that began at `began`.
-    /// Returns the error for this and all further requests if the host is given up:
+    /// Counts a failed attempt at a request, which began at `began`. `is_last` says whether it was
+    /// the last attempt. Returns the error for this and all further requests if the host is given
+    /// up:
     ///
     /// - after one request that failed at all attempts, if the host has never answered and this
     ///   error is neither a hang-up nor a status;

@@ -38,7 +38,8 @@ pub struct TlsHandshake {
     pub version: String,
     /// The certificates that the server sent, its own first.
     pub chain: Vec<Certificate>,
-    /// Why they are trusted: a file, the system's authorities, or `skipVerify`.
+    /// The reason why the certificates are trusted: a file, the system's authorities, or
+    /// `skipVerify`.
     pub trusted_by: String,
     /// Whether verification was skipped (`skipVerify`).
     pub skipped: bool,

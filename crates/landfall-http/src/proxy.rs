@@ -109,13 +109,13 @@ pub enum ProxyUrlError {
 pub struct ProxySettingError {
     /// The name of the variable or key.
     pub name: String,
-    /// Why its value is refused.
+    /// The reason why its value is refused.
     pub source: ProxyUrlError,
 }
 
 impl ProxyRules {
-    /// Returns the rules of the environment, whose variables `get` reads. Of several names of a
-    /// variable, the first that is not empty counts; upper case comes first.
+    /// Returns the rules in the variables of the environment, which `get` reads. If a variable has
+    /// several names, the first that is not empty counts; upper case comes first.
     ///
     /// # Errors
     /// If a variable does not contain the URL of a proxy.

@@ -121,8 +121,8 @@ impl Transport {
         Some(given_up.caused_by(error.clone()))
     }
 
-    /// Shows that `host` gets no more requests. The reason is the error of everything that needs the
-    /// host, which the command reports at its end.
+    /// Shows that `host` gets no more requests. The command reports the reason at its end, as the
+    /// error of each item that needs the host.
     fn note_given_up(&self, host: &str) {
         let bare = host.strip_suffix(":443").unwrap_or(host);
         self.note_once(&format!(

@@ -42,8 +42,8 @@ pub(super) fn lend_while_source_waits(stream: ByteStream, slot: Weak<HostSlot>) 
     .boxed()
 }
 
-/// Returns a request body that reads `stream`, and a watch on it. Its bytes are added to the
-/// ledger.
+/// Returns a request body that reads `stream`, and a watch on the body. The bytes of `stream` are
+/// added to the ledger.
 pub(super) fn watch_upload(
     mut stream: ByteStream,
     length: u64,

@@ -194,7 +194,7 @@ impl BitDecoder<'_> {
         self.state.read += 1;
     }
 
-    /// Fails if more bits were decoded than were coded.
+    /// Fails if the decoder has run past the end of the code.
     pub(super) fn check(&self) -> Result<(), DeflateError> {
         if self.state.read >= self.bytes.len() + AHEAD {
             return Err(DeflateError::Recipe("its deviations end early"));

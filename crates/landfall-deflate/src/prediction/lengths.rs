@@ -17,7 +17,7 @@ pub(super) struct TokenCounts {
 }
 
 impl TokenCounts {
-    /// The symbols of these tokens and of the end of the block.
+    /// Counts the symbols of these tokens, and one symbol for the end of the block.
     pub(super) fn of_block(tokens: &[DecodedToken]) -> Self {
         let mut counts = Self {
             literals: [0; LITERAL_SYMBOLS],
@@ -74,7 +74,8 @@ impl HeaderModel {
         }
     }
 
-    /// Codes the header of a block with these symbols. A decoder gets no `actual` header.
+    /// Codes the header of a block relative to the code that follows from `counts`, the symbols of
+    /// the block's first part. A decoder gets no `actual` header.
     pub(super) fn code<C: BitCoder>(
         &mut self,
         coder: &mut C,

@@ -90,7 +90,7 @@ impl MatchSearch {
         self.at += length;
         let limit = usize::from(self.spec.longest_inserted);
         if limit > 0 && length > limit {
-            // its first position is in a chain if it was searched
+            // as in zlib, only the first position of a long match is put into a chain
             self.insert_up_to(self.at - length + 1);
             self.next_inserted = self.at;
         }

@@ -3,15 +3,15 @@
 //! For each token, the window offers a match at its position and one at the next position. A model
 //! learns how the encoder decides between a literal, the longest match and other matches, and an
 //! arithmetic coder writes its actual decisions. An encoder with simple rules costs next to
-//! nothing. Block boundaries and the headers of dynamic blocks are coded alike: the code lengths
-//! relative to those that follow from the tokens.
+//! nothing. Block boundaries and the headers of dynamic blocks are coded in the same way. The code
+//! lengths in a header are coded relative to those that follow from the tokens.
 //!
 //! [`TokenWriter`] and [`TokenReader`] run the same model with a coder for each direction. All
-//! predictions depend only on the plain bytes up to [`LOOKAHEAD`](matcher::LOOKAHEAD) after a
-//! position, so both directions stream.
+//! predictions depend only on the plain bytes before a position and on the
+//! [`LOOKAHEAD`](matcher::LOOKAHEAD) bytes after it, so both directions stream.
 //!
 //! 1. `coder`: the arithmetic coder;
-//! 2. `matcher`: the matches that the window offers; `spec`: its parameters;
+//! 2. `matcher`: the matches that the window offers; `spec`: the parameters of the search;
 //! 3. `model`: tokens; `blocks`: blocks; `lengths`: headers of dynamic blocks; `state`: all three;
 //! 4. `writer` and `reader`: the two directions; `output`: writes blocks.
 

@@ -82,8 +82,9 @@ impl TokenModel {
         self.found = None;
     }
 
-    /// Codes the token at the current position of `matcher`, which has `LOOKAHEAD` plain bytes
-    /// there or all up to the end of the stream, and at least one. A decoder ignores `actual`.
+    /// Codes the token at the current position of `matcher`. From there, `matcher` must have
+    /// `LOOKAHEAD` plain bytes, or at least one and all up to the end of the stream. A decoder
+    /// ignores `actual`.
     pub(super) fn code<C: BitCoder>(
         &mut self,
         coder: &mut C,

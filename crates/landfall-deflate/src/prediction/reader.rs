@@ -77,7 +77,7 @@ impl TokenReader {
     }
 
     /// Reads the next plain bytes and writes the compressed bytes that follow from them to `out`,
-    /// which is emptied into `sink`. `deviations` are the same in each call.
+    /// which is emptied into `sink`. `deviations` must be the same in each call.
     pub(crate) fn write(
         &mut self,
         plain: &[u8],
@@ -184,8 +184,8 @@ impl TokenReader {
         Ok(())
     }
 
-    /// Decodes tokens of a part for which there are enough plain bytes. Returns whether the part
-    /// has ended.
+    /// Decodes tokens of the current part as long as enough plain bytes follow. Returns whether the
+    /// part has ended.
     fn decode_tokens(
         &mut self,
         end: PartEnd,

@@ -11,15 +11,15 @@ pub(crate) struct PredictionSpec {
     pub(super) hashed_bytes: u8,
     /// The binary logarithm of the number of positions that a search compares.
     pub(super) chain_log: u8,
-    /// A match of this length ends the search.
+    /// A match of at least this length ends the search.
     pub(super) nice_length: u16,
-    /// After a match of this length, the search one byte later compares only a quarter of the
-    /// positions.
+    /// After a match of at least this length, the search one byte later compares only a quarter of
+    /// the positions.
     pub(super) good_length: u16,
     /// After a shorter match than this, a match one byte later is searched.
     pub(super) lazy_length: u16,
-    /// The positions inside a longer match than this cannot be found later; 0 if there is no such
-    /// limit.
+    /// If a match is longer than this, the positions inside of it cannot be found later; 0 if there
+    /// is no such limit.
     pub(super) longest_inserted: u8,
     /// Whether the last 262 distances of the window are used.
     pub(super) uses_whole_window: bool,

@@ -23,9 +23,11 @@ enum WriterStage {
     Header,
     /// In a stored block with `left` more bytes.
     Stored { left: usize },
-    /// Before a part of a block, of which this many tokens and plain bytes were received.
+    /// Before a part of a block. `tokens` and `plain` are the numbers of tokens and plain bytes of
+    /// the part that were received.
     PartStart { tokens: usize, plain: usize },
-    /// In a part of `count` tokens, of which `coded` are coded. `is_end` if the block ends with it.
+    /// In a part of `count` tokens, of which `coded` are coded. `is_end` if the part is the last of
+    /// its block.
     Part {
         coded: usize,
         count: usize,
@@ -82,8 +84,8 @@ impl TokenWriter {
         self.coder.finish()
     }
 
-    /// Begins a stream with this beginning, which is passed to `write` afterwards. Returns the
-    /// parameters that suit it.
+    /// Begins a stream and returns the parameters that suit its beginning, `prefix`. The caller
+    /// passes `prefix` to `write` afterwards.
     pub(crate) fn begin(
         &mut self,
         prefix: &InflatedPiece<'_>,
@@ -212,8 +214,8 @@ impl TokenWriter {
         true
     }
 
-    /// Codes tokens of the current part, of which `coded` are coded already, as far as there are
-    /// enough plain bytes. Returns the number of coded tokens of the part.
+    /// Codes tokens of the current part as long as enough plain bytes follow. The first `coded` are
+    /// coded already. Returns the number of coded tokens of the part.
     fn code_tokens(&mut self, coded: usize, count: usize) -> Result<usize, DeflateError> {
         let Some(matcher) = &mut self.matcher else {
             return Ok(coded);
@@ -255,7 +257,8 @@ impl TokenWriter {
     }
 }
 
-/// The parameters that suit the beginning of a stream best, or nearly as well as slower ones.
+/// Chooses the parameters that code the beginning of a stream in the fewest bytes. Faster ones win
+/// if they are nearly as good.
 fn choose(prefix: &InflatedPiece<'_>) -> Result<PredictionSpec, DeflateError> {
     let beginning = cut(prefix);
     let mut best: Option<(u64, PredictionSpec)> = None;

@@ -84,7 +84,7 @@ impl FlushList {
     }
 }
 
-/// One member, or several equal ones in a row.
+/// The description of one member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StreamMember {
     /// The header before the deflate stream.

@@ -6,8 +6,8 @@ use crate::object::{EntryMode, GitObjectKind, LfsPointer, ObjectId, TreeEntries}
 use crate::pack::ObjectDatabase;
 use std::collections::BTreeSet;
 
-/// The large files in the folders of the commits that `tips` are or name, but not in their history.
-/// Sorted.
+/// Returns the large files in the folders of the commits `tips`, sorted. A tip may also be a tag of
+/// a commit. Older commits are not searched.
 ///
 /// # Errors
 /// If an object is missing or not valid, or there are more than `most` large files.

@@ -1,4 +1,4 @@
-//! Which objects a ref needs, in a fixed order.
+//! The objects that a ref or a request needs, in a fixed order; large files and submodules.
 
 mod commits;
 mod large_files;

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 /// The maximum depth of the folders of a tree. git has such a limit as well (core.maxTreeDepth).
 const MAX_FOLDERS: usize = 1024;
 
-/// The objects of a pack, in their order: commits, tags, trees, blobs, each group from the oldest
-/// commit to the newest.
+/// The objects of a pack, in their order: commits, tags, trees, blobs. Each commit comes after its
+/// parents, and trees and blobs are in the order of the commits that need them first.
 #[derive(Default)]
 pub struct GitPackPlan {
     commits: Vec<PlannedObject>,

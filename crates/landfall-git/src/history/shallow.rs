@@ -1,13 +1,13 @@
-//! Where a history with a limited number of commits ends.
+//! The commits at which a history with a limited depth ends.
 
 use super::reach::ObjectSet;
 use crate::error::GitError;
 use crate::object::{GitObjectKind, ObjectId};
 use crate::pack::{ObjectDatabase, ObjectIndex};
 
-/// The commits after which a history ends that has the last `depth` commits of each of `tips`:
-/// those at this distance that have parents. Sorted. The rule is that of git, so that a server that
-/// is asked for `depth` sends everything up to them.
+/// Returns the commits at which a history of at most `depth` commits from each of `tips` ends,
+/// sorted. These are the commits at this distance that have parents. git has the same rule, so a
+/// server that is asked for `depth` sends the history up to these commits.
 ///
 /// # Errors
 /// If an object is missing or not valid.
@@ -17,7 +17,7 @@ pub fn shallow_boundary(
     depth: u32,
 ) -> Result<Vec<ObjectId>, GitError> {
     let mut seen = ObjectSet::new(database);
-    // the commits at one distance after the other, so that each is found at its shortest one
+    // one distance after the other, so that each commit is found at its shortest distance
     let mut level: Vec<ObjectIndex> = Vec::new();
     for tip in tips {
         let object = database.peeled(database.find(*tip)?)?;

@@ -1,4 +1,4 @@
-//! The submodules of a commit: which commits of other repositories it pins.
+//! The submodules of a commit, and the commits of other repositories that they pin.
 
 use crate::error::GitError;
 use crate::object::{EntryMode, GitObjectKind, ObjectId, TreeEntries, parse_gitmodules};
@@ -20,8 +20,8 @@ pub struct PinnedSubmodule {
     pub commit: ObjectId,
 }
 
-/// The submodules of the commit that `tip` is or names. Folders without a URL and URLs without a
-/// commit are ignored, as git does.
+/// Returns the submodules of `tip`, a commit or a tag of a commit. Folders without a URL and URLs
+/// without a commit are ignored, as in git.
 ///
 /// # Errors
 /// If an object is missing, or `.gitmodules` is not valid.

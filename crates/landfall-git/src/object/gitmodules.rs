@@ -59,7 +59,7 @@ fn submodule_name(head: &str) -> Option<String> {
 fn config_value(text: &str) -> Option<String> {
     let mut value = String::new();
     let mut is_quoted = false;
-    // how much of the value is not blanks at its end
+    // the length of the value without the blanks at its end
     let mut length = 0;
     let mut chars = text.chars();
     while let Some(c) = chars.next() {

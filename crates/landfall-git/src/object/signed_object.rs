@@ -17,7 +17,7 @@ const SIGNATURE_LINES: [&[u8]; 4] = [
     b"-----BEGIN SIGNED MESSAGE-----",
 ];
 
-/// The header of a commit with its signature.
+/// The beginning of the header that contains the signature of a commit.
 const SIGNATURE_HEADER: &[u8] = b"gpgsig ";
 
 /// The part of a commit to which a line of its head belongs.
@@ -25,7 +25,7 @@ const SIGNATURE_HEADER: &[u8] = b"gpgsig ";
 enum CommitPart {
     Payload,
     Signature,
-    /// The signature of the same commit in another format of objects, which is not signed.
+    /// The signature of the same commit in another object format. It is not among the signed bytes.
     OtherSignature,
 }
 
@@ -71,7 +71,7 @@ impl SignedObject {
         let mut start = None;
         while let Some(line) = first_line(&content[at..]) {
             if SIGNATURE_LINES.iter().any(|begin| line.starts_with(begin)) {
-                // like git: the message may contain another signature
+                // as in git, the last one counts: the message may quote a signature
                 start = Some(at);
             }
             at += line.len();

@@ -12,8 +12,8 @@ use std::io::Write;
 /// Smaller contents are sent as they are stored: compressing them takes longer than sending them.
 const MIN_COMPRESSED: u64 = 512;
 
-/// Writes a pack with `objects`, in this order, to `out`. Deltas are sent as they are stored, but
-/// if their base is not sent before them, the whole object is. Stored packs are not compressed
+/// Writes a pack with `objects`, in this order, to `out`. A delta is sent as it is stored if its
+/// base was sent before it; otherwise, the whole object is sent. Stored packs are not compressed
 /// (`write.rs`), so contents of 512 bytes or more are compressed here.
 ///
 /// # Errors
@@ -78,7 +78,8 @@ impl FastCompressor {
         }
     }
 
-    /// Writes an entry, compressed if that makes it smaller.
+    /// Writes an entry. It is compressed unless the result exceeds the buffer, which has at least
+    /// the size of the content.
     fn write(
         &mut self,
         writer: &mut PackWriter<'_>,
@@ -92,7 +93,7 @@ impl FastCompressor {
         let status = self
             .stream
             .compress_vec(content, &mut self.compressed, flush);
-        // the stream does not end if it would be longer than the content
+        // the stream does not end if the buffer is too small
         if !matches!(status, Ok(Status::StreamEnd)) {
             return writer.entry(form, content);
         }

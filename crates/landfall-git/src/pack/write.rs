@@ -1,7 +1,7 @@
 //! Writes landfall's own packs.
 //!
-//! The bytes depend only on the objects of the plan and their order. Locks contain the digests of
-//! packs, so any change here requires a new version of the format.
+//! The bytes depend only on the plan: its objects, their order and the bases of their deltas. Locks
+//! contain the digests of packs, so any change here requires a new version of the format.
 //!
 //! Objects are stored in zlib streams without compression: the output of a compressor differs from
 //! release to release, and a bundle compresses the pack as a whole, which saves more than

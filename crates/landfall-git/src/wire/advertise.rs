@@ -1,4 +1,4 @@
-//! The answers of a server other than packs: its capabilities, its refs and errors.
+//! The answers of a server that are not packs: its capabilities, its refs and errors.
 
 use super::packet::{push_data, push_flush, push_text};
 use super::server_request::RefsRequest;

@@ -1,4 +1,4 @@
-//! The first answer of a server: which version and commands it offers.
+//! The first answer of a server: the version of the protocol and the object format that it offers.
 
 use super::packet::Packets;
 use crate::error::GitError;
@@ -6,7 +6,8 @@ use crate::error::GitError;
 /// Checks that a server speaks version 2 of the protocol, and that its repository uses SHA-1.
 ///
 /// # Errors
-/// If it does not, or the message is not an advertisement.
+/// If the server does not offer version 2, the repository uses SHA-256, or the message is not an
+/// advertisement.
 pub fn check_advertisement(message: &[u8]) -> Result<(), GitError> {
     let mut is_version_2 = false;
     for packet in Packets::new(message) {

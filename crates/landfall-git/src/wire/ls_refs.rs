@@ -1,4 +1,4 @@
-//! The command `ls-refs`: which refs a repository has.
+//! The command `ls-refs`: the list of the refs of a repository.
 
 use super::packet::{Packet, Packets, push_delimiter, push_flush, push_text};
 use crate::error::GitError;
@@ -41,7 +41,7 @@ pub fn ls_refs_request() -> Vec<u8> {
 /// left out.
 ///
 /// # Errors
-/// If it is not such an answer, or has more refs.
+/// If `message` is not such an answer, or has more refs.
 pub fn parse_refs(message: &[u8], most: usize) -> Result<Vec<RemoteRef>, GitError> {
     let mut refs = Vec::new();
     for packet in Packets::new(message) {

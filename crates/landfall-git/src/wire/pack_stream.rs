@@ -50,7 +50,7 @@ impl PackStream {
                 Some("shallow-info") => self.state = PackStreamState::ShallowInfo,
                 _ => return Err(GitError::Protocol("the answer has no pack".into())),
             },
-            // which commits these are follows from the history and the requested depth
+            // not needed: `shallow_boundary` computes these commits from the requested depth
             (PackStreamState::ShallowInfo, Packet::Data(_)) => {}
             (PackStreamState::ShallowInfo, Packet::Delimiter) => self.state = PackStreamState::Head,
             (PackStreamState::Pack, Packet::Data(data)) => match data.split_first() {

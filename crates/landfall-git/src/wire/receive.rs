@@ -69,7 +69,8 @@ impl ReceiveAdvertisement {
         self.capabilities.iter().any(|known| known == capability)
     }
 
-    /// What comes before the pack of a push. `shallow` are the commits whose parents are not sent.
+    /// Returns the part of a push before its pack. `shallow` are the commits whose parents are not
+    /// sent.
     pub fn push_head(&self, updates: &[RefUpdate], shallow: &[ObjectId]) -> Vec<u8> {
         let mut capabilities = "report-status agent=landfall".to_owned();
         if self.has("ofs-delta") {

@@ -1,5 +1,6 @@
-//! The signatures of a chart by the rules of `verify:`: in a registry, those of an artifact with
-//! referrers, which are looked up if a rule matches it; in an HTTP repository, its provenance.
+//! The signatures of a chart, by the rules of `verify:`. The signatures of a chart in a registry
+//! are referrers, which are looked up if a rule matches the chart. A chart in an HTTP repository is
+//! signed by its provenance file.
 
 use super::locked::LockedChart;
 use super::{parts, provenance};
@@ -9,13 +10,13 @@ use crate::{PinPolicy, ResolveError, ResolveOutcome, Resolver, verified_signatur
 use landfall_content::BlobRead;
 use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
 
-/// Why a chart does not meet a policy.
+/// The reason why a chart does not meet a policy.
 #[derive(Debug, thiserror::Error)]
 pub enum ChartSignatureError {
-    /// The artifact in a registry does not.
+    /// The signatures of an artifact in a registry do not meet the policy.
     #[error(transparent)]
     Artifact(#[from] ImageSignatureError),
-    /// The provenance of the archive does not.
+    /// The provenance of an archive does not meet the policy.
     #[error(transparent)]
     Provenance(#[from] FileSignatureError),
 }
@@ -72,8 +73,8 @@ impl LockedChart {
         )
     }
 
-    /// The names by which rules match it: those of an image in a registry, or the URL of its
-    /// repository with its name, with and without the version.
+    /// The names by which rules match the chart. In a registry, they are those of an image; in an
+    /// HTTP repository, the repository's URL with the chart's name, with and without the version.
     fn rule_subject(&self) -> RuleSubject {
         match (self.source(), &self.name.repository) {
             (None, Some(repository)) => {
@@ -101,8 +102,8 @@ impl LockedChart {
         policy.accepts(self.rule_subject(), &self.verified)
     }
 
-    /// Whether the chart has referrers, or as an archive a verified signature, exactly if a rule
-    /// matches it.
+    /// Whether the lock records signatures exactly if a rule matches the chart: referrers of an
+    /// artifact, or verified signatures of an archive.
     fn has_records_for(&self, resolver: &Resolver) -> bool {
         let has_records = match self.source() {
             Some(_) => self.referrers.is_some(),

@@ -3,8 +3,8 @@
 use landfall_model::Digest;
 use std::fmt;
 
-/// The settings with which the images of a chart are discovered. They display as the lock records
-/// them: if this text changes, the chart is searched again.
+/// The settings with which the images of a chart are discovered. The lock records them as `Display`
+/// formats them: if this text changes, the chart is searched again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Discovery {
     /// Values that override those of the chart, as YAML documents. Later ones win.

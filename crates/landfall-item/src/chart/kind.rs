@@ -152,7 +152,8 @@ impl LockedItem for LockedChart {
             .collect()
     }
 
-    /// The manifest of an artifact must name exactly the blobs of the lock.
+    /// The manifest of an artifact must name exactly the blobs of the lock, and the referrers must
+    /// agree with the lock.
     fn contradictions(&self, blobs: &dyn BlobRead, _time: SignatureTime) -> Vec<String> {
         if self.media_type.is_none() {
             return Vec::new();

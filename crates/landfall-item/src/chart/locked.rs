@@ -26,7 +26,7 @@ pub struct LockedChart {
     pub media_type: Option<MediaType>,
     /// Size of the manifest or of the archive, in bytes.
     pub size: u64,
-    /// The signatures that met the rules of `verify:`, sorted; empty if it needs none.
+    /// The signatures that met the rules of `verify:`, sorted; empty if the chart needs none.
     #[serde(default, deserialize_with = "read_verified")]
     pub verified: Vec<VerifiedSignature>,
     /// Config and layers of the artifact, in the manifest's order.
@@ -57,7 +57,7 @@ pub struct LockedChart {
     /// The charts that it depends on and does not bundle.
     #[serde(default)]
     pub dependencies: Vec<ChartName>,
-    /// How its images were discovered; `None` if they were not.
+    /// The settings with which its images were discovered; `None` if they were not.
     #[serde(default)]
     pub discovered: Option<String>,
     /// The images that were discovered.
@@ -74,7 +74,7 @@ pub struct LockedChart {
 pub struct ChartImage {
     /// The image reference, with a tag or digest.
     pub name: ImageRef,
-    /// Where the chart names it.
+    /// The position in the chart that names the image.
     pub at: String,
 }
 
@@ -84,7 +84,7 @@ pub struct ChartImage {
 pub struct OpenReference {
     /// The text as the chart writes it.
     pub reference: String,
-    /// Where in the chart it was found.
+    /// The position of the text in the chart.
     pub at: String,
     /// The reason why it may not be an image.
     pub why: String,

@@ -25,7 +25,7 @@ pub struct ChartName {
     pub repository: Option<String>,
 }
 
-/// Why a text is not a valid chart name.
+/// The error for a text that is not a valid chart name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not a chart: {why}")]
 pub struct ChartNameError {

@@ -32,7 +32,7 @@ struct ChartIndex {
     entries: BTreeMap<String, Vec<IndexedChart>>,
 }
 
-/// Where an HTTP repository stores the archive of a chart version.
+/// The location of the archive of a chart version in an HTTP repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ArchiveLocation {
     /// The URL of the archive: `http`, `https` or `oci`.
@@ -99,8 +99,8 @@ async fn fetch_index(
         .ok_or_else(ResolveError::gone)
 }
 
-/// The versions of `chart` in an index. `None` if it does not contain the chart. Fails if more than
-/// `limit` bytes would have to be parsed.
+/// The versions of `chart` in an index. `None` if the index does not contain the chart. Fails if
+/// more than `limit` bytes would have to be parsed.
 fn read(text: &str, chart: &str, limit: usize) -> Result<Option<Vec<IndexedChart>>, String> {
     // an index lists every version of every chart, and one chart is a small part of it
     match section(text, chart) {
@@ -121,8 +121,8 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     document::read("index.yaml", text).map_err(|error| error.message)
 }
 
-/// The lines about `chart` in an index with one key on each line, as Helm writes it; empty if it
-/// does not contain the chart. `None` for an index in another layout.
+/// The lines about `chart` in an index that has one key on each line, which is the layout that Helm
+/// writes. Empty if the index does not contain the chart. `None` for an index in another layout.
 fn section<'t>(text: &'t str, chart: &str) -> Option<&'t str> {
     const KEY: &str = "entries:\n";
     let mut at = if text.starts_with(KEY) {

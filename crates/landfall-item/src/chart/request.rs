@@ -18,7 +18,7 @@ pub struct ChartRequest {
     pub update: Option<UpdateRule>,
     /// The keys, one of which must have signed the provenance.
     pub keys: Option<OpenPgpKeys>,
-    /// How its images are discovered, if they are.
+    /// The settings with which its images are discovered; `None` if they are not.
     pub discover: Option<Discovery>,
     /// The platforms of the images that are found in it.
     pub platforms: Vec<Platform>,
@@ -26,16 +26,17 @@ pub struct ChartRequest {
     pub referrers: bool,
     /// The position of the entry in the manifest.
     pub at: SourceLocation,
-    /// How charts that depend on this one lead to it; `None` if the manifest lists it.
+    /// The dependencies that lead to this chart; `None` if the manifest lists the chart.
     pub named_by: Option<Box<DependencyOrigin>>,
 }
 
-/// How a chart that the manifest does not list is reached through its dependents.
+/// The chain of dependencies from a chart of the manifest to a chart that the manifest does not
+/// list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DependencyOrigin {
-    /// The number of charts in the chain from a chart of the manifest to this one.
+    /// The number of dependencies in the chain.
     pub depth: usize,
     /// The chart of the manifest, if its signature was verified. A note then says that the
-    /// signature does not cover its dependencies.
+    /// signature does not cover the chart's dependencies.
     pub signed: Option<ChartName>,
 }

@@ -82,8 +82,8 @@ impl LockedItem for LockedFile {
         locked::write(self, out)
     }
 
-    /// Sizes must be plausible, and the host of each URL must be a valid folder name, since an
-    /// export writes to `<host>/<path>`.
+    /// Sizes must be plausible, and members of an archive must have valid paths. The host of each
+    /// URL must be a valid folder name, since an export writes to `<host>/<path>`.
     fn implausibility(&self) -> Option<String> {
         let sizes = self.sidecars.iter().map(|sidecar| sidecar.size);
         if let Some(fault) = oversize(sizes.chain([self.size])) {

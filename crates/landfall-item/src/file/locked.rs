@@ -32,10 +32,11 @@ pub struct LockedFile {
     /// The key that signed the file or its checksum file, if the manifest requires one.
     #[serde(default, rename = "signedBy")]
     pub signed_by: Option<String>,
-    /// The signatures that met the rules of `verify:`, sorted; empty if it needs none.
+    /// The signatures that met the rules of `verify:`, sorted; empty if the file needs none.
     #[serde(default, deserialize_with = "read_verified")]
     pub verified: Vec<VerifiedSignature>,
-    /// The transparency log's entry of its signature, if that is published without one.
+    /// The entry of a transparency log for the file's signature, if the signature was published
+    /// without such an entry.
     #[serde(default, rename = "logEntry")]
     pub log_entry: Option<LogEntry>,
     /// Members of the archive that an export extracts.

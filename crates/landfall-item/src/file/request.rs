@@ -26,7 +26,7 @@ pub struct FileRequest {
     pub at: SourceLocation,
 }
 
-/// The checksum of a file. It displays as the lock writes it.
+/// The checksum of a file. `Display` formats it as in the lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checksum {
     /// The digest of the file, written in the manifest.

@@ -106,8 +106,9 @@ impl FileRequest {
     }
 }
 
-/// Whether `old` has exactly the signatures that `request` names, or if it names none, those that
-/// may be next to it; and they were verified with its key.
+/// Whether `old` has exactly the signatures that `request` names and, if `request` has a key, one
+/// of them was verified with it. If `request` names no signatures, `old` may have those that were
+/// found next to the file.
 fn has_required_signatures(old: &LockedFile, request: &FileRequest, resolver: &Resolver) -> bool {
     let is_own = |url: &String| {
         old.checksum.as_ref() == Some(url)

@@ -14,8 +14,8 @@ use landfall_model::sign::FileKey;
 use landfall_model::{Algorithm, Digest, Hasher};
 use std::io::Write;
 
-/// Resolves `request`. If its SHA-256 is known and the server reports its size, the file is
-/// downloaded here only to verify a signature: `pull` verifies the digest.
+/// Resolves `request`. If the SHA-256 of the file is known and the server reports the size, the
+/// file is downloaded here only to verify a signature: `pull` verifies the digest.
 pub(super) async fn resolve(
     resolver: &Resolver,
     request: &FileRequest,
@@ -159,8 +159,8 @@ pub(super) async fn download_sidecar(
     Ok((sidecar, bytes))
 }
 
-/// The size that the server reports: by HEAD, or by GET if that fails. `None` if it reports none,
-/// or compresses the body.
+/// The size that the server reports: by HEAD, or by GET if HEAD fails or reports no size. `None` if
+/// GET reports none either, or the server compresses the body.
 pub(super) async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, ResolveError> {
     let sessions = resolver.sessions();
     // Signed URLs of object stores allow GET only, and some servers close the connection on HEAD,

@@ -1,5 +1,6 @@
-//! Verifies the signatures of a file while it is locked: finds them next to it if the manifest names
-//! none, and asks transparency logs for entries that are not published with them.
+//! Verifies the signatures of a file while the file is locked. If the manifest names no signatures,
+//! those next to the file are used. Transparency logs are asked for entries that were not published
+//! with the signatures.
 
 use super::locked::{LockedFile, LockedSidecar};
 use super::request::FileRequest;

@@ -1,5 +1,5 @@
-//! The signatures of a file by the rules of `verify:`: read from its sidecars and verified, while it
-//! is locked, and later from a bundle or store alone.
+//! The signatures of a file, by the rules of `verify:`. They are read from the file's sidecars, and
+//! verified while the file is locked and later from a bundle or store alone.
 
 use super::checksum;
 use super::locked::{LockedFile, LockedSidecar};
@@ -11,19 +11,19 @@ use landfall_signature::{
 };
 use std::io::{self, Read};
 
-/// Why a file or chart of an HTTP repository does not meet a policy.
+/// The reason why a file, or a chart of an HTTP repository, does not meet a policy.
 #[derive(Debug, thiserror::Error)]
 pub enum FileSignatureError {
     /// A signature or checksum file cannot be read.
     #[error("a signature cannot be read: {0}")]
     Read(#[from] ReadError),
-    /// The signed checksum file is not about this file.
+    /// The signed checksum file lists no digest of this file, or a different one.
     #[error("its signed checksum file {0}")]
     Checksum(String),
     /// The verification was interrupted.
     #[error("its signatures were not verified: {0}")]
     Interrupted(String),
-    /// Its signatures do not meet the policy.
+    /// The signatures do not meet the policy.
     #[error(transparent)]
     Policy(#[from] SignatureFailure),
 }
@@ -52,7 +52,7 @@ impl LockedFile {
         Ok(policy.verify_file(self.rule_subject(), &signatures)?)
     }
 
-    /// The names by which rules match it.
+    /// The URL by which rules match the file.
     pub(super) fn rule_subject(&self) -> RuleSubject {
         RuleSubject::at_urls([self.name.clone()])
     }
@@ -64,8 +64,8 @@ impl LockedFile {
             .find(|sidecar| self.checksum.as_ref() == Some(&sidecar.url))
     }
 
-    /// The signature files about the file, and those about its checksum file: their URLs begin with
-    /// that of the checksum file.
+    /// The signature files about the checksum file, whose URLs begin with the URL of the checksum
+    /// file, and those about the file itself.
     pub(super) fn signatures<'a>(
         &'a self,
         blobs: &'a dyn BlobRead,
@@ -114,7 +114,8 @@ impl LockedFile {
         }
     }
 
-    /// Checks that a checksum file has the digest of the file. Its signature says nothing else.
+    /// Checks that a checksum file has the digest of the file. Without it, the signature of the
+    /// checksum file says nothing about the file.
     fn check_listed(
         &self,
         checksum: &LockedSidecar,

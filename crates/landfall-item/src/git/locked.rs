@@ -17,14 +17,14 @@ pub struct LockedGitRepository {
     pub name: String,
     /// SHA-256 of the manifest of the artifact that carries the repository.
     pub digest: Digest,
-    /// The requested branches, tags, and patterns of tags between slashes.
+    /// The requested branches, tags, ids of commits, and patterns of tags between slashes.
     pub wanted: Vec<String>,
     /// The branch that a clone checks out, if a branch is carried.
     #[serde(default)]
     pub head: Option<String>,
     /// The branches and tags, sorted by name.
     pub refs: Vec<LockedGitRef>,
-    /// The keys that signed the refs, in their order; empty if no signature is needed.
+    /// The keys that signed the refs, in the order of the refs; empty if no signature is needed.
     #[serde(default)]
     pub verified: Vec<VerifiedGitRef>,
     /// How many commits of each history are carried; all if `None`.
@@ -73,7 +73,8 @@ pub struct LockedGitSubmodule {
     pub commit: ObjectId,
 }
 
-/// A large file of a locked repository, for which its objects have a pointer of Git LFS.
+/// A large file of a locked repository. The objects of the repository contain a pointer of Git LFS
+/// to the file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub struct LockedLargeFile {
@@ -115,7 +116,7 @@ impl LockedGitRepository {
         urls
     }
 
-    /// The packs, as they are fetched.
+    /// The packs, with everything that is needed to fetch them.
     pub fn git_packs(&self) -> GitPacks {
         let packs = self.packs.iter().map(|pack| GitPack {
             digest: pack.digest.clone(),

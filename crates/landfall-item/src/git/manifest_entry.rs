@@ -38,7 +38,7 @@ pub struct GitEntry {
     /// Whether the large files (Git LFS) of the branches, tags and commits are carried too.
     #[serde(default)]
     pub lfs: bool,
-    /// Whose signatures the branches, tags and commits need.
+    /// The signatures that the branches, tags and commits need.
     #[serde(default)]
     pub verify: Option<GitVerification>,
     /// What `landfall update` may move the tag in `ref` to: `patch`, `minor`, a range as in `~1.9`,
@@ -47,7 +47,7 @@ pub struct GitEntry {
     pub update: Option<UpdateRule>,
 }
 
-/// The keys that must have signed what an entry names.
+/// The keys, one of which must have signed each branch, tag and commit of an entry.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GitVerification {

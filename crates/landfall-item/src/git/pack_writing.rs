@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// one, and each costs requests.
 const MAX_PACKS: usize = 32;
 
-/// What is needed to write a pack with new commits.
+/// The input for writing a pack with new commits.
 pub(super) struct PackWriting {
     pub(super) disk: DiskStore,
     pub(super) limits: Limits,
@@ -34,7 +34,7 @@ pub(super) struct PackWriting {
     pub(super) refs: Vec<LockedGitRef>,
 }
 
-/// Why no pack is written.
+/// The reason why no pack is written.
 pub(super) enum PackWritingError {
     Object(GitError),
     Signature(RefSignatureError),
@@ -126,7 +126,7 @@ impl PackWriting {
             before.extend(pack.tips.iter().copied());
         }
         let mut packs = self.old;
-        // where a shallow history ends changes with its tips, so that it is always one pack
+        // the boundary of a shallow history changes with its tips, so it is always one pack
         let is_replaced = self.request.depth.is_some() && before != self.wants;
         let is_rewritten = !is_replaced && !reaches(database, &self.wants, &before)?;
         if is_replaced || is_rewritten || packs.len() >= MAX_PACKS {

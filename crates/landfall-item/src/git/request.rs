@@ -20,11 +20,12 @@ pub struct GitRequest {
     pub submodules: bool,
     /// Whether the large files (Git LFS) in the folders of its refs are carried.
     pub lfs: bool,
-    /// The URL of the repository of which it is a submodule. `None` if the manifest lists it.
+    /// The URL of the repository that has this one as a submodule. `None` if the manifest lists
+    /// this repository.
     pub named_by: Option<String>,
-    /// How many repositories lead to this one as a submodule.
+    /// The number of repositories in the longest chain that leads to this one as a submodule.
     pub level: usize,
-    /// The keys of which one must have signed each ref; empty if no signature is needed.
+    /// The keys, one of which must have signed each ref; empty if no signature is needed.
     pub signers: Vec<GitSigners>,
     /// What `landfall update` may move the tag to.
     pub update: Option<UpdateRule>,
@@ -36,14 +37,14 @@ impl GitRequest {
     /// The scheme prefix by which names of repositories differ from URLs of files.
     pub(super) const PREFIX: &'static str = "git+";
 
-    /// The commit that an element of `wanted` is. A branch or tag with such a name is not found by
-    /// it: it could be any other commit.
+    /// The commit whose id an element of `wanted` is. A branch or tag with such a name is not
+    /// looked up, because it could point to any other commit.
     pub(super) fn commit_in(wanted: &str) -> Option<ObjectId> {
         wanted.parse().ok()
     }
 
-    /// The tag under which a commit is carried that no branch or tag names: clients can fetch it by
-    /// this name or by its id.
+    /// The tag under which a commit is carried that is requested by its id. Clients can fetch the
+    /// commit by this tag or by its id.
     pub(super) fn commit_tag(commit: ObjectId) -> String {
         const DIGITS: usize = 12;
         format!("refs/tags/commit-{:.DIGITS$}", commit.to_string())
@@ -54,7 +55,8 @@ impl GitRequest {
         format!("/{pattern}/")
     }
 
-    /// The pattern in an element of `wanted`; `None` if it is the name of a ref.
+    /// The pattern in an element of `wanted`; `None` if the element is a name or the id of a
+    /// commit.
     pub(super) fn pattern_in(wanted: &str) -> Option<&str> {
         wanted.strip_prefix('/')?.strip_suffix('/')
     }

@@ -13,10 +13,11 @@ use landfall_git::{GitError, ObjectId};
 use landfall_http::HttpError;
 use landfall_model::{Descriptor, Digest};
 
-/// Why a repository cannot be resolved.
+/// The reason why a repository cannot be resolved.
 pub(super) struct GitResolveError {
     pub(super) cause: ResolveError,
-    /// Whether the old pin has the same refs and must not be kept: its signatures are not valid.
+    /// Whether the old pin must not be kept, because it has the same refs and their signatures are
+    /// not valid.
     pub(super) refutes_old: bool,
 }
 
@@ -35,8 +36,8 @@ impl From<HttpError> for GitResolveError {
     }
 }
 
-/// Resolves `request`. The packs of `old` are kept unless history was rewritten, a ref was removed
-/// or there are [`MAX_PACKS`] of them.
+/// Resolves `request`. The packs of `old` are kept unless the history was rewritten, a ref was
+/// removed, a history with a depth has other tips, or there are `MAX_PACKS` of them.
 pub(super) async fn resolve(
     resolver: &Resolver,
     request: &GitRequest,
@@ -46,7 +47,7 @@ pub(super) async fn resolve(
     let chosen = choose_refs(request, &refs)?;
     let old = old.filter(|old| old.depth == request.depth);
     let has_old_refs = old.is_some_and(|old| old.refs == chosen.refs);
-    // signatures and submodules are in objects
+    // signatures, submodules and pointers to large files are in objects
     let needs_objects = |old: &LockedGitRepository| {
         !request.signers.is_empty()
             || request.submodules && old.submodules.is_none()

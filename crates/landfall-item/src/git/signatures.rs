@@ -6,7 +6,7 @@ use landfall_git::{GitError, GitObjectKind, ObjectDatabase, SignedObject, tag_na
 use landfall_model::report::one_line;
 use landfall_model::sign::GitSigners;
 
-/// Why a ref does not have a signature that it needs.
+/// The reason why a ref does not have a signature that it needs.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RefSignatureError {
     /// An object cannot be read.
@@ -33,8 +33,8 @@ pub(super) fn is_verified(repository: &LockedGitRepository, signers: &[GitSigner
     signers.is_empty() || repository.refs.iter().all(has_signer)
 }
 
-/// Verifies that one of `signers` made the signature of each of `refs`: that of the annotated tag
-/// or, if it has none, that of the commit.
+/// Verifies that one of `signers` made the signature of each of `refs`: the signature of the
+/// annotated tag or, if there is none, of the commit.
 pub(super) fn verified_refs(
     database: &ObjectDatabase,
     refs: &[LockedGitRef],

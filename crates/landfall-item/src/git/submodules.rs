@@ -8,7 +8,7 @@ use landfall_model::Limits;
 use landfall_model::report::one_line;
 use std::collections::BTreeSet;
 
-/// Why the submodules of a repository cannot be locked.
+/// The reason why the submodules of a repository cannot be locked.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SubmoduleError {
     /// An object cannot be read.

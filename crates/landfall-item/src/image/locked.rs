@@ -29,7 +29,7 @@ pub struct LockedImage {
     /// an image without an index.
     #[serde(default)]
     pub manifests: Vec<LockedManifest>,
-    /// The signatures that met the rules of `verify:`, sorted; empty if it needs none.
+    /// The signatures that met the rules of `verify:`, sorted; empty if the image needs none.
     #[serde(default, deserialize_with = "read_verified")]
     pub verified: Vec<VerifiedSignature>,
     /// Configs and layers of all the manifests, once each, sorted by digest.
@@ -38,8 +38,8 @@ pub struct LockedImage {
     /// The index without the children that `platforms` leaves out, if there are any.
     #[serde(default)]
     pub trimmed: Option<LockedTrimmedIndex>,
-    /// Signatures, attestations and other manifests that refer to it: children before parents.
-    /// `None` if they were not looked up.
+    /// Signatures, attestations and other manifests that refer to the image: children before
+    /// parents. `None` if they were not looked up.
     #[serde(default)]
     pub referrers: Option<Vec<LockedReferrer>>,
     /// Configs and layers of the referrers that are not among `blobs`, once each, sorted by digest.
@@ -100,8 +100,8 @@ pub struct LockedTrimmedIndex {
 }
 
 /// A signature, attestation, SBOM or other manifest that refers to the image, to one of its
-/// manifests, or to another referrer. A manifest below a referrer that is an index is listed as
-/// well; it has no tag, and usually no subject.
+/// manifests, or to another referrer. If a referrer is an index, the manifests below it are listed
+/// as well; these have no tag, and usually no subject.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct LockedReferrer {
