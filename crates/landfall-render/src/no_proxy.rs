@@ -80,7 +80,8 @@ pub enum NoProxyDialect {
     Bare,
     /// `.svc`, `.svc.cluster.local`, as in TKG.
     Dotted,
-    /// Every name also with a leading dot, and the loopback address of IPv6, for any program.
+    /// Like `Bare`, with a second form of each name that has a leading dot, and with the loopback
+    /// address of IPv6, for any program.
     Portable,
 }
 

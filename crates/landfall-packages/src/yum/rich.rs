@@ -131,7 +131,7 @@ fn operand<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
         return group(rest, depth.checked_sub(1)?);
     }
     let name = word(rest)?;
-    // the next word is an operator of the version, or belongs to the group and is not consumed
+    // the next word is a comparison operator; any other word belongs to the group and stays
     let mut remaining = *rest;
     match word(&mut remaining).and_then(VersionSense::parse) {
         None => Some(RichDependency::One(RpmRelation {
@@ -147,8 +147,9 @@ fn operand<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
     }
 }
 
-/// Returns the next word of `rest`. It ends at a blank, or at a closing parenthesis that was not
-/// opened in it: capabilities contain parentheses, such as `libc.so.6()(64bit)`.
+/// Returns the next word of `rest`, and advances `rest` past it. A word ends at a blank, or at a
+/// closing parenthesis that has no opening one in the word: capabilities contain parentheses, such
+/// as `libc.so.6()(64bit)`.
 fn word<'a>(rest: &mut &'a str) -> Option<&'a str> {
     let text = rest.trim_start();
     let mut open = 0_usize;
