@@ -8,8 +8,8 @@ use std::path::Path;
 /// Returns the certificates in the file `path` of `site`. A private key in the file is omitted, so
 /// that it cannot get into a rendered file.
 ///
-/// Fails if the file cannot be read or contains no certificate. The message names the setting of the
-/// site that refers to the file.
+/// Fails if the file cannot be read or contains no certificate. The message names the setting of
+/// the site that refers to the file.
 pub(super) fn read_certificates(site: &Site, path: &Path) -> Result<String, RenderError> {
     let text = read_site_file(site, path)?;
     let found = only_certificates(&text);

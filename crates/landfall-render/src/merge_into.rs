@@ -31,11 +31,11 @@ struct RenderedDocument {
 
 /// Merges the documents in `files` into `text`, the content of the file at `path`.
 ///
-/// Each rendered document is merged into the document of the same kind and name. If there is none, a
-/// rendered document that is the only one of its kind is merged into the only document of that kind,
-/// but not if it is a Secret or `ConfigMap`. A document without a kind is merged into the only
-/// document without a kind. If several rendered documents have no kind, only those with the user's
-/// file name are merged. With `replace`, texts that cannot be merged are replaced.
+/// Each rendered document is merged into the document of the same kind and name. If there is none,
+/// a rendered document that is the only one of its kind is merged into the only document of that
+/// kind, but not if it is a Secret or `ConfigMap`. A document without a kind is merged into the
+/// only document without a kind. If several rendered documents have no kind, only those with the
+/// user's file name are merged. With `replace`, texts that cannot be merged are replaced.
 ///
 /// # Errors
 /// If the file is not YAML, has no counterpart for any document, cannot be edited, or would lose

@@ -164,8 +164,8 @@ impl Default for TrimmedPackage {
     }
 }
 
-/// Returns a `repomd.xml` with the time `seconds`, and the text of each of `indexes` by its path. The
-/// `repomd.xml` lists `indexes` (by kind) and `kept`, an unchanged index.
+/// Returns a `repomd.xml` with the time `seconds`, and the text of each of `indexes` by its path.
+/// The `repomd.xml` lists `indexes` (by kind) and `kept`, an unchanged index.
 pub fn trimmed_repomd(
     indexes: &BTreeMap<&str, TrimmedPrimary>,
     kept: Option<&RepomdIndex>,

@@ -1,4 +1,4 @@
-//! Looks up git repositories, and the branches, tags and commits of them that documents use.
+//! Looks up the git repositories that documents use, with the branches, tags and commits.
 
 use super::finding::{AuditFinding, LockCoverage, NamedRepository};
 use super::git_uses::GitUse;

@@ -50,7 +50,7 @@ type ObsoletedNames<'p> = HashMap<&'p str, Vec<(PackageId, RpmRelation<'p>)>>;
 pub(super) fn base_rules(rules: &Rules<'_>) -> Vec<Rule> {
     let pool = rules.pool;
     let mut obsoleted: ObsoletedNames<'_> = HashMap::new();
-    // grouped by name, so that the search for each package of the base need not visit the whole pool
+    // grouped by name: otherwise the search for each package of the base would visit the whole pool
     for id in pool.ids() {
         for relation in pool.relations(id, RpmRelationKind::Obsoletes) {
             obsoleted

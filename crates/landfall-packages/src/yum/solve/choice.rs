@@ -1,8 +1,8 @@
 //! libsolv's choice rules: if both another version of an installed package and a new package
 //! satisfy a dependency, the former is preferred.
 //!
-//! Choice rules are weak. A rule is dropped, and everything is decided again, if the rule leads to a
-//! contradiction, or if the solution installs a package that the rule should have excluded.
+//! Choice rules are weak. A rule is dropped, and everything is decided again, if the rule leads to
+//! a contradiction, or if the solution installs a package that the rule should have excluded.
 
 use super::base_rules::{may_replace, obsoletes};
 use super::formula::{Literal, installed, package};
@@ -136,8 +136,8 @@ impl ChoiceRules {
         })
     }
 
-    /// Drops the rule at `position` among the enabled ones. Also drops each rule whose dependency is
-    /// satisfied by a package that the dropped rule excludes.
+    /// Drops the rule at `position` among the enabled ones. Also drops each rule whose dependency
+    /// is satisfied by a package that the dropped rule excludes.
     pub(super) fn drop_enabled(&mut self, position: usize) {
         let number = (0..self.all.len())
             .filter(|number| self.all[*number].is_enabled)
