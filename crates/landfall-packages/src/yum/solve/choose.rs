@@ -470,7 +470,7 @@ impl<'p> PackageChooser<'p> {
                 }
                 self.postponed.get_or_insert(*rule);
             }
-            // all unmet rules are postponed: they are decided in order, from the first postponed one
+            // all unmet rules are postponed: decides them in order, from the first postponed one
             self.is_late = true;
             let from = self.postponed.take().unwrap_or(0);
             unmet.sort_by_key(|(rule, _)| (*rule < from, *rule));
