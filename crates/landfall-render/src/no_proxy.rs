@@ -23,8 +23,8 @@ pub struct NoProxyEntries {
     own: Vec<String>,
 }
 
-/// Refuses entries of the site that programs ignore, as `landfall doctor` does. The error names the
-/// first such entry, its key and what to write instead.
+/// Fails if the site has an entry that programs ignore, by the rules of `landfall doctor`. The
+/// error names the first such entry, its key and what to write instead.
 pub(super) fn check(site: &Site) -> Result<(), RenderError> {
     let Some(proxy) = &site.proxy else {
         return Ok(());

@@ -1,10 +1,10 @@
 //! policy.json and registries.d (containers-policy.json(5), containers-registries.d(5)): which
 //! signatures podman, skopeo, buildah and CRI-O demand.
 //!
-//! A scope cannot be a pattern, as in the rules of the site. So each repository of the lock has a
-//! scope of its own, under its original name and its names at the registry. Other repositories of
-//! hosts with a required signature are rejected. At the registry, they are accepted with the
-//! signature of the site's key, if this key is given.
+//! The rules of a site contain patterns, and a scope cannot be a pattern. So each repository of the
+//! lock has a scope of its own, under its original name and its names at the registry. Other
+//! repositories of hosts with a required signature are rejected. At the registry, they are accepted
+//! with the signature of the site's key, if this key is given.
 
 use super::error::RenderError;
 use super::image_key::image_key;

@@ -13,12 +13,14 @@ pub(super) enum RichDependency<'a> {
     And(Vec<RichDependency<'a>>),
     /// At least one part must be satisfied.
     Or(Vec<RichDependency<'a>>),
-    /// If the second part is satisfied, the first must be too, otherwise the `else` part, if any.
+    /// If the second part is satisfied, the first must be too. Otherwise the `else` part must be,
+    /// if there is one.
     If(
         Box<[RichDependency<'a>; 2]>,
         Option<Box<RichDependency<'a>>>,
     ),
-    /// If the second part is not satisfied, the first must be, otherwise the `else` part, if any.
+    /// If the second part is not satisfied, the first must be. Otherwise the `else` part must be;
+    /// without an `else` part, the dependency is then not satisfied.
     Unless(
         Box<[RichDependency<'a>; 2]>,
         Option<Box<RichDependency<'a>>>,

@@ -113,8 +113,8 @@ pub enum LockCoverage {
     },
     /// The lock does not contain it.
     Missing {
-        /// The image to add, with its upstream host. `None` for a URL, and if several upstream
-        /// images would have this name at the site.
+        /// The image to add, with its upstream host. `None` for everything that is not an image,
+        /// and if several upstream images would have this name at the site.
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<ImageRef>,
         /// The URL of the file to add.

@@ -135,7 +135,7 @@ fn sources(value: &Value, each: &mut impl FnMut(&str)) {
     }
 }
 
-/// `install` at the first occurrence of `part` in `text`.
+/// Places `install` at the first occurrence of `part` in `text`.
 fn placed(install: MachineInstall, text: &str, part: &str) -> PlacedInstall {
     let at = text
         .lines()
@@ -144,7 +144,7 @@ fn placed(install: MachineInstall, text: &str, part: &str) -> PlacedInstall {
     on_line(install, text.lines().nth(at).unwrap_or_default(), at, part)
 }
 
-/// `install` at `part` in the line `line` with the index `at`.
+/// Places `install` at `part` in `line`, which has the index `at`.
 fn on_line(install: MachineInstall, line: &str, at: usize, part: &str) -> PlacedInstall {
     let before = line
         .find(part)
