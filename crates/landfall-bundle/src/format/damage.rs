@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 /// Damage at one offset of a bundle.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Damage {
     /// The name of the entry, or of another part of the file.
     pub entry: String,

@@ -73,9 +73,7 @@ impl Bundle {
                 Err(why) => refused.push(why),
             }
         }
-        // principals, not keys: two keys with the same principals count once
-        let names: BTreeSet<&String> = signers.iter().map(|by| &by.principals).collect();
-        let count = names.len();
+        let count = count_persons(&signers);
         if count >= at_least {
             return Ok(signers);
         }
@@ -99,6 +97,23 @@ impl Bundle {
             }
         }
     }
+}
+
+/// Counts persons, not keys: keys that have a principal in common belong to one person.
+fn count_persons(signers: &[BundleSigner]) -> usize {
+    let mut persons: Vec<BTreeSet<&str>> = Vec::new();
+    for signer in signers {
+        let mut principals: BTreeSet<&str> = signer.principals.split(',').collect();
+        persons.retain(|person| {
+            let is_other = person.is_disjoint(&principals);
+            if !is_other {
+                principals.extend(person);
+            }
+            is_other
+        });
+        persons.push(principals);
+    }
+    persons.len()
 }
 
 /// Verifies the signature `text` over `message` and returns its signer.

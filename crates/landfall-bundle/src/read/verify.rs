@@ -18,7 +18,7 @@ use crate::pipeline;
 use landfall_content::ShardEntry;
 use landfall_model::report::Progress;
 use landfall_model::{Digest, Hasher, Shard, transfer_cost};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// The maximum number of damaged offsets that are listed. The first damage of each volume is listed
@@ -67,11 +67,12 @@ pub fn verify_shard(
     progress.end();
     if shard.is_first() {
         // damage of the frame table may have been found with the first entry that needed its rows
-        for found in rest(bundle) {
-            if !damage.contains(&found) {
-                damage.push(found);
-            }
-        }
+        let known: HashSet<Damage> = damage.iter().cloned().collect();
+        damage.extend(
+            rest(bundle)
+                .into_iter()
+                .filter(|found| !known.contains(found)),
+        );
     }
     // the loss is determined only for damaged content, not for differences from the lock
     let loss = (!damage.is_empty()).then(|| loss(bundle, &damage));
@@ -187,6 +188,8 @@ struct ReadFrame {
 fn entries(bundle: &Bundle, entry_indexes: &[usize], progress: &dyn Progress) -> Vec<Damage> {
     let entries = &bundle.contents().entries;
     let mut damage: Vec<Damage> = Vec::new();
+    // damage of the frame table is found again for each entry
+    let mut known: HashSet<Damage> = HashSet::new();
     let mut volumes = BTreeSet::new();
     let mut state: Option<(usize, Option<Hasher>)> = None;
     let end = bundle.contents().frames.offset;
@@ -260,7 +263,7 @@ fn entries(bundle: &Bundle, entry_indexes: &[usize], progress: &dyn Progress) ->
                     // not `||`: both must happen, because the hasher is dropped and the volume is
                     // remembered
                     if hasher.take().is_some() | volume.is_some_and(|volume| volumes.insert(volume))
-                        && !damage.contains(&found)
+                        && known.insert(found.clone())
                     {
                         damage.push(found);
                     }

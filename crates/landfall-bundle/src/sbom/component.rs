@@ -45,9 +45,12 @@ pub(super) fn component(entry: &LockEntry, known: &ItemFacts<'_>) -> Value {
             _ => "file",
         },
         "bom-ref": entry.name,
-        "hashes": [hash(&entry.digest)],
         "properties": properties(entry, known),
     });
+    // the digest of a git repository is over its refs, not over a file
+    if entry.kind != EntryKind::Git {
+        component["hashes"] = json!([hash(&entry.digest)]);
+    }
     match known.image {
         Some(image) => {
             component["name"] = json!(image.name());
@@ -67,6 +70,10 @@ pub(super) fn component(entry: &LockEntry, known: &ItemFacts<'_>) -> Value {
         }
         // a set has no package URL; its packages have one each
         None if entry.kind == EntryKind::Package => component["name"] = json!(entry.name),
+        None if entry.kind == EntryKind::Git => {
+            component["name"] = json!(entry.name);
+            component["purl"] = json!(purl_of_repository(&entry.name));
+        }
         None => {
             component["name"] = json!(entry.name);
             component["purl"] = json!(purl_of_file(&entry.name, &entry.digest));
@@ -78,8 +85,11 @@ pub(super) fn component(entry: &LockEntry, known: &ItemFacts<'_>) -> Value {
     let mut references: Vec<Value> = known.linked.iter().map(reference).collect();
     let has_url = !matches!(entry.kind, EntryKind::Package | EntryKind::Provider);
     if known.image.is_none() && has_url {
-        // the name of a file is its URL; that of a git repository is its URL with `git+` in front
-        references.insert(0, json!({"type": "distribution", "url": entry.name}));
+        let reference = match entry.name.strip_prefix("git+") {
+            Some(url) if entry.kind == EntryKind::Git => json!({"type": "vcs", "url": url}),
+            _ => json!({"type": "distribution", "url": entry.name}),
+        };
+        references.insert(0, reference);
     }
     if !references.is_empty() {
         component["externalReferences"] = json!(references);
@@ -160,6 +170,24 @@ fn purl_of_image(image: &ImageRef, digest: &Digest) -> String {
 
 /// `pkg:generic/…`: the last component of the URL, with the checksum and the URL as qualifiers.
 fn purl_of_file(url: &str, digest: &Digest) -> String {
+    format!(
+        "pkg:generic/{}?checksum={digest}&download_url={}",
+        last_component(url),
+        utf8_percent_encode(url, ENCODED)
+    )
+}
+
+/// `pkg:generic/…`: the last component of the URL, with the URL and `git+` in front as a qualifier.
+fn purl_of_repository(name: &str) -> String {
+    format!(
+        "pkg:generic/{}?vcs_url={}",
+        last_component(name.trim_end_matches(".git")),
+        utf8_percent_encode(name, ENCODED)
+    )
+}
+
+/// The last component of the path of a URL, encoded.
+fn last_component(url: &str) -> impl std::fmt::Display {
     let path = url
         .split(['?', '#'])
         .next()
@@ -170,11 +198,7 @@ fn purl_of_file(url: &str, digest: &Digest) -> String {
         .next()
         .filter(|name| !name.is_empty())
         .unwrap_or("file");
-    format!(
-        "pkg:generic/{}?checksum={digest}&download_url={}",
-        utf8_percent_encode(name, IN_VERSION),
-        utf8_percent_encode(url, ENCODED)
-    )
+    utf8_percent_encode(name, IN_VERSION)
 }
 
 #[cfg(test)]
@@ -196,5 +220,32 @@ mod tests {
             purl,
             format!("pkg:generic/tool?checksum=sha256:{hex}&download_url={url}")
         );
+        let entry = LockEntry {
+            name: "git+https://h.test/team/app.git".into(),
+            kind: EntryKind::Git,
+            digest: digest.clone(),
+            layout_name: String::new(),
+            top: landfall_model::Descriptor {
+                digest: digest.clone(),
+                size: 0,
+                media_type: String::new().into(),
+            },
+            artifact_type: None,
+            parts: Vec::new(),
+            referrers: Vec::new(),
+        };
+        let facts = ItemFacts {
+            image: None,
+            platforms: BTreeSet::new(),
+            licences: None,
+            linked: &[],
+        };
+        let repository = component(&entry, &facts);
+        assert_eq!(repository["hashes"], Value::Null);
+        let references = json!([{"type": "vcs", "url": "https://h.test/team/app.git"}]);
+        assert_eq!(repository["externalReferences"], references);
+        let purl = purl_of_repository("git+https://h.test/team/app.git");
+        let url = "git%2Bhttps://h.test/team/app.git";
+        assert_eq!(purl, format!("pkg:generic/app?vcs_url={url}"));
     }
 }

@@ -130,8 +130,13 @@ fn sum_again(base: &Path, file: &Path, signer: &Signer) -> Result<(), BundleErro
     };
     let sum = hash_file(file).map_err(failed)?;
     let new = checksums::replaced(&text, file, &sum);
-    // the file is listed with this sum already, or not at all
-    if new == text {
+    let signature_file = signature_path(base);
+    // the file is listed with this sum already, or not at all; a signature over other checksums is
+    // left by a process that was killed before it wrote the signature
+    let is_signed = fs::read(&signature_file).is_ok_and(|bytes| {
+        Signature::parse(&bytes).is_ok_and(|old| old.check(SUMS_NAMESPACE, &new).is_ok())
+    });
+    if new == text && is_signed {
         return Ok(());
     }
     let signature = signer.sign(SUMS_NAMESPACE, &new);
@@ -140,5 +145,6 @@ fn sum_again(base: &Path, file: &Path, signer: &Signer) -> Result<(), BundleErro
         source: source.into(),
     })?;
     checksums::write(&path, &new).map_err(failed)?;
-    checksums::write(&signature_path(base), signature.as_bytes()).map_err(failed)
+    checksums::write(&signature_file, signature.as_bytes())
+        .map_err(BundleError::write(&signature_file))
 }
