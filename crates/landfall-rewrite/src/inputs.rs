@@ -1,4 +1,4 @@
-//! Finds, reads and writes the files to rewrite.
+//! Finds and reads the files to rewrite or audit, and writes the rewritten ones.
 
 use super::error::RewriteError;
 use landfall_content::{ReplaceError, replace_file, write_file_like};
@@ -244,7 +244,7 @@ pub enum InputContent {
     Text(String),
     /// The archive of a chart, still packed.
     Archive(Vec<u8>),
-    /// A binary file, or a file in a folder that is not to be read.
+    /// A binary file, or a file in a folder that is of no kind to be read.
     Other,
 }
 

@@ -28,7 +28,7 @@ const ENDINGS: [(&str, PartKind); 9] = [
     ("hub", PartKind::Registry),
 ];
 
-/// The parts of one reference: the position of each in its mapping. Their keys have the same
+/// The position of each part of one reference in its mapping. Usually their keys have the same
 /// prefix.
 pub(crate) type PartGroup = BTreeMap<PartKind, usize>;
 

@@ -278,7 +278,7 @@ fn dependency_chart<'c>(
     exact.or_else(|| charts.iter().find(|chart| chart.name == dependency.name))
 }
 
-/// Whether a file of a chart is read for its references, by its name.
+/// Whether a file of this name in a chart is read for its references.
 fn is_text(name: &str) -> bool {
     is_document(Path::new(name)) || name.ends_with(".tpl")
 }

@@ -21,7 +21,8 @@ pub enum UrlLookup {
     Settled(Option<String>),
     /// It concerns locked files, but must not be changed, for this reason.
     Left(String),
-    /// It refers to locked URLs and must be changed.
+    /// It refers to locked URLs, or to a host that the file server mirrors completely, and must be
+    /// changed.
     Known {
         /// The locked URL, or the head of the pattern.
         item: String,
@@ -33,7 +34,8 @@ pub enum UrlLookup {
 }
 
 impl ReferenceIndex {
-    /// Looks up a URL, whole or with placeholders, of a locked file or of the file server.
+    /// Looks up a URL, whole or with placeholders: of a locked file or git repository, or at the
+    /// file server.
     pub fn lookup_url(&self, url: &UrlPattern<'_>) -> UrlLookup {
         let urls = &self.urls;
         let Some((location, at_site)) = urls.parts(url.head) else {

@@ -244,7 +244,7 @@ fn cluster(index: &ReferenceIndex, text: &str) -> ReferenceLookup {
     }
 }
 
-/// Looks up the repository of one component of a cluster, whose last path component is `name`.
+/// Looks up the repository `<text>/<name>` of one component of a cluster.
 fn component(index: &ReferenceIndex, text: &str, name: &str, tag: Option<&str>) -> ReferenceLookup {
     let whole = match tag {
         Some(tag) if !tag.is_empty() => format!("{}/{name}:{tag}", text.trim_end_matches('/')),

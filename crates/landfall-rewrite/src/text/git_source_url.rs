@@ -10,7 +10,7 @@ use crate::settings::ScanSettings;
 use std::ops::Range;
 
 /// The occurrence of a locked repository at the beginning of the URL at `span` of `text`. `None` if
-/// nothing follows the repository, which is then a URL like any other.
+/// nothing follows the repository: it is then a URL like any other.
 pub(super) fn in_url(
     settings: &ScanSettings<'_>,
     text: &str,
@@ -56,7 +56,7 @@ fn occurrence(
         };
         match settings.index.lookup_url(&whole) {
             UrlLookup::Known { item, to, .. } => {
-                // without it, Terraform would download an archive
+                // without `git::`, Terraform would download an archive
                 let scheme = match source.form {
                     GitSourceForm::GitHub => "git::",
                     _ => "",
