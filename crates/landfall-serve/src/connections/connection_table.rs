@@ -28,12 +28,12 @@ pub(crate) struct TrackedConnection {
     id: u64,
     start: Instant,
     /// When bytes were last sent, or received for a request in progress, in milliseconds since
-    /// `start`. The bytes of a TLS handshake or of a request's head do not count: a client could
-    /// send them one by one to stay connected.
+    /// `start`. Received bytes of a TLS handshake or of a request's head do not count: a client
+    /// could send them one by one to stay connected.
     last_progress: AtomicU64,
-    /// The client has not taken the bytes that were written last.
+    /// Whether the client has not taken the bytes that were written last.
     unread: AtomicBool,
-    /// The client has not sent the bytes of a body that a request waits for.
+    /// Whether a request waits for bytes of its body that the client has not sent.
     body_awaited: AtomicBool,
     /// The number of requests in progress.
     requests: AtomicUsize,
@@ -56,8 +56,8 @@ enum CloseReason {
 const CLOSE_REASONS: [&str; 3] = ["idle", "stalled", "room"];
 
 impl ConnectionTable {
-    /// Allows at most `max` connections, which may be idle for `keep_alive` and have a stalled
-    /// client for `stall`.
+    /// Allows at most `max` connections. Each may be idle for `keep_alive`, and its client may be
+    /// stalled for `stall`.
     pub(crate) fn new(max: usize, keep_alive: Duration, stall: Duration) -> ConnectionTable {
         ConnectionTable {
             max,

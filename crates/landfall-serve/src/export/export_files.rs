@@ -64,7 +64,7 @@ pub fn export_packages(
     Ok(report)
 }
 
-/// Writes `files` and reports each.
+/// Writes `files`, or only checks them if `dry_run` is set, and reports each.
 pub(super) fn write_all(
     files: Vec<ExportFile<'_>>,
     blobs: &dyn BlobRead,

@@ -27,9 +27,9 @@ pub(super) enum GitService {
     LargeFile(Digest),
 }
 
-/// The path of the batch API of Git LFS after that of the repository.
+/// The path of the batch API of Git LFS, relative to the repository.
 const LARGE_FILE_BATCH: &str = "/info/lfs/objects/batch";
-/// The folder of large files after the path of the repository.
+/// The folder of large files, relative to the repository.
 const LARGE_FILES: &str = "/info/lfs/objects/";
 
 impl GitService {

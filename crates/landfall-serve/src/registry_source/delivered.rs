@@ -21,8 +21,8 @@ pub struct DeliveredContent {
     pub content: Arc<dyn VerifiedRead>,
 }
 
-/// The locks that were delivered to the target of `mapping`, the oldest first, with the files and
-/// charts that are there now. Images are listed but not looked up: clients pull them from the
+/// The locks that were delivered to the target of `mapping`, the oldest first, with the content of
+/// their items that is there now. Images are listed but not looked up: clients pull them from the
 /// registry itself.
 ///
 /// # Errors
