@@ -16,7 +16,7 @@ pub(crate) enum PartKind {
 }
 
 const ENDINGS: [(&str, PartKind); 9] = [
-    // the keys of kustomize; `newtag` precedes `tag` because it ends with it
+    // the keys of kustomize; `newtag` is before `tag`, which it also ends with
     ("newname", PartKind::Repository),
     ("newtag", PartKind::Tag),
     ("registry", PartKind::Registry),

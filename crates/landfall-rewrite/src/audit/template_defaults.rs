@@ -73,8 +73,8 @@ impl DefaultFiller<'_> {
     fn chart(&mut self, chart: &HelmChart, values: &mut Mapping, above: InheritedRegistries) {
         let global = self.registry(values, &["global", "imageRegistry"]);
         // in ingress-nginx, this is the default registry; in other charts, it is the registry of
-        // all images. There it can be treated as a default too, because images with a registry of
-        // their own have the same registry.
+        // all images. In those it can be treated as a default too, because images with a registry
+        // of their own have the same registry.
         let shared = self.registry(values, &["global", "image", "registry"]);
         let has_image = ["repository", "image", "name"]
             .iter()

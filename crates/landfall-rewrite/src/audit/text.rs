@@ -81,7 +81,7 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
     } else {
         Vec::new()
     };
-    // a candidate has more information about its position, so it replaces an occurrence there
+    // a candidate has more information than an occurrence, and replaces one at the same position
     let rest = scanned.into_iter().filter(|one| {
         !positions.contains(&(one.line, one.column))
             && !written.contains(&(one.line, one.written.clone()))

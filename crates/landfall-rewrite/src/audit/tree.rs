@@ -60,7 +60,7 @@ pub fn audit_tree(
     discover(paths, inventory, limits, None)
 }
 
-/// Like [`audit_tree`], with charts rendered by `helm` if given. If it cannot render a chart, the
+/// Like [`audit_tree`], with charts rendered by `helm` if given. If helm cannot render a chart, its
 /// default values are read, and the chart is also listed as unread.
 ///
 /// # Errors

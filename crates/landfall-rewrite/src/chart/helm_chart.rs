@@ -202,7 +202,7 @@ impl HelmChart {
     }
 
     /// The file, line and column of the value at `path` in the values file, or in that of a
-    /// subchart. If it is not written, the position of the mapping that would contain it.
+    /// subchart. If the value is not written, the position of the mapping that would contain it.
     pub fn value_position(&self, path: &[String]) -> (String, usize, usize) {
         let root = YamlNode::parse(&self.values_text).unwrap_or_default();
         let mut node = &root;

@@ -154,9 +154,9 @@ fn edits<'s>(
     Ok(edits)
 }
 
-/// Splits `to` into a registry and a repository. If the old registry has a path, the repository is
-/// kept if the path of `to` ends in it, because Istio reads an image with a slash as a whole
-/// reference.
+/// Splits `to` into a registry and a repository. If the old registry has a path and the path of
+/// `to` ends in the repository, the repository is kept, because Istio reads an image with a slash
+/// as a whole reference.
 fn split_destination(to: &Destination, registry: &str, repository: &str) -> (String, String) {
     if registry.trim_end_matches('/').contains('/')
         && let Some(path) = to.repository.strip_suffix(repository)

@@ -41,7 +41,7 @@ pub(crate) struct TrackedConnection {
     close: Notify,
 }
 
-/// Counts a request in progress as long as it lives.
+/// Counts a request as in progress as long as the guard lives.
 pub(crate) struct RequestGuard(Arc<TrackedConnection>);
 
 /// Why the server closes a connection. The order is that of [`CLOSE_REASONS`].
@@ -90,8 +90,8 @@ impl ConnectionTable {
         )
     }
 
-    /// Adds a connection. If the table is full, closes an idle or stalled connection and waits for
-    /// it.
+    /// Adds a connection. If the table is full, closes an idle or stalled connection and waits
+    /// until it has ended.
     pub(crate) async fn add(&self) -> Arc<TrackedConnection> {
         loop {
             // registered before the check, so that a connection that closes in between is not missed
@@ -144,7 +144,7 @@ impl ConnectionTable {
     }
 
     /// Closes the connection whose client has been stalled for longest, so that a waiting request
-    /// gets the permit.
+    /// gets its permit.
     pub(crate) fn close_longest_stalled(&self) {
         let open = self.open();
         if let Some(connection) = longest_stalled(staying(&open)) {
@@ -163,8 +163,7 @@ impl ConnectionTable {
                     continue;
                 }
                 let without_progress = connection.without_progress();
-                // a request that waits for its body is not closed here: its handler has a timeout
-                // of its own
+                // a request that waits for its body is not closed here: pushes have a timeout
                 if connection.is_unread() && without_progress >= self.stall {
                     self.close(connection, CloseReason::Stalled);
                 } else if connection.is_idle() && without_progress >= self.keep_alive {
