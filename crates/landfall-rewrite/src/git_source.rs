@@ -32,7 +32,7 @@ struct SourceAddress<'t> {
     form: GitSourceForm,
     scheme: &'t str,
     host: &'t str,
-    /// What follows the host and a slash or colon.
+    /// The part after the host and its slash or colon.
     path: &'t str,
     /// The offset of the path in the text.
     path_start: usize,
@@ -43,8 +43,8 @@ const FORCED: &str = "git::";
 const GITHUB: &str = "github.com";
 
 impl<'t> GitSource<'t> {
-    /// Reads a source. `None` if `text` does not name a repository by its form: most URLs are links
-    /// or files.
+    /// Reads a source. `None` unless the form of `text` shows that it names a repository: most URLs
+    /// are links or files.
     pub(crate) fn parse(text: &'t str) -> Option<GitSource<'t>> {
         let is_forced = text.starts_with(FORCED);
         let start = if is_forced { FORCED.len() } else { 0 };

@@ -26,14 +26,15 @@ pub(crate) enum SourceVersion<'s> {
     Digest(&'s str, &'s YamlScalar<'s>),
     /// The newest tag in a range of versions.
     Range(&'s str),
-    /// Any: other objects select charts below the address.
+    /// No version of its own: other objects select charts below the address.
     Prefix,
 }
 
 const SCHEME: &str = "oci://";
 
 impl<'s> GitopsSource<'s> {
-    /// The source in a mapping; `None` if it is not one, or not in a registry.
+    /// The source in a mapping. `None` if the mapping is not a source, or the source is not in a
+    /// registry.
     pub(crate) fn of(entries: &'s [YamlEntry<'s>]) -> Option<GitopsSource<'s>> {
         flux_source(entries).or_else(|| argo_source(entries))
     }
@@ -62,7 +63,7 @@ impl<'s> GitopsSource<'s> {
         }
     }
 
-    /// The reference of the artifact, without a tag if the version is not one.
+    /// The reference of the artifact, with its tag or digest if the version is one of these.
     pub(crate) fn reference(&self) -> String {
         let repository = self.repository();
         match self.version {
@@ -110,8 +111,8 @@ fn version_in<'s>(reference: &'s [YamlEntry<'s>]) -> Option<SourceVersion<'s>> {
     Some(SourceVersion::Tag(tag.value.trim()))
 }
 
-/// A source of an Argo CD Application (argoproj.io). Without a scheme, the address of a chart is
-/// one of a registry, too.
+/// A source of an Argo CD Application (argoproj.io). A chart's address without a scheme is in a
+/// registry, too.
 fn argo_source<'s>(entries: &'s [YamlEntry<'s>]) -> Option<GitopsSource<'s>> {
     let (at, address) = text_entry(entries, "repoURL")?;
     let chart = text_of(entries, "chart").map(str::trim);

@@ -1,4 +1,4 @@
-//! Finds, reads and writes the files to rewrite.
+//! Finds and reads the files to rewrite or audit, and writes the rewritten ones.
 
 use super::error::RewriteError;
 use landfall_content::{ReplaceError, replace_file, write_file_like};
@@ -105,9 +105,9 @@ pub(super) fn is_read_in_folder(path: &Path, content: &[u8]) -> bool {
 }
 
 /// Lists every file that `paths` name. Folders are searched recursively, and the files of each are
-/// sorted; [`read`] decides which of them are read. Folders of version control systems and the
-/// output folder `out` are skipped. A symbolic link in a folder is followed if it leads to a file
-/// in that folder.
+/// sorted; [`read`] decides which of them are read. Folders of version control systems, the output
+/// folder `out`, and files of Emacs and macOS are skipped. A symbolic link in a folder is followed
+/// if it leads to a file in that folder.
 ///
 /// # Errors
 /// If a path cannot be read, or if a result in `out` would overwrite another one or an input.
@@ -244,7 +244,7 @@ pub enum InputContent {
     Text(String),
     /// The archive of a chart, still packed.
     Archive(Vec<u8>),
-    /// A binary file, or a file in a folder that is not to be read.
+    /// A binary file, or a file in a folder that is of no kind to be read.
     Other,
 }
 

@@ -21,8 +21,8 @@ pub struct Occurrence {
     pub meaning: ReferenceMeaning,
     /// The offset of its first byte in the text.
     pub at: usize,
-    /// The edits that rewrite it. If one encoded value contains several references, the first one
-    /// has the edit for all of them.
+    /// The edits that rewrite it. If one encoded value contains several references that change, the
+    /// first of them has the edit for all.
     pub edits: Vec<SpanEdit>,
 }
 
@@ -31,8 +31,8 @@ pub struct Occurrence {
 pub enum ReferenceMeaning {
     /// It refers to a locked item and must be changed.
     Known {
-        /// The name of the item, or its repository if the reference has no tag. For a URL with
-        /// placeholders, the part before the first placeholder.
+        /// The name of the item, or its repository if the reference has no tag. For a prefix, the
+        /// prefix; for a URL with placeholders, the part before the first placeholder.
         item: String,
         /// The reference that replaces it.
         to: String,
@@ -64,8 +64,8 @@ impl ReferenceMeaning {
         ReferenceMeaning::Left { why: why.into() }
     }
 
-    /// The meaning of `text`, whose position requires an image and which the lock does not contain.
-    /// `None` if it is empty.
+    /// The meaning of `text` at a position that requires an image, if the lock does not contain it.
+    /// `None` if `text` is empty.
     pub fn of_unknown(text: &str) -> Option<ReferenceMeaning> {
         if text.is_empty() {
             return None;
@@ -80,7 +80,7 @@ impl ReferenceMeaning {
         Some(ReferenceMeaning::Unknown)
     }
 
-    /// The meaning of a value whose position requires an image, and which is not a reference.
+    /// The meaning of a value that is not a reference, at a position that requires an image.
     pub fn unreadable() -> ReferenceMeaning {
         ReferenceMeaning::Undecided {
             why: "it cannot be read as an image reference".into(),

@@ -16,7 +16,7 @@ pub(crate) enum PartKind {
 }
 
 const ENDINGS: [(&str, PartKind); 9] = [
-    // the keys of kustomize; `newtag` precedes `tag` because it ends with it
+    // the keys of kustomize; `newtag` is before `tag`, which it also ends with
     ("newname", PartKind::Repository),
     ("newtag", PartKind::Tag),
     ("registry", PartKind::Registry),
@@ -28,7 +28,7 @@ const ENDINGS: [(&str, PartKind); 9] = [
     ("hub", PartKind::Registry),
 ];
 
-/// The parts of one reference: the position of each in its mapping. Their keys have the same
+/// The position of each part of one reference in its mapping. Usually their keys have the same
 /// prefix.
 pub(crate) type PartGroup = BTreeMap<PartKind, usize>;
 

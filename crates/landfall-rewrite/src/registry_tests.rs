@@ -31,7 +31,7 @@ fn a_registry_next_to_an_image_belongs_to_it() {
         "x: |\n  hub: quay.io/a\n  image: b:v1\n",
         "x: |\n  hub: r:5/p/a\n  image: b:v1\n",
     );
-    // Istio reads an image with a slash as a whole reference
+    // Istio joins `hub` only with an image without a slash
     becomes(
         "{hub: quay.io/a, image: b, tag: v1}",
         "{hub: r:5/p/a, image: b, tag: v1}",

@@ -21,7 +21,7 @@ pub enum ReferenceRole {
     Text,
     /// A literal in the call of a template: `{{ image "a/b:1" }}`.
     Literal,
-    /// The URL of a file.
+    /// The URL of a file or a git repository.
     Url,
 }
 

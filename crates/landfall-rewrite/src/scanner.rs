@@ -6,7 +6,8 @@ use super::settings::ScanSettings;
 use super::syntax::TextSyntax;
 use super::text::{self, TextLines};
 
-/// Reads a document that is nested in this many texts. `None` if the text is not a document.
+/// A function that reads a document nested in the given number of texts. It returns `None` if the
+/// text is not a document.
 pub(crate) type ReadDocument = fn(&ReferenceScanner<'_>, &str, usize) -> Option<ScanResult>;
 
 /// Scans texts, and the texts within their values.

@@ -222,7 +222,7 @@ impl SourceMap {
     }
 
     /// The edit of `source` that makes `change` in the value. An error is the reason why there is
-    /// none. A new text with line breaks is written as in a literal block.
+    /// none. In a literal block, the lines of a new text are indented.
     pub(super) fn edit(&self, source: &str, change: &SpanEdit) -> Result<SpanEdit, &'static str> {
         let span = self.bytes(&change.span)?;
         let old = &source[span.clone()];

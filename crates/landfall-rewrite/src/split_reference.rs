@@ -105,7 +105,8 @@ impl<'s> SplitReference<'s> {
     }
 }
 
-/// The value of an entry that has room for a digest: its key names one, and its value is `""`.
+/// The value of an entry into which a digest can be written: the key names a digest, and the value
+/// is an empty quoted text.
 fn empty_quoted_digest<'s>(entry: &'s YamlEntry<'s>) -> Option<&'s YamlScalar<'s>> {
     let (_, part) = part(&entry.key.scalar()?.value)?;
     let value = entry.value.scalar()?;

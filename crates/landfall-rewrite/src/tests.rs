@@ -268,7 +268,7 @@ fn at_site(names: &[&str], paths: &str, source: &str) -> (String, Vec<String>) {
 }
 
 #[test]
-fn the_registry_of_a_cluster_is_rewritten() {
+fn the_registry_of_a_cluster_is_rewritten_if_all_its_images_are_below_the_new_one() {
     let names = [
         "registry.k8s.io/kube-proxy:v1",
         "registry.k8s.io/pause:3",

@@ -2,8 +2,8 @@
 //! `scripts/bench` use such a registry instead of the internet.
 //!
 //! ```text
-//! seed put ADDRESS MANIFEST     uploads every image of the manifest, made of local files;
-//!                               quay.io/a/b:1 becomes ADDRESS/quay.io/a/b:1
+//! seed put ADDRESS MANIFEST     uploads an image made of local files for each image of the
+//!                               manifest: ADDRESS/quay.io/a/b:1 for quay.io/a/b:1
 //! seed bench ADDRESS            uploads 40 images with shared bases: 940 MB, incompressible
 //! seed line ADDRESS             uploads 20 images with shared bases: 198 MB, for a slow network
 //! seed small ADDRESS COUNT      uploads COUNT one-platform images: a layer of 20 kB on one of ten
@@ -150,8 +150,8 @@ impl Seed {
         Ok(())
     }
 
-    /// Uploads five bases of 40 MB, and on each of them eight images with their own layers of 12, 5
-    /// and 1.5 MB.
+    /// Uploads five bases of 40 MB, and on each of them eight images with layers of their own:
+    /// 12 MB, 5 MB, and 0.75 MB for each of two platforms.
     async fn bench(&mut self, address: &str) -> Result<()> {
         self.bases(
             address,
@@ -164,7 +164,7 @@ impl Seed {
     }
 
     /// Uploads images for a slow network: four bases of 20 MB, and on each of them five images with
-    /// their own layers of 4.5, 1 and 0.4 MB.
+    /// layers of their own: 4.5 MB, 1 MB, and 0.2 MB for each of two platforms.
     async fn line(&mut self, address: &str) -> Result<()> {
         self.bases(
             address,

@@ -17,7 +17,7 @@ const PARAMETERS: &[(&str, f64, &str)] = &[
     (
         "per_host",
         96.0,
-        "maxConcurrent of each, which all shards share",
+        "maxConcurrent of each host, which all shards share",
     ),
     (
         "request_ms",

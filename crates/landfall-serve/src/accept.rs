@@ -32,7 +32,8 @@ const HANDSHAKE: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(10);
 /// How long a connection that must close may take to send a response that is already written.
 const LAST_WRITE: Duration = Duration::from_millis(500);
-/// The bytes of a response that hyper buffers in addition to the piece that is being sent.
+/// The maximum number of bytes that hyper buffers in each direction of a connection, in addition to
+/// the piece of a response that is being sent.
 const BUFFER: usize = 64 << 10;
 
 /// The channels that every connection watches: the current state, and whether the server is

@@ -2,10 +2,11 @@
 //! a file server and a web page. With `--writable` it is also a registry that accepts pushes.
 //!
 //! A request is accepted in `accept`, authenticated and dispatched in `router`, and answered by a
-//! handler in `api`, `page` or `blobs`. The handlers share [`ServerState`](state::ServerState).
-//! Below it are `catalog` (names to digests), `writable` (pushed content), `sign_in`, `connections`
-//! and `observe`. `registry_source` serves the content of another registry. [`export_files`] writes
-//! the files for an existing web server instead of serving them.
+//! handler in `api`, `git`, `page` or `blobs`. The handlers share
+//! [`ServerState`](state::ServerState). Below the handlers are `catalog` (names to digests),
+//! `writable` (pushed content), `sign_in`, `connections` and `observe`. `registry_source` serves
+//! the content of another registry. `export` writes files, charts, git repositories and providers
+//! for an existing web server instead of serving them.
 //!
 //! # Verification, connections and reloads
 //!

@@ -18,7 +18,7 @@ use std::time::Duration;
 pub struct ServedBundle {
     /// The name that the page and messages show, such as the file name.
     pub name: String,
-    /// The bundle digest; `None` if the source is not a bundle.
+    /// The digest of the bundle, or of the lock of another source; `None` if it is not known.
     pub digest: Option<Digest>,
     /// The items that a partial bundle lacks, by kind and name.
     pub missing: Vec<String>,

@@ -15,7 +15,8 @@ pub(crate) const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-co
 /// A response of this server.
 pub(crate) type ServerResponse = axum::http::Response<Body>;
 
-/// Why a request fails. Becomes an error body of the API (distribution-spec "Error Codes").
+/// Why a request fails. Becomes the body of the response: JSON for the API (distribution-spec
+/// "Error Codes"), text for all other requests.
 #[derive(Debug)]
 pub(crate) struct RequestError {
     pub(crate) status: StatusCode,

@@ -125,7 +125,7 @@ impl ImageCandidate {
             },
             (None, Ok(reference)) => match inventory.decide(&reference, self.in_container) {
                 LockCoverage::Missing { .. } if !self.sure => LockCoverage::Undecided {
-                    why: "it has neither a host nor a tag, so it may not be an image".into(),
+                    why: "it has neither a host nor a tag, so perhaps it is not an image".into(),
                 },
                 LockCoverage::Missing { why, .. } if self.is_chart => {
                     let why = format!("{why}; it is a chart, so add it to `charts`");

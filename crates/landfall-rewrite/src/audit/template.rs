@@ -1,9 +1,9 @@
-//! Finds the images of texts that are not YAML, such as templates and TOML, by their lines `image:`
-//! and `image =`.
+//! Finds the images of texts that are not YAML, such as templates and TOML, by lines whose key ends
+//! in `image`.
 
 use super::candidate::{ImageCandidate, is_list};
 
-/// The images in the lines `image: REF` and `image = "REF"` of a text that is not YAML.
+/// The images in lines such as `image: REF` and `sandbox_image = "REF"` of a text that is not YAML.
 pub(super) fn candidates(text: &str) -> Vec<ImageCandidate> {
     let mut found = Vec::new();
     let mut end = 0;

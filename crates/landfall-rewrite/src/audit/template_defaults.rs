@@ -1,6 +1,6 @@
 //! Completes the values of a chart as templates usually do: with `appVersion` as the default tag,
-//! `global.imageRegistry` in place of all registries, and the default registry of images without
-//! one.
+//! `global.imageRegistry` in place of all registries, and a default registry for images that name
+//! none.
 
 use super::inventory::Inventory;
 use crate::chart::{HelmChart, plain};
@@ -9,15 +9,16 @@ use landfall_model::{ImageRef, has_host};
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
 
-/// The values that were filled in, by paths of keys.
+/// The defaults that were applied to the values of a chart. Each path is a list of keys.
 #[derive(Debug, Default)]
 pub struct TemplateDefaults {
-    /// The registries that apply to several images: `global.imageRegistry`,
+    /// The paths of registries that apply to several images: `global.imageRegistry`,
     /// `global.image.registry`, `registry`.
     pub registries: Vec<Vec<String>>,
-    /// The registries that were filled into an image from a mapping above it.
+    /// The paths of registries that were filled into an image from a mapping above it.
     pub inherited: Vec<Vec<String>>,
-    /// The tags from `appVersion` that are not locked: the template may use another one.
+    /// The default tags, usually from `appVersion`, that are not locked: the template may use
+    /// another one.
     pub other_tags: Vec<OtherTag>,
 }
 
@@ -26,7 +27,7 @@ pub struct TemplateDefaults {
 pub struct OtherTag {
     /// The path of the key of the tag.
     pub path: Vec<String>,
-    /// The locked image of the repository.
+    /// The first locked image of the repository.
     pub locked: ImageRef,
 }
 
@@ -52,7 +53,7 @@ struct DefaultFiller<'a> {
     filled: TemplateDefaults,
 }
 
-/// The registries that a chart inherits from its parent.
+/// The registries that a chart inherits from its parent or sets for all its images.
 #[derive(Debug, Clone, Default)]
 struct InheritedRegistries {
     /// The registry that replaces all others.
@@ -72,8 +73,8 @@ impl DefaultFiller<'_> {
     fn chart(&mut self, chart: &HelmChart, values: &mut Mapping, above: InheritedRegistries) {
         let global = self.registry(values, &["global", "imageRegistry"]);
         // in ingress-nginx, this is the default registry; in other charts, it is the registry of
-        // all images. There it can be treated as a default too, because images with a registry of
-        // their own have the same registry.
+        // all images. In those it can be treated as a default too, because images with a registry
+        // of their own have the same registry.
         let shared = self.registry(values, &["global", "image", "registry"]);
         let has_image = ["repository", "image", "name"]
             .iter()
@@ -251,8 +252,8 @@ impl DefaultFiller<'_> {
         }
     }
 
-    /// Fills in the tag of the image `base`: by default `version`, or a locked tag that begins with
-    /// it, because templates append suffixes.
+    /// Fills in the tag of the image `base`: its own tag or else `version`. A locked tag that adds
+    /// a suffix to this tag replaces it, because templates append suffixes.
     fn fill_tag(
         &mut self,
         values: &mut Mapping,

@@ -1,4 +1,4 @@
-//! Audits one text: with the reader for its format, its URLs, and a scan of everything else.
+//! Audits one text: reads it in its format, finds its URLs, and scans everything else.
 
 use super::candidate::unless_ambiguous;
 use super::finding::{AuditFinding, LockCoverage};
@@ -81,7 +81,7 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
     } else {
         Vec::new()
     };
-    // a candidate has more information about its position, so it replaces an occurrence there
+    // a candidate has more information than an occurrence, and replaces one at the same position
     let rest = scanned.into_iter().filter(|one| {
         !positions.contains(&(one.line, one.column))
             && !written.contains(&(one.line, one.written.clone()))
@@ -127,7 +127,7 @@ fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<Au
             match decided()? {
                 LockCoverage::Missing { why, .. } => LockCoverage::Undecided {
                     why: format!(
-                        "{why}; it is a word of a text, so it may not be an image that is pulled"
+                        "{why}; it is a word in a text, so perhaps it is not pulled as an image"
                     ),
                 },
                 coverage => coverage,

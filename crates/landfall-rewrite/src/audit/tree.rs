@@ -21,20 +21,20 @@ pub struct AuditResult {
     pub read: usize,
     /// The findings, in the order of the files.
     pub found: Vec<FileFinding>,
-    /// The files that could not be read.
+    /// The files and charts that could not be read, and the charts that helm could not render.
     pub unread: Vec<UnreadFile>,
 }
 
-/// A file that could not be read.
+/// A file or chart that could not be read, or a chart that helm could not render.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnreadFile {
-    /// The path of the file.
+    /// The path of the file or chart.
     pub file: String,
     /// The reason, as messages show it.
     pub why: String,
 }
 
-/// The reason why a file could not be read.
+/// The reason why a file or chart could not be read or rendered.
 #[derive(Debug, thiserror::Error)]
 enum UnreadError {
     #[error(transparent)]
@@ -60,7 +60,7 @@ pub fn audit_tree(
     discover(paths, inventory, limits, None)
 }
 
-/// Like [`audit_tree`], with charts rendered by `helm` if given. If it cannot render a chart, the
+/// Like [`audit_tree`], with charts rendered by `helm` if given. If helm cannot render a chart, its
 /// default values are read, and the chart is also listed as unread.
 ///
 /// # Errors
@@ -74,7 +74,7 @@ pub fn discover(
     Ok(discover_in(&inputs(paths, None)?, inventory, limits, helm))
 }
 
-/// Audits these files. Charts are recognized by their folders.
+/// Audits these files. A folder with a Chart.yaml is audited as a chart.
 pub fn audit_inputs(
     inputs: &[InputFile],
     inventory: &Inventory<'_>,

@@ -11,7 +11,8 @@ const ENDS: [char; 14] = [
 ];
 
 /// Finds every URL of `text` that concerns a locked file. The URL of another version of a locked
-/// file is missing; one that ends in a placeholder is undecided. All other URLs are considered
+/// file is missing, and so is a URL at the site's file server that no locked file has. The
+/// beginning of a locked URL before a placeholder is undecided. All other URLs are considered
 /// links.
 pub(super) fn findings(
     text: &str,

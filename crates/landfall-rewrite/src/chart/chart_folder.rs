@@ -11,8 +11,8 @@ use std::path::Path;
 /// The files at the root of a chart.
 const CHART_FILES: [&str; 3] = ["Chart.yaml", "values.yaml", "requirements.yaml"];
 
-/// Reads the files of the chart in the folder `path` that may name images. They are counted against
-/// `budget`.
+/// Reads those files of the chart in the folder `path` that may name images, and counts them
+/// against `budget`.
 pub(super) fn collect_chart_files(
     path: &Path,
     limits: &Limits,
@@ -34,7 +34,7 @@ struct FileCollector<'c> {
 }
 
 impl FileCollector<'_> {
-    /// Adds the files of the chart in `dir`, whose names get the `prefix`.
+    /// Adds the files of the chart in `dir` under their names with `prefix` before them.
     fn add_chart(&mut self, dir: &Path, prefix: &str) -> Result<(), ChartError> {
         for name in CHART_FILES {
             let path = dir.join(name);

@@ -29,15 +29,15 @@ pub enum ChartError {
     /// Charts are nested too deeply.
     #[error("{path}: charts are nested deeper than {depth}")]
     Deep {
-        /// The innermost chart that was read.
+        /// The chart, or its folder `charts`, at which the limit was exceeded.
         path: String,
         /// The limit, as a number of levels.
         depth: usize,
     },
     /// A chart has too many subcharts.
-    #[error("{path}: with its aliases it has more than {limit} subcharts")]
+    #[error("{path}: a chart with more than {limit} subcharts, counted with their aliases")]
     Many {
-        /// The first chart over the limit.
+        /// The subchart at which the limit was exceeded.
         path: String,
         /// The limit, as a number of subcharts at all depths.
         limit: usize,

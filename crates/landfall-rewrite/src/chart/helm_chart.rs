@@ -13,7 +13,7 @@ pub struct HelmChart {
     pub version: String,
     /// The `appVersion`, which most charts use as the default tag.
     pub app_version: Option<String>,
-    /// The key of its values in the values of its parent: its alias or name.
+    /// The key under which the values of the parent contain those of this chart: the alias or name.
     pub key: String,
     /// The `condition` of the dependency: comma-separated paths in the values of the parent.
     pub(super) condition: Option<String>,
@@ -26,8 +26,8 @@ pub struct HelmChart {
     /// The text of its values file.
     pub(super) values_text: String,
     pub(super) values: Mapping,
-    /// The names and texts of its other documents: in an archive all, in a folder those in
-    /// `templates` and `files`.
+    /// The names and texts of its other documents: from an archive, all of them; from a folder,
+    /// those in `templates` and `files`.
     pub(super) documents: Vec<(String, String)>,
     /// The names and texts of its helpers (`.tpl`).
     pub(super) helpers: Vec<(String, String)>,
@@ -202,7 +202,7 @@ impl HelmChart {
     }
 
     /// The file, line and column of the value at `path` in the values file, or in that of a
-    /// subchart. If it is not written, the position of the mapping that would contain it.
+    /// subchart. If the value is not written, the position of the mapping that would contain it.
     pub fn value_position(&self, path: &[String]) -> (String, usize, usize) {
         let root = YamlNode::parse(&self.values_text).unwrap_or_default();
         let mut node = &root;

@@ -34,7 +34,7 @@ impl HelmChart {
         loader.chart(&name, files, 0)
     }
 
-    /// Reads the chart in `archive`, which messages name `at`.
+    /// Reads the chart in `archive`. Messages call the archive `at`.
     ///
     /// # Errors
     /// If it is not a chart, cannot be read, or exceeds the limits.
@@ -203,7 +203,7 @@ impl<'l> ChartLoader<'l> {
     }
 
     /// Returns the subcharts under the keys of their dependencies, in the order of the keys. A
-    /// chart without a dependency has its name as key; a chart with several is copied.
+    /// chart without a dependency has its name as key; a chart with several dependencies is copied.
     fn by_dependencies(
         &mut self,
         charts: Vec<HelmChart>,
@@ -266,7 +266,7 @@ impl<'l> ChartLoader<'l> {
     }
 }
 
-/// The chart of a dependency: with its exact version if there is one, else the first of its name.
+/// The chart of a dependency: the one with the exact version, or else the first one of that name.
 fn dependency_chart<'c>(
     charts: &'c [HelmChart],
     dependency: &HelmDependency,
@@ -278,7 +278,7 @@ fn dependency_chart<'c>(
     exact.or_else(|| charts.iter().find(|chart| chart.name == dependency.name))
 }
 
-/// Whether a file of a chart is read for its references, by its name.
+/// Whether a file of this name in a chart is read for its references.
 fn is_text(name: &str) -> bool {
     is_document(Path::new(name)) || name.ends_with(".tpl")
 }

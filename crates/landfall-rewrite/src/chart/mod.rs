@@ -1,8 +1,8 @@
 //! Reads Helm charts (folders and `.tgz`) without helm: metadata, default values, subcharts.
 //!
 //! The rules are those of Helm's loader, `ProcessDependencies` and `CoalesceValues`: subcharts are
-//! folders and archives in `charts/`, a dependency may give one an alias, and the values of a
-//! parent override those of a subchart.
+//! folders and archives in `charts/`, a dependency may give a subchart an alias, and the values of
+//! a parent override those of a subchart.
 
 mod chart_folder;
 mod error;

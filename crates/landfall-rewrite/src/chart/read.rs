@@ -19,7 +19,8 @@ pub(super) fn read<T: DeserializeOwned>(
     match merged {
         // an error of `from_value` has no position, so the text is read again for one
         Ok(()) => serde_json::from_value(all).or_else(|_| document::read(file, text)),
-        // this error has a position; there is none if only the shared budget is exceeded
+        // `document::read` gives the error a position, but succeeds if only the shared budget is
+        // exceeded
         Err(error) => match document::read::<IgnoredAny>(file, text) {
             Err(fault) => Err(fault),
             Ok(_) => {
@@ -37,7 +38,8 @@ pub(super) fn read<T: DeserializeOwned>(
     }
 }
 
-/// Merges `over` into `under`: mappings are merged, any other value replaces the old one.
+/// Merges the document `over` into `under`: mappings are merged, and any other value replaces the
+/// old one. An empty document changes nothing.
 fn merge_over(under: &mut Value, over: Value) {
     match (under, over) {
         (_, Value::Null) => {}

@@ -1,4 +1,4 @@
-//! The URLs of a lock, and the file server of the site that mirrors them: `<files>/<host>/<path>`.
+//! The URLs of a lock, and their URLs at the site's file server: `<files>/<host>/<path>`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

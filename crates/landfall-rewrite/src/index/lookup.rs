@@ -1,5 +1,5 @@
-//! Looks up references to images: by tag or digest, by an alias of the host, at a destination, or
-//! by path only.
+//! Looks up references to images and charts: by tag or digest, by an alias of the host, at a
+//! destination, or by path only.
 
 use super::lookup_result::ReferenceLookup;
 use super::reference_index::ReferenceIndex;
@@ -19,7 +19,7 @@ impl ReferenceIndex {
             return ReferenceLookup::Unknown;
         };
         let with_host = has_host(text);
-        // elsewhere, a missing tag is usually set by another value
+        // otherwise, another value usually sets the missing tag
         let means_latest = !reference.is_pinned()
             && (role == ReferenceRole::Container || (role == ReferenceRole::Image && !with_host));
         let tag = if means_latest {
@@ -93,8 +93,8 @@ impl ReferenceIndex {
         self.replaced.get(digest).unwrap_or(digest)
     }
 
-    /// The reason why `reference` with the tag `tag` has no digest in the lock, if the lock lists
-    /// it so.
+    /// The reason why the lock has no digest for `reference` with the tag `tag`, if the lock lists
+    /// the reference as missing or unresolved.
     fn loss(&self, reference: &ImageRef, tag: Option<&str>) -> Option<&str> {
         let mut full = reference_names(reference).map(|name| match tag {
             Some(tag) => format!("{name}:{tag}"),

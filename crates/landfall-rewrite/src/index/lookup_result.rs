@@ -8,7 +8,7 @@ use landfall_model::Digest;
 pub enum ReferenceLookup {
     /// The lock does not contain it.
     Unknown,
-    /// It names the destination already. The item that it refers to, if that is certain.
+    /// It names the destination already. Contains the item that it refers to, if that is certain.
     Settled(Option<String>),
     /// It concerns a locked item, but must not be changed, for this reason.
     Left(String),

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 impl ReferenceIndex {
     /// Looks up `text` as the prefix of all locked repositories below it or, unless `only` is
-    /// empty, of those whose remaining path is in `only`. It is known if all of them keep their
-    /// remaining path below one common destination.
+    /// empty, of those whose remaining path is in `only`. The prefix is known if all of these
+    /// repositories keep their remaining path below one common destination.
     pub fn lookup_prefix(&self, text: &str, only: &[&str]) -> ReferenceLookup {
         let Some(prefix) = canonical(text) else {
             return ReferenceLookup::Unknown;

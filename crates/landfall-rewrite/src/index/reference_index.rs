@@ -22,7 +22,7 @@ pub struct ReferenceIndex {
     pub(super) lost: BTreeMap<String, String>,
     /// The last path components of all names above, which rule out most scalars of a document.
     pub(super) basenames: BasenameSet,
-    /// The digests of whole indexes, with those of the trimmed indexes that were delivered.
+    /// The digest of each trimmed index that was delivered, by the digest of the whole index.
     pub(super) replaced: BTreeMap<Digest, Digest>,
     pub(super) urls: FileUrlIndex,
     words: WordMatcher,

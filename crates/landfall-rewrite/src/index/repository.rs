@@ -24,7 +24,8 @@ pub(super) struct IndexedImage {
     /// The digests of the index, the trimmed index and their manifests.
     digests: BTreeSet<Digest>,
     /// The destinations of the image; references are changed to the first one. Empty if the site
-    /// has an empty list for it.
+    /// has an empty list for the image. In reverse, the upstream repository is the only
+    /// destination, and upstream names have none.
     pub(super) to: Vec<Destination>,
 }
 

@@ -2,7 +2,7 @@
 
 use landfall_model::{Digest, ImageRef};
 
-/// The number of tags that a message lists.
+/// The maximum number of tags or names that a message lists.
 pub(super) const LISTED: usize = 4;
 
 /// Lists the tags of `images`, which are of one repository. Images without a tag are listed by

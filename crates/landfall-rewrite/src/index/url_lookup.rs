@@ -17,11 +17,12 @@ pub struct UrlPattern<'t> {
 pub enum UrlLookup {
     /// The lock does not contain it.
     Unknown,
-    /// It names the file server already. The item that it refers to, if that is certain.
+    /// It names the file server already. Contains the item that it refers to, if that is certain.
     Settled(Option<String>),
     /// It concerns locked files, but must not be changed, for this reason.
     Left(String),
-    /// It refers to locked URLs and must be changed.
+    /// It refers to locked URLs, or to a host that the file server mirrors completely, and must be
+    /// changed.
     Known {
         /// The locked URL, or the head of the pattern.
         item: String,
@@ -33,14 +34,15 @@ pub enum UrlLookup {
 }
 
 impl ReferenceIndex {
-    /// Looks up a URL, whole or with placeholders, of a locked file or of the file server.
+    /// Looks up a URL, whole or with placeholders: of a locked file or git repository, or at the
+    /// file server.
     pub fn lookup_url(&self, url: &UrlPattern<'_>) -> UrlLookup {
         let urls = &self.urls;
         let Some((location, at_site)) = urls.parts(url.head) else {
             return UrlLookup::Unknown;
         };
         let is_whole = url.rest.is_empty();
-        // with a placeholder in the host, it may be any host
+        // a host with a placeholder may be any host
         if !is_whole && !location.contains('/') {
             return UrlLookup::Unknown;
         }
@@ -74,7 +76,7 @@ impl ReferenceIndex {
                 Err(why) => return UrlLookup::Left(why.into()),
             }
         };
-        // it is already a result of this direction of the rewrite
+        // the URL is already a result of this direction of the rewrite
         if at_site != urls.reverse {
             return UrlLookup::Settled(Some(item));
         }
@@ -144,7 +146,7 @@ impl ReferenceIndex {
         Some(format!("{scheme}://{location}"))
     }
 
-    /// Whether `url` names a host that the lock has files of, or the file server.
+    /// Whether `url` is at the host of a locked URL, or at the file server.
     pub fn has_host(&self, url: &str) -> bool {
         self.urls.has_host(url)
     }
@@ -153,11 +155,11 @@ impl ReferenceIndex {
 /// The reason to leave the URL of a folder unchanged: a program appends the file name.
 const FOLDER: &str = "it is a folder of locked files, and the rest of the URL is added elsewhere";
 
-/// A byte that represents a placeholder in a pattern, because no URL contains it.
+/// Represents a placeholder in a pattern. No URL contains this byte.
 const PLACEHOLDER: &str = "\0";
 
-/// The number of path components that `name` has after those that match `pattern`. `None` if they
-/// do not match. A placeholder matches within one component.
+/// The number of path components that `name` has after those that match `pattern`. `None` if `name`
+/// does not match. A placeholder matches within one component.
 fn components_below(name: &str, pattern: &str) -> Option<usize> {
     let mut components = name.split('/');
     for pattern in pattern.trim_end_matches('/').split('/') {

@@ -6,8 +6,8 @@ use aho_corasick::AhoCorasick;
 use landfall_model::alias_hosts;
 use std::collections::BTreeSet;
 
-/// Words that a text contains if its bytes may hide references: it may have encoded content, or
-/// escapes of the characters that references have (ASCII from `-` to `z`).
+/// Words of texts in which references may be hidden: by encoded content, or by escapes of the
+/// characters that references have (ASCII from `-` to `z`).
 const HIDING: [&str; 17] = [
     "b64",
     "base64",

@@ -50,8 +50,8 @@ pub(crate) fn is_list_of_containers(key: &str) -> bool {
     LISTS.contains(&key)
 }
 
-/// Whether the mapping under `key` is a container. The mapping that contains it is under `above`,
-/// and may be a container itself.
+/// Whether the mapping under `key` is a container. The mapping that contains it is under `above`;
+/// `in_container` says whether that mapping is a container itself.
 pub(crate) fn is_container(key: Option<&str>, above: Option<&str>, in_container: bool) -> bool {
     above == Some(SERVICES) || key.is_some_and(|key| SINGLE.contains(&key) && !in_container)
 }

@@ -76,7 +76,7 @@ fn new_reference(
     replacement: &ReferenceReplacement,
 ) -> String {
     match (source.version, &replacement.to) {
-        // a registry without a path has a port, which is not a tag
+        // a registry without a path may end in a port, which is not a tag
         (SourceVersion::Prefix, Some(to)) => to.to_string().trim_end_matches('/').to_owned(),
         _ => replaced(reference, replacement),
     }

@@ -50,8 +50,7 @@ pub(crate) fn is_our_own(root: &YamlNode<'_>) -> bool {
         || is_lock(entries)
 }
 
-/// Whether `entries`, those of the root of a document, are those of a lock. A lock has no
-/// `apiVersion`.
+/// Whether a document with these `entries` at its root is a lock, which has no `apiVersion`.
 fn is_lock(entries: &[YamlEntry<'_>]) -> bool {
     let items = value_of(entries, "images").or_else(|| value_of(entries, "files"));
     let Some(YamlNode::Sequence(YamlSequence { items, .. })) = items else {

@@ -120,8 +120,8 @@ fn text_entry<'s>(entries: &'s [YamlEntry<'s>], key: &str) -> Option<(usize, &'s
     scalar.text().is_some().then_some((at, scalar))
 }
 
-/// Looks up the prefix `text` under `key`. It is unknown if the key is not that of a prefix, or if
-/// `is_part` says that it belongs to one reference only.
+/// Looks up the prefix `text` under `key`. The result is unknown if `key` is not the key of a
+/// prefix, or if `is_part` says that `text` belongs to one reference only.
 fn lookup(
     index: &ReferenceIndex,
     members: &MappingContext<'_>,
@@ -202,7 +202,7 @@ fn is_part<'s>(at: usize, members: &MappingContext<'s>, document: &'s YamlDocume
         .any(|(group, _)| group.get(&PartKind::Registry) == Some(&at))
 }
 
-/// Whether the mapping also has a repository, so that the two are a split reference.
+/// Whether the mapping also has a repository, which forms a split reference with the registry.
 fn has_repository(entries: &[YamlEntry<'_>]) -> bool {
     let mut keys = entries
         .iter()
@@ -244,7 +244,7 @@ fn cluster(index: &ReferenceIndex, text: &str) -> ReferenceLookup {
     }
 }
 
-/// Looks up the repository of one component of a cluster, whose last path component is `name`.
+/// Looks up the repository `<text>/<name>` of one component of a cluster.
 fn component(index: &ReferenceIndex, text: &str, name: &str, tag: Option<&str>) -> ReferenceLookup {
     let whole = match tag {
         Some(tag) if !tag.is_empty() => format!("{}/{name}:{tag}", text.trim_end_matches('/')),

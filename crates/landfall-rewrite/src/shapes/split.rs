@@ -37,9 +37,9 @@ impl ReferenceShape for SplitShape {
     }
 }
 
-/// Rewrites or leaves `reference`. Returns `false` if the lock does not contain it and its parts
-/// may be something else: if it has no registry, or if its repository is not a reference without a
-/// host.
+/// Rewrites or leaves `reference`. Returns whether its parts are certainly one reference: because
+/// the lock contains it, because it is reported, or because a registry of its own and a repository
+/// without a host belong together.
 fn decide<'s>(
     reference: &SplitReference<'s>,
     collector: &mut OccurrenceCollector<'_, 's>,
@@ -154,9 +154,9 @@ fn edits<'s>(
     Ok(edits)
 }
 
-/// Splits `to` into a registry and a repository. If the old registry has a path, the repository is
-/// kept if the path of `to` ends in it, because Istio reads an image with a slash as a whole
-/// reference.
+/// Splits `to` into a registry and a repository. If the old registry has a path and the path of
+/// `to` ends in the repository, the repository is kept, because Istio reads an image with a slash
+/// as a whole reference.
 fn split_destination(to: &Destination, registry: &str, repository: &str) -> (String, String) {
     if registry.trim_end_matches('/').contains('/')
         && let Some(path) = to.repository.strip_suffix(repository)
@@ -213,7 +213,7 @@ fn unknown(
     })
 }
 
-/// `digest` in the style of `old`: with or without its algorithm.
+/// The text of `digest` in the style of `old`: with or without the algorithm.
 fn in_style_of(old: &str, digest: &Digest) -> String {
     if old.contains(':') {
         digest.to_string()

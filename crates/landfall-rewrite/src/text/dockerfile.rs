@@ -8,7 +8,8 @@ use std::ops::Range;
 pub(crate) struct ImageWord {
     /// The bytes of the word, without quotes.
     pub(crate) span: Range<usize>,
-    /// The bytes to change: those of the default of an argument, if the word is only this argument.
+    /// The bytes to change: the word or, if the word is only an argument, the default of the
+    /// argument.
     pub(crate) origin: Range<usize>,
     /// The word with the defaults of arguments filled in.
     pub(crate) name: String,
@@ -114,7 +115,7 @@ pub(super) fn dockerfiles(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Whether a line is the first instruction of a Dockerfile, not a sentence or SQL.
+/// Whether a line can be the first instruction of a Dockerfile, and is not a sentence or SQL.
 fn begins_dockerfile(line: &str) -> bool {
     let words: Vec<&str> = line
         .split_whitespace()
@@ -209,7 +210,7 @@ mod tests {
     use super::{dockerfiles, images};
 
     #[test]
-    fn images_are_found_in_directives_and_instructions_and_stages_are_not_images() {
+    fn images_are_found_in_directives_and_instructions_but_stages_are_not_images() {
         let text = "\u{feff}# syntax=docker/dockerfile:1\nARG A=nginx B=\"x:${C}\"\nFROM --platform=linux/amd64 $A AS one\n\
                     FROM one\nFROM 'a/b:1' as Two\nCOPY --chown=1 --from=two /x /y\nCOPY --from=0 x y\n\
                     RUN --mount=type=bind,from=c:2,source=/x true\nFROM scratch\nFROM ${B}\nFROM a:${A}\nfrom z\n";

@@ -10,7 +10,7 @@ use crate::settings::ScanSettings;
 use std::ops::Range;
 
 /// The occurrence of a locked repository at the beginning of the URL at `span` of `text`. `None` if
-/// nothing follows the repository, which is then a URL like any other.
+/// nothing follows the repository: it is then a URL like any other.
 pub(super) fn in_url(
     settings: &ScanSettings<'_>,
     text: &str,
@@ -22,7 +22,7 @@ pub(super) fn in_url(
 }
 
 /// The occurrence of a locked repository in `github.com/…`, without a scheme, at `span` of `text`.
-/// Without a folder and a version, it may be anything.
+/// `None` without a folder and a version: the text may then be anything.
 pub(super) fn without_scheme(
     settings: &ScanSettings<'_>,
     text: &str,
@@ -56,7 +56,7 @@ fn occurrence(
         };
         match settings.index.lookup_url(&whole) {
             UrlLookup::Known { item, to, .. } => {
-                // without it, Terraform would download an archive
+                // without `git::`, Terraform would download an archive
                 let scheme = match source.form {
                     GitSourceForm::GitHub => "git::",
                     _ => "",

@@ -14,7 +14,7 @@ use crate::settings::ScanSettings;
 use landfall_model::{ImageRef, has_host};
 use std::ops::Range;
 
-/// The number of bytes before a literal that are searched for the beginning of its call. Without a
+/// The number of bytes that are searched before a literal for the beginning of its call. Without a
 /// limit, a text of literals would take quadratic time.
 const CALL_BYTES: usize = 512;
 

@@ -2,7 +2,7 @@
 
 /// The number of lines before and after a line that are searched.
 const LINES: usize = 20;
-/// The number of bytes of a line before and after an offset that are searched.
+/// The number of bytes that are searched before and after an offset in its line.
 const LINE_BYTES: usize = 256;
 
 /// Whether another line of the same mapping, judged by indentation, has the registry of the

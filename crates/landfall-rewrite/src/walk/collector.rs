@@ -19,7 +19,7 @@ pub(super) struct CollectedOccurrences {
     pub(super) secrets: Vec<Range<usize>>,
     /// Whether there is a Secret, whose comments may contain values.
     pub(super) has_secret: bool,
-    /// Whether an alias is a value of a Secret, so that any anchored node may be one.
+    /// Whether an alias is a value of a Secret, so that any anchored node may be a value of it.
     pub(super) has_shared_secret: bool,
     /// The new values of scalars that change, by the first byte of the scalar.
     pub(super) changed: BTreeMap<usize, String>,

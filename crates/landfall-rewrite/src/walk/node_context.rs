@@ -6,7 +6,7 @@ use crate::yaml::YamlEntry;
 /// The keys above a node, and the properties that the shapes gave it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct NodeContext<'n> {
-    /// The key whose value the node is.
+    /// The key that has the node as its value. `None` for the root, a list item or a key.
     pub(crate) key: Option<&'n str>,
     /// The key of the mapping that contains `key`.
     pub(crate) above: Option<&'n str>,
@@ -25,7 +25,7 @@ pub(crate) struct NodeContext<'n> {
 }
 
 impl<'n> NodeContext<'n> {
-    /// The context of the value of `key` in this node.
+    /// The context of the value of `key` in this node. Without a `key`, of a list item or a key.
     pub(super) fn child(self, key: Option<&'n str>) -> NodeContext<'n> {
         NodeContext {
             key,

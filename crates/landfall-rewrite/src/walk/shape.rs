@@ -25,9 +25,10 @@ pub(crate) trait ReferenceShape: Sync {
         None
     }
 
-    /// Collects the references whose parts are several entries of a mapping. Returns the indexes of
-    /// these entries, so that their values are not read again. `taken` are the indexes that earlier
-    /// shapes returned.
+    /// Collects the references whose meaning depends on several entries of a mapping: split
+    /// references and prefixes. Returns the indexes of the entries that are references or parts of
+    /// them, so that their values are not read again. `taken` are the indexes that earlier shapes
+    /// returned.
     fn references<'s>(
         &self,
         _collector: &mut OccurrenceCollector<'_, 's>,

@@ -1,5 +1,5 @@
-//! Deletion of pushed tags, manifests and blobs, and the clean-up after it and after abandoned
-//! uploads.
+//! Deletion of pushed tags, manifests and blobs, and the removal of unreferenced blobs and
+//! abandoned uploads.
 
 use crate::response::{RequestError, ServerResponse, blocking, empty_response};
 use crate::route::ManifestReference;
@@ -97,7 +97,7 @@ pub(crate) async fn clean_up(context: Arc<ServerContext>) {
 /// Removes the blobs that no manifest names. Those that a push in progress may rely on are kept for
 /// the next sweep.
 pub(super) fn sweep(context: &ServerContext, store: &WritableStore) {
-    // a push that is older than this counts as abandoned, so nothing relies on its blobs
+    // a push that is older than an upload may be counts as abandoned: nothing relies on its blobs
     match store.sweep(context.limits.upload_expiry) {
         Ok(result) => {
             for digest in &result.removed {

@@ -56,7 +56,7 @@ pub(super) fn referrers_page(
     let sources = referrer_sources(state, name, subject, query_value(query, "ns").as_deref())?;
     let after = query_value(query, "last").unwrap_or_default();
     let mut rest = sources
-        // after the last digest rather than by number: referrers may be added between two pages
+        // continues after the last digest, not at a number: referrers may be added meanwhile
         .range::<str, _>((Bound::Excluded(after.as_str()), Bound::Unbounded))
         .peekable();
     let mut entries = Vec::new();

@@ -21,7 +21,7 @@ pub(crate) struct BundleCatalog {
     pub(crate) git: GitTable,
     pub(crate) providers: ProviderTable,
     pub(crate) listings: Vec<BundleListing>,
-    /// One line for each name that means different content in two bundles.
+    /// One line for each name that means different content in two bundles or of two items.
     pub(crate) warnings: Vec<String>,
     /// The hosts (`host:port`) by which clients name this server.
     own_hosts: BTreeSet<String>,
@@ -63,7 +63,7 @@ impl BundleCatalog {
         self.own_hosts.contains(host)
     }
 
-    /// Whether any image comes from `host` or from one of its aliases.
+    /// Whether the source host of any repository is `host` or one of its aliases.
     pub(crate) fn has_source(&self, host: &str) -> bool {
         let host = canonical_host(host);
         self.has_repository_of(host) || alias_hosts(host).any(|other| self.has_repository_of(other))

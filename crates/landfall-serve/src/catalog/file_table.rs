@@ -1,4 +1,4 @@
-//! Plain files by their URLs: `/files/<host>/<path>`.
+//! Files by their URLs: `/files/<host>/<path>`.
 
 use crate::response::RequestError;
 use landfall_item::UrlFile;

@@ -25,7 +25,7 @@ pub(crate) struct ItemListing {
     pub(crate) repository_tag: String,
     /// The registry to pull it from, if that is not this server.
     pub(crate) registry: Option<String>,
-    /// The path of the file below `/files/`, if it is one.
+    /// The path of the file at this server (`/files/…`), if the item is a file.
     pub(crate) link: Option<String>,
     /// The paths of its sidecars, such as a checksum file.
     pub(crate) sidecar_links: Vec<String>,

@@ -1,5 +1,5 @@
-//! The content that the server offers, by the names that clients use. The names come from the locks
-//! alone.
+//! The content that the server offers, by the names that clients use. Except for generated package
+//! metadata, the names come from the locks alone.
 
 mod bundle_catalog;
 mod chart_table;

@@ -17,7 +17,7 @@ pub(crate) struct ServedRepository {
     referrers: OnceLock<BTreeMap<Digest, Vec<BundleReferrer>>>,
 }
 
-/// A manifest in a bundle that has a subject.
+/// A manifest with a subject, in a bundle.
 pub(crate) struct BundleReferrer {
     pub(crate) digest: Digest,
     /// Its descriptor with annotations, as a referrers response lists it.
@@ -128,7 +128,7 @@ pub(crate) fn repository_of_host(host: &str, repository: &str) -> String {
 }
 
 /// The names under which `name` of the host `ns` may have been pushed: with the host in front, and
-/// without it, as for pushes to any registry that mirrors others.
+/// without the host, as in pushes to other registries that mirror that host.
 pub(crate) fn pushed_names(name: &str, ns: Option<&str>) -> Vec<String> {
     // the name with the host comes first, because it cannot mean another image
     let with_host = ns

@@ -28,12 +28,12 @@ pub(crate) struct TrackedConnection {
     id: u64,
     start: Instant,
     /// When bytes were last sent, or received for a request in progress, in milliseconds since
-    /// `start`. The bytes of a TLS handshake or of a request's head do not count: a client could
-    /// send them one by one to stay connected.
+    /// `start`. Received bytes of a TLS handshake or of a request's head do not count: a client
+    /// could send them one by one to stay connected.
     last_progress: AtomicU64,
-    /// The client has not taken the bytes that were written last.
+    /// Whether the client has not taken the bytes that were written last.
     unread: AtomicBool,
-    /// The client has not sent the bytes of a body that a request waits for.
+    /// Whether a request waits for bytes of its body that the client has not sent.
     body_awaited: AtomicBool,
     /// The number of requests in progress.
     requests: AtomicUsize,
@@ -41,7 +41,7 @@ pub(crate) struct TrackedConnection {
     close: Notify,
 }
 
-/// Counts a request in progress as long as it lives.
+/// Counts a request as in progress as long as the guard lives.
 pub(crate) struct RequestGuard(Arc<TrackedConnection>);
 
 /// Why the server closes a connection. The order is that of [`CLOSE_REASONS`].
@@ -56,8 +56,8 @@ enum CloseReason {
 const CLOSE_REASONS: [&str; 3] = ["idle", "stalled", "room"];
 
 impl ConnectionTable {
-    /// Allows at most `max` connections, which may be idle for `keep_alive` and have a stalled
-    /// client for `stall`.
+    /// Allows at most `max` connections. Each may be idle for `keep_alive`, and its client may be
+    /// stalled for `stall`.
     pub(crate) fn new(max: usize, keep_alive: Duration, stall: Duration) -> ConnectionTable {
         ConnectionTable {
             max,
@@ -90,8 +90,8 @@ impl ConnectionTable {
         )
     }
 
-    /// Adds a connection. If the table is full, closes an idle or stalled connection and waits for
-    /// it.
+    /// Adds a connection. If the table is full, closes an idle or stalled connection and waits
+    /// until it has ended.
     pub(crate) async fn add(&self) -> Arc<TrackedConnection> {
         loop {
             // registered before the check, so that a connection that closes in between is not missed
@@ -144,7 +144,7 @@ impl ConnectionTable {
     }
 
     /// Closes the connection whose client has been stalled for longest, so that a waiting request
-    /// gets the permit.
+    /// gets its permit.
     pub(crate) fn close_longest_stalled(&self) {
         let open = self.open();
         if let Some(connection) = longest_stalled(staying(&open)) {
@@ -163,8 +163,7 @@ impl ConnectionTable {
                     continue;
                 }
                 let without_progress = connection.without_progress();
-                // a request that waits for its body is not closed here: its handler has a timeout
-                // of its own
+                // a request that waits for its body is not closed here: pushes have a timeout
                 if connection.is_unread() && without_progress >= self.stall {
                     self.close(connection, CloseReason::Stalled);
                 } else if connection.is_idle() && without_progress >= self.keep_alive {

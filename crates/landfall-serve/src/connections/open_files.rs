@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Files that are not connections or requests: bundles, the log, the runtime.
+/// The number of open files that belong to no connection or request: bundles, the log, the runtime.
 const OTHER_FILES: u64 = 64;
 
 /// Raises the limit on open files as far as the process may, and returns how many connections are

@@ -1,4 +1,4 @@
-//! Errors of exporting files, charts and git repositories to a folder.
+//! Errors of exporting files, charts, git repositories and providers to a folder.
 
 use landfall_content::ContentError;
 use std::io;
@@ -15,7 +15,7 @@ pub enum ExportError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// Two URLs with different content have the same path.
+    /// Two URLs or charts with different content have the same path.
     #[error(
         "cannot export {first} and {second}: they have different content but the same path, \
          {path}; omit one of them"
@@ -23,9 +23,9 @@ pub enum ExportError {
     Collision {
         /// The path below the folder.
         path: String,
-        /// The URL that has the path already.
+        /// The URL or chart that has the path already.
         first: String,
-        /// The URL that would have the same path.
+        /// The URL or chart that would have the same path.
         second: String,
     },
     /// A member of an archive cannot be extracted.

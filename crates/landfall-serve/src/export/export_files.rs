@@ -1,4 +1,4 @@
-//! Exports plain files and packages.
+//! Exports files to the paths of their URLs, and package repositories.
 
 use super::ExportError;
 use super::export_paths::{ExportFile, export_paths};
@@ -10,8 +10,9 @@ use landfall_item::{GeneratedFile, ServedItem};
 use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
 use std::path::Path;
 
-/// Writes every plain file of `lock` from `blobs` to `dir`, at the paths of all its URLs, with its
-/// sidecars. Files with the right content are left unchanged. `dry_run` writes nothing.
+/// Writes every file that an item of `lock` has at a URL from `blobs` to `dir`, at the paths of all
+/// its URLs: plain files with their sidecars, packages, charts and providers. Files with the right
+/// content are left unchanged. `dry_run` writes nothing.
 ///
 /// # Errors
 /// Before anything is written: when a URL cannot be a path, or two URLs with different content have
@@ -64,7 +65,7 @@ pub fn export_packages(
     Ok(report)
 }
 
-/// Writes `files` and reports each.
+/// Writes `files`, or only checks them if `dry_run` is set, and reports each.
 pub(super) fn write_all(
     files: Vec<ExportFile<'_>>,
     blobs: &dyn BlobRead,

@@ -20,10 +20,10 @@ struct MirroredBlob {
 }
 
 /// Writes every provider of `lock` from `blobs` to `dir`: packages and the JSON documents that list
-/// them. Files with the right content are left alone. `dry_run` writes nothing.
+/// them. Files with the right content are left unchanged. `dry_run` writes nothing.
 ///
 /// # Errors
-/// Before anything is written: when two packages have one path. Later failures are in the report.
+/// None at present: failures are in the report.
 pub fn export_providers(
     lock: &Lock,
     blobs: &dyn BlobRead,

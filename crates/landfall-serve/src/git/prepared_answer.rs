@@ -1,4 +1,5 @@
-//! Selects what answers a command of git's protocol, and what comes before a pack.
+//! Prepares the answer to a command of git's protocol: the objects of a pack, and the bytes before
+//! it.
 
 use landfall_git::{
     FetchRequest, GitError, ObjectDatabase, ObjectId, OfferedRef, SelectedObjects, push_delimiter,
@@ -16,13 +17,14 @@ pub(super) enum PreparedAnswer {
 
 /// A pack before it is sent.
 pub(super) struct PreparedPack {
-    /// What comes before the pack.
+    /// The bytes before the pack.
     pub(super) head: Vec<u8>,
     pub(super) selected: SelectedObjects,
     pub(super) request: FetchRequest,
 }
 
-/// Selects the objects of a pack, and writes what comes before it.
+/// Selects the objects of a pack, and writes the bytes before it. If the protocol requires another
+/// request first, the answer is a message without a pack.
 pub(super) fn prepare_pack(
     database: &ObjectDatabase,
     request: &FetchRequest,

@@ -27,9 +27,9 @@ pub(super) enum GitService {
     LargeFile(Digest),
 }
 
-/// The path of the batch API of Git LFS after that of the repository.
+/// The path of the batch API of Git LFS, relative to the repository.
 const LARGE_FILE_BATCH: &str = "/info/lfs/objects/batch";
-/// The folder of large files after the path of the repository.
+/// The folder of large files, relative to the repository.
 const LARGE_FILES: &str = "/info/lfs/objects/";
 
 impl GitService {
@@ -55,8 +55,8 @@ impl GitService {
 const FOLDERS: [&str; 3] = ["/git/", "/files/", "/"];
 
 impl GitRoute {
-    /// Parses the path of a request. `None` if it is not one of git's protocol. Below `/git/`, a
-    /// repository that is not served is an error.
+    /// Parses the path of a request. `None` if it is not a path of git's protocol, or if the
+    /// repository is not served. Below `/git/`, a repository that is not served is an error.
     pub(crate) fn parse(
         repositories: &GitTable,
         hosts: &RequestHosts,

@@ -62,7 +62,7 @@ pub(crate) struct ObservedResponseBody {
 }
 
 impl ObservedResponseBody {
-    /// Wraps the body of `response`, which holds `guard` and `permit` up to its last byte.
+    /// Wraps the body of `response`. The new body holds `guard` and `permit` up to its end.
     pub(crate) fn wrap(
         mut response: Response<Body>,
         request: RequestInfo,

@@ -170,8 +170,8 @@ impl PartialBundle<'_> {
     }
 }
 
-/// All items with their source, sorted by kind and name. If several bundles contain an item, that
-/// of the last one is listed.
+/// All items with their source, sorted by kind and name. If several bundles contain an item, the
+/// item of the last bundle is listed.
 fn newest_items<'a>(
     listings: &'a [BundleListing],
     pushed: &'a [ItemListing],
@@ -193,7 +193,7 @@ fn kind_order(kind: EntryKind) -> Option<usize> {
     item_kinds().position(|known| known == kind)
 }
 
-/// Whether the item contains all `words`, which are in lower case.
+/// Whether the texts of the item contain all `words`, which are in lower case.
 fn matches_words(item: &ItemListing, source: &str, words: &[String]) -> bool {
     if words.is_empty() {
         return true;

@@ -13,7 +13,7 @@ use landfall_model::{Descriptor, DestinationMap, Digest};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// The content of a registry that earlier deliveries put there.
+/// The content that earlier deliveries put into a registry.
 pub struct DeliveredContent {
     /// The delivered locks, the oldest first.
     pub bundles: Vec<ServedBundle>,
@@ -21,8 +21,8 @@ pub struct DeliveredContent {
     pub content: Arc<dyn VerifiedRead>,
 }
 
-/// The locks that were delivered to the target of `mapping`, the oldest first, with the files and
-/// charts that are there now. Images are listed but not looked up: clients pull them from the
+/// The locks that were delivered to the target of `mapping`, the oldest first, with the content of
+/// their items that is there now. Images are listed but not looked up: clients pull them from the
 /// registry itself.
 ///
 /// # Errors
@@ -113,7 +113,7 @@ async fn read_small_blob(
     Ok(Some(bytes))
 }
 
-/// The blobs of the items that are at the registry, with their repositories.
+/// The blobs of the items that are at the registry, except images, with their repositories.
 async fn find_blobs(
     session: &RegistrySession,
     locks: &[(&delivered_locks::DeliveredLock, Lock)],

@@ -1,4 +1,4 @@
-//! Serves files and charts from a registry (`--from`), under their URLs: for a site that keeps
+//! Serves all items but images from a registry (`--from`), under their URLs: for a site that keeps
 //! everything in its registry.
 
 mod delivered;

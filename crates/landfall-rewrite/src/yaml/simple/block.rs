@@ -67,7 +67,7 @@ impl<'a> SimpleReader<'a> {
         let start = first.span.start;
         let mut key = first;
         loop {
-            // beyond that, the specification no longer guarantees that this is a key
+            // beyond this length, the specification no longer guarantees that this is a key
             (self.at - key.span.start <= MAX_KEY).then_some(())?;
             let value = self.value(column)?;
             entries.push(YamlEntry {
