@@ -89,8 +89,8 @@ impl Listing {
                     || kind.is_pax_local_extensions()
                 {
                     match extended_path(&mut entry, kind) {
-                        Some(path) => extended = path.or(extended),
-                        None => break,
+                        Ok(path) => extended = path.or(extended),
+                        Err(_) => break,
                     }
                     continue;
                 }
@@ -198,18 +198,18 @@ impl ListedFile {
     }
 }
 
-/// The path in an extended header, if it has one. `None` if the header is too long, or gives the
-/// next file another size than its own header does: the end of that file is not known then.
-fn extended_path(header: &mut impl Read, kind: tar::EntryType) -> Option<Option<Vec<u8>>> {
+/// The path in an extended header, if it has one. Fails if the header is too long, or gives the next
+/// file another size than its own header does: the end of that file is not known then.
+fn extended_path(header: &mut impl Read, kind: tar::EntryType) -> io::Result<Option<Vec<u8>>> {
     let mut text = Vec::new();
     // one byte more than allowed, to tell a header that is too long from one that just fits
     let limited = &mut header.take(MAX_EXTENDED_HEADER + 1);
-    limited.read_to_end(&mut text).ok()?;
+    limited.read_to_end(&mut text)?;
     if text.len() as u64 > MAX_EXTENDED_HEADER {
-        return None;
+        return Err(io::ErrorKind::InvalidData.into());
     }
     if kind.is_gnu_longlink() {
-        return Some(None);
+        return Ok(None);
     }
     if kind.is_gnu_longname() {
         text.truncate(
@@ -217,18 +217,18 @@ fn extended_path(header: &mut impl Read, kind: tar::EntryType) -> Option<Option<
                 .position(|byte| *byte == 0)
                 .unwrap_or(text.len()),
         );
-        return Some(Some(text));
+        return Ok(Some(text));
     }
     let mut path = None;
     for record in tar::PaxExtensions::new(&text) {
-        let record = record.ok()?;
+        let record = record?;
         match record.key_bytes() {
-            b"size" => return None,
+            b"size" => return Err(io::ErrorKind::InvalidData.into()),
             b"path" => path = Some(record.value_bytes().to_vec()),
             _ => {}
         }
     }
-    Some(path)
+    Ok(path)
 }
 
 /// A hash that is only compared within a process.
