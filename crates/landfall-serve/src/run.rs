@@ -214,8 +214,8 @@ impl Exposure {
         }
     }
 
-    /// Refuses to expose pushes without users. A reload must check this again: it may lose the
-    /// users.
+    /// Refuses to expose pushes without users. A reload must check this again, because the new
+    /// content may have no users.
     fn check(&self, content: &ServedContent, progress: &dyn Progress) -> Result<(), ServeError> {
         let Some(address) = self.address else {
             return Ok(());
