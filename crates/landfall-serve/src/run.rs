@@ -288,7 +288,7 @@ fn hidden_tags(bundles: &BundleCatalog, store: &WritableStore) -> io::Result<Vec
                 .any(|repository| hides_tag(repository, store, &name, &tag))
             {
                 warnings.push(format!(
-                    "{name}:{tag}: serving the bundle's image instead of the pushed one"
+                    "{name}:{tag}: the pushed image is hidden by the tag of a bundle"
                 ));
             }
         }

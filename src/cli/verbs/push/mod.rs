@@ -69,7 +69,7 @@ pub(crate) struct PushCommand {
 struct PushSource {
     lock: Lock,
     blobs: Arc<dyn BlobRead>,
-    /// The blobs that a delta omits, which the registry must have.
+    /// The blobs that the registry must have: those that a delta omits or that its recipes use.
     omitted: Omitted,
     /// The complete lock, if the bundle is partial: items that the bundle lacks must not be pruned.
     whole: Option<Lock>,
