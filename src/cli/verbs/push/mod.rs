@@ -56,8 +56,8 @@ pub(crate) struct PushCommand {
     allow_older: bool,
     #[command(flatten)]
     signing: ImageSigningFlags,
-    /// Push the git repositories to a git server instead of a registry: to URL and the path that
-    /// each repository has upstream
+    /// Push the git repositories to the git server at this URL instead of a registry. Each keeps
+    /// its upstream path below the URL
     #[arg(long, value_name = "URL", conflicts_with_all = ["to", "receipt", "shard", "prune", "sign_images"])]
     git_to: Option<Url>,
     #[command(flatten)]
