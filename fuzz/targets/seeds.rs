@@ -1,4 +1,5 @@
-//! Writes good input for each target to `corpus/TARGET`, where cargo-fuzz begins.
+//! Writes valid inputs for each target to `corpus/TARGET`, where cargo-fuzz looks for its first
+//! inputs.
 
 use libfuzzer_sys as _;
 

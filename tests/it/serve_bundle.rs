@@ -558,7 +558,7 @@ fn a_bundle_takes_precedence_over_pushed_content_and_logs_it() {
     assert!(
         server
             .log()
-            .contains("library/nginx:1.27: serving the bundle's image"),
+            .contains("library/nginx:1.27: the pushed image is hidden"),
         "{}",
         server.log()
     );

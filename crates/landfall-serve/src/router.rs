@@ -122,7 +122,7 @@ pub(crate) fn confine(response: &mut ServerResponse) {
     }
 }
 
-/// The user of the request, if the request needs one, and then its permit.
+/// Authenticates the request if `needs_user`, and then takes a permit for it.
 async fn admit(
     state: &ServerState,
     parts: &Parts,

@@ -214,8 +214,8 @@ impl Exposure {
         }
     }
 
-    /// Refuses to expose pushes without users. A reload must check this again: it may lose the
-    /// users.
+    /// Refuses to expose pushes without users. A reload must check this again, because the new
+    /// content may have no users.
     fn check(&self, content: &ServedContent, progress: &dyn Progress) -> Result<(), ServeError> {
         let Some(address) = self.address else {
             return Ok(());
@@ -288,7 +288,7 @@ fn hidden_tags(bundles: &BundleCatalog, store: &WritableStore) -> io::Result<Vec
                 .any(|repository| hides_tag(repository, store, &name, &tag))
             {
                 warnings.push(format!(
-                    "{name}:{tag}: serving the bundle's image instead of the pushed one"
+                    "{name}:{tag}: the pushed image is hidden by the tag of a bundle"
                 ));
             }
         }

@@ -74,7 +74,8 @@ pub(crate) fn blob_holders(
 }
 
 impl VerifiedBlobs {
-    /// Nothing is verified yet; at most `at_once` blobs are hashed at the same time.
+    /// A record in which nothing is verified yet. At most `at_once` blobs are hashed at the same
+    /// time.
     pub(crate) fn new(at_once: usize) -> VerifiedBlobs {
         VerifiedBlobs {
             checks: Mutex::default(),

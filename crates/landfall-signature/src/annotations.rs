@@ -1,4 +1,5 @@
-//! The annotations in which cosign stores a signature and what belongs to it.
+//! The annotations in which cosign stores a signature with its certificates, log entry and
+//! timestamp.
 
 pub(crate) const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
 pub(crate) const CERTIFICATE: &str = "dev.sigstore.cosign/certificate";

@@ -5,7 +5,7 @@ use crate::statement::Provenance;
 use landfall_model::document::ProvenanceRule;
 use std::fmt;
 
-/// An identity in certificates of Fulcio.
+/// Patterns for the issuer and the identity in a certificate of Fulcio.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SignerIdentity {
     pub(crate) issuer: TextPattern,

@@ -1,4 +1,4 @@
-//! Signatures and attestations as registries store them.
+//! Signatures and attestations as registries store them, and signatures of files.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 pub const SIMPLE_SIGNING: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 /// The media type of DSSE envelopes, as in cosign's `.att` tags.
 const DSSE: &str = "application/vnd.dsse.envelope.v1+json";
-/// How the media types of Sigstore bundles begin.
+/// The prefix of the media types of Sigstore bundles.
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
 
 /// A signature or attestation: a layer of a manifest that refers to an image.
@@ -28,7 +28,7 @@ pub enum SignatureFormat {
     Envelope,
     /// A Sigstore bundle.
     Bundle,
-    /// A signature of a file, which is in an annotation.
+    /// The signature of a file. The signature is in an annotation, and the document has no bytes.
     Detached,
 }
 

@@ -49,7 +49,7 @@ struct KeyCipher {
 /// Why an encrypted key cannot be decrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DecryptError {
-    /// It is not in cosign's format, or needs too much memory.
+    /// It is not in cosign's format, or its decryption needs too much memory or time.
     Malformed,
     /// The password is wrong, or the key is damaged.
     WrongPassword,
@@ -102,7 +102,8 @@ fn scrypt_params(cost: &ScryptCost) -> Option<Params> {
 mod tests {
     use super::*;
 
-    /// An encrypted key in PEM, with `kdf` in the text.
+    /// An encrypted key in PEM, whose text names the parameters `cost` (N, r and p). It is always
+    /// encrypted with N = 16, r = 8 and p = 1.
     fn encrypted(content: &[u8], password: &[u8], cost: (u64, u32, u32)) -> String {
         let (n, r, p) = cost;
         let mut key = Key::default();
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_opens_a_key_and_no_other_does() {
+    fn only_the_right_password_decrypts_a_key() {
         let pem = encrypted(b"key", b"secret", (16, 8, 1));
         assert!(is_encrypted(&pem));
         assert_eq!(decrypt(&pem, b"secret"), Ok(b"key".to_vec()));
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_cannot_demand_any_amount_of_memory() {
+    fn a_key_that_demands_too_much_memory_or_time_is_refused() {
         for cost in [
             (1 << 40, 8, 1),
             (16, u32::MAX, 1),

@@ -11,7 +11,7 @@ use crate::verified::VerifiedSignature;
 use landfall_model::sign::{FileKey, OpenPgpKeys};
 
 impl SignatureRequirement {
-    /// The signature that meets the requirement for a file.
+    /// The signatures that meet the requirement for a file, sorted. There is at least one.
     pub(crate) fn verify_file(
         &self,
         signatures: &[FileSignatures<'_>],
@@ -49,8 +49,8 @@ impl SignatureRequirement {
         self.choose(verdicts)
     }
 
-    /// The endings of the URLs of signature files that are published next to a file, in groups. The
-    /// signatures of Sigstore come first, as they contain their certificates and log entries.
+    /// The URL endings of the signature files that are published next to a file, in groups. The
+    /// bundles of Sigstore come first, as they contain their certificates and log entries.
     pub(crate) fn signature_endings(&self) -> Vec<Vec<&'static str>> {
         let mut groups = Vec::new();
         let mut detached = Vec::new();
@@ -72,7 +72,8 @@ impl SignatureRequirement {
         groups
     }
 
-    /// The key that signed a document with its own OpenPGP signature, which `check` verifies.
+    /// The signatures that meet the requirement for a document that contains its own OpenPGP
+    /// signature. `check` verifies the document by keys.
     pub(crate) fn verify_clear_signed(
         &self,
         check: &dyn Fn(&OpenPgpKeys) -> Result<String, String>,
@@ -90,7 +91,7 @@ impl SignatureRequirement {
         self.choose(verdicts)
     }
 
-    /// The questions to transparency logs about signatures of a file that have no entry with them.
+    /// The queries to transparency logs for signatures of a file that come without a log entry.
     pub(crate) fn log_queries(&self, signatures: &[FileSignatures<'_>]) -> Vec<LogQuery> {
         let mut queries = Vec::new();
         let Some(root) = &self.trust_root else {

@@ -52,20 +52,20 @@ struct CosignBundle {
 
 /// A signature file.
 enum SignatureFile {
-    /// With its certificate and log entry.
+    /// A signature, with its certificate and log entry if it has them.
     Complete(SignatureDocument),
     /// Only a signature, in base64.
     Bare(String),
     /// Only a certificate.
     Certificate(DerCertificate),
-    /// Of a format that [`landfall_model::sign::FileKey`] verifies.
+    /// A signature in a format that [`landfall_model::sign::FileKey`] verifies.
     Foreign,
 }
 
 impl FileSignatures<'_> {
-    /// The signatures in Sigstore's formats. A bare signature is combined with each certificate, and
-    /// with each of `keys` in PEM if there is a log entry. Fails with texts for people about files
-    /// that are malformed.
+    /// The signatures in Sigstore's formats, and an error with a text for people for each malformed
+    /// file. A bare signature is returned alone and with each certificate; if there is a log entry,
+    /// also with each of `keys` in PEM.
     pub(crate) fn documents(&self, keys: &[String]) -> Vec<Result<SignatureDocument, String>> {
         let mut found = Vec::new();
         for document in &self.documents {
@@ -94,7 +94,7 @@ impl FileSignatures<'_> {
         found
     }
 
-    /// The files that have no log entry with them.
+    /// The signatures and certificates that are in files of their own.
     pub(crate) fn bare(&self) -> BareFiles {
         let mut bare = BareFiles::default();
         for document in &self.documents {
@@ -110,7 +110,8 @@ impl FileSignatures<'_> {
         bare
     }
 
-    /// A bare signature, with the log entry if that has this certificate or key.
+    /// A bare signature. If the log entry is known, it is added as an entry for `verifier`, a
+    /// certificate or key in PEM.
     fn detached(&self, signature: &str, verifier: Option<&str>) -> SignatureDocument {
         let mut document = SignatureDocument::new(SignatureFormat::Detached, Vec::new(), [].into());
         let annotations = &mut document.annotations;
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_of_a_certificate_is_that_of_logs() {
+    fn pem_text_is_wrapped_at_64_columns_as_in_logs() {
         let text = pem("CERTIFICATE", &[7; 60]);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!((lines.len(), lines[1].len()), (4, 64));

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// Reads and verifies the bytes as a signature in every format. The part after the first zero byte
-/// is the value of each of cosign's annotations.
+/// is the value of each of cosign's annotations except the certificate chain.
 ///
 /// # Panics
 /// If the bytes are accepted as a signature: no input can have a certificate of the public Sigstore

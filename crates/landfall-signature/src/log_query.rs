@@ -1,5 +1,5 @@
-//! Entries of transparency logs for signatures that are published without one, such as those of
-//! Kubernetes' release binaries: the question to the log, and what locks keep of its answer.
+//! Transparency log entries for signatures that are published without their entry, such as those of
+//! Kubernetes' release binaries: the query to the log, and the part of its answer that locks keep.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 /// The path of Rekor's search for an entry (version 1 of its API).
 const SEARCH: &str = "/api/v1/log/entries/retrieve";
 
-/// An entry of a transparency log, without its body: that follows from the file and its signature.
+/// An entry of a transparency log, without its body, which is computed from the file and its
+/// signature.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogEntry {
     /// The position in the log.
     pub index: u64,
-    /// When the log added it, in seconds since 1970.
+    /// When the log added the entry, in seconds since 1970.
     pub time: i64,
     /// The SHA-256 of the log's public key, in hex.
     pub log: String,
@@ -104,11 +105,11 @@ impl LogQuery {
         json!({"entries": [self.body.0]}).to_string()
     }
 
-    /// Finds the entry in the log's answer. Nothing is verified but that it is the right one. `None`
-    /// if the log has none.
+    /// Finds the entry in the log's answer by its body; the log's signature is not verified.
+    /// Returns `None` if the log has no such entry.
     ///
     /// # Errors
-    /// If the answer is not that of a log.
+    /// If `answer` is not the answer of a log.
     pub fn find(&self, answer: &[u8]) -> Result<Option<LogEntry>, String> {
         let body = self.body.base64();
         let entries: Vec<BTreeMap<String, FoundEntry>> = serde_json::from_slice(answer)

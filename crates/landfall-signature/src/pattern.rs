@@ -25,7 +25,7 @@ impl TextPattern {
             return false;
         };
         let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
-        // the first match of each part leaves the most text for the others
+        // the first match of each part leaves the most text for the parts after it
         for part in middle.split('*') {
             match text.split_once(part) {
                 Some((_, after)) => text = after,

@@ -98,8 +98,8 @@ impl SignaturePolicy {
             .all(|requirement| verified.iter().any(|one| requirement.accepts(one)))
     }
 
-    /// Verifies the signatures of the image with the digest `subject`. Returns those that meet the
-    /// rules, sorted; empty if the image needs none.
+    /// Verifies the signatures of the image with the digest `subject`. Returns one signature for
+    /// each rule that the image must meet, sorted; empty if the image needs none.
     ///
     /// # Errors
     /// If a rule is not met.
@@ -112,8 +112,9 @@ impl SignaturePolicy {
         self.verify_each(image, |requirement| requirement.verify(subject, documents))
     }
 
-    /// Verifies the signatures of a file, or of a checksum file that has its digest. Returns those
-    /// that meet the rules, sorted; empty if the file needs none.
+    /// Verifies the signatures of a file, or of a checksum file that contains the file's digest.
+    /// Returns one signature for each rule that the file must meet, sorted; empty if the file needs
+    /// none.
     ///
     /// # Errors
     /// If a rule is not met.
@@ -125,9 +126,10 @@ impl SignaturePolicy {
         self.verify_each(file, |requirement| requirement.verify_file(signatures))
     }
 
-    /// Verifies a document that contains its own OpenPGP signature. `check` verifies it by keys and
-    /// returns the fingerprint of the one that signed, or why it is refused. Returns the signatures
-    /// that meet the rules, sorted; empty if the item needs none.
+    /// Verifies a document that contains its own OpenPGP signature. `check` verifies the document
+    /// by keys and returns the fingerprint of the key that signed, or why the signature is refused.
+    /// Returns one signature for each rule that the item must meet, sorted; empty if the item needs
+    /// none.
     ///
     /// # Errors
     /// If a rule is not met.
@@ -145,8 +147,8 @@ impl SignaturePolicy {
         requirements.map(RuleSigners::from).collect()
     }
 
-    /// Returns the endings of the URLs of signature files that are published next to a file, in
-    /// groups by preference: the first group that has an existing file is used.
+    /// Returns the URL endings of the signature files that are published next to a file, in groups
+    /// by preference: the first group that has an existing file is used.
     pub fn signature_endings(&self, file: impl Into<RuleSubject>) -> Vec<Vec<&'static str>> {
         let mut groups: Vec<Vec<&'static str>> = Vec::new();
         for group in self
@@ -161,8 +163,8 @@ impl SignaturePolicy {
         groups
     }
 
-    /// Returns the requests to transparency logs that may prove those signatures of a file that
-    /// come without a log entry.
+    /// Returns the queries to transparency logs for those signatures of a file that come without a
+    /// log entry.
     pub fn log_queries(
         &self,
         file: impl Into<RuleSubject>,
@@ -182,8 +184,8 @@ impl SignaturePolicy {
     }
 
     /// Verifies the signatures of the image with the digest `subject`. Returns the earliest time at
-    /// which a transparency log recorded one that meets a rule; `None` if the image needs no
-    /// signature, or if none of them was verified with a log.
+    /// which a transparency log recorded a signature that meets a rule; `None` if the image needs
+    /// no signature, or if no signature was verified with a log.
     ///
     /// # Errors
     /// If a rule is not met.

@@ -1,4 +1,4 @@
-//! The requirement of a rule for an image, and whether signatures meet it.
+//! The requirement of a rule for an image, file or chart, and whether signatures meet it.
 
 use crate::conditions::{ProvenanceConditions, SignerIdentity};
 use crate::crypto;
@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 /// The maximum number of reasons in a message.
 const REASONS: usize = 3;
 
-/// Why an image does not meet a requirement.
+/// Why an image, file or chart does not meet a requirement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureFailure {
     /// It has no signature at all.
@@ -43,8 +43,8 @@ pub enum SignatureFailure {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct AcceptedSignature {
     pub(crate) verified: VerifiedSignature,
-    /// When a transparency log recorded it, as the log has signed. Unlike `verified.time`, it is
-    /// never that of a timestamp authority.
+    /// When a transparency log recorded the signature. Unlike `verified.time`, this is never the
+    /// time of a timestamp authority.
     pub(crate) log_time: Option<Timestamp>,
 }
 

@@ -13,9 +13,9 @@ pub struct RuleSigners {
     pub keys: Vec<String>,
     /// Identities in certificates, with `*` for any text.
     pub identities: Vec<KeylessSigner>,
-    /// The roots of the certificate authorities of the trust root, in PEM.
+    /// The root certificates of the authorities in the trust root, in PEM.
     pub authorities: Vec<String>,
-    /// The keys of the transparency logs of the trust root that promise entries, in PEM.
+    /// The keys, in PEM, of those transparency logs in the trust root that promise entries.
     pub logs: Vec<String>,
     /// Whether a provenance is required in place of a signature.
     pub needs_provenance: bool,

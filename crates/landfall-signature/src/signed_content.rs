@@ -15,8 +15,8 @@ use sigstore_verify::types::{
 };
 use sigstore_verify::{Policy, VerificationResult, Verifier};
 
-/// A signature whose claim is about the right image or file. The
-/// signature itself is not verified yet; for a file, neither is its digest.
+/// A signature that claims to be about the right image or file. The signature itself is not
+/// verified yet. The digest of a file is compared only if a statement names it.
 pub(crate) struct SignedContent<'a> {
     /// The signature with its certificate, log entries and timestamps.
     pub(crate) bundle: Bundle,

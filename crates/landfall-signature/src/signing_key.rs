@@ -35,7 +35,7 @@ pub enum SigningKeyError {
     /// The password is wrong, or the key is damaged.
     #[error("the password does not decrypt it")]
     WrongPassword,
-    /// It is not a PKCS#8 key of this type.
+    /// It is not an ECDSA P-256 key in PKCS#8.
     #[error("it is not an ECDSA P-256 key in PEM (PKCS#8)")]
     Unsupported,
 }

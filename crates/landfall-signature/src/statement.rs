@@ -1,4 +1,5 @@
-//! The statement of a signature about an image: that it is signed, or how it was built.
+//! The statement of a signature about an image or file: that the signer approves it, or how it was
+//! built.
 
 use landfall_model::Digest;
 use serde::Deserialize;
@@ -9,12 +10,12 @@ pub(crate) const COSIGN_SIGN: &str = "https://sigstore.dev/cosign/sign/v1";
 const SLSA_02: &str = "https://slsa.dev/provenance/v0.2";
 const SLSA_1: &str = "https://slsa.dev/provenance/v1";
 
-/// The statement of a signature about an image.
+/// The statement of a signature about an image or file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SignedStatement {
-    /// The signer approves the image, and states nothing else.
+    /// The signer approves the image or file, and states nothing else.
     Signature,
-    /// The provenance: how the image was built.
+    /// The provenance: how the image or file was built.
     Provenance(Provenance),
     /// Another statement, with the type of its predicate.
     Other(String),

@@ -8,7 +8,7 @@ use sigstore_tuf::client::Updater;
 pub use sigstore_tuf::error::Error as TufError;
 pub use sigstore_tuf::transport::{FetchFuture as TufFetch, Repository as TufRepository};
 
-/// The target of Sigstore's TUF repositories with the trust root.
+/// The target with the trust root in Sigstore's TUF repositories.
 const TARGET: &str = "trusted_root.json";
 
 /// The newest trust root of a TUF repository.
@@ -20,8 +20,8 @@ pub struct NewestTrustRoot {
     pub tuf_root: String,
 }
 
-/// Fetches the trust root of `repository` by the keys in `tuf_root`, a `root.json`. Metadata that
-/// has expired `now` is refused.
+/// Fetches the newest trust root from `repository`, and verifies it by the keys in `tuf_root`, a
+/// `root.json`. Metadata that has expired at `now` is refused.
 ///
 /// # Errors
 /// If a file cannot be fetched or is not signed by these keys, or the trust root cannot be used.

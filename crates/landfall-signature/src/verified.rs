@@ -1,4 +1,4 @@
-//! Verified signatures of an image, as locks and reports contain them.
+//! Verified signatures of images, files and charts, as locks and reports contain them.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
@@ -98,7 +98,7 @@ impl fmt::Display for VerifiedSignature {
 /// Reads one signature or a list of them, as locks have them.
 ///
 /// # Errors
-/// If a signature has unknown fields.
+/// If a signature is malformed or has unknown fields.
 pub fn read_verified<'de, D: Deserializer<'de>>(
     source: D,
 ) -> Result<Vec<VerifiedSignature>, D::Error> {

@@ -111,8 +111,9 @@ impl BundleWithBases {
         Err(missing_content(&self.bundle, &lacking, &self.bases))
     }
 
-    /// The blobs that a delta omits or that its recipes use, which the registry must already have.
-    /// Each has the repositories that may contain it.
+    /// The blobs that the registry must already have: those that a delta omits and that no base
+    /// contains, and those that recipes use. Each is listed with the repositories that may contain
+    /// it.
     pub(crate) fn omitted(&self, entries: &[LockEntry]) -> Result<Omitted, CliError> {
         if !needs_bases(&self.bundle) {
             return Ok(Omitted::default());
@@ -166,7 +167,7 @@ impl BundleWithBases {
     }
 }
 
-/// Whether the bundle needs its bases: only they have content that it omits or that its recipes
+/// Whether the bundle is a delta: it needs its bases for content that it omits or that its recipes
 /// use.
 pub(crate) fn needs_bases(bundle: &Bundle) -> bool {
     !bundle.bases().is_empty()

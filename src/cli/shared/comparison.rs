@@ -43,7 +43,8 @@ pub(crate) struct NewContent {
 }
 
 impl LockComparison {
-    /// Compares `old` with `new`. The record of the store names hosts that redirects led to.
+    /// Compares `old` with `new`. The store's record of contacted hosts adds hosts that redirects
+    /// led to.
     pub(crate) fn new(
         context: &Context,
         old: &ComparedSide,

@@ -32,7 +32,8 @@ pub(crate) struct DraftResult {
     pub text: String,
     /// The number of entries that are not commented out.
     pub entries: usize,
-    /// The lines to print: undecided references, unread files, and the number of entries.
+    /// The lines to print: undecided references, unread files, images that are commented out, and
+    /// the number of entries.
     pub lines: Vec<String>,
     /// One item for each image.
     pub report: RunReport,

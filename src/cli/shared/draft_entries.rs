@@ -49,7 +49,7 @@ fn draft_entry(file_finding: &FileFinding) -> Option<DraftEntry> {
     Some(DraftEntry { what, at })
 }
 
-/// The item for a git repository that the lock does not certainly have.
+/// The item for a git repository that the lock lacks or may lack.
 fn git_item(repository: &NamedRepository) -> DraftItem {
     let NamedRepository { url, revision } = repository;
     let unclear = |why: &str| DraftItem::Unclear {

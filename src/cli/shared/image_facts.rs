@@ -27,8 +27,8 @@ impl ImageFacts {
         let read = |part: &EntryPart| -> Option<Value> {
             serde_json::from_slice(&blobs.read(&part.descriptor).ok()?).ok()
         };
-        // The annotations of a signature or attestation are not about the image.
-        // Starts at the last part, the top manifest, and continues with its children.
+        // Starts at the last part, the top manifest, and continues with its children. Manifests of
+        // signatures and attestations are left out: their annotations are not about the image.
         let manifests = entry
             .parts
             .iter()

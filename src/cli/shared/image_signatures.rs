@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// The verified signatures of the images, charts and files of a lock.
 pub(crate) struct ImageSignatures {
     verified: Vec<(String, Vec<VerifiedSignature>)>,
-    /// The number of images, and of charts from registries.
+    /// The number of items that are usually signed, as [`artifacts`] counts them.
     artifacts: usize,
     /// Whether this run verified the signatures. Otherwise they were verified when the items were
     /// locked.
@@ -46,9 +46,9 @@ impl ImageSignatures {
         }
     }
 
-    /// Verifies the signatures of the items of `lock`, which are read from `blobs`, by the rules of
-    /// the site. Refuses the lock if one does not meet them. Without rules, returns
-    /// what the lock records.
+    /// Verifies the signatures of the images, charts and files of `lock` by the rules of the site.
+    /// The signatures are read from `blobs`. Refuses the lock if an item does not meet the rules.
+    /// Without rules, returns the signatures that the lock records.
     pub(crate) fn verify(
         site: Option<&Site>,
         lock: &Lock,
@@ -166,8 +166,8 @@ impl ImageSignatures {
     }
 }
 
-/// The number of items that are usually signed: images and charts of registries, and others that
-/// were verified.
+/// The number of items that are usually signed: images, charts of registries, and other charts and
+/// files with verified signatures.
 fn artifacts(lock: &Lock) -> usize {
     let charts = lock.charts.iter();
     let charts = charts.filter(|chart| chart.media_type.is_some() || !chart.verified.is_empty());

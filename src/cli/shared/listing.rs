@@ -37,8 +37,8 @@ pub(crate) fn table(items: &[ReportItem]) -> String {
     items.iter().map(|item| line(item, "")).collect()
 }
 
-/// The line of an item. `about` is its end: the platforms of the item, or the number of its
-/// packages.
+/// The line of an item. `about` is the end of the line: the platforms of the item, or the number of
+/// its packages.
 pub(crate) fn line(item: &ReportItem, about: &str) -> String {
     let digest = item
         .digest

@@ -1,7 +1,7 @@
 //! Diagnostic logs on stderr: `-v`, `-vv` and the environment variable `LANDFALL_LOG`.
 //!
-//! Only landfall's own crates are logged. The libraries below (hyper, rustls, `object_store`) may
-//! write headers and signed URLs into their logs, so they are never enabled.
+//! Only landfall's own crates are logged. The libraries that it uses (hyper, rustls,
+//! `object_store`) may write headers and signed URLs into their logs, so they are never enabled.
 
 use super::CliError;
 use landfall_model::report::Progress;
@@ -195,7 +195,7 @@ mod tests {
         let crates = std::fs::read_dir(folder).unwrap();
         let names = crates.map(|one| one.unwrap().file_name().into_string().unwrap());
         let names = names.map(|name| name.replace('-', "_"));
-        // this program makes test data and logs nothing
+        // `landfall-seed` makes test data and logs nothing
         let mut names: Vec<String> = names.filter(|name| name != "landfall_seed").collect();
         names.sort();
         assert_eq!(CRATES[1..], names);

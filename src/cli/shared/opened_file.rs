@@ -47,7 +47,7 @@ impl OpenedFile {
         Ok(OpenedFile::Lock(context.read_lock(path)?))
     }
 
-    /// The bundle. It is an error if the file, which messages call `path`, is something else.
+    /// The bundle. It is an error if the file is something else; the message names it `path`.
     pub(crate) fn into_bundle(self, path: &Path) -> Result<Bundle, CliError> {
         let path = path.display();
         match self {

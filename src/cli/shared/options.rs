@@ -45,7 +45,8 @@ pub(crate) struct GlobalFlags {
     /// Also write a report to this file: HTML if its name ends in .html, else JSON
     #[arg(long, global = true, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Append a record of each command to this log (see `landfall help log`)
+    /// Append a record of commands that change or approve content to this log (see `landfall help
+    /// log`)
     /// [default: log of the site]
     #[arg(long, global = true, env = "LANDFALL_LOG_FILE", value_name = "FILE")]
     pub log: Option<PathBuf>,

@@ -17,7 +17,8 @@ pub(crate) struct PatchReport {
     #[serde(flatten)]
     sums: CarriedBytes,
     items: Vec<ItemPatches>,
-    /// The number and size of the blobs for which making a patch was tried in vain, by reason.
+    /// The number and size of the blobs that have no patch although making one was tried, by
+    /// reason.
     #[serde(skip)]
     reasons: BTreeMap<UnpatchedReason, (usize, u64)>,
     /// The number of patched blobs.

@@ -86,8 +86,8 @@ impl Context {
         }
     }
 
-    /// Whether the store exists. One in an object store is assumed to exist, since checking needs a
-    /// request.
+    /// Whether the store exists. If it is in an object store, it is assumed to exist, since
+    /// checking needs a request.
     pub(crate) fn has_store(&self) -> bool {
         self.store_location().is_ok_and(|place| match place {
             StoreLocation::Folder(dir) => dir.join(LAYOUT_FILE).exists(),
@@ -95,7 +95,7 @@ impl Context {
         })
     }
 
-    /// Opens the store. One in an object store gets a client of its own.
+    /// Opens the store. If it is in an object store, it gets a client of its own.
     pub(crate) fn store(&self) -> Result<Arc<dyn BlobStore>, CliError> {
         match self.store_location()? {
             StoreLocation::Folder(dir) => Ok(Arc::new(DiskStore::open(&dir)?)),
@@ -119,7 +119,7 @@ impl Context {
     /// requests to an object store.
     pub(crate) fn published_store(&self, limits: Limits) -> Result<ServedStore, CliError> {
         match self.store_location()? {
-            // Opening it would create an empty store.
+            // Opening the folder would create an empty store in it.
             StoreLocation::Folder(dir) if !dir.join(LAYOUT_FILE).exists() => {
                 Err(CliError::usage(format!(
                     "{} is not a store; name one with --store DIR",

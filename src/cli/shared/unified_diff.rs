@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// The text that is shown instead of a value of a Secret.
 pub(crate) const MASK: &str = "***";
-/// Unchanged lines around a change.
+/// The number of unchanged lines before and after a change.
 const CONTEXT: usize = 3;
 
 /// A byte range of a text, and its replacement.

@@ -22,7 +22,7 @@ pub(crate) struct UpdateFlags {
     /// The lock to update
     #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
     pub(crate) lock: PathBuf,
-    /// Update only this variable, image, package, package set or list; * matches any text (may be
+    /// Update only this variable, item, package, list or trust root; * matches any text (may be
     /// repeated)
     #[arg(long, value_name = "PATTERN")]
     only: Vec<NamePattern>,

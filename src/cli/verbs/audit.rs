@@ -23,9 +23,9 @@ use std::path::{Path, PathBuf};
 
 /// List references that the lock or bundle lacks
 ///
-/// Exits with 4 if an image, a mirrored URL or a package is missing, or if the name of an image is
-/// ambiguous. Reads Kubernetes manifests, charts, kustomizations, Dockerfiles, scripts, cloud-init,
-/// plain lists, and the output of `kubectl get pods -A -o json`.
+/// Exits with 4 if an image, a mirrored URL, a git repository or a package is missing, or if the
+/// name of an image is ambiguous. Reads Kubernetes manifests, charts, kustomizations, Dockerfiles,
+/// scripts, cloud-init, plain lists, and the output of `kubectl get pods -A -o json`.
 ///
 /// Files that were rewritten name the private registry: add --to REGISTRY or --site FILE, so that
 /// its names are matched with the locked items.

@@ -103,7 +103,7 @@ impl LockCommand {
             .flat_map(|chart| chart.open.iter().map(move |open| (&chart.name, open)))
             .map(|(chart, open)| (chart.to_string(), open.clone()))
             .collect();
-        // An unchanged chart was reported when it was locked.
+        // The open references of an unchanged chart were reported when the chart was locked.
         let is_new = |name: &str| {
             report
                 .items
@@ -177,7 +177,7 @@ impl LockCommand {
     }
 }
 
-/// The notices of the report: tags that changed upstream, and items that are gone.
+/// The notices of the report: items that changed or are gone upstream.
 fn notices(changes: &[LockChange]) -> Vec<Notice> {
     changes.iter().filter_map(notice).collect()
 }

@@ -223,7 +223,8 @@ fn lines_about_bases(bundle: &Bundle, entries: &[LockEntry]) -> Result<String, C
     Ok(left_out + &patched + &base_lines(bundle))
 }
 
-/// `18 kB of patch, from q.test/app:1`: the size of a patch and the content that it needs.
+/// `18 kB of patch, from 8d5e957f2978 of q.test/app:1`: the size of a patch, and the blobs that it
+/// needs, each with the image or path that has it.
 fn patch_text(bundle: &Bundle, recipe: &BlobRecipe) -> String {
     let mut entries = bundle.contents().entries.iter();
     let entry = entries.find(|entry| entry.name == recipe.entry);

@@ -26,8 +26,8 @@ pub(super) struct PasswordChecker {
 
 #[derive(Default)]
 struct PasswordOutcomes {
-    /// The HMAC of the password of each user who has signed in. Wrong passwords have a set of their
-    /// own, so that guessing cannot evict these.
+    /// For each user who has signed in, the key of the right password. Wrong passwords have a set
+    /// of their own, so that guessing cannot evict these.
     right: HashMap<String, PasswordKey>,
     wrong: HashSet<PasswordKey>,
     /// The keys in `wrong`, oldest first.
@@ -89,8 +89,8 @@ impl PasswordChecker {
                             bcrypt::verify(password, &hash).unwrap_or(false)
                         });
                         let is_right = comparing.await.unwrap_or(false);
-                        // released before the waiting requests continue, which may sign in again at
-                        // once
+                        // released first: the waiting requests may sign in again as soon as they
+                        // continue
                         drop((turn, sign_in));
                         checker.remember(user, key, is_right);
                         let _ = sender.send(Some(is_right));

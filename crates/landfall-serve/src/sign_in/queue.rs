@@ -63,7 +63,8 @@ impl SignInQueue {
         let all: usize = waiting.values().map(|queue| queue.count).sum();
         // looked up without an insertion, because a refused address must not stay in the map
         let count = waiting.get(&address).map_or(0, |queue| queue.count);
-        // refused at once: waiting longer than clients do would only occupy connections
+        // refused at once: clients give up after a while, so a longer wait would only occupy
+        // connections
         if all >= self.max_waiting || count >= self.max_per_address {
             return None;
         }

@@ -188,7 +188,7 @@ fn parse_basic(header: &HeaderValue) -> Option<(String, Vec<u8>)> {
 mod tests {
     use super::*;
 
-    /// The beginning of the line of a user whose password is hashed with cost 4.
+    /// How the line of the user anna begins if her password is hashed with cost 4.
     const ANNA: &str = "anna:$2b$04$";
 
     fn users(

@@ -23,7 +23,8 @@ pub(crate) struct WritableBlobs {
     quota: Arc<FolderQuota>,
     /// Frames whose checksums were compared a moment ago.
     checks: Arc<RecentChecks<FileStamp>>,
-    /// When a client last learned that a blob is here: it may rely on that in a push.
+    /// For each blob, when a client last learned that the blob is here: the client may rely on that
+    /// in a push.
     protected: Mutex<HashMap<Digest, Instant>>,
 }
 
@@ -39,7 +40,7 @@ pub(crate) struct IncomingBlob {
 }
 
 impl WritableBlobs {
-    /// The blobs below `dir`, which may have `max` bytes.
+    /// Opens the blobs below `dir`, which may have at most `max` bytes in total.
     pub(super) fn open(dir: &Path, max: Option<u64>) -> io::Result<WritableBlobs> {
         // counted from the files, because the folder has no record of its size
         let used = stored_blobs(dir)?

@@ -16,13 +16,13 @@ use xxhash_rust::xxh64::Xxh64;
 
 /// Size of a frame in bytes; the last one of a blob may be shorter.
 pub(super) const FRAME: usize = 1 << 20;
-/// The bytes that are read at once to compute a checksum.
+/// The number of bytes that are read at once to compute a checksum.
 const STEP: usize = 64 << 10;
 
 /// Computes the frame checksums of a blob.
 pub(super) struct FrameChecksums {
     hasher: Xxh64,
-    /// The bytes of the current frame so far.
+    /// The number of bytes of the current frame so far.
     filled: usize,
     done: Vec<u8>,
 }
@@ -64,9 +64,9 @@ impl FrameChecksums {
     }
 }
 
-/// Reads a file, or returns its runs, and compares the checksum of each frame before it returns
-/// any byte of it, unless that was done a moment ago. It does not hold a frame in memory: each is
-/// read for its checksum, and then again.
+/// Reads a file, or returns its runs. It compares the checksum of each frame before it returns any
+/// byte of the frame, unless that was done a moment ago. It does not hold a frame in memory: each
+/// is read for its checksum, and then again.
 pub(super) struct CheckedReader {
     file: Arc<File>,
     file_stamp: FileStamp,

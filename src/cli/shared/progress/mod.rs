@@ -22,7 +22,7 @@ pub(crate) enum ProgressMode {
     Bar,
     /// A line every few seconds
     Plain,
-    /// Only warnings
+    /// Only warnings and notes
     None,
 }
 
@@ -45,7 +45,7 @@ fn can_redraw() -> bool {
     !is_dumb && matches!(ci.as_str(), "" | "false" | "0")
 }
 
-/// Shows warnings, and no progress.
+/// Shows warnings and notes, and no progress.
 struct WarningsOnly;
 
 impl Progress for WarningsOnly {

@@ -55,7 +55,8 @@ pub(crate) struct ExportImages {
 enum ArchiveFormat {
     /// An OCI image layout for ctr, nerdctl, k3s, RKE2 and skopeo, but not for docker and podman
     Oci,
-    /// The format of `docker save` with one platform: for docker, podman and the others
+    /// The format of `docker save` with one platform: for docker, podman and the programs that load
+    /// oci
     Docker,
 }
 

@@ -12,7 +12,7 @@ use landfall_model::report::{
 use landfall_model::{Descriptor, ImageRef, host_component};
 use std::path::{Path, PathBuf};
 
-/// Write the SBOMs, attestations and signatures of the images
+/// Write the SBOMs, attestations and signatures of images and charts
 ///
 /// Each becomes a file HOST/REPOSITORY/TAG/KIND-DIGEST.json, or .bin if it is not JSON.
 #[derive(Args)]

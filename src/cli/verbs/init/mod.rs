@@ -193,7 +193,7 @@ impl InitCommand {
     }
 }
 
-/// The absolute path of `path`, with the symbolic links of the part that exists resolved.
+/// The absolute path of `path`. Symbolic links are resolved in the part of the path that exists.
 fn resolved(path: &Path) -> Option<PathBuf> {
     let absolute = std::path::absolute(path).ok()?;
     absolute.ancestors().find_map(|existing| {

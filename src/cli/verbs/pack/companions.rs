@@ -13,7 +13,8 @@ use landfall_model::report::shell_word;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The files next to the bundle `out`. The name of each is that of the bundle with this suffix.
+/// The files next to the bundle `out`. Each is returned as the suffix that its name adds to the
+/// name of the bundle, and its content.
 pub(crate) fn documents(
     plan: &PackPlan,
     out: &Path,

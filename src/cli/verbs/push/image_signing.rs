@@ -6,7 +6,7 @@ use landfall_model::document::read_text_input;
 use landfall_signature::{ImageSigningKey, SigningKeyError};
 use std::path::PathBuf;
 
-/// The environment variable with the password of the key, as cosign has it.
+/// The environment variable with the password of the key. cosign reads it too.
 const PASSWORD: &str = "COSIGN_PASSWORD";
 
 #[derive(Args)]

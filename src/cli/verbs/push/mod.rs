@@ -56,8 +56,8 @@ pub(crate) struct PushCommand {
     allow_older: bool,
     #[command(flatten)]
     signing: ImageSigningFlags,
-    /// Push the git repositories to a git server instead of a registry: to URL and the path that
-    /// each repository has upstream
+    /// Push the git repositories to the git server at this URL instead of a registry. Each keeps
+    /// its upstream path below the URL
     #[arg(long, value_name = "URL", conflicts_with_all = ["to", "receipt", "shard", "prune", "sign_images"])]
     git_to: Option<Url>,
     #[command(flatten)]
@@ -69,7 +69,7 @@ pub(crate) struct PushCommand {
 struct PushSource {
     lock: Lock,
     blobs: Arc<dyn BlobRead>,
-    /// The blobs that a delta omits, which the registry must have.
+    /// The blobs that the registry must have: those that a delta omits or that its recipes use.
     omitted: Omitted,
     /// The complete lock, if the bundle is partial: items that the bundle lacks must not be pruned.
     whole: Option<Lock>,

@@ -161,7 +161,8 @@ fn kubectl_output(path: &Path) -> Option<Value> {
 
 impl PrunePlan {
     /// Prunes after the push that returned `outcome`, and adds the result to it. If the push failed
-    /// for some items, nothing is deleted: the manifests they replace may still be needed.
+    /// for some items, nothing is listed or deleted: the manifests that these items replace may
+    /// still be needed.
     pub(crate) async fn run(
         &self,
         client: &Client,
