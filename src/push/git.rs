@@ -11,7 +11,7 @@ use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
 use landfall_item::{ItemIdentity, LockedGitRepository, LockedLargeFile};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem};
-use landfall_model::{Descriptor, Limits};
+use landfall_model::{Descriptor, Limits, redact_urls};
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Seek, Write};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl GitTarget {
 #[derive(Debug, thiserror::Error)]
 #[error("{first} and {second} would both be pushed to {url}")]
 pub struct GitCollision {
-    /// The URL at the server.
+    /// The URL at the server, without credentials.
     pub url: String,
     /// The name of the first repository.
     pub first: String,
@@ -62,7 +62,7 @@ pub(crate) async fn push_git(
         let url = target.url_of(repository);
         if let Some(first) = urls.insert(url.clone(), &repository.name) {
             return Err(GitCollision {
-                url,
+                url: redact_urls(&url),
                 first: first.to_owned(),
                 second: repository.name.clone(),
             });
@@ -146,7 +146,11 @@ async fn push_one(
     if let Some(push) = plan.push {
         if target.dry_run {
             let changes: Vec<&str> = push.updates.iter().map(|one| one.name.as_str()).collect();
-            let reason = format!("would be pushed to {url}: {}", changes.join(", "));
+            let reason = format!(
+                "would be pushed to {}: {}",
+                redact_urls(&url),
+                changes.join(", ")
+            );
             return Ok((ItemStatus::Skipped, Some(reason)));
         }
         push_refs(sessions, &url, &server, &push).await?;

@@ -9,6 +9,7 @@ use landfall_item::manifest::{
     FileOverrides, LoadManifestError, list_sources, load_edited, manifest_files, trust_root_sources,
 };
 use landfall_model::Digest;
+use landfall_model::document::read_input;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -64,5 +65,5 @@ pub(crate) async fn update(
 /// The digest of a file on disk. A file that cannot be read counts as empty; the manifest loader
 /// has read it a moment ago, so this happens only if it is removed meanwhile.
 fn digest_of(path: &Path) -> Digest {
-    Digest::sha256(&std::fs::read(path).unwrap_or_default())
+    Digest::sha256(&read_input(path).unwrap_or_default())
 }

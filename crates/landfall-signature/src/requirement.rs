@@ -185,13 +185,20 @@ impl SignatureRequirement {
         content: &SignedContent<'_>,
     ) -> Result<AcceptedSignature, String> {
         let mut signer = None;
+        let mut unchecked = None;
         for key in &self.keys {
-            if key.has_signed(&content.message, &content.signature)? {
-                signer = Some(key);
-                break;
+            match key.has_signed(&content.message, &content.signature) {
+                Ok(true) => {
+                    signer = Some(key);
+                    break;
+                }
+                Ok(false) => {}
+                // such a key may be unable to sign content of this size
+                Err(why) => unchecked = Some(why),
             }
         }
-        let key = signer.ok_or("a signature by another key")?;
+        let key = signer
+            .ok_or_else(|| unchecked.unwrap_or_else(|| "a signature by another key".to_owned()))?;
         let mut time = None;
         let mut log_time = None;
         if let (Some(verifier), Some(root)) = (verifier, &self.trust_root) {

@@ -66,8 +66,12 @@ pub(crate) fn locked_charts(
             .take()
             .map_or_else(tempfile::tempdir, Ok)
             .map_err(|error| failed(error.to_string()))?;
-        let file = made.path().join(chart.file());
-        std::fs::write(&file, archive).map_err(|error| failed(error.to_string()))?;
+        // a folder for each: charts of different repositories may have one file name
+        let own = made.path().join(found.len().to_string());
+        let file = own.join(chart.file());
+        std::fs::create_dir(&own)
+            .and_then(|()| std::fs::write(&file, archive))
+            .map_err(|error| failed(error.to_string()))?;
         folder = Some(made);
         found.push(file);
     }

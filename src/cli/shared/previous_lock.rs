@@ -2,6 +2,7 @@
 
 use crate::cli::shared::{CliError, Context};
 use crate::client::PreviousLock;
+use landfall_model::document::read_input;
 use std::path::Path;
 
 /// Reads the lock at `path`; `None` if there is none yet.
@@ -13,6 +14,6 @@ pub(crate) fn load_previous_lock(
         return Ok(None);
     }
     // Read before the lock is parsed: an edit in between is then noticed when the file is written.
-    let bytes = std::fs::read(path).unwrap_or_default();
+    let bytes = read_input(path).unwrap_or_default();
     Ok(Some(PreviousLock::new(context.read_lock(path)?, &bytes)))
 }

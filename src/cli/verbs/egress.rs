@@ -8,6 +8,7 @@ use clap::builder::PossibleValuesParser;
 use landfall_content::store::DiskStore;
 use landfall_item::lockfile::{FILE_NAME, Lock};
 use landfall_model::Limits;
+use landfall_model::document::read_text_input;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -124,7 +125,7 @@ enum DiffBase {
 impl DiffBase {
     fn load(path: &Path) -> Result<DiffBase, CliError> {
         // If the file cannot be read, reading it as a lock reports the cause.
-        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let text = read_text_input(path).unwrap_or_default();
         match read_list(&text) {
             Some(hosts) => Ok(DiffBase::List(hosts)),
             None => Ok(DiffBase::Lock(Box::new(input_file::lock(path)?))),

@@ -310,8 +310,16 @@ fn branches_and_tags_are_pushed_to_a_git_server_and_a_moved_tag_is_kept() {
             .map(|item| item["status"].as_str().unwrap().to_owned())
             .collect::<Vec<_>>()
     };
-    let dry = place.json(0, &["push", "--git-to", &to, "--dry-run"]);
+    // this server ignores the password, which nobody may see
+    let with_password = to.replacen("://", "://me:s3cret@", 1);
+    let dry_run = ["push", "--git-to", &with_password, "--dry-run"];
+    let dry = place.json(0, &dry_run);
     assert_eq!(statuses(&dry), ["skipped"], "{dry}");
+    let told = place.ok(&dry_run);
+    assert!(
+        told.contains("would be pushed to") && !format!("{dry}{told}").contains("s3cret"),
+        "{dry}{told}"
+    );
     assert_eq!(site.git(&repository, &["for-each-ref"]), "");
     assert_eq!(
         statuses(&place.json(0, &["push", "--git-to", &to])),

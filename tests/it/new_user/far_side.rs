@@ -77,6 +77,30 @@ fn the_commands_in_the_readme_of_a_bundle_run() {
 }
 
 #[test]
+fn the_readme_of_a_delta_names_the_base_in_each_command_that_needs_it() {
+    let rig = Rig::new();
+    rig.set_faults([]);
+    run_with(
+        &rig,
+        &[
+            ("pull --store stores/first --plain-http UP", 0, &[]),
+            ("pack -o base --store stores/first", 0, &[]),
+            (
+                "pack -o b --since base --include-self --store stores/first",
+                0,
+                &[],
+            ),
+        ],
+    );
+    let place = &rig.place;
+    let readme = place.read("b.README.txt");
+    let mut commands = readme.lines().filter_map(|line| line.strip_prefix("    "));
+    let export = commands.find(|line| line.contains(" export images "));
+    let line = export.unwrap().replace("BASE", "base");
+    program(place.clean("sh").args(["-c", &line]));
+}
+
+#[test]
 fn help_has_the_verbs_and_the_pages() {
     let place = Place::new();
     run(

@@ -521,6 +521,16 @@ fn a_volume_that_cannot_be_rebuilt_is_kept_and_the_reason_reported() {
         "{printed}"
     );
     site.place.ok(&like("6"));
+    // the volume gets the signatures and the number that the bundle has
+    for more in [["--sign", "key"], ["--serial", "2"]] {
+        let mut repack = site.place.landfall();
+        let refused = repack
+            .args([&like("2")[..], &more].concat())
+            .assert()
+            .code(2);
+        let printed = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+        assert!(printed.contains("cannot be used with"), "{printed}");
+    }
     // a number that the bundle does not have
     let beyond = (volumes.len() + 1).to_string();
     let report = site

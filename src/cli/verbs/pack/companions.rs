@@ -58,7 +58,11 @@ fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
     } else {
         " --allow-partial"
     };
-    let bases = if plan.bases.is_empty() { "" } else { " BASE" };
+    let (bases, base_flag) = if plan.bases.is_empty() {
+        ("", "")
+    } else {
+        (" BASE", " --base BASE")
+    };
     let mut text = format!(
         "{} - a bundle of landfall\n\nIt contains {}. Lock fingerprint: {}\n\
          Replace REGISTRY by your registry, as in 172.20.0.2:5000 or \
@@ -113,7 +117,7 @@ fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
          {run} serve {bundle}{bases} --listen 0.0.0.0:5000{partial}\n\n\
          4. Or export images for nodes that load a file (ctr, nerdctl, k3s, RKE2; docker and \
          podman: add --format docker --platform linux/amd64):\n\n    \
-         {run} export images {bundle} -o images.tar{partial}\n\n\
+         {run} export images {bundle}{base_flag} -o images.tar{partial}\n\n\
          5. Point manifests at the registry:\n\n    \
          {run} rewrite FILE-OR-FOLDER --bundle {bundle} --to REGISTRY --diff{partial}\n\n\
          More: {run} ls {bundle} lists its content, {run} help lists the commands and the pages of \

@@ -19,7 +19,7 @@ pub(crate) struct RepackFlags {
     /// the flag with each folder, or with one volume of each
     #[arg(long, value_name = "BUNDLE", requires = "only_volume",
           conflicts_with_all = ["volume_size", "include_self", "level", "allow_partial",
-            "dry_run"])]
+            "dry_run", "sign", "serial"])]
     pub(crate) like: Vec<PathBuf>,
     /// The number of the volume of --like to pack again; it is written next to the others, or next
     /// to --out

@@ -17,8 +17,8 @@ use image_signing::ImageSigningFlags;
 use landfall_bundle::{self as bundle, Bundle, Serial, volume_locations};
 use landfall_content::BlobRead;
 use landfall_item::lockfile::{FILE_NAME, Lock};
-use landfall_model::Digest;
 use landfall_model::report::{EntryCount, EntryKind, ReportItem};
+use landfall_model::{Digest, redact_urls};
 use prune::PruneFlags;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -232,7 +232,7 @@ impl PushCommand {
             text += &format!(
                 "{} at {}: {} changed, {} there, {} not pushed\n",
                 EntryCount::from_items(EntryKind::Git, &report.items),
-                target.url,
+                redact_urls(target.url.as_str()),
                 totals.done,
                 totals.present,
                 totals.items - totals.done - totals.present

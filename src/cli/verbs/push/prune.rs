@@ -216,7 +216,10 @@ impl PrunePlan {
         }
         if self.delete {
             for path in receipts {
-                record_pruned(path, &pruned.gone)?;
+                if let Err(error) = record_pruned(path, &pruned.gone) {
+                    // the report has the deleted manifests
+                    return Err(error.with_report(outcome.report));
+                }
             }
         }
         Ok(outcome)
