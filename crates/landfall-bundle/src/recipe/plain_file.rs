@@ -139,7 +139,7 @@ pub(super) enum PlainFileError {
     Write(io::Error),
     /// The blob is not a stream with this coding.
     #[error(transparent)]
-    Invalid(io::Error),
+    Invalid(DeflateError),
     /// The blob has more plain bytes than a reader rebuilds.
     #[error("it has more than {MAX_PLAIN} plain bytes")]
     TooLong,
@@ -147,13 +147,9 @@ pub(super) enum PlainFileError {
 
 impl PlainFileError {
     fn of_reading(error: io::Error) -> PlainFileError {
-        if error
-            .get_ref()
-            .is_some_and(|inner| inner.is::<DeflateError>())
-        {
-            PlainFileError::Invalid(error)
-        } else {
-            PlainFileError::Read(error)
+        match error.downcast::<DeflateError>() {
+            Ok(invalid) => PlainFileError::Invalid(invalid),
+            Err(error) => PlainFileError::Read(error),
         }
     }
 }
@@ -161,10 +157,8 @@ impl PlainFileError {
 impl From<PlainFileError> for io::Error {
     fn from(error: PlainFileError) -> io::Error {
         match error {
-            PlainFileError::Read(error)
-            | PlainFileError::Write(error)
-            | PlainFileError::Invalid(error) => error,
-            PlainFileError::TooLong => io::Error::new(io::ErrorKind::InvalidData, error),
+            PlainFileError::Read(error) | PlainFileError::Write(error) => error,
+            error => io::Error::new(io::ErrorKind::InvalidData, error),
         }
     }
 }

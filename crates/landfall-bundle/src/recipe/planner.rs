@@ -340,9 +340,7 @@ impl<'a> RecipePlanner<'a> {
                 self.plain.insert(blob.digest.clone(), None);
                 return Ok(None);
             }
-            Err(PlainFileError::Read(source) | PlainFileError::Invalid(source)) => {
-                return Err(read(source));
-            }
+            Err(error) => return Err(read(error.into())),
         };
         let listing = landfall_patch::Listing::read(plain.reader(0))
             .map_err(|error| read(io::Error::other(error)))?;

@@ -1,4 +1,4 @@
-//! Base64 texts, gzipped or not: data of Secrets, binary data of ConfigMaps, user data of machines,
+//! Base64 texts, gzipped or not: data of Secrets, binary data of `ConfigMap`s, user data of machines,
 //! `write_files` of cloud-init, data URLs of Ignition.
 
 use crate::base64_text::Base64Style;
