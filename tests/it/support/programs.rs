@@ -133,6 +133,9 @@ fn go_build_here(name: &str) -> Result<PathBuf, String> {
             .arg("-o")
             .arg(into.join(name))
             .arg(".")
+            .env("CGO_ENABLED", "0")
+            // OpenPGP in Go instead of a C library, in the library of podman and skopeo
+            .env("GOFLAGS", "-tags=containers_image_openpgp")
             .current_dir(sources);
         build
     })
