@@ -105,10 +105,10 @@ impl PackPlan {
                 }
             }
 
-            // each package has a signature of its own, and the store contains packages that `pull`
-            // refused, too
-            let is_signed_apart = absent.is_empty() && entry.kind == EntryKind::Package;
-            let refused = if is_signed_apart {
+            // The digest of an item does not cover the signatures of its packages, nor the hashes of
+            // a provider, and the store contains items that `pull` refused, too.
+            let has_claims = matches!(entry.kind, EntryKind::Package | EntryKind::Provider);
+            let refused = if absent.is_empty() && has_claims {
                 item.contradictions(blobs, SignatureTime::Now)
             } else {
                 Vec::new()
