@@ -1,14 +1,19 @@
-//! Updates the list of locks at the registry, by which `serve --from` finds files and charts there.
+//! Updates the list of locks at the registry, by which `serve --from` finds items other than images
+//! there.
 
 use super::options::PushOptions;
 use super::uploader::Uploader;
 use landfall_content::TransferError;
+use landfall_content::registry::RegistrySession;
 use landfall_http::ErrorKind;
 use landfall_item::lockfile::Lock;
 use landfall_item::lockfile::delivered::{self, DeliveredLocks};
 use landfall_model::DestinationMap;
 use landfall_model::report::TransferSide;
 use std::sync::Arc;
+
+/// How often the list is written if other pushes replace it at the same time.
+const ATTEMPTS: usize = 4;
 
 /// Adds `lock` to the list as its newest lock, if it has items other than images: images are found
 /// by their names. Returns a message if that fails.
@@ -30,7 +35,7 @@ pub(super) async fn record_lock(
         .err()?;
     Some(format!(
         "{list}:{}, the list of delivered locks, cannot be written: {why}; until it is, `landfall \
-         serve --from` does not find new files and charts",
+         serve --from` finds no new files, charts, packages, git repositories and providers",
         delivered::TAG
     ))
 }
@@ -41,25 +46,6 @@ async fn add_to_list(
     repository: &str,
     options: PushOptions,
 ) -> Result<(), TransferError> {
-    let known = match uploader.session.manifest(repository, delivered::TAG).await {
-        Ok(manifest) => DeliveredLocks::parse(&manifest.bytes).map_err(|why| {
-            TransferError::new(
-                TransferSide::Destination,
-                ErrorKind::Invalid,
-                format!("the tag has other content: {why}"),
-            )
-        })?,
-        // Some registries answer 403 for a repository that does not exist. If this account really
-        // may not access it, the upload fails.
-        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied) => {
-            DeliveredLocks::default()
-        }
-        Err(error) => return Err(TransferError::destination(error)),
-    };
-    if known.is_newest(lock) && !options.recheck {
-        return Ok(());
-    }
-    let entry = known.with(lock);
     // The blobs of the list must not get into the receipt, which covers the items of the lock. So
     // they are uploaded by another uploader, with blob locations of its own.
     let Uploader {
@@ -69,15 +55,53 @@ async fn add_to_list(
         limits,
         ..
     } = uploader;
-    let uploader = Uploader::new(
+    let mut known = listed_locks(session, repository).await?;
+    if known.is_newest(lock) && !options.recheck {
+        return Ok(());
+    }
+    let uploader = Arc::new(Uploader::new(
         session.clone(),
         source.clone(),
         progress.clone(),
         *limits,
         options,
-    );
-    Arc::new(uploader)
-        .deliver(&entry, repository, delivered::TAG)
-        .await
-        .map(drop)
+    ));
+    for _ in 0..ATTEMPTS {
+        uploader
+            .deliver(&known.with(lock), repository, delivered::TAG)
+            .await?;
+        // A registry replaces a tag without a condition, so another push that read the list at the
+        // same time may have dropped this lock again.
+        known = listed_locks(session, repository).await?;
+        if known.contains(lock) {
+            return Ok(());
+        }
+    }
+    Err(TransferError::new(
+        TransferSide::Destination,
+        ErrorKind::Invalid,
+        format!("{ATTEMPTS} times, the list lacked this lock after it was written"),
+    ))
+}
+
+/// The locks in the list at the registry; none if there is no list.
+async fn listed_locks(
+    session: &RegistrySession,
+    repository: &str,
+) -> Result<DeliveredLocks, TransferError> {
+    match session.manifest(repository, delivered::TAG).await {
+        Ok(manifest) => DeliveredLocks::parse(&manifest.bytes).map_err(|why| {
+            TransferError::new(
+                TransferSide::Destination,
+                ErrorKind::Invalid,
+                format!("the tag has other content: {why}"),
+            )
+        }),
+        // Some registries answer 403 for a repository that does not exist. If this account really
+        // may not access it, the upload fails.
+        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied) => {
+            Ok(DeliveredLocks::default())
+        }
+        Err(error) => Err(TransferError::destination(error)),
+    }
 }

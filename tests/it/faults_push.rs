@@ -3,7 +3,9 @@
 use crate::support::faults::{
     Auth, Content, Fault, FaultKind, Location, RequestKind, RetryAfter, Rig, Seen, Settings,
 };
+use crate::support::images::{OCI_EMPTY, OCI_MANIFEST};
 use crate::support::library::{ItemStatus, ReportItem};
+use serde_json::{Value, json};
 use std::time::Duration;
 
 fn done(items: &[ReportItem]) -> bool {
@@ -473,4 +475,70 @@ fn a_manifest_is_put_again_if_another_client_delivers_it_meanwhile() {
     )]);
     let pushed = rig.push("first").unwrap();
     assert!(!done(&pushed.items) && reason(&pushed.items).contains("MANIFEST_BLOB_UNKNOWN"));
+}
+
+/// The names of the locks in the list at the private registry, the oldest first.
+fn delivered(content: &Content) -> Vec<String> {
+    let key = |name: &str| (LOCKS.to_owned(), name.to_owned());
+    let (_, list) = &content.manifests[&key(&content.tags[&key("latest")])];
+    let list: Value = serde_json::from_slice(list).unwrap();
+    let layers = list["layers"].as_array().unwrap().iter();
+    let title = "org.opencontainers.image.title";
+    let names = layers.map(|layer| {
+        layer["annotations"][title]
+            .as_str()
+            .unwrap_or("-")
+            .to_owned()
+    });
+    names.collect()
+}
+
+const LOCKS: &str = "landfall/locks";
+
+#[test]
+fn a_list_of_locks_that_another_push_replaced_is_written_again() {
+    let rig = Rig::new();
+    // the list that the other push writes after this one has read it
+    rig.down.content(|content| {
+        let config = content.blob(LOCKS, OCI_EMPTY, b"{}".to_vec());
+        let lock_type = "application/vnd.landfall.lock.v1+yaml";
+        let mut lock = content.blob(LOCKS, lock_type, b"version: 1\n".to_vec());
+        lock["annotations"] = json!({"org.opencontainers.image.title": "other"});
+        let list = json!({
+            "schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config, "layers": [lock],
+            "artifactType": "application/vnd.landfall.locks.v1",
+        });
+        let list = content.manifest(LOCKS, OCI_MANIFEST, &list);
+        content.tag(LOCKS, "other", &list);
+    });
+    // the first GET reads the list, the second one checks it
+    let replaced = Fault::once(RequestKind::Manifest, FaultKind::Moving);
+    rig.down.set_faults([replaced.at(LOCKS).skip(1)]);
+    let pushed = rig.push("first").unwrap();
+    assert_eq!(pushed.unlisted, None);
+    assert_eq!(rig.down.met(), 1, "{}", rig.down.shown());
+    let own = rig.lock.name.as_deref().unwrap_or("-");
+    assert_eq!(
+        rig.down.content(|content| delivered(content)),
+        ["other", own]
+    );
+}
+
+#[test]
+fn a_list_of_locks_that_is_always_replaced_is_reported() {
+    let rig = Rig::new();
+    rig.push("first").unwrap();
+    rig.down.content(|content| {
+        content
+            .tags
+            .retain(|(repository, _), _| repository != LOCKS);
+    });
+    let lost = Fault::always(RequestKind::PutManifest, FaultKind::Lost);
+    rig.down.set_faults([lost.at(LOCKS)]);
+    let pushed = rig.push("first").unwrap();
+    let why = pushed.unlisted.unwrap();
+    assert!(why.contains("lacked this lock"), "{why}");
+    assert!(why.contains("providers"), "{why}");
+    assert_eq!(rig.down.met(), 4);
+    assert!(done(&pushed.items), "{}", reason(&pushed.items));
 }

@@ -574,3 +574,29 @@ fn the_real_programs_install_providers_from_the_mirror() {
         }
     }
 }
+
+#[test]
+fn a_hash_that_was_edited_in_the_lock_fails_the_provider() {
+    let up = Providers::new();
+    up.manifest(&format!(
+        "source: {HOST}/acme/random, version: 1.0.0, platforms: [linux_amd64, linux_arm64]"
+    ));
+    up.pack();
+    let place = &up.place;
+    let lock = place.read("landfall.lock");
+    let h1 = up.locked()["providers"][0]["packages"][1]["h1"].clone();
+    let wrong = "h1:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
+    place.write("landfall.lock", lock.replace(h1.as_str().unwrap(), wrong));
+    let checked = |report: &Value| {
+        let item = &report["items"][0];
+        let reason = item["reason"].as_str().unwrap_or_default();
+        assert!(
+            reason.contains("linux_arm64 has the hash h1:") && reason.contains(wrong),
+            "{report:#}"
+        );
+    };
+    checked(&place.json(1, &["pull", "--site", "site.yaml"]));
+    // the store has the packages, but they are not what the lock says
+    checked(&place.json(3, &["pack", "-o", "wrong.tar.zst"]));
+    assert!(!place.path("wrong.tar.zst").exists());
+}

@@ -253,6 +253,28 @@ fn a_refresh_finds_new_referrers_without_fetching_a_manifest() {
 }
 
 #[test]
+fn a_refresh_keeps_a_signature_that_only_its_tag_connects_with_a_child() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let signed = Signed::new(Upstream::Own);
+    let front = Front::new(&signed.upstream.address);
+    let upstream = &*signed.upstream.address;
+    let tag = tag_of(&signed.amd64, ".sig");
+    signed.images.push(upstream, "child", "v1", &signed.index);
+    signed.images.push(upstream, "child", &tag, &signed.sig);
+    // without a list of tags, each tag is requested by its name
+    front.answer("/child/tags/list?n=1000", 403, "", b"");
+    signed.manifest(&format!("images: [{}/child:v1]\n", front.address));
+    signed.lock(0, &[]);
+    let locked = signed.place.read("landfall.lock");
+    let sig = (tag, digest(&signed.sig).to_owned());
+    assert_eq!(referrers_of(&locked), BTreeSet::from([sig]));
+    assert_eq!(signed.lock(0, &["--refresh"])["changes"], json!([]));
+    assert_eq!(signed.place.read("landfall.lock"), locked);
+}
+
+#[test]
 fn a_new_signature_of_a_delivered_image_is_a_change_and_is_delivered() {
     if !need(&NEEDS) {
         return;

@@ -1,4 +1,6 @@
-//! Helpers to write values into the lock and to check them.
+//! Helpers to write values into the lock and other YAML documents, and to check them.
+
+use landfall_model::Platform;
 
 /// `text` as a YAML scalar: plain if that is safe in block and flow context, otherwise in double
 /// quotes. It parses back to `text` for any content, since servers choose some of these texts.
@@ -15,6 +17,11 @@ pub fn quoted(text: &str) -> String {
         }
     }
     quoted
+}
+
+/// `platform` as a YAML scalar. Its variant may be any text without `/` (image-index.md).
+pub(crate) fn platform_text(platform: &Platform) -> String {
+    quoted(&platform.to_string())
 }
 
 /// Whether YAML reads `text` as a string when it is written without quotes.

@@ -3,6 +3,7 @@
 use super::missing_destinations::MissingDestinations;
 use landfall_content::registry::{CredentialError, SetupError};
 use landfall_model::document::{Diagnostic, MergeError};
+use landfall_model::report::one_line;
 use landfall_rewrite::ChartError;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,6 +54,9 @@ pub enum RenderError {
         /// The error of the operating system.
         source: std::io::Error,
     },
+    /// The path of a file leads out of the output folder.
+    #[error("cannot write '{}': the path leads out of the output folder", one_line(.0))]
+    Outside(String),
     /// The rendered documents cannot be merged into the file of `--into`.
     #[error("{}: {source}", path.display())]
     Merge {

@@ -6,18 +6,29 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Writes `files` into `folder`. Each file is replaced atomically.
 ///
 /// # Errors
-/// If a file cannot be written. The error contains its path.
+/// Before anything is written: if the path of a file leads out of `folder`. Afterwards: if a file
+/// cannot be written. The error contains its path.
 pub fn write_files(folder: &Path, files: &[RenderedFile]) -> Result<(), RenderError> {
+    if let Some(file) = files.iter().find(|file| !stays_below(&file.path)) {
+        return Err(RenderError::Outside(file.path.clone()));
+    }
     for file in files {
         let path = folder.join(&file.path);
         write_file(&path, file).map_err(|source| RenderError::Write { path, source })?;
     }
     Ok(())
+}
+
+/// Whether each component of `path` is the name of a file or folder. Parts of a path may come from
+/// a lock, which is untrusted.
+fn stays_below(path: &str) -> bool {
+    let mut components = Path::new(path).components().peekable();
+    components.peek().is_some() && components.all(|part| matches!(part, Component::Normal(_)))
 }
 
 fn write_file(path: &Path, file: &RenderedFile) -> std::io::Result<()> {
@@ -80,4 +91,23 @@ fn has_header_of(path: &Path, platform: &str) -> bool {
                 // the whole name: `kube` must not match `kubeadm`
                 .is_some_and(|rest| rest.starts_with(['`', ' ']))
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_written_if_a_path_leads_out_of_the_folder() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("out");
+        for path in ["../x", "a/../../x", "a/..", "/x", "", ".", "./x"] {
+            let files = ["first", path].map(|path| RenderedFile::new(path, "x"));
+            let error = write_files(&folder, &files).unwrap_err();
+            assert!(matches!(error, RenderError::Outside(_)), "{path}: {error}");
+        }
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+        write_files(&folder, &[RenderedFile::new("a/..b", "x")]).unwrap();
+        assert!(folder.join("a/..b").is_file());
+    }
 }

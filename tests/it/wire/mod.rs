@@ -3,6 +3,7 @@
 mod accounts;
 mod answers;
 mod hosts;
+mod manifest_limits;
 
 use crate::support::Place;
 use serde_json::Value;

@@ -108,10 +108,10 @@ impl PackPlan {
                 }
             }
 
-            // packages are verified one by one, since the store also contains packages that `pull`
-            // refused
-            let is_signed_apart = absent.is_empty() && entry.kind == EntryKind::Package;
-            let refused = if is_signed_apart {
+            // the digest of an item does not cover the signatures of its packages, nor the hashes of
+            // a provider, and the store contains items that `pull` refused, too.
+            let has_claims = matches!(entry.kind, EntryKind::Package | EntryKind::Provider);
+            let refused = if absent.is_empty() && has_claims {
                 item.contradictions(blobs, SignatureTime::Now)
             } else {
                 Vec::new()

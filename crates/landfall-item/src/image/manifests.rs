@@ -119,7 +119,7 @@ pub(super) async fn fetch_below(
         .filter(|child| is_manifest(child))
         .map(|child| child.descriptor.clone())
         .collect();
-    for _ in 0..limits.index_depth {
+    for depth in 0..=limits.index_depth {
         // several indexes may list the same manifest
         level.retain(|descriptor| {
             !all.contains_key(&descriptor.digest) && !known.contains(&descriptor.digest)
@@ -128,6 +128,9 @@ pub(super) async fn fetch_below(
         level.dedup_by(|a, b| a.digest == b.digest);
         if level.is_empty() {
             return Ok(all);
+        }
+        if depth == limits.index_depth {
+            break;
         }
         if all.len() + level.len() > limits.index_nodes {
             return Err(format!(

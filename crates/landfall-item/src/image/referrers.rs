@@ -16,6 +16,7 @@ use landfall_model::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Returns the image with its referrers looked up again, or without any if `is_requested` is false.
 ///
@@ -79,13 +80,19 @@ impl<'a> PreviousReferrers<'a> {
         let tagged = referrers
             .iter()
             .filter_map(|one| Some((one.tag.as_deref()?, one.descriptor())));
+        let tagged: BTreeMap<&str, Descriptor> = tagged.collect();
+        // a signature of cosign has no `subject` field: only its tag names the manifest
+        let is_tagged = |digest: &Digest| {
+            let tags = cosign_tags(digest);
+            tags.iter().any(|tag| tagged.contains_key(tag.as_str()))
+        };
         PreviousReferrers {
             is_looked_up: true,
             unreferred: digests
-                .filter(|digest| !subjects.contains(digest))
+                .filter(|digest| !subjects.contains(digest) && !is_tagged(digest))
                 .cloned()
                 .collect(),
-            tagged: tagged.collect(),
+            tagged,
         }
     }
 }
@@ -129,7 +136,8 @@ async fn search(
     // The top is looked up before the others: its response shows whether the registry has the
     // referrers API, so that not every request has to find out.
     let mut level: Vec<Digest> = own.into_iter().rev().collect();
-    for _ in 0..limits.index_depth {
+    // the last pass only shows that the longest chain has ended
+    for _ in 0..=limits.index_depth {
         let Some((first, others)) = level.split_first() else {
             break;
         };
@@ -166,7 +174,7 @@ async fn search(
                 }
             }
             if nodes.len() > limits.referrers {
-                return Err(format!("there are more than {} of them", limits.referrers).into());
+                return Err(too_many_referrers(limits.referrers));
             }
         }
     }
@@ -189,6 +197,8 @@ struct ReferrerSearch<'a> {
     /// All tags of the repository; `None` if each tag is requested on its own.
     tags: Option<Arc<BTreeSet<String>>>,
     budget: ManifestBudget,
+    /// The number of entries in the lists of referrers so far.
+    listed: AtomicUsize,
 }
 
 impl<'a> ReferrerSearch<'a> {
@@ -207,6 +217,7 @@ impl<'a> ReferrerSearch<'a> {
             session,
             tags,
             budget: ManifestBudget::new(resolver.limits()),
+            listed: AtomicUsize::new(0),
         })
     }
 
@@ -224,10 +235,15 @@ impl<'a> ReferrerSearch<'a> {
         for descriptor in self.listed_referrers(subject).await? {
             listed.insert(descriptor.digest.clone(), descriptor);
         }
-        self.budget.spend(
-            self.resolver.limits(),
-            listed.values().map(|listed| listed.size),
-        )?;
+        let limits = self.resolver.limits();
+        // Counted before a request is sent for each: a list may name any number of manifests, which
+        // need not refer to `subject`.
+        let before = self.listed.fetch_add(listed.len(), Ordering::Relaxed);
+        if before + listed.len() > limits.referrers {
+            return Err(too_many_referrers(limits.referrers));
+        }
+        self.budget
+            .spend(limits, listed.values().map(|listed| listed.size))?;
         let fetching = listed
             .values()
             .map(|listed| fetch_one(self.resolver, self.name, listed));
@@ -363,6 +379,10 @@ pub(super) async fn listed_tags(
     let tags = resolver.tags(name, pages).await?;
     // a list without the tag that was just read is not complete
     Ok(tags.filter(|tags| name.tag.as_ref().is_none_or(|own| tags.contains(own))))
+}
+
+fn too_many_referrers(limit: usize) -> ResolveError {
+    format!("there are more than {limit} of them").into()
 }
 
 fn parse(raw: FetchedManifest) -> Result<ImageManifest, String> {

@@ -1,8 +1,8 @@
 //! The text of an image in the lock.
 
 use super::locked::{LockedImage, LockedReferrer};
-use crate::text::quoted;
-use landfall_model::{Descriptor, Platform};
+use crate::text::{platform_text, quoted};
+use landfall_model::Descriptor;
 use landfall_signature::VerifiedSignature;
 use std::fmt::{self, Write};
 
@@ -107,11 +107,6 @@ pub(crate) fn write_verified(out: &mut dyn Write, verified: &[VerifiedSignature]
                 .try_for_each(|signature| writeln!(out, "  - {}", text(signature)))
         }
     }
-}
-
-/// The platform, quoted if needed: a variant may be any text.
-fn platform_text(platform: &Platform) -> String {
-    quoted(&platform.to_string())
 }
 
 /// Writes blobs as lines `digest size mediaType`.

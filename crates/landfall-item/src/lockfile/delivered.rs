@@ -88,7 +88,13 @@ impl DeliveredLocks {
     pub fn is_newest(&self, lock: &Lock) -> bool {
         self.0
             .last()
-            .is_some_and(|last| last.descriptor.digest.matches(lock.to_text().as_bytes()))
+            .is_some_and(|last| last.descriptor.digest == digest_of(lock))
+    }
+
+    /// Whether `lock` was delivered.
+    pub fn contains(&self, lock: &Lock) -> bool {
+        let digest = digest_of(lock);
+        self.0.iter().any(|one| one.descriptor.digest == digest)
     }
 
     /// The list with `lock` as the newest, as an entry to push.
@@ -162,6 +168,11 @@ impl DeliveredLocks {
     }
 }
 
+/// The digest under which `lock` is listed.
+fn digest_of(lock: &Lock) -> Digest {
+    Digest::sha256(lock.to_text().as_bytes())
+}
+
 fn computed(descriptor: Descriptor, bytes: &[u8]) -> EntryPart {
     EntryPart {
         descriptor,
@@ -198,6 +209,7 @@ mod tests {
         assert!(a.is_newest(&named("a")) && !a.is_newest(&named("b")));
         let b = list(&a.with(&named("b")));
         assert_eq!(names(&b), ["a", "b"]);
+        assert!(b.contains(&named("a")) && !b.contains(&named("c")));
         let again = list(&b.with(&named("a")));
         assert_eq!(names(&again), ["b", "a"]);
     }

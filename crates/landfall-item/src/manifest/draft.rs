@@ -1,6 +1,7 @@
 //! Drafts a manifest: pinned images, files and git repositories become entries; other images and
 //! unclear items become comments.
 
+use crate::text::platform_text;
 use landfall_model::report::one_line;
 use landfall_model::{Digest, ImageRef, Platform};
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,7 +60,7 @@ const UNTAGGED: &str = "no tag: write a version or a digest";
 /// The line with `platforms:`, and a comment `why`. Without platforms, a comment that explains the
 /// default.
 pub fn platforms_line(platforms: &[Platform], why: &str) -> String {
-    let names: Vec<String> = platforms.iter().map(ToString::to_string).collect();
+    let names: Vec<String> = platforms.iter().map(platform_text).collect();
     if names.is_empty() {
         return "# platforms: [linux/amd64]  # of all images here; the default is all platforms\n"
             .into();

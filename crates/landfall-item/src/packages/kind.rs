@@ -120,6 +120,10 @@ impl LockedItem for LockedPackageSet {
         if let Some(source) = self.sources.iter().find(|source| !has_text_key(source)) {
             return Some(format!("the key of {} is not an armored key", source.url));
         }
+        let mut signers = self.sources.iter().map(|source| &source.signed_by);
+        if let Some(text) = signers.find(|text| !is_signer(self, text)) {
+            return Some(format!("'{}' is not a fingerprint", one_line(text)));
+        }
         let found = parts::digest(self);
         (found != self.digest).then(|| {
             format!(
@@ -163,7 +167,9 @@ fn empty_list(set: &LockedPackageSet) -> Option<&'static str> {
 /// inside the repository.
 fn invalid_url_or_path(source: &PackageSource) -> Option<String> {
     let mut urls = std::iter::once(&source.url).chain(&source.snapshot);
-    if let Some(url) = urls.find(|url| !is_file_url(url)) {
+    // in the sources of machines, text after white space would be another URL
+    let is_url = |url: &str| is_file_url(url) && !url.contains(char::is_whitespace);
+    if let Some(url) = urls.find(|url| !is_url(url)) {
         return Some(format!("'{}' is not an http or https URL", one_line(url)));
     }
     let indexes = source.indexes.iter().map(|index| &index.path);
@@ -199,13 +205,24 @@ fn invalid_word(set: &LockedPackageSet) -> Option<&str> {
         .find(|text| !is_word(text))
 }
 
-/// Whether the key of `source` and its fingerprint can be written to files and terminals.
+/// Whether the key of `source` can be written to files and terminals.
 fn has_text_key(source: &PackageSource) -> bool {
     source
         .key
         .bytes()
         .all(|byte| byte == b'\n' || (b' '..0x7f).contains(&byte))
-        && !source.signed_by.contains(char::is_control)
+}
+
+/// Whether `text` names keys by their fingerprints in hex: one for apt, one or more for yum. The
+/// fingerprint becomes the name of a file on machines.
+fn is_signer(set: &LockedPackageSet, text: &str) -> bool {
+    let is_hex = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if set.is_yum() {
+        // as OpenPgpKeys displays several keys
+        text.split(" or ").all(is_hex)
+    } else {
+        is_hex(text)
+    }
 }
 
 impl ItemKind for LockedPackageSet {

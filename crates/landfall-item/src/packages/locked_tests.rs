@@ -155,7 +155,13 @@ fn names_that_are_several_words_or_lines_are_refused() {
 
 #[test]
 fn urls_other_than_http_and_keys_that_are_not_text_are_refused() {
-    for url in ["ftp://h.test/r", "file:///etc", "h.test/r", "http://../r"] {
+    for url in [
+        "ftp://h.test/r",
+        "file:///etc",
+        "h.test/r",
+        "http://../r",
+        "http://h.test/r http://other.test/r",
+    ] {
         let message = changed(|set| set.sources[0].url = url.into());
         assert!(
             message.contains(&format!("'{url}' is not an http or https URL")),
@@ -169,6 +175,40 @@ fn urls_other_than_http_and_keys_that_are_not_text_are_refused() {
     }
     let message = changed(|set| set.sources[0].key = "-----BEGIN \u{e9}\n".into());
     assert!(message.contains("is not an armored key"), "{message}");
-    let message = changed(|set| set.sources[0].signed_by = "AB\nCD".into());
-    assert!(message.contains("is not an armored key"), "{message}");
+}
+
+/// The fingerprint becomes the name of a file on machines.
+#[test]
+fn fingerprints_that_are_not_hex_digits_are_refused() {
+    for bad in [
+        "/../../../../tmp/x",
+        "..",
+        "",
+        "AB\nCD",
+        "AB CD",
+        "AB or CD",
+        "ABCG",
+        "\u{661}",
+    ] {
+        let message = changed(|set| set.sources[0].signed_by = bad.into());
+        assert!(message.contains("' is not a fingerprint"), "{message}");
+        assert!(!message.contains(|c: char| c.is_control()), "{message:?}");
+    }
+    let yum = |signer: &str| {
+        let mut set = set();
+        set.name = "yum:x".into();
+        set.sources[0].signed_by = signer.into();
+        read(set)
+    };
+    assert!(yum("ABCD or 0123abcd").is_ok());
+    for bad in [
+        "ABCD or ../x",
+        "ABCD or ",
+        " or ",
+        "ABCD or EF or",
+        "AB  or CD",
+    ] {
+        let message = yum(bad).unwrap_err();
+        assert!(message.contains("' is not a fingerprint"), "{message}");
+    }
 }

@@ -26,6 +26,8 @@ mod resolvable;
 mod snapshot;
 mod suites;
 mod trimmed;
+#[cfg(test)]
+mod trimmed_tests;
 mod yum;
 mod yum_entry;
 mod yum_mirrors;

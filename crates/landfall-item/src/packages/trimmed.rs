@@ -13,7 +13,7 @@ use landfall_model::report::EntryKind;
 use landfall_model::sign::{OpenPgpError, OpenPgpSigner};
 use landfall_model::{Digest, Limits};
 use landfall_packages::apt::{TrimmedSuite, plain_path};
-use landfall_packages::yum::{Repomd, TrimmedPrimary, YumError, trimmed_repomd};
+use landfall_packages::yum::{Repomd, RepomdIndex, TrimmedPrimary, YumError, trimmed_repomd};
 use landfall_packages::{Compression, PackagesError, decompress, decompressed, file_url};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufReader;
@@ -212,6 +212,14 @@ fn relative_to<'p>(folder: &str, path: &'p str) -> &'p str {
         .map_or(path, |path| path.trim_start_matches('/'))
 }
 
+/// The module metadata that a set carries for a yum repository.
+struct CarriedModules {
+    /// The date of the repository's metadata in that set.
+    date: Timestamp,
+    listed: RepomdIndex,
+    bytes: Vec<u8>,
+}
+
 /// The generated files of a yum repository, by their paths below it.
 fn repository(
     parts: &[&TrimmedSource<'_>],
@@ -220,7 +228,7 @@ fn repository(
 ) -> Result<FilesByPath, TrimErrorReason> {
     let mut indexes: BTreeMap<&str, TrimmedPrimary> = BTreeMap::new();
     let mut date = Timestamp::UNIX_EPOCH;
-    let mut modules = None;
+    let mut modules: Option<CarriedModules> = None;
     for part in parts {
         let list = part
             .index("repodata/repomd.xml")
@@ -232,12 +240,16 @@ fn repository(
         // sets have module metadata, the newest is used.
         if let Some(listed) = repomd
             .index("modules")
-            .filter(|_| modules.is_none() || own_date > date)
+            .filter(|_| modules.as_ref().is_none_or(|known| own_date > known.date))
         {
             let index = part
                 .index(&listed.path)
                 .ok_or(TrimErrorReason::NoIndex("modules"))?;
-            modules = Some((listed.clone(), index.read(part.blobs)?));
+            modules = Some(CarriedModules {
+                date: own_date,
+                listed: listed.clone(),
+                bytes: index.read(part.blobs)?,
+            });
         }
         date = date.max(own_date);
         let packages = part.source.packages.iter();
@@ -275,13 +287,13 @@ fn repository(
         }
     }
     let date = signer.time(date);
-    let modules_index = modules.as_ref().map(|(listed, _)| listed);
+    let modules_index = modules.as_ref().map(|modules| &modules.listed);
     let (repomd, indexes) = trimmed_repomd(&indexes, modules_index, date.as_second());
     let mut files: FilesByPath = indexes
         .into_iter()
         .map(|(path, text)| (path, text.into_bytes()))
         .collect();
-    files.extend(modules.map(|(listed, bytes)| (listed.path, bytes)));
+    files.extend(modules.map(|modules| (modules.listed.path, modules.bytes)));
     files.insert(
         "repodata/repomd.xml.asc".into(),
         signer.detached(repomd.as_bytes(), date)?.into_bytes(),

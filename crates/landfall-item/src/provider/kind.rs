@@ -3,6 +3,7 @@
 use super::address::ProviderName;
 use super::locked::{self, LockedProvider, LockedProviderPackage};
 use super::manifest_entry::ProviderEntry;
+use super::package_hash::hash_faults;
 use super::request::ProviderRequest;
 use super::{parts, registry};
 use crate::file::is_file_url;
@@ -11,9 +12,10 @@ use crate::{
     AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
     ServedItem, UrlFile,
 };
-use landfall_content::LockEntry;
+use landfall_content::{BlobRead, LockEntry};
 use landfall_model::document::SourceSpan;
 use landfall_model::report::{EntryKind, one_line};
+use landfall_model::sign::SignatureTime;
 use landfall_model::{Destination, DestinationMap, Digest};
 use std::borrow::Cow;
 use std::fmt;
@@ -81,8 +83,8 @@ impl LockedItem for LockedProvider {
     }
 
     /// URLs must be those of files, hashes must be valid, sizes must be plausible, packages must be
-    /// sorted by platform, and the digest must match the packages, except for `h1`. Names were
-    /// checked when they were parsed.
+    /// sorted by platform, and the digest must match the packages, except for `h1`, which is
+    /// compared with their content. Names were checked when they were parsed.
     fn implausibility(&self) -> Option<String> {
         if let Some(fault) = oversize(self.packages.iter().map(|package| package.size)) {
             return Some(fault);
@@ -117,6 +119,10 @@ impl LockedItem for LockedProvider {
 
     fn entry(&self) -> LockEntry {
         parts::entry(self)
+    }
+
+    fn contradictions(&self, blobs: &dyn BlobRead, _time: SignatureTime) -> Vec<String> {
+        hash_faults(self, blobs)
     }
 
     fn lookup_urls(&self) -> Vec<String> {
@@ -165,8 +171,11 @@ impl ItemKind for LockedProvider {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::zip_package;
     use super::*;
     use crate::lockfile::Lock;
+    use landfall_content::MemoryBlobs;
+    use std::collections::BTreeMap;
 
     fn provider() -> LockedProvider {
         let package = |platform: &str| LockedProviderPackage {
@@ -220,5 +229,28 @@ mod tests {
             let fault = provider.implausibility().unwrap();
             assert!(fault.contains(word), "{fault}");
         }
+    }
+
+    #[test]
+    fn a_hash_that_is_not_that_of_the_package_is_found() {
+        let archive = zip_package(&[("x", b"content")]);
+        let mut provider = provider();
+        let digest = Digest::sha256(&archive);
+        provider.packages[1].digest = digest.clone();
+        provider.packages[1].size = archive.len() as u64;
+        let faults = |provider: &LockedProvider, content: &[u8]| {
+            let content = bytes::Bytes::copy_from_slice(content);
+            let blobs = MemoryBlobs(BTreeMap::from([(digest.clone(), content)]));
+            provider.contradictions(&blobs, SignatureTime::Now)
+        };
+        let wrong = faults(&provider, &archive);
+        assert_eq!(wrong.len(), 1, "the other package is missing: {wrong:?}");
+        let (_, found) = wrong[0].split_once("has the hash ").unwrap();
+        let (found, _) = found.split_once(',').unwrap();
+        assert!(wrong[0].contains("linux_amd64"), "{wrong:?}");
+        provider.packages[1].h1 = found.into();
+        assert_eq!(faults(&provider, &archive), [""; 0]);
+        let damaged = vec![0; archive.len()];
+        assert!(faults(&provider, &damaged)[0].contains("no directory"));
     }
 }

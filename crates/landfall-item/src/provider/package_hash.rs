@@ -1,6 +1,7 @@
 //! The `h1:` hash of a package. It covers the names and contents of the files, but not the form of
 //! the archive (golang.org/x/mod/sumdb/dirhash, `HashZip`).
 
+use super::locked::{LockedProvider, LockedProviderPackage};
 use super::zip_directory::{ProviderPackageError, ZipArchive, ZipMember};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -34,6 +35,33 @@ pub(super) fn package_hash(
         all.update(format!("{}  {name}\n", hash.hex()).as_bytes());
     }
     Ok(format!("h1:{}", STANDARD.encode(all.finish().bytes())))
+}
+
+/// Compares the packages in `blobs` with their hashes in the lock, which the digests of the lock do
+/// not cover. Returns one sentence for each package with another hash.
+pub(super) fn hash_faults(provider: &LockedProvider, blobs: &dyn BlobRead) -> Vec<String> {
+    let mut faults = Vec::new();
+    for package in &provider.packages {
+        let LockedProviderPackage {
+            platform,
+            digest,
+            size,
+            h1,
+            ..
+        } = package;
+        // missing packages are reported elsewhere
+        if !matches!(blobs.stat(digest), Ok(Some(found)) if found == *size) {
+            continue;
+        }
+        match package_hash(blobs, digest, *size, &Limits::DEFAULT) {
+            Ok(found) if found == *h1 => {}
+            Ok(found) => faults.push(format!(
+                "the package for {platform} has the hash {found}, but the lock has {h1}"
+            )),
+            Err(error) => faults.push(format!("the package for {platform}: {error}")),
+        }
+    }
+    faults
 }
 
 fn member_hash(

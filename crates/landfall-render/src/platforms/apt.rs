@@ -263,7 +263,8 @@ fn target_name(path: &str) -> Option<String> {
 fn word(name: &str) -> String {
     let name = name.strip_prefix("apt:").unwrap_or(name);
     let name = name.split_once("://").map_or(name, |(_, rest)| rest);
-    name.chars()
+    let word: String = name
+        .chars()
         .map(|c| {
             if c.is_ascii_alphanumeric() || c == '.' {
                 c
@@ -271,5 +272,30 @@ fn word(name: &str) -> String {
                 '-'
             }
         })
-        .collect()
+        .collect();
+    // neither an empty name, `.` nor `..` names a folder of its own
+    if word.trim_matches('.').is_empty() {
+        format!("apt{word}")
+    } else {
+        word
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_set_gets_a_folder_of_its_own() {
+        for (name, folder) in [
+            ("apt:nodes", "nodes"),
+            ("apt:https://h.test/debian/dists/s", "h.test-debian-dists-s"),
+            ("apt:", "apt"),
+            ("apt:.", "apt."),
+            ("apt:..", "apt.."),
+            ("apt:../x", "..-x"),
+        ] {
+            assert_eq!(word(name), folder, "{name}");
+        }
+    }
 }

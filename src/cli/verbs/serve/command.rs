@@ -46,7 +46,7 @@ pub(crate) struct ServeCommand {
     /// only that protocol (may be repeated)
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:5000")]
     listen: Vec<String>,
-    /// Serve the files and charts that `landfall push` uploaded to this registry. SIGHUP reads its
+    /// Serve everything but images that `landfall push` uploaded to this registry. SIGHUP reads its
     /// content again
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     from: Option<TargetRegistry>,

@@ -270,7 +270,7 @@ impl Faults {
             .to_owned();
         let key = (repository.to_owned(), digest.clone());
         state.content.manifests.insert(key, (kind, Arc::new(body)));
-        if !last.starts_with("sha256:") {
+        if !last.starts_with("sha256:") && fault != Some(&FaultKind::Lost) {
             state
                 .content
                 .tags

@@ -89,6 +89,8 @@ pub enum FaultKind {
     TokenAnswer(&'static str),
     /// Accepts a manifest with a subject without answering `OCI-Subject`.
     NoSubject,
+    /// Accepts a manifest, but the tag is not changed.
+    Lost,
     /// Splits lists into pages of this many entries, with `Link`.
     Pages(usize),
     /// Answers with `"tags": null`.

@@ -2,6 +2,7 @@
 
 use crate::LockedImage;
 use crate::lockfile::Lock;
+use landfall_model::report::EntryKind;
 use landfall_model::{DestinationMap, ImageRef};
 use std::collections::BTreeMap;
 
@@ -52,21 +53,14 @@ impl ExportInput<'_> {
     /// The items that the format cannot contain: all but images and, if `has_files`, files; and the
     /// items that are not locked.
     pub(super) fn left(&self, has_files: bool) -> Vec<String> {
-        let images: Vec<String> = self
-            .lock
-            .images
-            .iter()
-            .map(|image| image.name.to_string())
+        let others = self.lock.items().filter(|item| match item.kind() {
+            EntryKind::Image => false,
+            EntryKind::File => !has_files,
+            _ => true,
+        });
+        let mut left: Vec<String> = others
+            .map(|item| format!("{} {}", item.kind(), item.name()))
             .collect();
-        let files: Vec<&String> = self.lock.files.iter().map(|file| &file.name).collect();
-        let mut left = Vec::new();
-        for item in self.lock.items() {
-            let name = item.name().into_owned();
-            let is_known = images.contains(&name) || (has_files && files.contains(&&name));
-            if !is_known {
-                left.push(format!("{} {name}", item.kind()));
-            }
-        }
         left.extend(
             self.lock
                 .unresolved
@@ -80,15 +74,4 @@ impl ExportInput<'_> {
 /// `text` as a YAML string in double quotes.
 pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
-}
-
-/// The platform of the images, if each has exactly one and all have the same.
-pub(super) fn one_platform(lock: &Lock) -> Option<String> {
-    let mut all = lock.images.iter().map(|image| match &image.platforms[..] {
-        [one] => Some(one.to_string()),
-        _ => None,
-    });
-    let first = all.next()??;
-    all.all(|other| other.as_ref() == Some(&first))
-        .then_some(first)
 }

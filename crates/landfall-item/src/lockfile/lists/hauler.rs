@@ -1,6 +1,7 @@
 //! `hauler`: the documents Images and Files. Hauler stores one platform of an image, or all.
 
 use super::export_format::{ExportInput, ExportedList, quoted};
+use crate::text::platform_text;
 use std::fmt::Write as _;
 
 pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
@@ -18,7 +19,7 @@ pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
         match &image.platforms[..] {
             [] => {}
             [one] => {
-                let _ = writeln!(text, "      platform: {one}");
+                let _ = writeln!(text, "      platform: {}", platform_text(one));
             }
             more => {
                 let more: Vec<String> = more.iter().map(ToString::to_string).collect();

@@ -1,6 +1,7 @@
 //! `regsync`: its configuration, an entry for each image and destination.
 
 use super::export_format::{ExportInput, ExportedList, quoted};
+use crate::text::platform_text;
 use landfall_model::ImageRef;
 use std::fmt::Write as _;
 
@@ -27,9 +28,9 @@ pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
                 quoted(&to.to_string())
             );
             if let [one] = &image.platforms[..] {
-                let _ = writeln!(text, "    platform: {one}");
+                let _ = writeln!(text, "    platform: {}", platform_text(one));
             } else if !image.platforms.is_empty() {
-                let all: Vec<String> = image.platforms.iter().map(ToString::to_string).collect();
+                let all: Vec<String> = image.platforms.iter().map(platform_text).collect();
                 let _ = writeln!(text, "    platforms: [{}]", all.join(", "));
             }
         }

@@ -14,24 +14,25 @@ pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
             .split_once("://")
             .map_or(name.as_str(), |(_, rest)| rest);
         let origin = without_scheme.split('/').next().unwrap_or_default();
-        // a licence is untrusted text: a tab or line break in it must not create another cell
-        let licence = input
-            .licences
-            .get(&name)
-            .map(|text| text.replace(['\t', '\n', '\r'], " "));
-        let licence = licence.unwrap_or_default();
+        let licence = input.licences.get(&name).map_or("", String::as_str);
         let _ = writeln!(
             text,
-            "{}\t{name}\t{}\t{bytes}\t{origin}\t{licence}",
+            "{}\t{}\t{}\t{bytes}\t{}\t{}",
             item.kind(),
-            item.digest()
+            cell(&name),
+            item.digest(),
+            cell(origin),
+            cell(licence)
         );
     }
     for lost in &input.lock.missing {
         let _ = writeln!(
             text,
             "{}\t{}\tmissing until {}\t0\t{}\t",
-            lost.kind, lost.name, lost.until, lost.reason
+            lost.kind,
+            cell(&lost.name),
+            cell(&lost.until),
+            cell(&lost.reason)
         );
     }
     let left = input
@@ -43,4 +44,13 @@ pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
         text,
         left: left.collect(),
     }
+}
+
+/// Returns `text` for one cell. Names, reasons and licences are untrusted: a tab or line break in
+/// them would begin another cell or row.
+fn cell(text: &str) -> String {
+    text.replace(
+        |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'),
+        " ",
+    )
 }

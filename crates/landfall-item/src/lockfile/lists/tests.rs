@@ -1,8 +1,9 @@
 //! Writes one lock in all list formats.
 
 use super::{EXPORT_FORMATS, ExportInput, ExportedList};
-use crate::lockfile::Lock;
+use crate::lockfile::{AcceptedLoss, Lock};
 use crate::{LockedFile, LockedImage};
+use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, DestinationMap, Digest};
 use std::collections::BTreeMap;
 
@@ -31,13 +32,17 @@ fn lock() -> Lock {
 }
 
 fn listed(name: &str, digests: bool) -> ExportedList {
+    list_of(&lock(), name, digests)
+}
+
+fn list_of(lock: &Lock, name: &str, digests: bool) -> ExportedList {
     let mapping = DestinationMap::to("172.20.0.2:5000/p".parse().unwrap());
     let format = EXPORT_FORMATS
         .iter()
         .find(|format| format.name == name)
         .unwrap();
     (format.write)(&ExportInput {
-        lock: &lock(),
+        lock,
         mapping: Some(&mapping),
         digests,
         licences: BTreeMap::new(),
@@ -145,4 +150,44 @@ fn items_that_a_format_cannot_contain_are_reported() {
         "{hauler}"
     );
     assert!(listed("zarf", false).left[0].starts_with("platforms: Zarf carries one architecture"));
+}
+
+#[test]
+fn text_of_a_lock_cannot_forge_cells_or_keys() {
+    let mut forged = lock();
+    forged.missing.push(AcceptedLoss {
+        kind: EntryKind::File,
+        name: "https://h.test/a\nimage\tquay.io/x/z:v1".into(),
+        reason: "gone\r\nimage\tquay.io/x/y:v2\u{85}\u{2028}x".into(),
+        until: "2030-01-01".into(),
+    });
+    let text = list_of(&forged, "sources", false).text;
+    let rows: Vec<&str> = text.lines().collect();
+    assert_eq!(rows.len(), 5, "{text}");
+    for row in rows {
+        assert_eq!(row.matches('\t').count(), 5, "{row}");
+    }
+    assert!(!text.contains(['\r', '\u{85}', '\u{2028}']), "{text:?}");
+
+    // a variant is any text without a slash
+    let strange = "linux/arm64/v8]\nx: [y";
+    forged.images[0].platforms = vec![strange.parse().unwrap()];
+    for name in ["regsync", "hauler"] {
+        let text = list_of(&forged, name, false).text;
+        let documents = text.split("---\n").map(|text| {
+            let value: serde_json::Value = serde_yaml::from_str(text).unwrap();
+            value
+        });
+        let documents: Vec<serde_json::Value> = documents.collect();
+        let platform = match name {
+            "regsync" => &documents[0]["sync"][0]["platform"],
+            _ => &documents[0]["spec"]["images"][0]["platform"],
+        };
+        assert_eq!(platform, strange, "{name}");
+    }
+    let both = ["linux/arm", strange].map(|platform| platform.parse().unwrap());
+    forged.images[0].platforms = both.into();
+    let text = list_of(&forged, "regsync", false).text;
+    let regsync: serde_json::Value = serde_yaml::from_str(&text).unwrap();
+    assert_eq!(regsync["sync"][0]["platforms"][1], strange);
 }

@@ -1,6 +1,7 @@
 //! Collects items from files of other tools, and writes them as a manifest.
 
 use crate::manifest::draft::head;
+use crate::text;
 use landfall_model::document::{Diagnostic, SourceText};
 use landfall_model::report::one_line;
 use landfall_model::{Digest, ImageRef, Platform, ReferenceError, has_host};
@@ -319,7 +320,8 @@ pub fn manifest_of(imported: &ImportedItems, name: &str, title: &str) -> String 
             None if reference.starts_with('[') => writeln!(text, "  - \"{reference}\""),
             None => writeln!(text, "  - {reference}"),
             Some(platforms) => {
-                let platforms: Vec<&str> = platforms.iter().map(String::as_str).collect();
+                let platforms: Vec<String> =
+                    platforms.iter().map(|one| text::quoted(one)).collect();
                 writeln!(
                     text,
                     "  - {{ref: \"{reference}\", platforms: [{}]}}",

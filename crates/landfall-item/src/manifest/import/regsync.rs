@@ -78,7 +78,9 @@ fn read_step(step: &Mapping, at: &str, source: &ImportSource, imported: &mut Imp
 
 #[cfg(test)]
 mod tests {
+    use super::super::imported::manifest_of;
     use super::super::testing::import;
+    use serde_json::{Value, json};
 
     #[test]
     fn single_images_and_listed_tags_are_imported() {
@@ -94,5 +96,18 @@ mod tests {
         assert_eq!(imported.images(), names);
         assert_eq!(imported.left.len(), 2, "{imported:?}");
         assert!(imported.notes[0].contains("`creds`"), "{imported:?}");
+    }
+
+    #[test]
+    fn the_variant_of_a_platform_cannot_add_entries_to_the_manifest() {
+        let platform = "linux/arm64/v8]}\n  - {ref: \"evil:1\", platforms: [linux";
+        let text = json!({"version": 1, "sync": [{
+            "source": "h.test/a:1", "target": "m.test/a:1", "type": "image", "platform": platform,
+        }]});
+        let imported = import("regsync", &text.to_string()).unwrap();
+        let made = manifest_of(&imported, "m", "a title");
+        let made: Value = serde_yaml::from_str(&made).unwrap();
+        let images = json!([{"ref": "h.test/a:1", "platforms": [platform]}]);
+        assert_eq!(made["images"], images);
     }
 }
