@@ -122,7 +122,7 @@ impl Client {
 
         let mut items = locked.items.clone();
         let mut packed = None;
-        // a run in which nothing changed pulls and writes nothing
+        // if there is nothing to carry, or it was delivered or packed before, nothing is pulled
         let is_empty = locked.lock.items().next().is_none();
         if !is_empty && !is_delivered(request, &locked.lock) {
             let store: Arc<dyn BlobStore> = match &request.object_store {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 impl HostChecker<'_> {
     /// Sends `request`, and checks the response, the sign-in and the redirects. Returns whether the
-    /// host requires an account and one is known that may be sent to it.
+    /// host requires an account, and an account is known that may be sent to the host.
     pub(super) async fn check_response(
         &mut self,
         mut request: HttpRequest,

@@ -127,8 +127,8 @@ pub(crate) async fn pull(
     Ok(items.into_iter().chain(share.losses()).collect())
 }
 
-/// Fetches a blob from the first repository that delivers it. If all fail, returns the error of the
-/// first. A failure of the destination is final, since it would happen with every source.
+/// Fetches a blob from the first origin that delivers it. If all fail, returns the error of the
+/// first. A failure of the destination is final, since it would happen with every origin.
 async fn fetch_from_any(
     transfer: &Transfer,
     parts: &[EntryPart],

@@ -6,11 +6,11 @@ use landfall_render::MergedFile;
 use landfall_rewrite::secret_values;
 use std::ops::Range;
 
-/// The top-level keys of a Secret whose values are shown.
+/// The top-level keys whose values are shown in a Secret.
 const SHOWN: [&str; 3] = ["apiVersion", "kind", "type"];
 
-/// The keys in `metadata` of a Secret whose lines are shown. Annotations are masked: in one of them,
-/// kubectl keeps a copy of the whole Secret.
+/// The keys in the `metadata` of a Secret whose own lines are shown. Lines below them are masked:
+/// kubectl keeps a copy of the whole Secret in an annotation.
 const SHOWN_METADATA: [&str; 4] = ["annotations", "labels", "name", "namespace"];
 
 /// The maximum number of pairs of lines that are compared, with four bytes of memory for each. In
@@ -18,7 +18,8 @@ const SHOWN_METADATA: [&str; 4] = ["annotations", "labels", "name", "namespace"]
 const MAX_PAIRS: usize = 16_000_000;
 
 /// Returns the diff between `old` and `merged`, and the diffs of the texts that the file contains
-/// in base64. If credentials were merged, all values are masked.
+/// in base64. All values of these texts are masked; if credentials were merged, all values of the
+/// file are masked too.
 pub(crate) fn merge_diff(path: &str, old: &str, merged: &MergedFile, reader: DiffReader) -> String {
     let path = path.trim_start_matches("./").trim_start_matches('/');
     let mut diff = diff_texts(
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn only_lines_that_differ_are_shown() {
+    fn the_diff_shows_changed_lines_with_their_context() {
         let old = "a: 1\nb: 2\nc: 3\nd: 4\n";
         let diff = merge_diff(
             "./x.yaml",
