@@ -94,12 +94,12 @@ pub(crate) async fn push_git(
     Ok(items)
 }
 
-/// What is to be changed at the server.
+/// The changes to make at the server.
 #[derive(Default)]
 struct GitPushPlan {
     /// `None` if there is nothing to change.
     push: Option<GitPush>,
-    /// What prevents further changes, one text for each ref.
+    /// The reasons why refs are not changed, one text for each.
     conflicts: Vec<String>,
 }
 

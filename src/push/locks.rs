@@ -1,4 +1,5 @@
-//! Updates the list of locks at the registry, by which `serve --from` finds files and charts there.
+//! Updates the list of locks at the registry. With this list, `serve --from` finds the items there
+//! that are not images.
 
 use super::options::PushOptions;
 use super::uploader::Uploader;
@@ -30,7 +31,7 @@ pub(super) async fn record_lock(
         .err()?;
     Some(format!(
         "{list}:{}, the list of delivered locks, cannot be written: {why}; until it is, `landfall \
-         serve --from` does not find new files and charts",
+         serve --from` does not find the new items",
         delivered::TAG
     ))
 }

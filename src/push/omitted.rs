@@ -22,7 +22,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default)]
 pub struct Omitted {
     /// The omitted blobs, each with repositories that may have it, in addition to the destinations
-    /// of the images that need it.
+    /// of the items that need it.
     pub blobs: BTreeMap<Digest, BTreeSet<String>>,
     /// The references for rebuilding blobs that neither the source nor the registry has.
     pub(crate) references: References,

@@ -29,8 +29,9 @@ struct UploadQueue {
 
 struct QueueState {
     free: Vec<Priority>,
-    /// The waiting uploads by size and number. Numbers decrease, so among blobs of one size, the
-    /// upload that has waited longest is the last, which the biggest-first slots take.
+    /// The waiting uploads by size and number. Numbers decrease: among blobs of one size, the
+    /// upload that has waited longest has the highest number, and slots for the biggest blob take
+    /// it first.
     waiting: BTreeMap<(u64, u64), WaitingUpload>,
     /// The number of the next upload; numbers decrease.
     next_number: u64,
@@ -42,7 +43,7 @@ struct WaitingUpload {
     host: Arc<str>,
 }
 
-/// Which upload a slot serves first.
+/// The upload that a slot serves first.
 #[derive(Clone, Copy)]
 enum Priority {
     Biggest,

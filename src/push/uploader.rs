@@ -14,11 +14,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-/// Held while a manifest is written. Contains whether the registry lists it as a referrer, once it
-/// was written.
+/// A lock that is held while a manifest is written. After that, its value says whether the registry
+/// lists the manifest as a referrer.
 type ManifestTurn = Arc<tokio::sync::Mutex<Option<bool>>>;
 
-/// The repositories that have a blob. Held by the delivery that uploads it.
+/// The repositories that have a blob, locked by the delivery that uploads it.
 type BlobLocations = Arc<tokio::sync::Mutex<Vec<BlobLocation>>>;
 
 /// A repository that has a blob.

@@ -177,8 +177,8 @@ impl Survey<'_> {
         Ok(self.kept.contains(&subject))
     }
 
-    /// Sorts the content into what is kept and what may be deleted: manifests of tags that are not
-    /// kept, their children and their referrers.
+    /// Separates the content that is kept from the manifests that may be deleted: manifests of tags
+    /// that are not kept, their children and their referrers.
     async fn into_content(
         mut self,
         digest_by_tag: &BTreeMap<&str, Digest>,
