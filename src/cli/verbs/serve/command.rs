@@ -46,8 +46,8 @@ pub(crate) struct ServeCommand {
     /// only that protocol (may be repeated)
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:5000")]
     listen: Vec<String>,
-    /// Serve everything except images that `landfall push` uploaded to this registry. SIGHUP reads
-    /// its content again
+    /// Serve the content that `landfall push` uploaded to this registry, except images. SIGHUP
+    /// reads its content again
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     from: Option<TargetRegistry>,
     /// The registry in rewritten references [default: registry.address of the site, else this
