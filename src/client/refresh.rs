@@ -35,7 +35,8 @@ pub(crate) struct RefreshRequest<'a> {
     /// The object that `out` names, if it is in an object store.
     pub(crate) object: Option<(Bucket, String)>,
     pub(crate) bases: Vec<RefreshBase>,
-    /// The content that the receiver has, if changed content is carried as patches of it.
+    /// The content that the receiver has, as the base of patches; `None` for a bundle without
+    /// patches.
     pub(crate) patch_since: Option<DeliveredBundles>,
     pub(crate) pack: PackOptions,
     pub(crate) volume_size: Option<VolumeSize>,

@@ -20,7 +20,7 @@ impl HostChecker<'_> {
     ) -> bool {
         // The first response is the diagnosis, and a wrong password must not be sent twice.
         request.retried = false;
-        // The ledger is shared by all targets: the redirects of this request are those whose count
+        // The ledger is shared by all targets: this request is redirected to the hosts whose count
         // grows.
         let before = self.redirects();
         let answer = self.transport().send(&request).await;

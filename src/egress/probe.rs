@@ -120,8 +120,8 @@ async fn first_byte(part: &EntryPart, sessions: &Arc<RegistrySessions>) -> Resul
     opened.stream.next().await.transpose().map(drop)
 }
 
-/// The URL that failed: that of the innermost cause that has one, since the failing request may
-/// have followed a redirect.
+/// The URL of the failing request. The request may have followed a redirect, so the URL of the
+/// innermost cause counts.
 fn failing_url(error: &HttpError) -> Option<Url> {
     let mut url = error.url().and_then(|url| Url::parse(url).ok());
     let mut cause = std::error::Error::source(error);

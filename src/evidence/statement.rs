@@ -78,7 +78,7 @@ pub(crate) struct CommandPredicate {
     pub finished_on: String,
     /// The files that the command read.
     pub inputs: Vec<RecordedInput>,
-    /// The registry and prefix that was delivered to.
+    /// The registry and prefix to which the command delivered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registry: Option<String>,
     /// The keys whose signatures the bundle has.

@@ -24,7 +24,7 @@ fn plain() -> Vec<u8> {
     numbers.collect::<String>().into_bytes()
 }
 
-/// A stream of each framing, of several members, with stored and dynamic blocks.
+/// A stream in each framing. The gzip stream has several members, with stored and dynamic blocks.
 pub(super) fn stream_seeds() -> Vec<Vec<u8>> {
     let plain = plain();
     let gzip = |level, plain: &[u8]| {

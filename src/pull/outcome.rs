@@ -35,7 +35,7 @@ pub(super) struct BlobFetch {
 }
 
 impl PullOutcome {
-    /// The state before the first transfer, without the blobs of the `entry_count` entries.
+    /// The state of `entry_count` entries before the first transfer. Their parts are added later.
     pub(super) fn new(entry_count: usize) -> PullOutcome {
         PullOutcome {
             open: vec![0; entry_count],

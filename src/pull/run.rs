@@ -61,7 +61,7 @@ pub(crate) async fn pull(
         }
         progress.tell(&space.to_string());
     }
-    // items of which everything is present do not count as work to do
+    // an item whose parts are all present does not count as work to do
     progress.begin(
         "pull",
         outcome.open.iter().filter(|open| **open > 0).count() as u64,

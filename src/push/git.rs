@@ -21,7 +21,7 @@ use url::Url;
 /// The git server to which repositories are pushed.
 #[derive(Debug, Clone)]
 pub struct GitTarget {
-    /// The URL below which each repository has the path that it has upstream.
+    /// The URL of the server. Each repository is below this URL, at its upstream path.
     pub url: Url,
     /// Replace branches and tags that point elsewhere.
     pub move_refs: bool,

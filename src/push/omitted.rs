@@ -146,8 +146,8 @@ fn omitted_blobs<'a>(
         .collect()
 }
 
-/// Finds the first repository that has the blob in its right size. A receipt or a tag may be out of
-/// date, so only a look-up counts.
+/// Finds the first repository that has the blob with the right size. A receipt or a tag may be out
+/// of date, so only a look-up counts.
 async fn find_repository(
     session: &RegistrySession,
     wanted: &OmittedBlob<'_>,

@@ -1,4 +1,4 @@
-//! The state of a push while it runs: the result of each delivery, and what the report says of it.
+//! The state of a push while it runs: the result of each delivery, and the report on all of them.
 
 use super::locks;
 use super::options::PushOptions;

@@ -50,8 +50,8 @@ enum Priority {
     Smallest,
 }
 
-/// The right to one upload. It serves the next upload when it is dropped, and is lent while the
-/// upload waits for its source.
+/// The right to one upload. When it is dropped, the next upload gets it. It is lent to others while
+/// the upload waits for its source.
 pub(super) struct UploadSlot {
     queue: Arc<UploadQueue>,
     /// `None` while the slot is lent, and after that if no other slot was free to replace it.

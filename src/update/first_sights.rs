@@ -77,7 +77,7 @@ impl FirstSights {
         path.into()
     }
 
-    /// Parses the text of the file. If it has a version twice, the first sight is the earlier one.
+    /// Parses the text of the file. If a version is listed twice, the earlier time counts.
     pub(crate) fn parse(text: &str) -> Result<FirstSights, FirstSightsError> {
         let mut sights = FirstSights::default();
         for (index, line) in text.lines().enumerate() {

@@ -80,7 +80,7 @@ impl UpdateRun<'_> {
         })
     }
 
-    /// Takes the versions of `trial` if upstream has all their items, and has had them for
+    /// Accepts the versions of `trial` if upstream has all their items, and has had them for
     /// `min_age`.
     pub(super) async fn accept(
         &mut self,
@@ -184,7 +184,7 @@ impl UpdateRun<'_> {
         Ok(())
     }
 
-    /// Returns the longest wait of the contents of `trial`. Those that were not seen before are
+    /// Returns the longest wait of the contents of `trial`. Contents that were not seen before are
     /// recorded.
     pub(super) async fn content_wait(
         &mut self,

@@ -276,7 +276,7 @@ fn indexes_first(
         let (later, next): (Vec<_>, Vec<_>) = left
             .into_iter()
             .partition(|manifest| named.contains(&manifest.digest));
-        // manifests that name each other cannot have their digests
+        // only wrong digests lead here: two manifests cannot contain the digests of each other
         if next.is_empty() {
             sorted.extend(later);
             break;

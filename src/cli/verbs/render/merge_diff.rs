@@ -125,7 +125,8 @@ fn masks(text: &str, all: bool) -> Vec<bool> {
     masks
 }
 
-/// Replaces the value in `line` by `mask`. Keys, comments and document markers stay.
+/// Replaces the value in `line` by `mask`. Keys, document markers, instructions of ytt and comments
+/// without `:` and `=` stay.
 fn masked(line: &str, mask: &str) -> String {
     let body = line.trim_end_matches(['\n', '\r']);
     let content = body.trim_start();
@@ -180,7 +181,7 @@ fn is_name(name: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c))
 }
 
-/// The ranges of lines of `old` that differ, each with the range of lines of `new` that replaces
+/// The ranges of lines in `old` that differ, each with the range of lines in `new` that replaces
 /// it. Computed from a longest common subsequence.
 fn changes(old: &[&str], new: &[&str]) -> Vec<(Range<usize>, Range<usize>)> {
     let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
