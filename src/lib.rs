@@ -7,10 +7,11 @@
 //!                                       rewrite: point everything at it
 //! ```
 //!
-//! A program uses it through a [`Client`], which has the verbs that need a network, a [`Store`] and
-//! a [`Bundle`]. `examples/mirror.rs` locks a manifest and mirrors it; `examples/rewrite.rs` points
-//! a text at a registry with [`rewrite`](fn@rewrite). The features `cli` (the program) and `serve`
-//! (the server) are on by default; without them neither clap nor axum is built.
+//! A program uses landfall through three types: [`Client`] has the verbs that need a network,
+//! [`Store`] holds content, and [`Bundle`] reads a bundle. `examples/mirror.rs` locks a manifest
+//! and mirrors it; `examples/rewrite.rs` points a text at a registry with [`rewrite`](fn@rewrite).
+//! The features `cli` (the program) and `serve` (the server) are on by default; without them
+//! neither clap nor axum is built.
 //!
 //! Inside, the folders follow the data flow; `docs/explanation/architecture.md` explains their
 //! content and the allowed imports.

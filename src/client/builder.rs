@@ -65,8 +65,8 @@ impl ClientBuilder {
         ClientBuilder { limits, ..self }
     }
 
-    /// Ignores the environment: its proxy, auth files and certificate folders. Only the site
-    /// counts.
+    /// Ignores the environment: its proxy, auth files and certificate folders. Only the site and
+    /// the settings of this builder count.
     #[must_use]
     pub fn without_environment(self) -> ClientBuilder {
         ClientBuilder {

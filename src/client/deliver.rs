@@ -37,12 +37,12 @@ impl Client {
         .await
     }
 
-    /// Pushes the git repositories of `lock` from a store or bundle to a git server. Returns an item
-    /// for each.
+    /// Pushes the git repositories of `lock` from a store or bundle to a git server. Returns an
+    /// item for each.
     ///
     /// # Errors
-    /// If two repositories would get one URL. A repository that cannot be pushed is a failed item of
-    /// the result.
+    /// If two repositories would get one URL. A repository that cannot be pushed is a failed item
+    /// of the result.
     pub async fn push_git(
         &self,
         lock: &Lock,

@@ -110,7 +110,7 @@ impl Client {
             self.sessions.transport().activity(),
         )
         .await?;
-        // `pull` found imported blobs present
+        // `pull` found the imported blobs present, although they are new in this run
         if !imported.is_empty() {
             for (entry, item) in share.each_entry().zip(&mut items) {
                 if item.status == ItemStatus::Present

@@ -35,7 +35,8 @@ pub(crate) struct RefreshRequest<'a> {
     /// The object that `out` names, if it is in an object store.
     pub(crate) object: Option<(Bucket, String)>,
     pub(crate) bases: Vec<RefreshBase>,
-    /// The content that the receiver has, if changed content is carried as patches of it.
+    /// The content that the receiver has, as the base of patches; `None` for a bundle without
+    /// patches.
     pub(crate) patch_since: Option<DeliveredBundles>,
     pub(crate) pack: PackOptions,
     pub(crate) volume_size: Option<VolumeSize>,
@@ -122,7 +123,7 @@ impl Client {
 
         let mut items = locked.items.clone();
         let mut packed = None;
-        // a run in which nothing changed pulls and writes nothing
+        // if there is nothing to carry, or it was delivered or packed before, nothing is pulled
         let is_empty = locked.lock.items().next().is_none();
         if !is_empty && !is_delivered(request, &locked.lock) {
             let store: Arc<dyn BlobStore> = match &request.object_store {

@@ -6,7 +6,7 @@ use landfall_content::store::{BucketStore, StoreTimeouts};
 use std::sync::Arc;
 
 impl Client {
-    /// Returns the folder of an object store at `location`. Sends no request.
+    /// Returns the folder that `location` names in an object store. Sends no request.
     pub(crate) fn bucket(&self, location: &BucketLocation) -> Result<Bucket, ClientError> {
         Ok(Bucket::open(location, self.sessions().transport())?)
     }

@@ -54,7 +54,7 @@ impl Client {
         Ok(())
     }
 
-    /// Writes the first sights. Those that another run wrote meanwhile are kept.
+    /// Writes the first sights. Keeps those that another run wrote meanwhile.
     fn write_sights(&self, path: &Path, changed: &ChangedSights) -> Result<(), ClientError> {
         let mut result = Err(ReplaceError::Changed);
         for _ in 0..WRITE_ATTEMPTS {

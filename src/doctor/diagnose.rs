@@ -26,7 +26,7 @@ pub(crate) async fn diagnose(
         CheckTarget::Url(url) => check.url(url).await,
         CheckTarget::Registry(host, repository) => {
             check.registry(host, repository).await;
-            // The next steps would fail for the same reason.
+            // After a failure, the next steps would fail for the same reason.
             if !check.steps.has_failed() {
                 real.check(sessions, host, &mut check.steps).await;
             }

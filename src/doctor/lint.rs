@@ -18,7 +18,7 @@ pub(crate) struct LintMessage {
     pub clients: Vec<&'static str>,
     /// The way in which these programs interpret the entry.
     pub says: String,
-    /// The text to write instead of the entry or the variable.
+    /// The fix: the entry to write instead, or the change to the variables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instead: Option<String>,
 }

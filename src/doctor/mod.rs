@@ -1,7 +1,8 @@
 //! Finds out why a host cannot be reached, and which settings of a site will not work. Checks each
 //! step to a host (name, proxy and the rule that chose it, connection, certificate, response,
 //! sign-in, redirects), the rights at the private registry, ports by role, names and their
-//! certificates, and the settings that name proxies.
+//! certificates, the settings that name proxies, and KKP Seeds. Simulates the installation of
+//! packages on a node.
 
 mod diagnose;
 mod kkp_keys;

@@ -56,7 +56,7 @@ pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
                     ),
                     _ => {}
                 }
-                // Only for entries with an effect in Go: the others get one message above.
+                // Only for entries with an effect in Go: the message above is enough for others.
                 for (clients, says, instead) in shape.deviations(entry, alone) {
                     found(CheckStatus::Note, clients, says, instead);
                 }
@@ -88,7 +88,7 @@ pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
 
 /// The form of an entry of NO_PROXY.
 enum NoProxyEntryForm {
-    /// By the rules of Go the entry matches nothing: the reason, and what to write instead.
+    /// The entry matches nothing by Go's rules: the reason, and the entry to write instead.
     Dead(String, Option<String>),
     All,
     Address(IpAddr),
@@ -200,7 +200,7 @@ impl NoProxyEntryForm {
             }
             NoProxyEntryForm::Below => vec![(
                 &["curl", "requests", "urllib"],
-                "also match the name itself; the others match only names below it",
+                "also match the name itself; other programs match only names below it",
                 Some(format!("{bare},.{bare}")),
             )],
             NoProxyEntryForm::Star => {
@@ -293,9 +293,10 @@ mod tests {
         }
     }
 
-    /// An entry without effect by Go's rules is a No, and the proposed replacement has an effect.
+    /// An entry without effect by Go's rules is a `No`. If a replacement is proposed, it has an
+    /// effect.
     #[test]
-    fn ineffective_entries_have_a_fix() {
+    fn ineffective_entries_are_reported_and_proposed_replacements_have_an_effect() {
         for (entry, instead) in [
             ("172.20.", Some("172.20.0.0/16")),
             ("172.20.0.0/255.255.0.0", Some("172.20.0.0/16")),

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 impl HostChecker<'_> {
     /// Sends `request`, and checks the response, the sign-in and the redirects. Returns whether the
-    /// host requires an account and one is known that may be sent to it.
+    /// host requires an account, and an account is known that may be sent to the host.
     pub(super) async fn check_response(
         &mut self,
         mut request: HttpRequest,
@@ -20,7 +20,7 @@ impl HostChecker<'_> {
     ) -> bool {
         // The first response is the diagnosis, and a wrong password must not be sent twice.
         request.retried = false;
-        // The ledger is shared by all targets: the redirects of this request are those whose count
+        // The ledger is shared by all targets: this request is redirected to the hosts whose count
         // grows.
         let before = self.redirects();
         let answer = self.transport().send(&request).await;

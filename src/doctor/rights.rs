@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(super) struct PrivateRegistry {
     host: String,
-    /// One item for each first component of the repositories, since registries grant rights by it.
+    /// One item for each first component of the repositories: registries grant rights by component.
     places: Vec<ItemDestination>,
     is_read_only: bool,
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// The diagnosis of one target.
 #[derive(Debug, Serialize)]
 pub(crate) struct Diagnosis {
-    /// The target as the user named it.
+    /// The name of the target, without secrets.
     pub target: String,
     /// The steps that were run, in order. Steps that depend on a failed one are omitted.
     pub checks: Vec<DiagnosisStep>,

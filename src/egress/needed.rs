@@ -1,5 +1,5 @@
-//! The hosts that a lock needs: hosts that the lock names, further hosts that these named in
-//! earlier runs or that their operators document, and the endpoints of the lock.
+//! The hosts that a lock needs: hosts that the lock names, further hosts that their responses named
+//! in earlier runs or that their operators document, and the endpoints of the lock.
 
 use super::EgressError;
 use super::host::{EgressHost, HostEvidence};
@@ -42,8 +42,9 @@ pub(super) struct SourceHost {
 enum SourceKind {
     Registry,
     Files,
-    /// The index of a chart repository, which `lock` and `update` request, but a pull does not.
-    ChartIndex,
+    /// The index of a chart repository, or the discovery document of a registry of providers:
+    /// `lock` and `update` request it, but a pull does not.
+    Index,
 }
 
 impl SourceKind {
@@ -51,7 +52,7 @@ impl SourceKind {
         match self {
             SourceKind::Registry => format!("images of {name}"),
             SourceKind::Files => format!("files of {name}"),
-            SourceKind::ChartIndex => format!("indexes of charts of {name}"),
+            SourceKind::Index => format!("indexes of {name}"),
         }
     }
 }
@@ -70,7 +71,7 @@ pub(super) fn sources(
     let indexes = lock
         .items()
         .flat_map(landfall_item::LockedItem::lookup_urls)
-        .map(|url| (index_part(url), SourceKind::ChartIndex));
+        .map(|url| (index_part(url), SourceKind::Index));
     for (part, url_kind) in parts.chain(indexes) {
         let (url, name, kind) = match &part.origin {
             PartOrigin::Manifest { registry, .. }
@@ -93,7 +94,7 @@ pub(super) fn sources(
                 let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
                 (url, name, SourceKind::Files)
             }
-            // the packs of the same repository name its host
+            // the packs of the same git repository have the same host
             PartOrigin::LargeFile(_) => continue,
             PartOrigin::Computed(_) | PartOrigin::Trimmed { .. } => continue,
         };
@@ -127,8 +128,8 @@ pub(super) fn sources(
     Ok(sources)
 }
 
-/// An index of a chart repository as a part that a probe can request. It is not content of a
-/// bundle, so digest and size are unknown.
+/// An index or discovery document as a part that a probe can request. It is not content of a
+/// bundle, so its digest and size are unknown.
 fn index_part(url: String) -> EntryPart {
     let descriptor = Descriptor {
         digest: Digest::sha256(b""),
@@ -186,7 +187,7 @@ pub(crate) fn needed(
         let unknown_because = match known {
             None => "no run with this store has contacted it",
             // a pull does not request an index, so there is nothing to learn from it
-            Some(_) if kind == SourceKind::ChartIndex => continue,
+            Some(_) if kind == SourceKind::Index => continue,
             // the redirects of blobs become known only when a blob is requested
             Some(known) if known.by.iter().all(|command| requests_no_blobs(command)) => {
                 "only commands that request no blobs, such as `lock`, have contacted it"

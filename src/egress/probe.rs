@@ -1,5 +1,6 @@
 //! Requests one token, one manifest and the first byte of one blob or file of each host that a lock
-//! names, and follows all redirects. A refusal ends the requests to that host, not the probe.
+//! names, or the refs of a git repository there. Follows all redirects. A refusal ends the
+//! requests to that host, not the probe.
 
 use super::EgressError;
 use super::host::{EgressHost, Reachability};
@@ -20,7 +21,7 @@ use url::Url;
 #[derive(Debug, Default)]
 pub(crate) struct Probed {
     failures: BTreeMap<(EgressPattern, u16), (Reachability, String)>,
-    /// Notes about hosts that refused. The hosts that their responses would name are not known yet.
+    /// Notes about hosts that refused access. The hosts that they would name are not known yet.
     pub notes: Vec<String>,
 }
 
@@ -105,7 +106,8 @@ async fn probe_host(source: &SourceHost, sessions: &Arc<RegistrySessions>) -> Ve
     errors
 }
 
-/// Reads the first byte of a part, requested as a pull requests it.
+/// Reads the first byte of a part, requested as a pull requests it. For a git repository, lists the
+/// refs.
 async fn first_byte(part: &EntryPart, sessions: &Arc<RegistrySessions>) -> Result<(), HttpError> {
     if let Some(url) = part.origin.url() {
         let response = get_file(sessions, url, Some("bytes=0-0".into())).await?;
@@ -118,8 +120,8 @@ async fn first_byte(part: &EntryPart, sessions: &Arc<RegistrySessions>) -> Resul
     opened.stream.next().await.transpose().map(drop)
 }
 
-/// The URL that failed: that of the innermost cause that has one, since the failing request may
-/// have followed a redirect.
+/// The URL of the failing request. The request may have followed a redirect, so the URL of the
+/// innermost cause counts.
 fn failing_url(error: &HttpError) -> Option<Url> {
     let mut url = error.url().and_then(|url| Url::parse(url).ok());
     let mut cause = std::error::Error::source(error);

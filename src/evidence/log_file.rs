@@ -38,7 +38,8 @@ struct LogEnd {
 }
 
 impl EvidenceLog {
-    /// Opens or creates the log at `path`, and waits until no other process uses it.
+    /// Opens or creates the log at `path`, and waits until no other process uses it. Fails after
+    /// [`LOCK_ATTEMPTS`].
     pub(crate) fn open(path: &Path) -> Result<EvidenceLog, EvidenceError> {
         let failed = |source| EvidenceError::Open {
             path: path.into(),

@@ -71,7 +71,7 @@ struct HashedPart<'a> {
     payload: &'a Value,
 }
 
-/// Formats a record as a line, with its line feed. Returns its hash too.
+/// Formats a record as a line with its line feed. Also returns the hash of the record.
 pub(super) fn format_line(
     seq: u64,
     prev: Option<&Digest>,

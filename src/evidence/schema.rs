@@ -47,7 +47,7 @@ pub(crate) fn schema() -> Value {
                             "flags": described(texts.clone(), "the flags that were given, without their values"),
                             "startedOn": time, "finishedOn": time,
                             "inputs": {"type": "array", "items": content, "description": "the files that the command read"},
-                            "registry": {"type": "string", "description": "the registry and prefix that was delivered to"},
+                            "registry": {"type": "string", "description": "the registry and prefix to which the command delivered"},
                             "signatures": described(texts.clone(), "the keys whose signatures the bundle has"),
                             "signers": described(texts, "the fingerprints of the keys whose signatures were made or checked"),
                             "series": {"type": "string", "description": "the series of the bundle"},

@@ -31,7 +31,7 @@ impl NamedDigest {
         }
     }
 
-    /// Whether it has this digest.
+    /// Whether the content has this digest.
     pub(crate) fn is(&self, digest: &Digest) -> bool {
         self.digest.get(digest.algorithm().as_str()) == Some(&digest.hex())
     }
@@ -59,7 +59,7 @@ pub(crate) struct LoggedItem {
 pub(crate) struct RemovedContent {
     /// The number of blobs or manifests.
     pub count: usize,
-    /// The first of them, sorted; all if there are not too many for a record.
+    /// Their digests, sorted; only the first ones if all are too many for a record.
     pub digests: Vec<String>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct CommandPredicate {
     pub finished_on: String,
     /// The files that the command read.
     pub inputs: Vec<RecordedInput>,
-    /// The registry and prefix that was delivered to.
+    /// The registry and prefix to which the command delivered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registry: Option<String>,
     /// The keys whose signatures the bundle has.
@@ -120,7 +120,7 @@ pub(crate) fn statement(subject: &[NamedDigest], predicate: &CommandPredicate) -
     })
 }
 
-/// A record, reduced to the fields that are listed.
+/// The fields of a record that lists of records show.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct LoggedCommand {
     /// The number of the record.
@@ -136,7 +136,7 @@ pub(crate) struct LoggedCommand {
 }
 
 impl LoggedCommand {
-    /// Reads the listed fields of a record. A record of a later release may lack some of them.
+    /// Reads these fields of a record. A record of a later release may lack some of them.
     pub(crate) fn new(record: &EvidenceRecord) -> LoggedCommand {
         let predicate = &record.payload["predicate"];
         let text = |key: &str| predicate[key].as_str().unwrap_or_default().to_owned();

@@ -1,3 +1,5 @@
+//! Tests of whole logs: manipulations, killed writers, and files that are not logs.
+
 use super::chain::{EvidenceSummary, ReadLogError, read_log};
 use super::error::EvidenceFault;
 use super::record::format_line;

@@ -24,7 +24,7 @@ fn plain() -> Vec<u8> {
     numbers.collect::<String>().into_bytes()
 }
 
-/// A stream of each framing, of several members, with stored and dynamic blocks.
+/// A stream in each framing. The gzip stream has several members, with stored and dynamic blocks.
 pub(super) fn stream_seeds() -> Vec<Vec<u8>> {
     let plain = plain();
     let gzip = |level, plain: &[u8]| {
@@ -70,7 +70,7 @@ pub(super) fn deflate(bytes: &[u8]) {
     assert_eq!(rebuilder.finish().unwrap(), bytes);
 }
 
-/// A recipe, its length in two bytes before it and its plain bytes after it.
+/// Recipes, each with its length in two bytes before it and its plain bytes after it.
 pub(super) fn recipe_seeds() -> Vec<Vec<u8>> {
     let recipes = stream_seeds().into_iter().map(|stream| {
         let mut plain = Vec::new();
@@ -86,7 +86,7 @@ pub(super) fn recipe_seeds() -> Vec<Vec<u8>> {
     recipes.collect()
 }
 
-/// Rebuilds a stream by any recipe: the output is not longer than the recipe says.
+/// Rebuilds a stream by any recipe. The output must not be longer than the recipe says.
 pub(super) fn recipe(bytes: &[u8]) {
     let Some((length, rest)) = bytes.split_first_chunk() else {
         return;

@@ -54,7 +54,7 @@ pub(super) fn merge(bytes: &[u8]) {
     );
 }
 
-/// Locks with every kind of item.
+/// Two locks that together have every kind of item.
 pub(super) fn lock_seeds() -> Vec<Vec<u8>> {
     vec![
         LOCK.as_bytes().to_vec(),

@@ -32,7 +32,8 @@ fn read_all(database: &ObjectDatabase, tip: ObjectId) {
     let _ = shallow_boundary(database, &[tip], 2);
 }
 
-/// Reads any pack. What is written of its objects is read again, and written with the same bytes.
+/// Reads any pack, and writes a pack for each commit, tag and tree in it. Reading that pack and
+/// writing it again must give the same bytes.
 pub(super) fn pack(bytes: &[u8]) {
     let limits = Limits {
         git_object_bytes: 1 << 20,

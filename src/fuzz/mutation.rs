@@ -34,8 +34,8 @@ pub(super) fn mutate(seed: &[u8], numbers: &mut Numbers) -> Vec<u8> {
                 bytes.splice(to..to, copy);
             }
             5 => {
-                // Sizes and counts of these formats are written in decimal digits. One of them is
-                // replaced by a number at the edge of a range.
+                // Many formats have sizes and counts in decimal digits. One of them is replaced by
+                // a number at the edge of a range.
                 let digit = bytes[at.min(bytes.len())..]
                     .iter()
                     .position(u8::is_ascii_digit);

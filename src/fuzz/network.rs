@@ -21,7 +21,7 @@ pub(super) fn evidence_seeds() -> Vec<Vec<u8>> {
     vec![crate::evidence::fuzz_seed()]
 }
 
-/// Reads the bytes as an evidence log, and cuts it off in the middle.
+/// Reads the bytes as an evidence log, and also their first half.
 pub(super) fn evidence(bytes: &[u8]) {
     crate::evidence::fuzz(bytes);
 }

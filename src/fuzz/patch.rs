@@ -25,7 +25,7 @@ fn base() -> Vec<u8> {
     base
 }
 
-/// The sections of a patch before their compression, the length of each in two bytes before it.
+/// The uncompressed sections of patches, each with its length in two bytes before it.
 pub(super) fn seeds() -> Vec<Vec<u8>> {
     let old = base();
     let mut changed = old.clone();
@@ -54,7 +54,7 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Applies any patch: the result is not longer than the stream.
+/// Applies any patch. The result must not be longer than the stream.
 pub(super) fn patch(mut bytes: &[u8]) {
     let sections: [Vec<u8>; SECTIONS] = std::array::from_fn(|_| {
         let Some((length, rest)) = bytes.split_first_chunk() else {

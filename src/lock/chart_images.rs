@@ -92,7 +92,7 @@ fn found_images(found: Vec<FileFinding>) -> FoundImages {
     let mut images: BTreeMap<String, ChartImage> = BTreeMap::new();
     let mut open: BTreeMap<String, OpenReference> = BTreeMap::new();
     for FileFinding { file, finding } in found {
-        // a finding without a path at 1:1 is about the file as a whole
+        // a finding at 1:1 without a path is about the file as a whole
         let at = if finding.path.is_empty() && finding.line == 1 && finding.column == 1 {
             file
         } else {

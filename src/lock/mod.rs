@@ -1,7 +1,8 @@
 //! Resolves the names in a manifest to digests, each by its kind, and compares locks.
 //!
 //! Start at [`lock`]. Items that were locked before keep their pins without a request, unless the
-//! [`PinPolicy`] requires one. Charts may add images and other charts, so locking runs in rounds.
+//! [`PinPolicy`] requires one. Charts may add images and other charts, and git repositories may add
+//! their submodules, so locking runs in rounds.
 //!
 //! [`PinPolicy`]: landfall_item::PinPolicy
 

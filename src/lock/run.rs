@@ -52,7 +52,8 @@ pub(crate) async fn lock(
         dependencies: Vec::new(),
     };
     let mut requests = manifest.requests.clone();
-    // Each round requests only names that no earlier round had, so the loop ends.
+    // Each round requests only names, or commits of git repositories, that no earlier round had. So
+    // the loop ends.
     loop {
         let names: Vec<(EntryKind, String)> = requests
             .summaries()
@@ -104,7 +105,7 @@ pub(super) struct LockRun<'a> {
     known: BTreeSet<(EntryKind, String)>,
     /// The requests for git repositories so far, by name.
     pub(super) repositories: BTreeMap<String, GitRequest>,
-    /// What the items that this round locked depend on.
+    /// The dependencies of the items that this round locked.
     dependencies: Vec<DependencyRequest>,
 }
 
@@ -194,7 +195,7 @@ impl LockRun<'_> {
     }
 
     /// The requests for the dependencies of this round's items, without names that were already
-    /// requested.
+    /// requested. A git repository is requested again if further commits of it are needed.
     fn new_dependencies(&mut self, exclude: &[Exclusion]) -> ItemRequests {
         let mut images = Vec::new();
         let mut charts = Vec::new();

@@ -1,4 +1,4 @@
-//! Downloads everything that a lock lists into the store.
+//! Downloads everything that a lock lists into a store or a bundle.
 //!
 //! Manifests and blobs have separate queues and slots; the entry with the largest blob comes first.
 //! When the last blob has started, idle slots of its queue serve the remaining manifests. When

@@ -8,7 +8,7 @@ use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, Transf
 use landfall_model::{Digest, media_type, trim_index};
 use std::collections::HashMap;
 
-/// The maximum number of repositories that are tried for one blob.
+/// The maximum number of origins that are tried for one blob.
 const ORIGINS: usize = 4;
 
 /// The state of all entries of a pull.
@@ -35,7 +35,7 @@ pub(super) struct BlobFetch {
 }
 
 impl PullOutcome {
-    /// The state before the first transfer, without the blobs of the `entry_count` entries.
+    /// The state of `entry_count` entries before the first transfer. Their parts are added later.
     pub(super) fn new(entry_count: usize) -> PullOutcome {
         PullOutcome {
             open: vec![0; entry_count],
@@ -43,7 +43,7 @@ impl PullOutcome {
         }
     }
 
-    /// Returns a part for each repository that has the blob, at most [`ORIGINS`] of them.
+    /// Returns a part for each origin that has the blob, at most [`ORIGINS`] of them.
     pub(super) fn origins(&self, digest: &Digest) -> Vec<EntryPart> {
         let wanted = self
             .parts
@@ -86,8 +86,8 @@ impl PullOutcome {
         }
     }
 
-    /// Writes the trimmed indexes of an entry. They are computed from the whole ones, so this runs
-    /// after all transfers.
+    /// Writes the trimmed indexes of an entry. They are computed from the whole indexes, so this
+    /// runs after all transfers.
     pub(super) fn compute_trimmed(&mut self, entry: &LockEntry, into: &dyn BlobStore) {
         for part in &entry.parts {
             if let PartOrigin::Trimmed { of, keep } = &part.origin {

@@ -34,8 +34,8 @@ impl PullTask {
 }
 
 /// Sorts by rank. Blobs that are ranked by size are sorted by entry, the entry with the biggest
-/// blob first. So entries become complete one after another, instead of all at the end with the
-/// smallest blobs.
+/// blob first, so that entries become complete one after another, instead of all at the end with
+/// the smallest blobs.
 fn sort(tasks: &mut [PullTask]) {
     let mut biggest: HashMap<usize, u64> = HashMap::new();
     for task in tasks.iter().filter(|task| task.is_by_size()) {
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_blobs_of_an_entry_are_fetched_before_those_of_the_next() {
+    fn blobs_are_sorted_by_entry_unless_the_store_ranks_them() {
         let task = |entry, size, rank: Option<u64>| PullTask {
             digest: Digest::sha256(&[entry as u8, size as u8]),
             size,

@@ -61,7 +61,7 @@ pub(crate) async fn pull(
         }
         progress.tell(&space.to_string());
     }
-    // items of which everything is present do not count as work to do
+    // an item whose parts are all present does not count as work to do
     progress.begin(
         "pull",
         outcome.open.iter().filter(|open| **open > 0).count() as u64,
@@ -127,8 +127,8 @@ pub(crate) async fn pull(
     Ok(items.into_iter().chain(share.losses()).collect())
 }
 
-/// Fetches a blob from the first repository that delivers it. If all fail, returns the error of the
-/// first. A failure of the destination is final, since it would happen with every source.
+/// Fetches a blob from the first origin that delivers it. If all fail, returns the error of the
+/// first. A failure of the destination is final, since it would happen with every origin.
 async fn fetch_from_any(
     transfer: &Transfer,
     parts: &[EntryPart],

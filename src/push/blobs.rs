@@ -23,7 +23,7 @@ impl Uploader {
             .iter()
             .filter(|part| !part.is_manifest())
             .collect();
-        // the biggest first, and equal ones in succession, so that duplicates can be removed
+        // the biggest first, and equal ones next to each other, so that duplicates can be removed
         blobs.sort_by_key(|part| (Reverse(part.descriptor.size), &part.descriptor.digest));
         blobs.dedup_by_key(|part| &part.descriptor.digest);
         for part in blobs {

@@ -21,7 +21,7 @@ use url::Url;
 /// The git server to which repositories are pushed.
 #[derive(Debug, Clone)]
 pub struct GitTarget {
-    /// The URL below which each repository has the path that it has upstream.
+    /// The URL of the server. Each repository is below this URL, at its upstream path.
     pub url: Url,
     /// Replace branches and tags that point elsewhere.
     pub move_refs: bool,
@@ -94,12 +94,12 @@ pub(crate) async fn push_git(
     Ok(items)
 }
 
-/// What is to be changed at the server.
+/// The changes to make at the server.
 #[derive(Default)]
 struct GitPushPlan {
     /// `None` if there is nothing to change.
     push: Option<GitPush>,
-    /// What prevents further changes, one text for each ref.
+    /// The reasons why refs are not changed, one text for each.
     conflicts: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Updates the list of locks at the registry, by which `serve --from` finds items other than images
-//! there.
+//! Updates the list of locks at the registry. With this list, `serve --from` finds the items there
+//! that are not images.
 
 use super::options::PushOptions;
 use super::uploader::Uploader;
@@ -35,7 +35,7 @@ pub(super) async fn record_lock(
         .err()?;
     Some(format!(
         "{list}:{}, the list of delivered locks, cannot be written: {why}; until it is, `landfall \
-         serve --from` finds no new files, charts, packages, git repositories and providers",
+         serve --from` does not find the new items",
         delivered::TAG
     ))
 }

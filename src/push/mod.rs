@@ -2,11 +2,13 @@
 //!
 //! One HEAD for each destination tag shows what the registry has (`plan`); with `--recheck`,
 //! `presence` looks up every manifest and blob too. If something must be delivered, `preflight`
-//! looks for everything that would make the push fail. Then the images are delivered, those with
-//! the largest blobs first, twice `--jobs` of them at once, since some wait for a blob that another
-//! delivery uploads. A blob is mounted from a repository that has it, found to be present, or
-//! uploaded. The child manifests, the index and finally the tag follow. Each digest is uploaded
-//! to a repository once in a run: other deliveries that need it wait for that upload.
+//! looks for everything that would make the push fail. Then the entries are delivered, those with
+//! the largest blobs first. Twice `--jobs` of them are delivered at once, since some wait for a
+//! blob that another delivery uploads. A blob is mounted from a repository that has it, found to be
+//! present, or uploaded. The child manifests, the index and finally the tag follow. Each digest is
+//! uploaded to a repository once in a run: other deliveries that need it wait for that upload.
+//!
+//! `git` pushes git repositories to a git server instead of a registry.
 //!
 //! A bundle's blob is read for an upload by `BlobRead::open_whole`: its digest is verified at its
 //! end, and its last bytes are held back until then, since a registry that counts bytes must not

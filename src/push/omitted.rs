@@ -22,7 +22,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default)]
 pub struct Omitted {
     /// The omitted blobs, each with repositories that may have it, in addition to the destinations
-    /// of the images that need it.
+    /// of the items that need it.
     pub blobs: BTreeMap<Digest, BTreeSet<String>>,
     /// The references for rebuilding blobs that neither the source nor the registry has.
     pub(crate) references: References,
@@ -146,8 +146,8 @@ fn omitted_blobs<'a>(
         .collect()
 }
 
-/// Finds the first repository that has the blob in its right size. A receipt or a tag may be out of
-/// date, so only a look-up counts.
+/// Finds the first repository that has the blob with the right size. A receipt or a tag may be out
+/// of date, so only a look-up counts.
 async fn find_repository(
     session: &RegistrySession,
     wanted: &OmittedBlob<'_>,

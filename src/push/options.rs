@@ -7,11 +7,11 @@ use landfall_model::config::IndexPolicy;
 pub struct PushOptions {
     /// Replace tags that point to another digest.
     pub move_tags: bool,
-    /// Abort the whole push if a tag already points to another digest. By default only that image
+    /// Abort the whole push if a tag already points to another digest. By default only that item
     /// is skipped.
     pub all_or_nothing: bool,
-    /// Look up every manifest and blob of images whose tag is right, and upload missing ones.
-    /// Otherwise an image with the right tag and all referrers counts as complete, and the receipt
+    /// Look up every manifest and blob of items whose tag is right, and upload missing ones.
+    /// Otherwise an item with the right tag and all referrers counts as complete, and the receipt
     /// omits blobs that were not looked up.
     pub recheck: bool,
     /// Look up the content of the registry, and upload nothing.

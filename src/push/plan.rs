@@ -96,7 +96,7 @@ pub(super) fn biggest_first(lock: &Lock, deliveries: &[Delivery], todo: Vec<usiz
 /// The content that is looked up at the registry.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LookupScope {
-    /// Whether every manifest and blob of an image with the right tag is looked up.
+    /// Whether every manifest and blob of an item with the right tag is looked up.
     pub(super) parts: bool,
     /// Whether the account writes there later in the run. Then content that it may not read counts
     /// as absent.

@@ -281,7 +281,8 @@ impl Preflight<'_> {
             .iter()
             .flat_map(|problem| problem.stops.clone())
             .collect();
-        // the remaining problems are look-ups that were denied although an upload was accepted
+        // The remaining problems are look-ups that were denied. An upload was accepted there, or a
+        // dry run did not try one.
         for &at in self.todo.iter().filter(|at| !stopped.contains(at)) {
             if let Err(error) = &self.tag_states[at]
                 && !missing

@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct Problem {
     /// The subject of the problem.
     pub kind: ProblemKind,
-    /// The tag, repository or project of the registry.
+    /// The tag, repository or project at the registry, or the registry itself.
     pub at: String,
     /// The message, with the fix.
     pub message: String,

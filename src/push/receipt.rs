@@ -18,7 +18,7 @@ pub struct Receipt {
     pub items: Vec<Delivered>,
     /// The blobs that were uploaded, mounted or looked up, each with a repository that has it.
     pub blobs: BTreeMap<Digest, String>,
-    /// The serial number of the last bundle of each series that was accepted.
+    /// The serial number of the last accepted bundle of each series.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub series: BTreeMap<String, u64>,
     /// The manifests that `push --prune` deleted.

@@ -28,8 +28,8 @@ impl std::fmt::Debug for References {
     }
 }
 
-/// Finds the references of blobs that neither a file nor the registry has, and downloads them unless
-/// the push is a dry run. Returns the blobs that are still missing, each with a reason.
+/// Finds the references of blobs that neither a file nor the registry has, and downloads them
+/// unless the push is a dry run. Returns the blobs that are still missing, each with a reason.
 ///
 /// `repositories` are those that the push delivers to.
 pub(super) async fn fetch_references<'a, 'b>(

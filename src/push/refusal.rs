@@ -9,8 +9,8 @@ pub(super) fn is_missing_children_refusal(error: &TransferError) -> bool {
     error.side == TransferSide::Destination && registry::is_missing_children_error(&error.why)
 }
 
-/// Whether the registry may refuse a manifest only because another client delivers the same at this
-/// moment.
+/// Whether the registry may have refused a manifest only because another client delivers the same
+/// one at this moment.
 pub(super) fn may_be_push_race(error: &TransferError) -> bool {
     error.side == TransferSide::Destination && registry::may_be_push_race(&error.why)
 }

@@ -1,4 +1,4 @@
-//! The state of a push while it runs: the result of each delivery, and what the report says of it.
+//! The state of a push while it runs: the result of each delivery, and the report on all of them.
 
 use super::locks;
 use super::options::PushOptions;
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// The reason of items that could be delivered if others did not stop the push.
 const NOT_SENT: &str = "not sent, because others cannot be delivered";
 
-/// The number of these deliveries that each entry has.
+/// The number of deliveries of each entry.
 pub(super) fn count_by_entry(deliveries: &[Delivery]) -> BTreeMap<usize, usize> {
     let mut counts = BTreeMap::new();
     deliveries
@@ -131,8 +131,9 @@ impl<'a> PushRun<'a> {
         todo
     }
 
-    /// Adds the lock to the registry's list of locks if anything was delivered. Only the first
-    /// shard does this, because the list is written as a whole. Returns a message if that fails.
+    /// Adds the lock to the registry's list of locks if anything was delivered or present. Only the
+    /// first shard does this, because the list is written as a whole. Returns a message if that
+    /// fails.
     pub(super) async fn record_lock(
         &self,
         mapping: &DestinationMap,

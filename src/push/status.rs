@@ -22,7 +22,7 @@ pub(crate) enum TagStatus {
     Missing,
     /// The tag points to another digest.
     Different,
-    /// The tag points to the right digest, and a manifest, blob or referrer of it is missing.
+    /// The tag points to the right digest, but a manifest, blob or referrer of it is missing.
     Incomplete,
     /// The tag is not in the lock, but its repository is.
     Foreign,
@@ -57,7 +57,7 @@ pub(crate) struct RegistryTag {
 /// The content that [`status`] looks up in addition to the destination tags.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StatusScope {
-    /// Every manifest and blob of the images.
+    /// Every manifest and blob of the items.
     pub(crate) parts: bool,
     /// Other tags of the repositories.
     pub(crate) foreign: bool,

@@ -29,8 +29,9 @@ struct UploadQueue {
 
 struct QueueState {
     free: Vec<Priority>,
-    /// The waiting uploads by size and number. Numbers decrease, so among blobs of one size, the
-    /// upload that has waited longest is the last, which the biggest-first slots take.
+    /// The waiting uploads by size and number. Numbers decrease: among blobs of one size, the
+    /// upload that has waited longest has the highest number, and slots for the biggest blob take
+    /// it first.
     waiting: BTreeMap<(u64, u64), WaitingUpload>,
     /// The number of the next upload; numbers decrease.
     next_number: u64,
@@ -42,15 +43,15 @@ struct WaitingUpload {
     host: Arc<str>,
 }
 
-/// Which upload a slot serves first.
+/// The upload that a slot serves first.
 #[derive(Clone, Copy)]
 enum Priority {
     Biggest,
     Smallest,
 }
 
-/// The right to one upload. It serves the next upload when it is dropped, and is lent while the
-/// upload waits for its source.
+/// The right to one upload. When it is dropped, the next upload gets it. It is lent to others while
+/// the upload waits for its source.
 pub(super) struct UploadSlot {
     queue: Arc<UploadQueue>,
     /// `None` while the slot is lent, and after that if no other slot was free to replace it.

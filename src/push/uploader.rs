@@ -14,11 +14,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-/// Held while a manifest is written. Contains whether the registry lists it as a referrer, once it
-/// was written.
+/// A lock that is held while a manifest is written. After that, its value says whether the registry
+/// lists the manifest as a referrer.
 type ManifestTurn = Arc<tokio::sync::Mutex<Option<bool>>>;
 
-/// The repositories that have a blob. Held by the delivery that uploads it.
+/// The repositories that have a blob, locked by the delivery that uploads it.
 type BlobLocations = Arc<tokio::sync::Mutex<Vec<BlobLocation>>>;
 
 /// A repository that has a blob.
@@ -108,7 +108,7 @@ impl Uploader {
     pub(super) fn forget_manifest_turn(&self, repository: &str, reference: &str) {
         let mut turns = locked(&self.turns);
         let key = (repository.to_owned(), reference.to_owned());
-        // the only reference is that of the map, which gives out no other while it is locked
+        // only the map refers to this turn, and nobody can get it while the map is locked
         if turns
             .get(&key)
             .is_some_and(|turn| Arc::strong_count(turn) == 1)

@@ -37,8 +37,8 @@ impl std::fmt::Display for SightKey {
     }
 }
 
-/// `text` with its spaces, control characters and `%` escaped as in a URL. A space ends a field of
-/// a line.
+/// Escapes the spaces, control characters and `%` of `text` as in a URL, because a space separates
+/// the fields of a line.
 fn without_spaces(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -77,7 +77,7 @@ impl FirstSights {
         path.into()
     }
 
-    /// Parses the text of the file. If it has a version twice, the first sight is the earlier one.
+    /// Parses the text of the file. If a version is listed twice, the earlier time counts.
     pub(crate) fn parse(text: &str) -> Result<FirstSights, FirstSightsError> {
         let mut sights = FirstSights::default();
         for (index, line) in text.lines().enumerate() {

@@ -1,4 +1,4 @@
-//! Moves the versions of a variable or item with `keep`: the newest version of each of the newest
+//! Moves the versions of a variable or item with `keep` to the newest version of each of the newest
 //! release lines.
 
 use super::outcome::{HeldVersion, VersionMove, WaitingVersion};

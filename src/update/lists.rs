@@ -103,9 +103,9 @@ impl UpdateRun<'_> {
         fetched
     }
 
-    /// Replaces the lists whose URLs contain a version that `edited` moved. Returns their URLs and the
-    /// digests of their new contents. Other lists are those of [`replace_lists`](Self::replace_lists),
-    /// which may have left them unchanged.
+    /// Replaces the lists whose URLs contain a version that `edited` moved. Returns their URLs and
+    /// the digests of their new contents. All other lists are left to
+    /// [`replace_lists`](Self::replace_lists).
     pub(super) async fn follow_lists(
         &mut self,
         edited: &mut FileOverrides,

@@ -29,7 +29,8 @@ pub(super) struct RequestedItem {
 pub(super) struct UpstreamLookups<'a> {
     pub(super) resolver: &'a Resolver,
     results: BTreeMap<(EntryKind, String), Result<UpstreamStatus, ResolveError>>,
-    /// Since when a transparency log has had a verified signature of an item, if that was looked up.
+    /// The time since which a transparency log has had a verified signature of an item. An item
+    /// without an entry was not looked up.
     log_times: BTreeMap<(EntryKind, String), Option<Timestamp>>,
 }
 
@@ -129,8 +130,8 @@ impl UpstreamLookups<'_> {
         manifest.requests.visit(&mut visitor).await;
     }
 
-    /// Verifies the signatures of the items of `manifest` with these names, whose digests were
-    /// looked up before. Afterwards `log_time` returns when they were logged.
+    /// Verifies the signatures of the items of `manifest` with these names. Their digests must have
+    /// been looked up before. Afterwards `log_time` returns when the signatures were logged.
     pub(super) async fn look_up_log_times(
         &mut self,
         manifest: &MergedManifest,
@@ -146,7 +147,7 @@ impl UpstreamLookups<'_> {
         manifest.requests.visit(&mut visitor).await;
     }
 
-    /// Since when a transparency log has had a verified signature of the item.
+    /// The time since which a transparency log has had a verified signature of the item.
     pub(super) fn log_time(&self, item: &RequestedItem) -> Option<Timestamp> {
         let key = (item.kind, item.name.clone());
         self.log_times.get(&key).copied().flatten()
@@ -184,8 +185,8 @@ impl RequestVisitor for LogTimeVisitor<'_, '_> {
         let limit = resolver.limits().jobs;
         let times = run_concurrently_by_host(pending.len(), limit, host, async |at: usize| {
             let (request, digest) = pending[at];
-            // Without a verified signature the item waits from its first sight on. What is wrong
-            // with its signature is the error of locking it.
+            // Without a verified signature the item waits from its first sight on. `lock`
+            // reports what is wrong with the signature.
             let time = request.logged_since(resolver, digest).await.ok().flatten();
             (key(request), time)
         });

@@ -2,15 +2,15 @@
 //! every byte outside the versions and their digests stays.
 //!
 //! Start at [`update`]. A version moves to the newest one that its policy allows (`model`'s
-//! [`UpdatePolicy`]) among those that `sources` lists, if upstream has all items that use it
-//! (`lookups`). For all other items, `unmoved_items` reports tags that moved and items that are
-//! gone.
+//! [`UpdatePolicy`]) among those that `sources` and `packages` list, if upstream has all items that
+//! use it (`lookups`). For all other items, `unmoved_items` reports those that changed upstream or
+//! are gone.
 //!
 //! A candidate is tried by editing the text of its manifest in memory and loading all manifests
 //! again with that text. So the rules for the uses of a version, for contradictions and for
 //! parsing the edit exist only once, in the manifest loader. Items that are requested only after
 //! the edit must exist upstream, and it must be possible to lock each changed set of packages. A
-//! version that waits for its minimum age (`version_ages`) is not a candidate.
+//! version that waits for its minimum age (`version_ages`) is not used.
 //!
 //! Nothing is written before all versions are settled. The first sights of versions and of their
 //! contents are written first, to a file next to the lock. Then the manifests, the lock, and for a

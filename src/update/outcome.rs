@@ -14,14 +14,15 @@ use std::path::PathBuf;
 /// A version that moved or is held back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct VersionMove {
-    /// The name of the variable, the image without its version, or the path of the list.
+    /// The name of the variable, the name of the item without its version, or the path of the list
+    /// or trust root.
     pub(crate) name: String,
     /// The position of the version, written as `file:line:column`.
     #[serde(serialize_with = "serialize_position")]
     pub(crate) at: SourceLocation,
-    /// The update policy as it is written; `list` for a list.
+    /// The update policy as it is written; `list` for a list, and `tuf` for a trust root.
     pub(crate) policy: String,
-    /// The version before the update.
+    /// The version before the update; of a list or trust root, the digest.
     pub(crate) from: String,
     /// The version after the update; `None` if no newer version can be used.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,8 +99,9 @@ impl UpstreamNotice {
 /// The outcome of an update.
 #[derive(Debug, Default)]
 pub(crate) struct UpdateOutcome {
-    /// Versions that moved or are held back: first lists, then variables with `keep`, then other
-    /// versions, and at the end versions that only wait. Each group has the order of the manifests.
+    /// Versions that moved or are held back: first trust roots, then lists, variables with `keep`,
+    /// other versions, entries with `keep`, and at the end versions that only wait. Each group has
+    /// the order of the manifests.
     pub(crate) moves: Vec<VersionMove>,
     /// Changes upstream to items whose versions did not move.
     pub(crate) noticed: Vec<UpstreamNotice>,

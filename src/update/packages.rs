@@ -45,7 +45,7 @@ impl UpdateRun<'_> {
     }
 }
 
-/// The slot with its sources if it is the version of a package.
+/// The slot with its sources, if the slot is the version of a package.
 fn as_package_slot<'s>(
     (at, slot): &(usize, &'s UpdatableVersion),
 ) -> Option<(usize, &'s UpdatableVersion, &'s PackageVersions)> {

@@ -1,4 +1,4 @@
-//! The run of an update: lists are replaced, versions move, and everything else is looked up.
+//! Runs an update: replaces trust roots and lists, moves versions, and looks up all other items.
 
 use super::lookups::{UpstreamLookups, requested_items};
 use super::outcome::UpdateOutcome;

@@ -23,11 +23,11 @@ pub(super) struct VersionTrial {
     lists: Vec<(String, Digest)>,
 }
 
-/// What upstream has of an edit that waits.
+/// The state upstream of the content of an edit that waits.
 pub(super) struct SeenEdit {
-    /// Whether upstream has all of it.
+    /// Whether upstream has all items of the edit.
     pub(super) is_complete: bool,
-    /// Since when all its contents are known; `None` if some have no digest.
+    /// The time since which all contents of the edit are known; `None` if some have no digest.
     pub(super) known_since: Option<Timestamp>,
 }
 
@@ -80,7 +80,7 @@ impl UpdateRun<'_> {
         })
     }
 
-    /// Takes the versions of `trial` if upstream has all their items, and has had them for
+    /// Accepts the versions of `trial` if upstream has all their items, and has had them for
     /// `min_age`.
     pub(super) async fn accept(
         &mut self,
@@ -184,7 +184,7 @@ impl UpdateRun<'_> {
         Ok(())
     }
 
-    /// Returns the longest wait of the contents of `trial`. Those that were not seen before are
+    /// Returns the longest wait of the contents of `trial`. Contents that were not seen before are
     /// recorded.
     pub(super) async fn content_wait(
         &mut self,
@@ -200,8 +200,8 @@ impl UpdateRun<'_> {
             .max_by_key(|wait| wait.until)
     }
 
-    /// Counts the ages of the digests of `items` that wait from the times that verified
-    /// transparency logs name, if these are earlier than the first sights.
+    /// For the digests of `items` that wait: counts their ages from the times in verified
+    /// transparency logs, if these are earlier than the first sights.
     pub(super) async fn count_from_logs(
         &mut self,
         manifest: &MergedManifest,
@@ -226,7 +226,7 @@ impl UpdateRun<'_> {
         }
     }
 
-    /// What the file of first sights calls the digest of an item that was looked up.
+    /// The key of an item's digest in the file of first sights; `None` if no digest is known.
     fn sight_of_digest(&self, item: &RequestedItem) -> Option<SightKey> {
         match self.lookups.result(item) {
             Some(Ok(UpstreamStatus::Present { digest, .. })) => {
@@ -236,8 +236,8 @@ impl UpdateRun<'_> {
         }
     }
 
-    /// What the file of first sights calls the contents of `trial`: the digests of its new items,
-    /// and its lists.
+    /// The keys of the contents of `trial` in the file of first sights: the digests of its new
+    /// items, and its lists.
     fn contents(&self, trial: &VersionTrial) -> Vec<SightKey> {
         let digests = trial
             .added
@@ -250,7 +250,7 @@ impl UpdateRun<'_> {
         digests.chain(lists).collect()
     }
 
-    /// Since when all contents of `trial` are known; `None` if some have no digest.
+    /// The time since which all contents of `trial` are known; `None` if some have no digest.
     pub(super) fn known_since(&self, trial: &VersionTrial) -> Option<Timestamp> {
         let contents = self.contents(trial);
         if contents.len() < trial.added.len() + trial.lists.len() {

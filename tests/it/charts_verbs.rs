@@ -57,7 +57,7 @@ fn a_chart_index_that_points_to_a_registry_is_followed() {
     let files = &needed[port(&up.files.address)];
     let images = &needed[port(registry)];
     assert!(
-        files.contains("indexes of charts of") && images.contains("images of"),
+        files.contains("indexes of") && images.contains("images of"),
         "{needed:?}"
     );
     place.ok(&["pull"]);
@@ -168,7 +168,7 @@ fn the_hosts_of_index_and_archive_are_listed_and_probed() {
     up.lock(0, &[]);
     let needed = hosts(&place.json(0, &["egress", "--store", "empty"]));
     assert!(
-        needed[port(&index.address)].contains("indexes of charts of"),
+        needed[port(&index.address)].contains("indexes of"),
         "{needed:?}"
     );
     assert!(

@@ -1,4 +1,4 @@
-//! `landfall schema`: prints the JSON schema of a document or of the report.
+//! `landfall schema`: prints the JSON schema of a manifest, a site, the report or the log.
 
 use crate::cli::help::pages::archived_file;
 use crate::cli::shared::{CliError, Exit, VerbOutcome};

@@ -19,9 +19,9 @@ use std::path::PathBuf;
 
 /// Compare a registry with a lock
 ///
-/// Exits with 4 if an image is missing, incomplete or different. Sends one request per image, and
-/// one for each of its signatures. `push` uploads missing images, and with --move-tags also
-/// different ones.
+/// Exits with 4 if an item is missing, incomplete or different. Sends one request per item and
+/// destination, and further ones for signatures. `push` uploads missing items, and with --move-tags
+/// also different ones.
 #[derive(Args)]
 pub(crate) struct StatusCommand {
     /// The bundle or the lock, instead of --bundle or --lock
@@ -38,7 +38,8 @@ pub(crate) struct StatusCommand {
     /// Also check every manifest and blob: the registry may have lost some
     #[arg(long)]
     recheck: bool,
-    /// Also show tags in these repositories that are not in the lock (one request per repository)
+    /// Also show tags of the lock's repositories that are not in the lock (one request per
+    /// repository)
     #[arg(long)]
     foreign: bool,
 }
@@ -101,7 +102,7 @@ impl StatusCommand {
         })
     }
 
-    /// The `landfall push` command that uploads missing images, without `--move-tags`.
+    /// The `landfall push` command that uploads missing items, without `--move-tags`.
     fn push_line(&self, mapping: &DestinationMap) -> String {
         let mut words: Vec<String> = vec!["landfall".into(), "push".into()];
         words.extend(self.locked.as_arguments(&[]));

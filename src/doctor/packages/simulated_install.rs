@@ -86,7 +86,7 @@ pub(crate) enum SimulationError {
     Rpms(YumError),
 }
 
-/// The content that has the carried indexes, and the limits for reading them.
+/// The blobs that contain the carried indexes, and the limits for reading them.
 pub(super) struct CarriedIndexes<'a> {
     pub(super) blobs: &'a dyn BlobRead,
     pub(super) limits: &'a Limits,

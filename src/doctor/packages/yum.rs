@@ -138,7 +138,7 @@ impl<'a> YumMetadata<'a> {
         })
     }
 
-    /// Also reads the list of all files. The primary index has only some of them.
+    /// Also reads the list of all files. The primary index lists only some files.
     fn read_files(&mut self, carried: &CarriedIndexes<'_>) -> Result<(), SimulationError> {
         self.metadata.files = packed(&self.repomd, self.locked, carried, "filelists")?;
         Ok(())

@@ -39,7 +39,7 @@ pub(super) enum Ports {
 pub(super) enum Decided {
     /// The range of node ports of the cluster, 30000-32767 by default.
     NodePorts,
-    /// The port of the API of the cloud provider.
+    /// The port of the cloud provider's API.
     Provider,
 }
 

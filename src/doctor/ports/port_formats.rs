@@ -110,8 +110,8 @@ const LIMIT: &str = "\
 # Add the label below to the pods that need these rules, or change the selector.
 ";
 
-/// Formats a policy that allows the known ports. Rows whose port a provider decides are only listed
-/// in its comment.
+/// Formats a policy that allows the known ports. If a provider decides the port of a row, only the
+/// comment of the policy lists the row.
 fn network_policy(role: &str, rows: &[RequiredPort]) -> String {
     let mut policy = "# written by `landfall doctor --role`\n".to_owned();
     for row in rows {

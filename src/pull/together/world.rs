@@ -330,7 +330,7 @@ impl World {
         let hook: RequestHook = Arc::new(move |moment: RequestMoment| {
             if moment.request.starts_with("PUT /at/condemned") && other.get(&key).is_none() {
                 other.put(&key, packed.clone());
-                // times of objects have milliseconds, and the list must be older than the marker
+                // times of objects are in milliseconds, and the list must be older than the marker
                 std::thread::sleep(Duration::from_millis(3));
             }
             Box::pin(async { true })

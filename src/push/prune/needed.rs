@@ -46,7 +46,7 @@ impl Needed {
     }
 
     /// Keeps every image of pods, by its upstream name or its name at the registry. `dump` is the
-    /// output of `kubectl get pods -A -o json`. Returns the number of references in it.
+    /// output of `kubectl get pods -A -o json`. Returns the number of different references in it.
     pub(crate) fn keep_pods(&mut self, dump: &Value, mapping: &DestinationMap) -> usize {
         let mut found = BTreeSet::new();
         find_images(dump, &mut found);

@@ -6,7 +6,6 @@ use crate::push::receipt::PrunedManifest;
 use landfall_content::registry::{RegistrySessions, is_deletion_disabled};
 use landfall_content::run_concurrently;
 use landfall_http::HttpError;
-
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

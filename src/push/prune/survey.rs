@@ -177,8 +177,8 @@ impl Survey<'_> {
         Ok(self.kept.contains(&subject))
     }
 
-    /// Sorts the content into what is kept and what may be deleted: manifests of tags that are not
-    /// kept, their children and their referrers.
+    /// Separates the content that is kept from the manifests that may be deleted: manifests of tags
+    /// that are not kept, their children and their referrers.
     async fn into_content(
         mut self,
         digest_by_tag: &BTreeMap<&str, Digest>,
@@ -276,7 +276,7 @@ fn indexes_first(
         let (later, next): (Vec<_>, Vec<_>) = left
             .into_iter()
             .partition(|manifest| named.contains(&manifest.digest));
-        // manifests that name each other cannot have their digests
+        // only wrong digests lead here: two manifests cannot contain the digests of each other
         if next.is_empty() {
             sorted.extend(later);
             break;

@@ -74,8 +74,8 @@ impl Args for RenderCommand {
     }
 }
 
-/// Builds the subcommand of a platform. It is not derived, so that a new platform needs no change
-/// here.
+/// Builds the subcommand of a platform from its row in the table. The subcommands are not derived,
+/// so that a new platform needs no change here.
 fn subcommand(spec: &'static PlatformSpec) -> Command {
     let command = Command::new(spec.name).args(spec.inputs.iter().map(argument));
     let command = RenderFlags::augment_args(command)
@@ -103,7 +103,7 @@ fn subcommand(spec: &'static PlatformSpec) -> Command {
     }
 }
 
-/// Hides `--into` and its flags for a platform whose files cannot be merged.
+/// Hides `--into` and its flags, for a platform whose output cannot be merged into a file.
 fn without_into(command: Command) -> Command {
     ["into", "diff", "replace"]
         .into_iter()

@@ -1,4 +1,4 @@
-//! How the command runs.
+//! Runs `landfall render`.
 
 use super::arguments::{MergeFlags, PlatformRun, RenderCommand, RenderFlags};
 use super::merge_diff::merge_diff;
@@ -190,8 +190,8 @@ impl PlatformRun {
     }
 }
 
-/// Writes the files. Returns a line for each, and for files of an earlier run that were not written
-/// again.
+/// Writes the files. Returns a line for each, and a line for each file of an earlier run that was
+/// not written again.
 fn write_files(
     spec: &PlatformSpec,
     files: &[RenderedFile],

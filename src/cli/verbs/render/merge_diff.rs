@@ -6,11 +6,11 @@ use landfall_render::MergedFile;
 use landfall_rewrite::secret_values;
 use std::ops::Range;
 
-/// The top-level keys of a Secret whose values are shown.
+/// The top-level keys whose values are shown in a Secret.
 const SHOWN: [&str; 3] = ["apiVersion", "kind", "type"];
 
-/// The keys in `metadata` of a Secret whose lines are shown. Annotations are masked: in one of them,
-/// kubectl keeps a copy of the whole Secret.
+/// The keys in the `metadata` of a Secret whose own lines are shown. Lines below them are masked:
+/// kubectl keeps a copy of the whole Secret in an annotation.
 const SHOWN_METADATA: [&str; 4] = ["annotations", "labels", "name", "namespace"];
 
 /// The maximum number of pairs of lines that are compared, with four bytes of memory for each. In
@@ -18,7 +18,8 @@ const SHOWN_METADATA: [&str; 4] = ["annotations", "labels", "name", "namespace"]
 const MAX_PAIRS: usize = 16_000_000;
 
 /// Returns the diff between `old` and `merged`, and the diffs of the texts that the file contains
-/// in base64. If credentials were merged, all values are masked.
+/// in base64. All values of these texts are masked; if credentials were merged, all values of the
+/// file are masked too.
 pub(crate) fn merge_diff(path: &str, old: &str, merged: &MergedFile, reader: DiffReader) -> String {
     let path = path.trim_start_matches("./").trim_start_matches('/');
     let mut diff = diff_texts(
@@ -124,7 +125,8 @@ fn masks(text: &str, all: bool) -> Vec<bool> {
     masks
 }
 
-/// Replaces the value in `line` by `mask`. Keys, comments and document markers stay.
+/// Replaces the value in `line` by `mask`. Keys, document markers, instructions of ytt and comments
+/// without `:` and `=` stay.
 fn masked(line: &str, mask: &str) -> String {
     let body = line.trim_end_matches(['\n', '\r']);
     let content = body.trim_start();
@@ -179,7 +181,7 @@ fn is_name(name: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c))
 }
 
-/// The ranges of lines of `old` that differ, each with the range of lines of `new` that replaces
+/// The ranges of lines in `old` that differ, each with the range of lines in `new` that replaces
 /// it. Computed from a longest common subsequence.
 fn changes(old: &[&str], new: &[&str]) -> Vec<(Range<usize>, Range<usize>)> {
     let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn only_lines_that_differ_are_shown() {
+    fn the_diff_shows_changed_lines_with_their_context() {
         let old = "a: 1\nb: 2\nc: 3\nd: 4\n";
         let diff = merge_diff(
             "./x.yaml",

@@ -1,4 +1,4 @@
-//! The command: its arguments, and how it runs.
+//! Runs `landfall rewrite`, and defines its arguments.
 
 use super::not_locked::NotLocked;
 use super::report::{RewriteMode, RewrittenInput, outcome};
@@ -20,7 +20,7 @@ use std::thread;
 
 /// Point references at the private registry
 ///
-/// Changes only references to images and files of the lock; all other bytes stay as they are.
+/// Changes only references to items of the lock; all other bytes stay as they are.
 #[derive(Args)]
 pub(crate) struct RewriteCommand {
     /// Files, folders, charts (a folder, a .tgz, or the name of a locked chart), or - for stdin
@@ -316,7 +316,7 @@ impl RewriteCommand {
                 },
             };
             for member in &mut members {
-                // Bounds the memory: of large files, only the parts that are printed later are
+                // Bounds the memory: only the parts of large files that are printed later are
                 // kept.
                 let new = std::mem::take(&mut member.new.text);
                 match mode {

@@ -1,4 +1,4 @@
-//! `landfall rewrite`: points references to locked images and files at the private registry.
+//! `landfall rewrite`: points references to locked items at the private registry.
 
 mod command;
 mod kustomize;

@@ -4,10 +4,10 @@ use landfall_model::report::shell_word;
 use landfall_rewrite::audit::{FileFinding, LockCoverage};
 use serde_json::{Value, json};
 
-/// The number of references that the lock lacks, and the command that lists them.
+/// The number of references that the lock lacks.
 pub(crate) struct NotLocked {
     count: usize,
-    /// The command that lists them.
+    /// The command that lists these references.
     audit: String,
 }
 
@@ -24,7 +24,7 @@ impl NotLocked {
         }
     }
 
-    /// The line about them, if there are any.
+    /// The line about the missing references, if there are any.
     pub(crate) fn line(&self) -> Option<String> {
         let (are, them) = match self.count {
             0 => return None,

@@ -14,7 +14,7 @@ no reference here is in the lock, so nothing was changed. This is usual for Helm
 references are defaults in the charts. `landfall render helm-values CHART` writes values that
 override them; or rewrite the output of `helm template`.";
 
-/// The destination of the result.
+/// What the command does with the result, according to its flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RewriteMode<'a> {
     Stdout,
@@ -280,8 +280,8 @@ fn report(done: &[RewrittenInput]) -> RunReport {
     report
 }
 
-/// The exit code. `is_open` if a reference must still be changed, or would be pulled from the
-/// internet.
+/// The exit code. `is_open` says whether a reference must still be changed, or names an image that
+/// a node would pull from the internet.
 pub(crate) fn exit(mode: RewriteMode<'_>, is_open: bool, failed: usize) -> Exit {
     if mode == RewriteMode::Check && is_open {
         Exit::Refused

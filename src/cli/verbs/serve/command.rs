@@ -1,4 +1,4 @@
-//! The command: its arguments, and how it runs.
+//! Runs `landfall serve`, and defines its arguments.
 
 use super::limit_flags::LimitFlags;
 use super::node_guides::node_guides;
@@ -30,7 +30,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Serve bundles as a registry and file server
 ///
-/// Runs until SIGINT or SIGTERM; SIGHUP reloads. Without a bundle, --from and --writable, it serves
+/// Runs until SIGINT or SIGTERM; SIGHUP reloads. Without a bundle, --from or --writable, it serves
 /// the lock that `landfall publish` selected in the store (--store).
 #[derive(Args)]
 pub(crate) struct ServeCommand {
@@ -46,8 +46,8 @@ pub(crate) struct ServeCommand {
     /// only that protocol (may be repeated)
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:5000")]
     listen: Vec<String>,
-    /// Serve everything but images that `landfall push` uploaded to this registry. SIGHUP reads its
-    /// content again
+    /// Serve the content that `landfall push` uploaded to this registry, except images. SIGHUP
+    /// reads its content again
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     from: Option<TargetRegistry>,
     /// The registry in rewritten references [default: registry.address of the site, else this

@@ -11,7 +11,7 @@ use landfall_serve::{NodeGuide, NodeGuides, ServedBundle};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The platforms on the page, which pull images on a node.
+/// The platforms on the page: programs that pull images on a node.
 const RUNTIMES: [&str; 6] = ["containerd", "docker", "podman", "crio", "k3s", "rke2"];
 
 /// Returns the guides for the images of `bundles`. They point to `target`, or to this server under

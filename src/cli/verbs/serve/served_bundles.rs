@@ -8,7 +8,8 @@ use landfall_content::{BlobChain, BlobRead, VerifiedRead, missing_blobs};
 use landfall_serve::{BundleChanges, ServedBundle};
 use std::sync::Arc;
 
-/// A bundle as it is served. If it is a delta, the content that it omits is read from `content`.
+/// A bundle as it is served. If it is a delta or contains patches, the blobs that it lacks are read
+/// from `content`.
 pub(super) fn served(
     bundle: &Bundle,
     given: &[Bundle],
