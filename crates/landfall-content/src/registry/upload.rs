@@ -117,13 +117,14 @@ impl RegistrySession {
         self.auth.is_anonymous()
     }
 
-    /// Cancels an upload, if the registry supports that.
+    /// Cancels an upload, if the registry supports that and the account may delete. Otherwise the
+    /// upload stays open until it expires.
     pub(super) async fn cancel(&self, repository: &str, opened: UploadSession) {
         let cancel = HttpRequest {
             retried: false,
             ..HttpRequest::new(Method::DELETE, opened.target, RequestPurpose::Registry)
         };
-        if let Ok(response) = self.send(cancel, &self.scope(repository, true)).await {
+        if let Ok(response) = self.send(cancel, &self.delete_scope(repository)).await {
             response.discard().await;
         }
     }
