@@ -202,8 +202,8 @@ async fn check_sparse_index(
         }
         Ok(SparseIndexSupport::AcceptedAndKept(bytes)) => {
             let says = format!(
-                "accepts an index with missing children, but does not delete manifests: the test \
-                 index stays in {} without a tag ({bytes} bytes)",
+                "accepts an index with missing children; the test index cannot be deleted, and \
+                 stays in {} without a tag ({bytes} bytes)",
                 place.repository
             );
             steps.say("index", CheckStatus::Note, says);

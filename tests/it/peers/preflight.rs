@@ -9,6 +9,7 @@ use crate::support::pki::Authority;
 use crate::support::process::Guard;
 use crate::support::squid::SERVER;
 use crate::support::test_proxy::{ProxyAction, TestProxy};
+use crate::support::tokens::Tokens;
 use crate::support::{Images, Place, free_port, need};
 use serde_json::Value;
 use std::net::TcpListener;
@@ -177,6 +178,127 @@ fn checks_of_the_private_registry_leave_no_content() {
     assert!(
         steps(&report, "push").is_empty(),
         "without a login, nothing else is checked"
+    );
+}
+
+/// docker-registry requires the action `delete` to cancel an upload and to delete a manifest.
+#[test]
+fn checks_of_a_registry_with_tokens_leave_no_content() {
+    if !need(&["docker-registry", "nginx", "openssl", "gzip"]) {
+        return;
+    }
+    for may_delete in [true, false] {
+        let place = Place::new();
+        let _upstream = locked(&place, "");
+        let [address, front] = [(); 2].map(|()| format!("127.0.0.1:{}", free_port()));
+        let tokens = Tokens::new(&place, "registry", "puller:p@ss:word", move |_, action| {
+            may_delete || action != "delete"
+        });
+        let auth = format!(
+            "auth: {{token: {{realm: \"http://{front}/token\", service: registry, issuer: tokens, \
+             rootcertbundle: {:?}}}}}",
+            tokens.certificate
+        );
+        let mut registry = place.clean("docker-registry");
+        registry
+            .arg("serve")
+            .arg(docker_registry_config(&place, &address, &auth));
+        let mut registry = Guard::start(registry);
+        registry.wait_for_http(address.parse().unwrap());
+        // not every docker-registry can be configured to accept an index with missing children
+        let directives = format!(
+            "client_max_body_size 0; proxy_set_header Host $http_host;\n\
+             location ~ /manifests/ {{ if ($request_method = PUT) {{ return 201; }} \
+             proxy_pass http://{address}; }}\n\
+             location /v2/ {{ proxy_pass http://{address}; }}\n\
+             location /token {{ proxy_pass http://{}; }}",
+            tokens.address
+        );
+        let mut nginx = Guard::start(nginx_command(&place, &directives, &front));
+        nginx.wait_for_http(front.parse().unwrap());
+        place.write("account", "puller:p@ss:word\n");
+        site(&place, &front, ", credentials: {file: account}");
+        let report = place.json(0, &["doctor", "--site", "site.yaml"]);
+        assert_eq!(step(&report, "push")[0], "ok", "{report:#}");
+        assert_eq!(step(&report, "body")[0], "ok", "{report:#}");
+        let scopes = tokens.scopes();
+        if may_delete {
+            let deleted = "accepts an index with missing children; the test index was deleted";
+            assert_eq!(step(&report, "index")[..2], ["ok", deleted], "{report:#}");
+            assert_eq!(
+                files_below(&place.path("registry")),
+                Vec::<PathBuf>::new(),
+                "no upload is left"
+            );
+        } else {
+            let [verdict, says, _] = step(&report, "index");
+            assert!(
+                verdict == "note" && says.contains("cannot be deleted, and stays"),
+                "{says}"
+            );
+        }
+        // a denied deletion is requested twice, and does not invalidate the token for uploads
+        for (actions, times) in [
+            ("pull,push", 1),
+            ("pull,delete", 2 - usize::from(may_delete)),
+        ] {
+            let scope = format!("repository:team/app:{actions}");
+            let found = scopes.iter().filter(|found| **found == scope).count();
+            assert_eq!(found, times, "{scopes:?}");
+        }
+    }
+}
+
+/// Quay requires `push` to delete, and refuses to issue tokens for actions that it does not know.
+#[test]
+fn a_token_service_without_the_action_delete_can_be_used() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let registry = own_registry();
+    let _upstream = locked(&place, "");
+    let front = TestProxy::new(&registry.address, |request| {
+        if request.target.starts_with("/token?") {
+            if request.target.contains("delete") {
+                return ProxyAction::refuse(400, "INVALID_REQUEST", "unknown action");
+            }
+            let token = serde_json::json!({"token": request.target, "expires_in": 3600});
+            return ProxyAction::Answer(200, Vec::new(), token.to_string());
+        }
+        let needed = if request.method == "GET" || request.method == "HEAD" {
+            "pull"
+        } else {
+            "push"
+        };
+        let token = request.header("authorization").unwrap_or_default();
+        if !request.target.starts_with("/v2/team/") && !token.is_empty() || token.contains(needed) {
+            match request.method.as_str() {
+                "PUT" if request.target.contains("/manifests/") => ProxyAction::status(201),
+                "DELETE" => ProxyAction::status(202),
+                _ => ProxyAction::Pass,
+            }
+        } else {
+            let challenge = "Bearer realm=\"/token\",service=\"quay\"";
+            let headers = vec![("WWW-Authenticate".to_owned(), challenge.to_owned())];
+            ProxyAction::Answer(401, headers, String::new())
+        }
+    });
+    place.write("account", "puller:p@ss:word\n");
+    site(&place, &front.address, ", credentials: {file: account}");
+    let report = place.json(0, &["doctor", "--site", "site.yaml"]);
+    let [verdict, says, _] = step(&report, "index");
+    assert!(
+        verdict == "ok" && says.contains("was deleted"),
+        "{report:#}"
+    );
+    let opened = front.count("POST", "/blobs/uploads/");
+    assert!(opened > 0);
+    assert_eq!(front.count("DELETE", "/uploads/"), opened, "{report:#}");
+    assert_eq!(
+        front.count("GET", "delete"),
+        1,
+        "a refused scope is not requested again"
     );
 }
 

@@ -21,6 +21,7 @@ mod protocol_fixes;
 pub use block_on::{BlockingReader, block_on};
 pub use bucket_object::{BucketObject, ConditionalGet, ObjectVersion, PutCondition, PutOutcome};
 pub use location::BucketLocation;
+pub use multipart::MAX_OBJECT_SIZE;
 pub use object_writer::{ObjectWriter, UploadGuard};
 pub use objects::Bucket;
 pub use open_object::OpenObject;

@@ -6,6 +6,10 @@ use bytes::Bytes;
 use landfall_http::HttpError;
 use object_store::PutPayload;
 
+/// The size in bytes of the largest object that is uploaded. It bounds the size of parts, which are
+/// kept in memory, if a lock names a size that no content has.
+pub const MAX_OBJECT_SIZE: u64 = 5 << 40;
+
 impl Bucket {
     /// Begins an upload in parts and returns its identifier.
     ///

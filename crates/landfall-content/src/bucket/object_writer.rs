@@ -3,6 +3,7 @@
 
 use super::block_on::block_on;
 use super::bucket_object::BucketObject;
+use super::multipart::MAX_OBJECT_SIZE;
 use super::objects::Bucket;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
@@ -76,6 +77,7 @@ impl ObjectWriter {
         })?;
         let guard = UploadGuard(upload.clone(), sending.abort_handle());
         // larger parts for large objects, so that the number of parts stays below the limit of S3
+        let expected = expected.min(MAX_OBJECT_SIZE);
         let part_size = MIN_PART_SIZE.max(expected.div_ceil(MAX_PARTS)) as usize;
         Ok((
             ObjectWriter {
@@ -238,6 +240,16 @@ mod tests {
             error.contains("the object was replaced while it was read"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn an_impossible_expected_size_does_not_determine_the_memory() {
+        let bucket = Bucket::in_memory();
+        let (mut writer, guard) = ObjectWriter::begin(&bucket, "b", u64::MAX).unwrap();
+        writer.write_all(b"small").unwrap();
+        writer.finish().unwrap();
+        drop(guard);
+        assert_eq!(OpenObject::open(&bucket, "b").unwrap().size(), 5);
     }
 
     #[test]

@@ -212,7 +212,12 @@ impl Auth {
         {
             return self.deny_account(account, &signer.state);
         }
-        self.denied(scope, StatusCode::UNAUTHORIZED).await
+        let error = self.denied(scope, StatusCode::UNAUTHORIZED).await;
+        // a push cancels many uploads, and does without if the account may not delete
+        if scope.delete {
+            signer.state.deny_scope(scope, error.clone());
+        }
+        error
     }
 
     /// Whether the registry denies `header` at `/v2/`, which every valid account may request.

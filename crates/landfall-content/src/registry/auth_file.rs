@@ -85,11 +85,8 @@ impl AuthFile {
                 source,
             })?,
         };
-        config.auths = config
-            .auths
-            .into_iter()
-            .map(|(key, entry)| (normal_key(&key), entry))
-            .collect();
+        config.auths = with_normal_keys(config.auths);
+        config.cred_helpers = with_normal_keys(config.cred_helpers);
         Ok(AuthFile {
             name: name.into(),
             config,
@@ -239,6 +236,13 @@ impl AuthFile {
             source: program,
         }))
     }
+}
+
+fn with_normal_keys<T>(entries: BTreeMap<String, T>) -> BTreeMap<String, T> {
+    entries
+        .into_iter()
+        .map(|(key, entry)| (normal_key(&key), entry))
+        .collect()
 }
 
 impl AuthEntry {

@@ -132,10 +132,15 @@ impl RegistrySession {
             })
             .to_string(),
         );
-        let digest = Digest::sha256(&bytes).to_string();
+        let digest = Digest::sha256(&bytes);
         let size = bytes.len() as u64;
         match self
-            .put_manifest(repository, &digest, media_type::OCI_INDEX, bytes)
+            .put_manifest(
+                repository,
+                &digest.to_string(),
+                media_type::OCI_INDEX,
+                bytes,
+            )
             .await
         {
             Ok(_) => {}
@@ -144,21 +149,8 @@ impl RegistrySession {
             }
             Err(error) => return Err(error),
         }
-        let url = self.url(repository, &format!("manifests/{digest}"))?;
-        let request = HttpRequest {
-            retried: false,
-            ..HttpRequest::new(Method::DELETE, url, RequestPurpose::Registry)
-        };
-        let scope = self.scope(repository, true);
-        let gone = match self.send(request, &scope).await {
-            Ok(response) => {
-                let gone = response.status.is_success() || response.status == StatusCode::NOT_FOUND;
-                response.discard().await;
-                gone
-            }
-            Err(_) => false,
-        };
-        Ok(if gone {
+        let is_gone = self.delete_manifest(repository, &digest).await.is_ok();
+        Ok(if is_gone {
             SparseIndexSupport::Accepted
         } else {
             SparseIndexSupport::AcceptedAndKept(size)

@@ -8,17 +8,22 @@ use std::path::{Path, PathBuf};
 
 /// Returns the folders to read, the user's own first.
 pub fn certs_d_folders(get: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
-    let config = get("XDG_CONFIG_HOME")
-        .filter(|dir| !dir.is_empty())
-        .map(PathBuf::from);
-    let config = config.or_else(|| Some(PathBuf::from(get("HOME")?).join(".config")));
-    let own = config.map(|config| config.join("containers/certs.d"));
+    let own = containers_folder(get).map(|folder| folder.join("certs.d"));
     own.into_iter()
         .chain([
             "/etc/containers/certs.d".into(),
             "/etc/docker/certs.d".into(),
         ])
         .collect()
+}
+
+/// Returns the folder with the user's configuration of podman and skopeo.
+pub(super) fn containers_folder(get: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let config = get("XDG_CONFIG_HOME")
+        .filter(|dir| !dir.is_empty())
+        .map(PathBuf::from);
+    let config = config.or_else(|| Some(PathBuf::from(get("HOME")?).join(".config")));
+    config.map(|config| config.join("containers"))
 }
 
 /// Returns the TLS settings in these folders, by host. Authorities of all folders are used, but

@@ -1,6 +1,5 @@
 //! Deletion of manifests (distribution-spec, "Deleting Manifests").
 
-use super::scope::TokenScope;
 use super::session::RegistrySession;
 use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose};
 use landfall_model::Digest;
@@ -18,10 +17,7 @@ impl RegistrySession {
     ) -> Result<bool, HttpError> {
         let url = self.url(repository, &format!("manifests/{digest}"))?;
         let request = HttpRequest::new(Method::DELETE, url, RequestPurpose::Registry);
-        let scope = TokenScope {
-            delete: true,
-            ..self.scope(repository, false)
-        };
+        let scope = self.delete_scope(repository);
         let response = self.send(request, &scope).await?;
         let response = self
             .expect(

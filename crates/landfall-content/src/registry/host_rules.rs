@@ -81,10 +81,7 @@ pub fn host_rules(
     // the host without a port
     for (key, bare) in rules.clone() {
         for (other, rule) in &mut rules {
-            if other
-                .strip_prefix(&key)
-                .is_some_and(|rest| rest.starts_with(':') && !rest.contains(']'))
-            {
+            if is_host_with_port(other, &key) {
                 rule.tls.ca.extend(bare.tls.ca.clone());
                 rule.tls.client = rule.tls.client.take().or(bare.tls.client.clone());
                 rule.tls.skip_verify |= bare.tls.skip_verify;
@@ -95,4 +92,10 @@ pub fn host_rules(
         }
     }
     rules
+}
+
+/// Whether `address` is `host` with a port. An IPv6 address is in brackets.
+pub(super) fn is_host_with_port(address: &str, host: &str) -> bool {
+    let rest = address.strip_prefix(host);
+    rest.is_some_and(|rest| rest.starts_with(':') && !rest.contains(']'))
 }

@@ -2,6 +2,7 @@
 //! `DOCKER_AUTH_CONFIG`, and credential helpers.
 
 use super::auth_file::{AuthFile, hub_key, normal_key};
+use super::certs_d::containers_folder;
 use super::credential::{Credential, CredentialError, CredentialLookup, RegistrySecret};
 use super::site_credentials::site_secret;
 use landfall_model::TargetRegistry;
@@ -40,7 +41,6 @@ impl Keychain {
                 .files
                 .push(AuthFile::parse("DOCKER_AUTH_CONFIG", &text)?);
         }
-        let home = get("HOME").map(PathBuf::from);
         let named = get("REGISTRY_AUTH_FILE").map(PathBuf::from);
         if let Some(path) = &named {
             keychain
@@ -49,11 +49,11 @@ impl Keychain {
         }
         let docker = get("DOCKER_CONFIG")
             .map(PathBuf::from)
-            .or_else(|| home.as_ref().map(|home| home.join(".docker")));
+            .or_else(|| get("HOME").map(|home| Path::new(&home).join(".docker")));
         // in the order of podman and skopeo: runtime folder, user's configuration, docker
         let usual = [
             get("XDG_RUNTIME_DIR").map(|dir| Path::new(&dir).join("containers/auth.json")),
-            home.map(|home| home.join(".config/containers/auth.json")),
+            containers_folder(&get).map(|folder| folder.join("auth.json")),
             docker.map(|dir| dir.join("config.json")),
         ];
         for path in usual.into_iter().flatten() {
@@ -334,6 +334,57 @@ mod tests {
             let found = user(&keychain, host, repository).await;
             assert_eq!(found.as_deref(), Some(expected), "{host}/{repository}");
         }
+    }
+
+    #[tokio::test]
+    async fn auth_files_are_found_in_the_users_folders() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &str, user: &str| {
+            let auth = format!(
+                r#"{{"auths": {{"{user}.test": {{"username": "{user}", "password": "p"}}}}}}"#
+            );
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, auth).unwrap();
+        };
+        write("run/containers/auth.json", "run");
+        write("config/containers/auth.json", "config");
+        write("home/.config/containers/auth.json", "home");
+        write("home/.docker/config.json", "docker");
+        let variables = |names: &'static [(&str, &str)]| {
+            let dir = dir.path().to_owned();
+            move |name: &str| {
+                let (_, folder) = names.iter().find(|(variable, _)| *variable == name)?;
+                Some(dir.join(folder).display().to_string())
+            }
+        };
+        const VARIABLES: &[(&str, &str)] = &[
+            ("HOME", "home"),
+            ("XDG_CONFIG_HOME", "config"),
+            ("XDG_RUNTIME_DIR", "run"),
+        ];
+        for (names, found) in [
+            (&VARIABLES[..1], [false, false, true, true]),
+            // the folder of the variable replaces ~/.config
+            (VARIABLES, [true, true, false, true]),
+        ] {
+            let keychain = Keychain::load(None, variables(names)).unwrap();
+            for (user, is_found) in ["run", "config", "home", "docker"].iter().zip(found) {
+                let host = format!("{user}.test");
+                let account = keychain.find(&host, "x").await.unwrap();
+                assert_eq!(account.is_some(), is_found, "{user}, {names:?}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn keys_of_helpers_are_normalized() {
+        let helpers = r#"{"https://index.docker.io/v1/": "landfall-none"}"#;
+        let keychain = keychain(&format!(r#"{{"credHelpers": {helpers}}}"#));
+        let error = keychain.find("docker.io", "library/nginx").await;
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("docker-credential-landfall-none"), "{error}");
+        assert_eq!(keychain.hosts(), ["docker.io"]);
     }
 
     #[tokio::test]

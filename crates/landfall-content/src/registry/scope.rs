@@ -12,6 +12,16 @@ pub(super) struct TokenScope {
 }
 
 impl TokenScope {
+    /// Returns the scope that permits the same at a registry without the action `delete`: Quay
+    /// requires `push` to delete, and its token service refuses a scope with an unknown action.
+    pub(super) fn without_delete(&self) -> Option<TokenScope> {
+        self.delete.then(|| TokenScope {
+            push: true,
+            delete: false,
+            ..self.clone()
+        })
+    }
+
     /// Returns the scopes for the token service (distribution token specification, "Token Scope").
     pub(super) fn to_strings(&self) -> Vec<String> {
         if self.repository.is_empty() {

@@ -251,6 +251,15 @@ impl RegistrySession {
             from: None,
         }
     }
+
+    /// Returns the scope of a `DELETE` request. docker-registry requires the action `delete` for
+    /// manifests and for uploads alike.
+    pub(super) fn delete_scope(&self, repository: &str) -> TokenScope {
+        TokenScope {
+            delete: true,
+            ..self.scope(repository, false)
+        }
+    }
 }
 
 /// Returns the `host[:port]` of a URL, for messages.

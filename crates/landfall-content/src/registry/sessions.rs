@@ -1,6 +1,7 @@
 //! The sessions of a run: for each registry host, one to read, which may use a mirror, and one to
 //! write.
 
+use super::host_rules::is_host_with_port;
 use super::keychain::Keychain;
 use super::registry_url::BaseUrl;
 use super::session::RegistrySession;
@@ -266,8 +267,29 @@ fn oci_to_https(url: &str) -> String {
 /// Whether the `HOST[:PORT]` that a user wrote includes this registry host; without a port it
 /// includes all ports.
 fn covers(written: &str, host: &str) -> bool {
-    written == host
-        || host
-            .rsplit_once(':')
-            .is_some_and(|(name, _)| name == written && !written.contains(':'))
+    written == host || is_host_with_port(host, written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_without_a_port_covers_all_ports() {
+        for (written, host, is_covered) in [
+            ("reg.test", "reg.test", true),
+            ("reg.test", "reg.test:5000", true),
+            ("reg.test:5000", "reg.test:5000", true),
+            ("reg.test:5000", "reg.test", false),
+            ("reg.test:5000", "reg.test:5001", false),
+            ("reg", "reg.test:5000", false),
+            ("[::1]", "[::1]", true),
+            ("[::1]", "[::1]:5000", true),
+            ("[::1]:5000", "[::1]", false),
+            ("[:", "[::1]", false),
+            ("[", "[::1]:5000", false),
+        ] {
+            assert_eq!(covers(written, host), is_covered, "{written} {host}");
+        }
+    }
 }

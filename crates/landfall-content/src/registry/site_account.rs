@@ -11,11 +11,12 @@ use std::sync::Arc;
 type SiteAccount = (String, String);
 
 /// Variables that lead to the personal credentials of the user, which must not get to nodes.
-const PERSONAL_VARIABLES: [&str; 5] = [
+const PERSONAL_VARIABLES: [&str; 6] = [
     "DOCKER_AUTH_CONFIG",
     "DOCKER_CONFIG",
     "HOME",
     "REGISTRY_AUTH_FILE",
+    "XDG_CONFIG_HOME",
     "XDG_RUNTIME_DIR",
 ];
 
@@ -63,4 +64,36 @@ pub fn site_proxy_accounts(
         let account = proxy?.account.as_ref()?;
         Some((account.user.clone(), account.password.clone()))
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn personal_accounts_are_not_those_of_the_site() {
+        let dir = tempfile::tempdir().unwrap();
+        let auth = r#"{"auths": {"far.test": {"username": "me", "password": "p"}}}"#;
+        for path in [
+            "containers/auth.json",
+            ".config/containers/auth.json",
+            ".docker/config.json",
+        ] {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, auth).unwrap();
+        }
+        let text = "apiVersion: landfall/v1\nkind: Site\nregistry: {address: far.test}\n";
+        let site = Site::parse(Path::new("site.yaml"), text).unwrap();
+        let folder = dir.path().display().to_string();
+        for name in ["HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"] {
+            let get = |variable: &str| (variable == name).then(|| folder.clone());
+            let personal = Keychain::load(None, get).unwrap();
+            assert_eq!(personal.hosts(), vec!["far.test"; personal.hosts().len()]);
+            assert!(!personal.hosts().is_empty(), "{name}");
+            let found = site_account(&site, get, "far.test", "x").unwrap();
+            assert_eq!(found, None, "{name}");
+        }
+    }
 }

@@ -89,8 +89,15 @@ impl Auth {
         realm: &Url,
         service: Option<&str>,
     ) -> Result<BearerToken, HttpError> {
-        let scopes = scope.to_strings();
+        let mut scopes = scope.to_strings();
         let mut failure = self.fetch(&scopes, realm, service, Some(account)).await;
+        if let Err(TokenFailure::Error(error)) = &failure
+            && error.kind == ErrorKind::Status(400)
+            && let Some(other) = scope.without_delete()
+        {
+            scopes = other.to_strings();
+            failure = self.fetch(&scopes, realm, service, Some(account)).await;
+        }
         if matches!(
             failure,
             Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED))

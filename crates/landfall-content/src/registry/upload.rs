@@ -8,6 +8,7 @@ use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose};
 use landfall_model::{Algorithm, Digest};
 use reqwest::header::LOCATION;
 use reqwest::{Method, StatusCode};
+use url::Url;
 
 impl RegistrySession {
     /// Opens an upload. Returns `None` if the registry mounted the blob from the repository
@@ -28,19 +29,9 @@ impl RegistrySession {
             ..self.scope(repository, true)
         };
         let mut begin = self.url(repository, "blobs/uploads/")?;
-        match (digest, mount) {
-            (Some(digest), Some(from)) => {
-                let words = [("mount", digest.to_string()), ("from", self.full(from))];
-                begin.query_pairs_mut().extend_pairs(words);
-            }
-            // the registry hashes while it receives, with SHA-256 unless the request names another
-            // algorithm
-            (Some(digest), None) if digest.algorithm() != Algorithm::Sha256 => {
-                begin
-                    .query_pairs_mut()
-                    .append_pair("digest-algorithm", digest.algorithm().as_str());
-            }
-            _ => {}
+        if let Some(digest) = digest {
+            let from = mount.map(|from| self.full(from));
+            add_upload_parameters(&mut begin, digest, from);
         }
         let response = self
             .send(
@@ -117,13 +108,14 @@ impl RegistrySession {
         self.auth.is_anonymous()
     }
 
-    /// Cancels an upload, if the registry supports that.
+    /// Cancels an upload, if the registry supports that and the account may delete. Otherwise the
+    /// upload stays open until it expires.
     pub(super) async fn cancel(&self, repository: &str, opened: UploadSession) {
         let cancel = HttpRequest {
             retried: false,
             ..HttpRequest::new(Method::DELETE, opened.target, RequestPurpose::Registry)
         };
-        if let Ok(response) = self.send(cancel, &self.scope(repository, true)).await {
+        if let Ok(response) = self.send(cancel, &self.delete_scope(repository)).await {
             response.discard().await;
         }
     }
@@ -145,6 +137,21 @@ impl RegistrySession {
     }
 }
 
+/// Adds the parameters of the request that opens the upload of `digest`, or mounts it from the
+/// repository `from`.
+fn add_upload_parameters(url: &mut Url, digest: &Digest, from: Option<String>) {
+    if let Some(from) = from {
+        let words = [("mount", digest.to_string()), ("from", from)];
+        url.query_pairs_mut().extend_pairs(words);
+    }
+    // the registry hashes while it receives, with SHA-256 unless the request names another
+    // algorithm; it may open an upload instead of mounting the blob
+    if digest.algorithm() != Algorithm::Sha256 {
+        url.query_pairs_mut()
+            .append_pair("digest-algorithm", digest.algorithm().as_str());
+    }
+}
+
 /// Whether the registry refuses a mount: 401 and 403 without rights for the other repository, 404
 /// for an unknown repository, and other 4xx that are not transient if it does not support mounts.
 pub(super) fn refuses_mount(error: &HttpError) -> bool {
@@ -163,4 +170,29 @@ pub(super) fn may_restart_upload(error: &HttpError) -> bool {
             .iter()
             .any(|error| error.code.starts_with("BLOB_UPLOAD_"))
         || error.is_transient()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upload_names_an_algorithm_other_than_sha_256() {
+        let query = |digest: &str, from: Option<&str>| {
+            let mut url = Url::parse("https://reg.test/v2/a/blobs/uploads/").unwrap();
+            let digest = digest.parse().unwrap();
+            add_upload_parameters(&mut url, &digest, from.map(str::to_owned));
+            url.query().map(str::to_owned)
+        };
+        let sha256 = format!("sha256:{}", "1".repeat(64));
+        let sha512 = format!("sha512:{}", "1".repeat(128));
+        assert_eq!(query(&sha256, None), None);
+        let mount = |digest: &str| format!("mount={}&from=b%2Fc", digest.replace(':', "%3A"));
+        assert_eq!(query(&sha256, Some("b/c")), Some(mount(&sha256)));
+        let algorithm = "digest-algorithm=sha512";
+        assert_eq!(query(&sha512, None).as_deref(), Some(algorithm));
+        // the registry may answer with an upload
+        let both = format!("{}&{algorithm}", mount(&sha512));
+        assert_eq!(query(&sha512, Some("b/c")), Some(both));
+    }
 }

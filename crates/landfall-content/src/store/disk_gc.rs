@@ -73,6 +73,11 @@ pub fn gc(dir: &Path, keep: &BTreeSet<Digest>, dry_run: bool) -> Result<DiskGcRe
     };
     let mut report = DiskGcReport::default();
     for folder in entries(&dir.join("blobs"))? {
+        // follows a link: a store may keep its blobs on another disk
+        if !folder.path().is_dir() {
+            report.strange.push(folder.path());
+            continue;
+        }
         for file in entries(&folder.path())? {
             let name = file.file_name();
             let digest = format!(
@@ -140,4 +145,24 @@ fn entries(folder: &Path) -> Result<Vec<DirEntry>, StoreError> {
     let read =
         std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<DirEntry>>>);
     Ok(read.map_err(io("read the folder", folder))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_next_to_the_folders_of_blobs_are_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        let blobs = dir.path().join("blobs");
+        DiskStore::open(dir.path()).unwrap();
+        std::fs::write(blobs.join("notes.txt"), "mine").unwrap();
+        std::os::unix::fs::symlink("nowhere", blobs.join("link")).unwrap();
+        let report = gc(dir.path(), &BTreeSet::new(), false).unwrap();
+        assert_eq!(
+            report.strange,
+            ["link", "notes.txt"].map(|name| blobs.join(name))
+        );
+        assert!(blobs.join("notes.txt").exists());
+    }
 }

@@ -20,12 +20,13 @@ pub(super) struct VerifiedJournal {
 impl VerifiedJournal {
     /// Opens or creates the journal. A last line that was cut off by a crash is ignored.
     pub(super) fn open(path: &Path) -> std::io::Result<VerifiedJournal> {
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        let bytes = match std::fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(error),
         };
         // lines that cannot be parsed are ignored: their files are hashed again
+        let text = String::from_utf8_lossy(&bytes);
         let known = text.lines().filter_map(read_line).collect();
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         Ok(VerifiedJournal {
@@ -86,4 +87,22 @@ fn read_line(line: &str) -> Option<(Digest, FileStamp)> {
         size: size.parse().ok()?,
     };
     Some((digest.parse().ok()?, file_stamp))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_cannot_be_parsed_are_ignored() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("verified");
+        let digest = Digest::sha256(b"");
+        let metadata = std::fs::metadata(dir.path()).unwrap();
+        let valid = line(&digest, FileStamp::of(&metadata));
+        let damaged = b"sha256:\xff\xfe 1 2 3 4\n\0\n";
+        std::fs::write(&path, [damaged, valid.as_bytes(), b"sha256:ab"].concat()).unwrap();
+        let journal = VerifiedJournal::open(&path).unwrap();
+        assert!(journal.is_unchanged(&digest, &metadata));
+    }
 }

@@ -22,6 +22,9 @@ const MORE_AMBIGUOUS_BYTES: u64 = 16 << 20;
 const MAX_REPLAYS: usize = 2;
 /// The maximum number of times that the file is read.
 const MAX_PASSES: u32 = 4;
+/// The maximum number of members that one pass leaves to the next. It bounds the memory for their
+/// plans.
+const MAX_PLANS: usize = 256 << 10;
 /// A recipe of up to this size is not compared with the size of the stream read so far.
 const EXEMPT_BYTES: u64 = 64 << 10;
 
@@ -189,6 +192,9 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
                     MemberPlan::TryAll
                 };
                 self.plans.insert(number, next);
+                if self.plans.len() > MAX_PLANS {
+                    return Err(DeflateError::RecipeTooLarge);
+                }
                 self.is_repeated = true;
             }
             self.input.set_mark();
@@ -375,4 +381,28 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
 fn flush_positions(piece: &InflatedPiece<'_>) -> Vec<u64> {
     let flushes = piece.blocks.iter().filter(|block| block.is_flush());
     flushes.map(|block| block.plain_offset).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{GENEROUS, member, noise, runs};
+
+    #[test]
+    fn the_number_of_plans_is_limited() {
+        let plain = noise(1_500_000, 4);
+        let first = runs(&plain[..1_000_000], 50, &[1_000_000]);
+        let half = &first[..first.len() - 2];
+        // the blocks of the other half have another size, so the next pass has to predict the
+        // tokens
+        let stream = member(&[half, &runs(&plain[1_000_000..], 1, &[])].concat(), &plain);
+        for (others, is_accepted) in [(MAX_PLANS - 1, true), (MAX_PLANS, false)] {
+            let mut plans = (1..=others as u64)
+                .map(|number| (number, MemberPlan::TryAll))
+                .collect();
+            let mut pass = AnalysisPass::new(&stream[..], GENEROUS, &mut plans).unwrap();
+            let read = pass.read_members();
+            assert_eq!(read.is_ok(), is_accepted, "{read:?}");
+        }
+    }
 }

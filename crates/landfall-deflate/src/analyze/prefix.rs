@@ -10,6 +10,9 @@ pub(super) const PREFIX_BYTES: usize = 512 << 10;
 /// The number of consecutive streams without a known encoder after which only the encoders of
 /// earlier streams of the file are tried.
 const MAX_MISSES: u32 = 16;
+/// The number of blocks that are kept to choose the encoder. It bounds the memory for blocks
+/// without plain bytes, of which a dynamic one takes more than 1 KiB.
+const PREFIX_BLOCKS: usize = 8 << 10;
 
 /// The beginning of a deflate stream.
 #[derive(Debug, Default)]
@@ -35,7 +38,7 @@ impl StreamPrefix {
 
     /// Whether there is enough to choose an encoder.
     pub(super) fn is_complete(&self) -> bool {
-        self.is_last || self.plain.len() >= PREFIX_BYTES
+        self.is_last || self.plain.len() >= PREFIX_BYTES || self.blocks.len() >= PREFIX_BLOCKS
     }
 
     /// The plain bytes and flushes.
@@ -143,5 +146,32 @@ fn add_matching(prefix: &StreamPrefix, specs: &[EncoderSpec], replays: &mut Vec<
                 return;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bits::{BitReader, BitWriter};
+    use crate::inflate::Inflater;
+
+    #[test]
+    fn blocks_without_plain_bytes_complete_a_prefix() {
+        let mut out = BitWriter::default();
+        for _ in 0..3 * PREFIX_BLOCKS {
+            // a fixed block that has only the symbol for its end
+            out.write(1 << 1, 10);
+        }
+        let mut input = BitReader::new(out.bytes.as_slice());
+        let mut inflater = Inflater::new();
+        inflater.record_tokens(true);
+        let mut prefix = StreamPrefix::default();
+        while !prefix.is_complete() {
+            input.set_mark();
+            inflater.step(&mut input).unwrap();
+            prefix.extend(&inflater.piece(), input.since_mark(), &[]);
+        }
+        assert!(prefix.plain.is_empty() && !prefix.is_last);
+        assert!(prefix.blocks.len() < 2 * PREFIX_BLOCKS);
     }
 }

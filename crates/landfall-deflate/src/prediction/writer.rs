@@ -15,6 +15,9 @@ const CHOSEN_BYTES: usize = 32 << 10;
 /// The approximate number of plain bytes that are coded with each set of parameters to compare
 /// them.
 const COMPARED_BYTES: u64 = 96 << 10;
+/// The maximum number of blocks that wait for plain bytes. It bounds the memory for blocks without
+/// plain bytes: no known encoder writes that many of them.
+const MAX_WAITING_BLOCKS: usize = 32 << 10;
 
 /// The state of the writer within its stream.
 #[derive(Debug)]
@@ -112,7 +115,8 @@ impl TokenWriter {
         self.is_last = false;
     }
 
-    /// Codes the next piece of the stream.
+    /// Codes the next piece of the stream. Fails with [`DeflateError::RecipeTooLarge`] if too many
+    /// blocks follow a token that cannot be predicted yet.
     pub(crate) fn write(&mut self, piece: &InflatedPiece<'_>) -> Result<(), DeflateError> {
         if let Some(matcher) = &mut self.matcher {
             matcher.extend(piece.plain);
@@ -121,6 +125,9 @@ impl TokenWriter {
         self.tokens.extend_from_slice(piece.tokens);
         self.is_last |= piece.is_last;
         while self.advance()? {}
+        if self.blocks.len() > MAX_WAITING_BLOCKS {
+            return Err(DeflateError::RecipeTooLarge);
+        }
         Ok(())
     }
 

@@ -71,6 +71,25 @@ fn output_never_exceeds_the_declared_size() {
     assert!(output.len() <= limit);
 }
 
+#[test]
+fn blocks_that_wait_for_plain_bytes_are_limited() {
+    let mut out = crate::bits::BitWriter::default();
+    // a fixed block with the literal `a`: the plain bytes after it are needed to predict it
+    out.write(1 << 1, 3);
+    out.write(u32::from(0x91_u8.reverse_bits()), 8);
+    out.write(0, 7);
+    for _ in 0..50_000 {
+        // a fixed block that has only the symbol for its end
+        out.write(1 << 1, 10);
+    }
+    out.write(1 | 1 << 1, 10);
+    out.align();
+    let stream = member(&out.bytes, b"a");
+    assert_eq!(plain_of(&stream), b"a");
+    let error = crate::analyze::predict(&stream, &GENEROUS).unwrap_err();
+    assert!(matches!(error, DeflateError::RecipeTooLarge), "{error}");
+}
+
 /// Parses the bytes as a recipe, and rebuilds its stream.
 fn rebuild_any(recipe: Vec<u8>, plain: &[u8]) {
     let Ok(recipe) = Recipe::parse(recipe) else {

@@ -11,7 +11,7 @@ use flate2::Compression;
 use std::io::{Read, Write};
 
 /// Limits under which every valid stream has a recipe.
-const GENEROUS: AnalysisLimits = AnalysisLimits {
+pub(crate) const GENEROUS: AnalysisLimits = AnalysisLimits {
     plain_bytes: 1 << 30,
     recipe_bytes: 1 << 30,
     recipe_percent: 1000,
@@ -39,7 +39,7 @@ fn text(length: usize, seed: u32) -> Vec<u8> {
 }
 
 /// Random bytes.
-fn noise(length: usize, seed: u32) -> Vec<u8> {
+pub(crate) fn noise(length: usize, seed: u32) -> Vec<u8> {
     let mut state = seed | 1;
     let mut next = || {
         state ^= state << 13;
@@ -58,7 +58,7 @@ fn gzip(plain: &[u8], level: u32) -> Vec<u8> {
 }
 
 /// A raw stream of the test encoder, with flushes at these positions.
-fn runs(plain: &[u8], thousands: u8, flushes: &[usize]) -> Vec<u8> {
+pub(crate) fn runs(plain: &[u8], thousands: u8, flushes: &[usize]) -> Vec<u8> {
     let mut out = crate::bits::BitWriter::default();
     let mut encoder = EncoderSpec::Runs(RunEncoding { thousands }).start();
     let mut from = 0;
@@ -73,7 +73,7 @@ fn runs(plain: &[u8], thousands: u8, flushes: &[usize]) -> Vec<u8> {
 }
 
 /// Puts a raw deflate stream into a gzip member.
-fn member(deflate: &[u8], plain: &[u8]) -> Vec<u8> {
+pub(crate) fn member(deflate: &[u8], plain: &[u8]) -> Vec<u8> {
     let mut member = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
     member.extend_from_slice(deflate);
     let mut crc = flate2::Crc::new();

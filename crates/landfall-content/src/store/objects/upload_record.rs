@@ -8,7 +8,9 @@
 
 use super::keys;
 use super::store_timeouts::StoreTimeouts;
-use crate::bucket::{Bucket, BucketObject, ObjectVersion, PutCondition, PutOutcome};
+use crate::bucket::{
+    Bucket, BucketObject, MAX_OBJECT_SIZE, ObjectVersion, PutCondition, PutOutcome,
+};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use landfall_http::{ErrorKind, HttpError};
@@ -157,13 +159,19 @@ impl OwnUploadRecord {
 
 /// Begins an upload. Returns `None` if another run was first.
 async fn begin(bucket: &Bucket, blob: &Descriptor) -> Result<Option<OwnUploadRecord>, HttpError> {
-    // larger parts for large blobs, so that their number stays within the limit of S3
-    let size_for_max_parts = blob.size.div_ceil(MAX_PARTS).next_multiple_of(1 << 20);
+    if blob.size > MAX_OBJECT_SIZE {
+        let words = format!(
+            "it has {} bytes according to the lock, and an object store takes at most 5 TiB",
+            blob.size
+        );
+        let name = bucket.url(&keys::blob(&blob.digest));
+        return Err(HttpError::new(ErrorKind::Local, words).about(name));
+    }
     let record = UploadRecord {
         owner: keys::unique(),
         beats: 0,
         upload: bucket.begin_parts(&keys::blob(&blob.digest)).await?,
-        part_size: MIN_PART_SIZE.max(size_for_max_parts),
+        part_size: part_size_of(blob),
         parts: Vec::new(),
         hash: encode_hash_state(&Hasher::new(blob.digest.algorithm())),
     };
@@ -178,8 +186,15 @@ async fn begin(bucket: &Bucket, blob: &Descriptor) -> Result<Option<OwnUploadRec
     Ok(own)
 }
 
-/// Takes over the upload of a run that has ended. If it cannot be resumed, its record is deleted.
-/// Returns `None` in that case, or if another run was first.
+/// Returns the size in bytes of the parts of a blob, except the last one.
+fn part_size_of(blob: &Descriptor) -> u64 {
+    // larger parts for large blobs, so that their number stays within the limit of S3
+    let size_for_max_parts = blob.size.div_ceil(MAX_PARTS).next_multiple_of(1 << 20);
+    MIN_PART_SIZE.max(size_for_max_parts)
+}
+
+/// Takes over the upload of a run that has ended. If it cannot be resumed, it is aborted. Returns
+/// `None` in that case, or if another run was first.
 async fn take_over(
     bucket: &Bucket,
     blob: &Descriptor,
@@ -197,10 +212,22 @@ async fn take_over(
             write(bucket, blob, record, &PutCondition::IfSame(version)).await
         }
         None => {
-            bucket.delete(vec![keys::upload(&blob.digest)]).await?;
+            abort_recorded(bucket, &keys::upload(&blob.digest), bytes).await?;
             Ok(None)
         }
     }
+}
+
+/// Aborts the upload that the record at `key` names, and deletes the record.
+async fn abort_recorded(bucket: &Bucket, key: &str, bytes: &[u8]) -> Result<(), HttpError> {
+    let blob = key.replacen(keys::UPLOADS, "blobs", 1);
+    // also of a record that another release wrote with other fields: without its record, no `gc`
+    // finds the upload
+    let record: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
+    if let Some(upload) = record.as_ref().and_then(|record| record["upload"].as_str()) {
+        bucket.abort_parts(&blob, &upload.to_owned()).await?;
+    }
+    bucket.delete(vec![key.to_owned()]).await
 }
 
 /// Writes the record of a new owner. Returns `None` if the condition does not hold.
@@ -237,13 +264,10 @@ impl UploadRecord {
 
     /// Aborts the upload whose record has this key, and deletes the record.
     pub(super) async fn abort(bucket: &Bucket, key: &str) -> Result<(), HttpError> {
-        let blob = key.replacen(keys::UPLOADS, "blobs", 1);
-        if let Some((bytes, _)) = bucket.get(key, MAX_RECORD).await?
-            && let Ok(record) = serde_json::from_slice::<UploadRecord>(&bytes)
-        {
-            bucket.abort_parts(&blob, &record.upload).await?;
+        match bucket.get(key, MAX_RECORD).await? {
+            Some((bytes, _)) => abort_recorded(bucket, key, &bytes).await,
+            None => Ok(()),
         }
-        bucket.delete(vec![key.to_owned()]).await
     }
 
     fn hasher(&self, blob: &Descriptor) -> Option<Hasher> {
@@ -252,10 +276,11 @@ impl UploadRecord {
 
     /// Whether the upload of `blob` can be resumed with this record.
     fn is_resumable(&self, blob: &Descriptor) -> bool {
-        // rounded up, because the last part may be shorter than the others
-        let max_parts = blob.size.div_ceil(self.part_size.max(1));
-        self.part_size >= MIN_PART_SIZE
-            && self.parts.len() as u64 <= max_parts
+        let part_size = part_size_of(blob);
+        // a part is kept in memory, so its size is not taken from the record
+        self.part_size == part_size
+            // rounded up, because the last part may be shorter than the others
+            && self.parts.len() as u64 <= blob.size.div_ceil(part_size)
             && self.hasher(blob).is_some()
     }
 
@@ -270,4 +295,61 @@ impl UploadRecord {
 /// Returns the state of a hasher in the form that a record stores.
 pub(super) fn encode_hash_state(hasher: &Hasher) -> String {
     BASE64.encode(hasher.state())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bucket::emulator::Emulator;
+    use bytes::Bytes;
+    use landfall_model::Digest;
+    use std::sync::Arc;
+
+    fn blob(size: u64) -> Descriptor {
+        Descriptor {
+            digest: Digest::sha256(b"x"),
+            size,
+            media_type: "x/y".into(),
+        }
+    }
+
+    fn bucket() -> Bucket {
+        Emulator::default().bucket(0, Arc::new(|_| Box::pin(async { true })))
+    }
+
+    /// Takes over an upload whose record was changed. Returns whether it is continued, and whether
+    /// its parts still exist.
+    async fn is_continued(change: impl FnOnce(&mut serde_json::Value)) -> [bool; 2] {
+        let bucket = bucket();
+        let blob = blob(100 << 20);
+        let own = begin(&bucket, &blob).await.unwrap().unwrap();
+        let mut record = serde_json::to_value(&own.record).unwrap();
+        change(&mut record);
+        let bytes = record.to_string();
+        let taken = take_over(&bucket, &blob, bytes.as_bytes(), own.version.clone()).await;
+        let key = keys::blob(&blob.digest);
+        let part = Bytes::from_static(b"part");
+        let put = bucket.put_part(&key, &own.record.upload, 0, part).await;
+        [taken.unwrap().is_some(), put.is_ok()]
+    }
+
+    #[tokio::test]
+    async fn an_upload_that_cannot_be_resumed_is_aborted() {
+        assert_eq!(is_continued(|_| {}).await, [true, true]);
+        for part_size in [0, 5 << 20, 1_u64 << 62] {
+            let changed = is_continued(|record| record["partSize"] = part_size.into());
+            assert_eq!(changed.await, [false, false], "{part_size}");
+        }
+        let changed = is_continued(|record| record["hash"] = "AAAA".into());
+        assert_eq!(changed.await, [false, false]);
+        let changed = is_continued(|record| record["new"] = 1.into());
+        assert_eq!(changed.await, [false, false], "a field of another release");
+    }
+
+    #[tokio::test]
+    async fn a_blob_that_is_too_large_for_an_object_store_is_refused() {
+        assert_eq!(part_size_of(&blob(MAX_OBJECT_SIZE)), 525 << 20);
+        let error = begin(&bucket(), &blob(1 << 62)).await.unwrap_err();
+        assert!(error.to_string().contains("at most 5 TiB"), "{error}");
+    }
 }
