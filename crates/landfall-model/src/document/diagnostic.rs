@@ -7,6 +7,9 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
 
+/// How many errors of one document are reported. Each contains the text of the document.
+pub(super) const MAX_DIAGNOSTICS: usize = 20;
+
 /// An error in an input file. Commands exit with 2 and print its position, the line and the fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
