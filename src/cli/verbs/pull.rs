@@ -18,7 +18,7 @@ use landfall_content::store::DiskStore;
 use landfall_content::{BlobStore, EntryPart, present_blobs, unique_blobs};
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{ItemStatus, ReportItem, RunReport, count_of, markdown_block};
-use landfall_model::{LAYOUT_FILE, Shard, human_size, today};
+use landfall_model::{LAYOUT_FILE, Shard, human_size, sum_sizes, today};
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -213,7 +213,7 @@ impl PullCommand {
         }
         items.extend(share.losses());
         wanted.retain(|blob| !here.contains(&blob.digest));
-        let bytes = wanted.iter().map(|blob| blob.size).sum();
+        let bytes = sum_sizes(wanted.iter().map(|blob| blob.size));
         let room = match (&store, place) {
             (None, StoreLocation::Folder(dir)) => Some(disk_space_for(dir, bytes)?),
             (None, StoreLocation::Bucket(_)) => None,

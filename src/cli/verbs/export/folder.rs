@@ -8,8 +8,8 @@ use crate::cli::shared::{CliError, Context, VerbOutcome};
 use clap::Args;
 use landfall_content::BlobRead;
 use landfall_item::lockfile::{Lock, losses};
-use landfall_model::human_size;
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, RunReport, count_of};
+use landfall_model::{human_size, sum_sizes};
 use landfall_serve::ExportError;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -108,7 +108,7 @@ fn outcome(
             .items
             .iter()
             .filter(|item| item.status == ItemStatus::Skipped);
-        let needed = planned.filter_map(|item| item.bytes).sum();
+        let needed = sum_sizes(planned.filter_map(|item| item.bytes));
         text += &report_disk_space(&mut report, &disk_space_for(out, needed)?);
     }
     Ok(VerbOutcome::of(report, text))
