@@ -7,6 +7,7 @@ use landfall_content::{BlobRead, unique_blobs};
 use landfall_item::lockfile::Lock;
 use landfall_model::report::Progress;
 use landfall_model::sign::Signer;
+use landfall_model::sum_sizes;
 use std::path::Path;
 
 /// The upload of a bundle to an object store.
@@ -20,13 +21,12 @@ impl BundleUpload {
         name: &str,
         lock: &Lock,
     ) -> Result<(BundleUpload, UploadGuard), ClientError> {
-        let content: u64 = unique_blobs(lock.each_entry())
-            .iter()
-            .map(|blob| blob.size)
-            .sum();
+        let blobs = unique_blobs(lock.each_entry());
+        let content = sum_sizes(blobs.iter().map(|blob| blob.size));
         // An upload has a limited number of parts, so their size depends on the expected total.
         // 1/64 is added for the lock, the index and the tar headers.
-        let (writer, guard) = ObjectWriter::begin(bucket, name, content + content / 64)?;
+        let expected = content.saturating_add(content / 64);
+        let (writer, guard) = ObjectWriter::begin(bucket, name, expected)?;
         Ok((BundleUpload(writer), guard))
     }
 

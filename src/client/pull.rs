@@ -14,7 +14,7 @@ use landfall_content::{
 use landfall_item::lockfile::{Lock, losses};
 use landfall_model::report::{ItemStatus, ReportItem};
 use landfall_model::sign::{PublicKey, Signer};
-use landfall_model::{Digest, Shard};
+use landfall_model::{Digest, Shard, sum_sizes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
@@ -148,7 +148,7 @@ impl Client {
             progress.begin(
                 "copy",
                 wanted.len() as u64,
-                wanted.values().map(|blob| blob.size).sum(),
+                sum_sizes(wanted.values().map(|blob| blob.size)),
             );
             // each import removes from `wanted` what it copied, so a blob is copied once
             let imports: Result<Vec<ImportedBlobs>, WriteError> = archives

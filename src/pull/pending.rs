@@ -82,7 +82,7 @@ impl Pending {
             }
         }
         let mut tasks = Vec::new();
-        let mut bytes = 0;
+        let mut bytes = 0_u64;
         let mut outcome = PullOutcome::new(shard_entries.len());
         // one allocation per host, not one per blob of a large lock
         let mut hosts: HashMap<&str, Arc<str>> = HashMap::new();
@@ -114,7 +114,7 @@ impl Pending {
                         host,
                         entry: at,
                     });
-                    bytes += size;
+                    bytes = bytes.saturating_add(*size);
                 }
                 outcome
                     .parts

@@ -11,7 +11,7 @@ use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
 use landfall_item::{ItemIdentity, LockedGitRepository, LockedLargeFile};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem};
-use landfall_model::{Descriptor, Limits, redact_urls};
+use landfall_model::{Descriptor, Limits, redact_urls, sum_sizes};
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Seek, Write};
 use std::sync::Arc;
@@ -84,7 +84,7 @@ pub(crate) async fn push_git(
             kind: EntryKind::Git,
             name: repository.name.clone(),
             digest: Some(repository.digest().clone()),
-            bytes: Some(repository.packs.iter().map(|pack| pack.size).sum()),
+            bytes: Some(sum_sizes(repository.packs.iter().map(|pack| pack.size))),
             packages: 0,
             status,
             reason,

@@ -8,7 +8,7 @@ use landfall_content::registry::RegistrySession;
 use landfall_content::{LockEntry, run_concurrently};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
-use landfall_model::{Destination, DestinationMap, Digest, Shard, transfer_cost};
+use landfall_model::{Destination, DestinationMap, Digest, Shard, sum_sizes, transfer_cost};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
@@ -70,7 +70,7 @@ pub(super) fn own_deliveries(all: Vec<Delivery>, lock: &Lock, shard: Shard) -> V
     }
     let costs = blobs
         .into_iter()
-        .map(|(repository, blobs)| (repository.to_owned(), blobs.values().sum()));
+        .map(|(repository, blobs)| (repository.to_owned(), sum_sizes(blobs.into_values())));
     let own = shard.own(costs.collect::<Vec<_>>());
     all.into_iter()
         .filter(|delivery| own.contains(&delivery.destination.repository))

@@ -10,7 +10,7 @@ use landfall_content::{LockEntry, run_concurrently};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
 use landfall_model::config::IndexPolicy;
-use landfall_model::{Digest, human_size};
+use landfall_model::{Digest, human_size, sum_sizes};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The input of the preflight checks.
@@ -187,7 +187,7 @@ impl Preflight<'_> {
                 continue;
             };
             let blobs = self.new_blobs(name, &stops);
-            let mut needed: u64 = blobs.values().map(|(size, _)| size).sum();
+            let mut needed = sum_sizes(blobs.values().map(|(size, _)| *size));
             if needed > free {
                 let blobs: Vec<_> = blobs.into_iter().collect();
                 let present_bytes =
@@ -197,7 +197,7 @@ impl Preflight<'_> {
                             session.has_blob(repository, digest).await.unwrap_or(false);
                         if is_present { *size } else { 0 }
                     });
-                needed -= present_bytes.await.into_iter().sum::<u64>();
+                needed -= sum_sizes(present_bytes.await);
             }
             let amounts = format!(
                 "needs {}, and has {} left",

@@ -177,10 +177,10 @@ async fn bytes_to_send(
         .filter(|part| !part.is_manifest())
         .map(|part| part.descriptor);
     let blobs: HashMap<_, _> = blobs.map(|blob| (blob.digest, blob.size)).collect();
-    let mut bytes = 0;
+    let mut bytes = 0_u64;
     for (digest, size) in blobs {
         if uploader.blob_locations(&digest).lock().await.is_empty() {
-            bytes += size;
+            bytes = bytes.saturating_add(size);
         }
     }
     bytes

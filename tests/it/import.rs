@@ -265,3 +265,28 @@ fn the_table_of_sources_has_the_known_licences() {
         );
     }
 }
+
+#[test]
+fn a_dry_run_reports_what_a_site_cannot_express() {
+    let place = Place::new();
+    place.write(
+        "c.yaml",
+        "CLUSTER_NAME: c\nCLUSTER_PLAN: dev\nTKG_HTTP_PROXY: http://me:secret@p.test:3128\n",
+    );
+    let notes = [
+        "the site does not contain the credentials of the proxy",
+        "a site has no setting for CLUSTER_PLAN",
+    ];
+    let dry_run = ["import", "tkg", "c.yaml", "-o", "out", "--dry-run"];
+    let site = place.ok(&dry_run);
+    let report = place.json(0, &dry_run);
+    assert!(!place.path("out").exists());
+    for (at, note) in notes.iter().enumerate() {
+        assert!(site.contains(&format!("\n# note: {note}")), "{site}");
+        let listed = report["notes"][at].as_str().unwrap();
+        assert!(listed.starts_with(note), "{report:#}");
+    }
+    let report = place.json(0, &dry_run[..5]);
+    assert_eq!(report["notes"].as_array().unwrap().len(), 2);
+    assert_eq!(place.read("out/site.yaml"), site);
+}

@@ -400,3 +400,33 @@ fn an_unknown_key_does_not_hide_other_errors() {
     }
     assert_eq!(printed.matches(": error: ").count(), 8, "{printed}");
 }
+
+/// The largest size that a lock may state, 2,100 times.
+#[test]
+fn sizes_that_exceed_64_bits_in_total_are_reported() {
+    let place = Place::new();
+    let mut lock = "version: 1\nfiles:\n".to_owned();
+    for number in 0..2100 {
+        lock += &format!(
+            "- name: https://files.example/{number:04}\n  digest: sha256:{number:064x}\n  \
+             size: 9007199254740992\n"
+        );
+    }
+    place.write("landfall.lock", lock);
+    place.write("empty.lock", "version: 1\n");
+    for line in [
+        "ls landfall.lock",
+        "diff empty.lock landfall.lock",
+        "pull --dry-run --report report.html",
+        "pull --dry-run --shard 1/2",
+        "export files -o out --dry-run",
+        "export sources",
+    ] {
+        let (code, err) = run(&place, &line.split(' ').collect::<Vec<_>>());
+        assert!(
+            matches!(code, Some(0 | 1 | 3)) && !err.contains("panicked"),
+            "{line}: {code:?} {err}"
+        );
+    }
+    assert!(place.read("report.html").contains("18.4 EB"));
+}

@@ -3,7 +3,7 @@
 
 use super::{BlobStore, EntryPart, LockEntry, WriteError};
 use landfall_model::report::Progress;
-use landfall_model::{Descriptor, Digest};
+use landfall_model::{Descriptor, Digest, sum_sizes};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::num::NonZero;
@@ -72,7 +72,7 @@ fn hash_in_parallel(
         }
         Ok(intact)
     };
-    let bytes = blobs.iter().map(|descriptor| descriptor.size).sum();
+    let bytes = sum_sizes(blobs.iter().map(|descriptor| descriptor.size));
     progress.begin("check", blobs.len() as u64, bytes);
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let hashed: Result<Vec<Vec<Digest>>, WriteError> = thread::scope(|scope| {

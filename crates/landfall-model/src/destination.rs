@@ -199,9 +199,13 @@ impl DestinationMap {
     }
 }
 
-/// Returns a host as a path component: `localhost:5001` becomes `localhost_5001`.
+/// Returns a host as a path component: `localhost:5001` becomes `localhost_5001`, and `[::1]:5001`
+/// becomes `0__1_5001`.
 pub fn host_component(host: &str) -> String {
-    host.trim_start_matches('[')
+    // a component cannot begin or end with `_`, so the `::` there gets a zero beside it
+    host.replace("[::", "[0::")
+        .replace("::]", "::0]")
+        .trim_start_matches('[')
         .replace("]:", "_")
         .replace([':'], "_")
         .replace(']', "")
@@ -325,6 +329,19 @@ mod tests {
             map("r:5000", Some(&site), "nginx:1"),
             ["r:5000/docker.io/library/nginx"]
         );
+        for (host, component) in [
+            ("[fd00::5]:5000", "fd00__5_5000"),
+            ("[1:2:3:4:5:6:7:8]", "1_2_3_4_5_6_7_8"),
+            ("[::1]:5000", "0__1_5000"),
+            ("[::1]", "0__1"),
+            ("[fd00::]", "fd00__0"),
+            ("[fd00::]:5000", "fd00__0_5000"),
+            ("[::]:5000", "0__0_5000"),
+            ("[::ffff:10.0.0.1]:5000", "0__ffff_10.0.0.1_5000"),
+        ] {
+            assert_eq!(host_component(host), component);
+            assert!(is_repository(component), "{component}");
+        }
     }
 
     #[test]

@@ -11,19 +11,35 @@ pub fn redact_userinfo(text: &str) -> String {
     }
 }
 
+/// The length in bytes of the user name and password at the start of `rest`, the text after `://`.
+/// `None` if `rest` has none.
+///
+/// A single quote does not end them, because RFC 3986 (3.2.1) allows it there, although it may also
+/// quote the URL. Neither do `?` and `#`, which passwords contain if nobody percent-encoded them.
+pub(crate) fn userinfo_length(rest: &str) -> Option<usize> {
+    let authority = rest.find(|c: char| c == '/' || cannot_be_in_url(c));
+    rest[..authority.unwrap_or(rest.len())].rfind('@')
+}
+
+fn cannot_be_in_url(c: char) -> bool {
+    c.is_whitespace() || "\"`<>".contains(c)
+}
+
 /// Masks the credentials and the secret query values in all URLs of `text`. Other query values are
 /// kept, because they may be part of the name of a file.
 pub fn redact_urls(text: &str) -> String {
     let mut parts = text.split("://");
     let mut redacted = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let ends_url = |c: char| c.is_whitespace() || "\"'`<>".contains(c);
-        let (url, rest) = part.split_at(part.find(ends_url).unwrap_or(part.len()));
-        let (address, query) = url.split_at(url.find('?').unwrap_or(url.len()));
-        let (host, path) = address.split_at(address.find('/').unwrap_or(address.len()));
         redacted += "://";
-        redacted += &redact_userinfo(host);
-        redacted += path;
+        let host = userinfo_length(part).unwrap_or(0);
+        if host > 0 {
+            redacted += "***";
+        }
+        let part = &part[host..];
+        let (url, rest) = part.split_at(part.find(cannot_be_in_url).unwrap_or(part.len()));
+        let (address, query) = url.split_at(url.find('?').unwrap_or(url.len()));
+        redacted += address;
         let values: Vec<String> = query.split('&').map(redact_value).collect();
         redacted += &values.join("&");
         redacted += rest;
@@ -41,7 +57,9 @@ fn redact_value(parameter: &str) -> String {
         return parameter.to_owned();
     }
     // punctuation at the end belongs to the sentence
-    let end = value.trim_end_matches([':', ',', ';', '.', ')', ']']).len();
+    let end = value
+        .trim_end_matches([':', ',', ';', '.', ')', ']', '\''])
+        .len();
     format!("{name}=***{}", &value[end..])
 }
 
@@ -66,6 +84,14 @@ mod tests {
                 "https://h/get?v=1&X-Amz-Signature=***&X-Amz-Credential=***: not found",
             ),
             ("a://b:c@d,e://f:g@h", "a://***@d,e://***@h"),
+            (
+                "'http://joe:p'w@h.test/x' and 'http://h.test/?token=a'b', 'http://h.test'",
+                "'http://***@h.test/x' and 'http://h.test/?token=***', 'http://h.test'",
+            ),
+            (
+                "http://joe:p?w#@h.test/x http://h.test/x?y=1#@z",
+                "http://***@h.test/x http://h.test/x?y=1#@z",
+            ),
             ("://", "://"),
         ] {
             assert_eq!(redact_urls(text), shown);

@@ -105,9 +105,10 @@ fn is_ipv6_host(host: &str) -> bool {
     };
     address.parse::<std::net::Ipv6Addr>().is_ok()
         && (port.is_empty()
-            || port
-                .strip_prefix(':')
-                .is_some_and(|p| p.parse::<u16>().is_ok()))
+            || port.strip_prefix(':').is_some_and(|port| {
+                // `u16` alone would accept a sign
+                port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok()
+            }))
 }
 
 impl FromStr for ImageRef {
@@ -259,7 +260,9 @@ mod tests {
         );
         assert_eq!(full("[::1]:5000/a/b:1"), "[::1]:5000/a/b:1");
         assert_eq!(full("Quay.IO/x/y:V1"), "quay.io/x/y:V1");
-        assert!("[::zz]:5000/a:1".parse::<ImageRef>().is_err());
+        for bad in ["[::zz]:5000", "[::1]:+5", "[::1]:", "[::1]5", "[::1]:65536"] {
+            assert!(format!("{bad}/a:1").parse::<ImageRef>().is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -244,18 +244,22 @@ pub(crate) fn groups(pattern: &Regex, text: &str) -> Option<Vec<String>> {
     )
 }
 
-/// Compares group by group: as versions if their shapes are equal, else as text.
+/// Compares group by group. This is a total order of the texts.
 pub(crate) fn compare_groups(one: &[String], other: &[String]) -> Ordering {
-    for (a, b) in one.iter().zip(other) {
-        let order = match (TagVersion::parse(a), TagVersion::parse(b)) {
-            (Some(x), Some(y)) if x.shape() == y.shape() => x.order(&y),
-            _ => a.cmp(b),
-        };
-        if order != Ordering::Equal {
-            return order;
-        }
+    let mut orders = one.iter().zip(other).map(|(a, b)| compare_group(a, b));
+    orders
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
+}
+
+/// Compares the versions in two texts, and their shapes if the versions are equal. A text without a
+/// number precedes all that have one, so that `latest` is never newer than a version.
+fn compare_group(a: &str, b: &str) -> Ordering {
+    match (TagVersion::parse(a), TagVersion::parse(b)) {
+        (Some(x), Some(y)) => x.order(&y).then_with(|| x.shape().cmp(y.shape())),
+        (None, None) => a.cmp(b),
+        (x, y) => x.is_some().cmp(&y.is_some()),
     }
-    Ordering::Equal
 }
 
 #[cfg(test)]
@@ -408,6 +412,44 @@ mod tests {
             newer("patch", "1.0.0", "1.0.2 1.0.10 1.0.1"),
             ["1.0.10", "1.0.2", "1.0.1"]
         );
+    }
+
+    #[test]
+    fn groups_of_different_shapes_have_one_order() {
+        let expected = ["v10", "v9", "v2.0", "v1.0-rc1", "v1x", "v1-alpine"];
+        for found in [
+            "v9 v10 v1x v2.0 vedge v1-alpine v1.0-rc1 v0",
+            "v1.0-rc1 v1x v1-alpine v10 v0 vedge v2.0 v9",
+        ] {
+            assert_eq!(newer("^v(.+)$", "v1", found), expected);
+        }
+        assert!(newer("^v(.+)$", "v9", "vlatest v").is_empty());
+        assert_eq!(newer("^v(.+)$", "vlatest", "v9"), ["v9"]);
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig {
+            cases: 4000,
+            failure_persistence: None,
+            ..Default::default()
+        })]
+
+        #[test]
+        fn the_order_of_groups_is_total(
+            a in "[019a.-]{0,4}(rc|x)?[01]?",
+            b in "[019a.-]{0,4}(rc|x)?[01]?",
+            c in "[019a.-]{0,4}(rc|x)?[01]?",
+        ) {
+            let mut sorted = [a, b, c];
+            sorted.sort_by(|one, other| compare_group(one, other));
+            for i in 0..3 {
+                for j in 0..3 {
+                    let order = compare_group(&sorted[i], &sorted[j]);
+                    assert_eq!(order, compare_group(&sorted[j], &sorted[i]).reverse());
+                    assert!(i > j || order.is_le(), "{sorted:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -61,7 +61,8 @@ impl LockComparison {
             let unique = unique(entries)
                 .into_iter()
                 .filter(|(digest, _)| !had.contains(digest));
-            unique.fold((0, 0), |(count, sum), (_, size)| (count + 1, sum + size))
+            let sizes: Vec<u64> = unique.map(|(_, size)| size).collect();
+            (sizes.len(), sum_sizes(sizes))
         };
         let by_name: BTreeMap<(EntryKind, &str), &LockEntry> = entries
             .iter()

@@ -128,6 +128,7 @@ impl ImportCommand {
         files.extend(ca.as_deref().map(|ca| (self.out.join("ca.crt"), ca)));
         let mut report = RunReport::default();
         report.extra.insert("site".into(), json!(site));
+        report.extra.insert("notes".into(), json!(notes));
         if self.dry_run {
             return Ok(VerbOutcome::of(report, site).document());
         }

@@ -6,6 +6,7 @@ use crate::push::receipt::PrunedManifest;
 use landfall_content::registry::{RegistrySessions, is_deletion_disabled};
 use landfall_content::run_concurrently;
 use landfall_http::HttpError;
+use landfall_model::sum_sizes;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -121,10 +122,9 @@ pub(crate) async fn prune(
         pruned.repositories.push(surveyed);
     }
     // repositories share blobs, so a blob is freed only if no kept image of any of them has it
-    pruned.bytes = blobs
+    let freed = blobs
         .iter()
-        .filter(|(digest, _)| !kept_blobs.contains(*digest) && !needed.locked.contains(*digest))
-        .map(|(_, size)| size)
-        .sum();
+        .filter(|(digest, _)| !kept_blobs.contains(*digest) && !needed.locked.contains(*digest));
+    pruned.bytes = sum_sizes(freed.map(|(_, size)| *size));
     Ok(pruned)
 }

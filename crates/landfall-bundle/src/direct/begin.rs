@@ -181,7 +181,10 @@ impl DirectState {
         let taken = self.file.metadata().map_or(0, |data| data.blocks() * 512)
             + self.reuse.as_ref().map_or(0, ReusedBundle::taken);
         room(
-            (self.plan.needed_bytes() + largest).saturating_sub(taken),
+            self.plan
+                .needed_bytes()
+                .saturating_add(largest)
+                .saturating_sub(taken),
             &self.out,
         )
     }

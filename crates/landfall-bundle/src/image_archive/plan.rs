@@ -10,7 +10,7 @@ use landfall_item::lockfile::Lock;
 use landfall_item::{LockedImage, ReadError, Selection, SelectionError};
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::{
-    Descriptor, DestinationMap, Digest, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, Platform,
+    Descriptor, DestinationMap, Digest, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, Platform, sum_sizes,
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,7 +107,8 @@ impl ImageArchive {
                 }) => {
                     // the trimmed index is computed, so it is not among the parts
                     let own = trimmed.as_ref().map_or(0, |bytes| bytes.len() as u64);
-                    let bytes = own + parts.iter().map(|part| part.size).sum::<u64>();
+                    let sizes = parts.iter().map(|part| part.size);
+                    let bytes = sum_sizes(sizes.chain([own]));
                     if let Some(bytes) = trimmed {
                         let trim = TrimmedImageIndex {
                             name: name.clone(),

@@ -4,6 +4,7 @@ use super::{ImageArchive, ImageArchiveError};
 use crate::tar_header::{END, encode, encoded_len, padding};
 use landfall_content::{BlobRead, CopyError, copy_checked};
 use landfall_model::report::Progress;
+use landfall_model::sum_sizes;
 use std::io::Write;
 
 impl ImageArchive {
@@ -17,12 +18,12 @@ impl ImageArchive {
             .blobs
             .iter()
             .map(|(digest, size)| member(&digest.layout_path(), *size));
-        computed.chain(blobs).sum::<u64>() + END.len() as u64
+        sum_sizes(computed.chain(blobs).chain([END.len() as u64]))
     }
 
     /// The size of all blobs in bytes, which is the total of the progress.
     pub fn blob_bytes(&self) -> u64 {
-        self.blobs.values().sum()
+        sum_sizes(self.blobs.values().copied())
     }
 
     /// Writes the archive to `out`, from the same content that it was planned from. Each blob is

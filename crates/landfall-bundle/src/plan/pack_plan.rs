@@ -16,7 +16,7 @@ use landfall_content::{BlobRead, LockEntry};
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{EntryKind, ReportItem};
 use landfall_model::sign::SignatureTime;
-use landfall_model::{Descriptor, Digest, OCI_LAYOUT, media_type};
+use landfall_model::{Descriptor, Digest, OCI_LAYOUT, media_type, sum_sizes};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The planned content of a bundle.
@@ -300,10 +300,8 @@ impl PackPlan {
 
     /// The total size of all blobs in bytes.
     pub fn content_bytes(&self) -> u64 {
-        self.entries[FRONT_LEN..]
-            .iter()
-            .map(|entry| entry.descriptor.size)
-            .sum()
+        let blobs = &self.entries[FRONT_LEN..];
+        sum_sizes(blobs.iter().map(|entry| entry.descriptor.size))
     }
 
     /// The bytes that the stored entries occupy in the file, without their tar headers.
@@ -312,14 +310,15 @@ impl PackPlan {
             .entries
             .iter()
             .filter(|entry| entry.form == ContentForm::Stored);
-        stored.map(|entry| stored_len(entry.descriptor.size)).sum()
+        sum_sizes(stored.map(|entry| stored_len(entry.descriptor.size)))
     }
 
     /// The maximum size of the file in bytes, if nothing can be compressed.
     pub fn needed_bytes(&self) -> u64 {
         // a line for each omitted blob, and one for its repository in each receipt
         let omitted = self.omitted.len() as u64 * (384 + self.bases.len() as u64 * 384);
-        self.entries.iter().map(max_entry_bytes).sum::<u64>() + omitted + 8192
+        let entries = self.entries.iter().map(max_entry_bytes);
+        sum_sizes(entries.chain([omitted, 8192]))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::format::{frame, header};
 use crate::pipeline;
 use landfall_content::ShardEntry;
 use landfall_model::report::Progress;
-use landfall_model::{Digest, Hasher, Shard, transfer_cost};
+use landfall_model::{Digest, Hasher, Shard, sum_sizes, transfer_cost};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -57,10 +57,10 @@ pub fn verify_shard(
     progress: &dyn Progress,
 ) -> Result<VerifiedBundle, BundleError> {
     let own = own_entries(bundle, shard);
-    let bytes = own
+    let sizes = own
         .iter()
-        .map(|&entry_index| bundle.contents().entries[entry_index].size)
-        .sum();
+        .map(|&entry_index| bundle.contents().entries[entry_index].size);
+    let bytes = sum_sizes(sizes);
     progress.begin("verify", own.len() as u64, bytes);
     // everything is read even after damage was found: the report lists all of it
     let mut damage = entries(bundle, &own, progress);

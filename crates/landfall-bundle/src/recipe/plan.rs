@@ -11,8 +11,8 @@ use crate::plan::pack_plan::PackPlan;
 use crate::plan::planned_entry::ContentSource;
 use landfall_content::BlobRead;
 use landfall_item::lockfile::Lock;
-use landfall_model::Descriptor;
 use landfall_model::report::Progress;
+use landfall_model::{Descriptor, sum_sizes};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ fn one_by_one(
     progress: &dyn Progress,
     mut work: impl FnMut(&PatchableBlob) -> Result<(), BundleError>,
 ) -> Result<(), BundleError> {
-    let bytes = patchable.iter().map(|one| one.new.blob.size).sum();
+    let bytes = sum_sizes(patchable.iter().map(|one| one.new.blob.size));
     progress.begin("patch", patchable.len() as u64, bytes);
     let result = patchable.iter().try_for_each(|one| {
         work(one)?;

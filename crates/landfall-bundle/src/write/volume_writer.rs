@@ -4,7 +4,7 @@
 use crate::format::files::{MAX_VOLUMES, volume_path};
 use crate::format::frame;
 use crate::format::volume_size::TAIL;
-use landfall_model::{Algorithm, Hasher};
+use landfall_model::{Algorithm, Hasher, sum_sizes};
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -276,13 +276,13 @@ impl<'a> VolumeWriter<'a> {
 /// The number of volumes of `size` bytes that `units` need in this order.
 fn volume_count(units: &[u64], size: u64) -> usize {
     let mut volumes = 1;
-    let mut filled = 0;
+    let mut filled = 0_u64;
     for unit in units {
-        if filled + unit > size {
+        if filled.saturating_add(*unit) > size {
             volumes += 1;
             filled = 0;
         }
-        filled += unit;
+        filled = filled.saturating_add(*unit);
     }
     volumes
 }
@@ -290,7 +290,7 @@ fn volume_count(units: &[u64], size: u64) -> usize {
 /// The smallest size with which `units` fit into at most `limit` volumes in this order.
 fn smallest(units: &[u64], limit: usize) -> u64 {
     let mut low = units.iter().copied().max().unwrap_or(0);
-    let mut high = units.iter().sum();
+    let mut high = sum_sizes(units.iter().copied());
     // a binary search, because larger volumes never increase their number
     while low < high {
         let middle = low + (high - low) / 2;
@@ -317,6 +317,7 @@ mod tests {
         assert_eq!(smallest(&[1, 1, 9, 1, 1], 3), 9);
         assert_eq!(smallest(&[1, 1, 9, 1, 1], 2), 11);
         assert_eq!(smallest(&[7], 999), 7);
+        assert_eq!(smallest(&[1 << 63; 3], 2), u64::MAX);
     }
 
     #[test]

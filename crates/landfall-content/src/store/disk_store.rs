@@ -4,7 +4,7 @@ use super::error::{StoreError, io};
 use super::layout_index::LayoutIndex;
 use super::verified_journal::VerifiedJournal;
 use crate::{DiskSpace, LockEntry, WriteError, sync_folder, temporary_file_in};
-use landfall_model::{Digest, Hasher, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT};
+use landfall_model::{Digest, Hasher, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, sum_sizes};
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
@@ -252,10 +252,9 @@ impl DiskStore {
         &self,
         wanted: impl Iterator<Item = (&'a Digest, u64)>,
     ) -> Result<DiskSpace, WriteError> {
-        let needed = wanted
-            .map(|(digest, size)| size.saturating_sub(self.partial_size_on_disk(digest)))
-            .sum();
-        DiskSpace::measure(&self.0.dir, needed).map_err(io("look at", &self.0.dir))
+        let needed =
+            wanted.map(|(digest, size)| size.saturating_sub(self.partial_size_on_disk(digest)));
+        DiskSpace::measure(&self.0.dir, sum_sizes(needed)).map_err(io("look at", &self.0.dir))
     }
 
     /// Returns how many bytes the partial file of a blob occupies; it may have holes.

@@ -1,6 +1,7 @@
 //! Importing a cluster configuration of TKG as a site.
 
 use crate::document::{self, Diagnostic, YamlNode};
+use crate::report::one_line;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_yaml::{Mapping, Value};
@@ -9,7 +10,7 @@ use std::fmt::Write;
 /// A site that was drafted from a cluster configuration.
 #[derive(Debug)]
 pub struct TkgSite {
-    /// The text of the site file.
+    /// The text of the site file. It contains the notes as comments.
     pub site: String,
     /// The certificates that the site names as `ca.crt`, in PEM form.
     pub ca: Option<String>,
@@ -138,9 +139,7 @@ impl TkgVariables<'_> {
     fn site(&self, is_direct: IsDirect) -> TkgSite {
         let mut notes = Vec::new();
         let mut ca = None;
-        let mut site = "# From a cluster configuration of TKG; `landfall render tkg` writes one.\n\
-                        apiVersion: landfall/v1\nkind: Site\n"
-            .to_owned();
+        let mut site = "apiVersion: landfall/v1\nkind: Site\n".to_owned();
         if let Some(repository) = self.get("TKG_CUSTOM_IMAGE_REPOSITORY") {
             let (address, path) = repository.split_once('/').unwrap_or((repository, ""));
             let _ = write!(site, "registry:\n  address: {}\n", quoted(address));
@@ -190,7 +189,16 @@ impl TkgVariables<'_> {
         if !left.is_empty() {
             notes.push(format!("a site has no setting for {}", left.join(", ")));
         }
-        TkgSite { site, ca, notes }
+        let mut head =
+            "# From a cluster configuration of TKG; `landfall render tkg` writes one.\n".to_owned();
+        for note in &notes {
+            let _ = writeln!(head, "# note: {}", one_line(note));
+        }
+        TkgSite {
+            site: head + &site,
+            ca,
+            notes,
+        }
     }
 
     fn has_proxy(&self) -> bool {
@@ -336,6 +344,16 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
             notes[1].ends_with("CLUSTER_PLAN, SIZE, CONTROLPLANE_SIZE"),
             "{notes:?}"
         );
+        for note in &notes {
+            assert!(text.contains(&format!("\n# note: {note}\n")), "{text}");
+        }
+        // a name of several lines stays in its comment
+        let hostile = format!("\"X\\nregistry: {{}}\\n\": 1\n{CONFIG}");
+        let text = read_tkg_site("c.yaml", &hostile, |_, _| false)
+            .unwrap()
+            .site;
+        assert!(!text.contains("\nregistry: {}"), "{text}");
+        Site::parse(Path::new("site.yaml"), &text).unwrap();
     }
 
     #[test]

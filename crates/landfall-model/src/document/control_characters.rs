@@ -2,11 +2,12 @@
 //! and most formats that landfall writes texts into have lines: a line feed would begin another
 //! line of a systemd unit, a script or a log.
 
-use super::diagnostic::Diagnostic;
+use super::diagnostic::{Diagnostic, MAX_DIAGNOSTICS};
 use super::yaml_tree::{YamlNode, YamlScalar};
 
 /// Returns an error for each key or scalar with a control character or a line separator, in the
-/// first document of `text`. Texts under the keys `prose` may have several lines.
+/// first document of `text`, but at most 20 errors. Texts under the keys `prose` may have
+/// several lines.
 ///
 /// Returns no errors if `text` is not YAML: [`read`](super::read()) reports that.
 pub fn control_characters(file: &str, text: &str, prose: &[&str]) -> Vec<Diagnostic> {
@@ -88,6 +89,9 @@ impl ControlCharacterCheck<'_> {
         let Some(found) = scalar.value.chars().find(is_forbidden) else {
             return;
         };
+        if self.faults.len() == MAX_DIAGNOSTICS {
+            return;
+        }
         self.faults.push(Diagnostic {
             file: self.file.into(),
             text: self.text.into(),
@@ -152,5 +156,11 @@ mod tests {
             .is_empty()
         );
         assert!(faults_of("a: [x\n").is_empty());
+    }
+
+    #[test]
+    fn the_number_of_errors_is_limited() {
+        let text = "- \"\\a\"\n".repeat(1000);
+        assert_eq!(faults_of(&text).len(), MAX_DIAGNOSTICS);
     }
 }

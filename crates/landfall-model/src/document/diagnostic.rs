@@ -1,10 +1,14 @@
 //! Errors in input files, displayed with their position, the line and the fix.
 
 use super::line_index::LineIndex;
+use crate::redaction::userinfo_length;
 use crate::report::one_line;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
+
+/// How many errors of one document are reported. Each contains the text of the document.
+pub(super) const MAX_DIAGNOSTICS: usize = 20;
 
 /// An error in an input file. Commands exit with 2 and print its position, the line and the fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,11 +80,7 @@ impl MaskedText {
         let mut done = 0;
         for (scheme, _) in text.match_indices("://") {
             let start = scheme + 3;
-            let authority = text[start..]
-                .split(|c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\''))
-                .next()
-                .unwrap_or_default();
-            if let Some(at) = authority.rfind('@')
+            if let Some(at) = userinfo_length(&text[start..])
                 && start >= done
             {
                 masked.text.push_str(&text[done..start]);
@@ -153,6 +153,8 @@ m.yaml:2:5: error: it is wrong
         for inside in ["s3cr", "joe:s3cr:t@h", "http://joe"] {
             assert!(!super::tests::shown(text, inside).contains("s3cr"));
         }
+        let quoted = super::tests::shown("a: 'http://joe:s3''cr#t@h.test/x'\n", "h.test");
+        assert!(quoted.contains("| a: 'http://***@h.test/x'"), "{quoted}");
     }
 
     #[test]

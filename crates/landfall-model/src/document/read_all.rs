@@ -1,14 +1,12 @@
 //! Typed reading of one YAML document that continues after an error, so that all errors of a file
 //! are reported at once.
 
+use super::diagnostic::MAX_DIAGNOSTICS;
 use super::yaml_tree::{YamlEntry, YamlNode, document_roots};
 use super::{Diagnostic, SourceText, read};
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use std::rc::Rc;
-
-/// The number of errors after which reading ends.
-const MAX_FAULTS: usize = 20;
 
 /// The section that all others depend on: if it were skipped, each use of a variable would be
 /// reported as an error.
@@ -66,7 +64,7 @@ pub fn read_all<T: DeserializeOwned>(text: &Rc<SourceText>) -> ReadAll<T> {
             });
         }
         // each round blanks some bytes or ends, so this loop terminates
-        match skipped.filter(|_| faults.len() < MAX_FAULTS) {
+        match skipped.filter(|_| faults.len() < MAX_DIAGNOSTICS) {
             Some(part) => blank(&mut remaining, part),
             None => {
                 return ReadAll {
@@ -274,7 +272,7 @@ mod tests {
             .map(|key| format!("key{key}: 1\n"))
             .collect::<String>();
         let (read, faults) = names_and_faults(&text);
-        assert_eq!((read, faults.len()), (None, MAX_FAULTS));
+        assert_eq!((read, faults.len()), (None, MAX_DIAGNOSTICS));
         assert_eq!(names_and_faults("items: [").1.len(), 1);
         assert_eq!(names_and_faults("- 1\n").0, None);
     }

@@ -337,7 +337,7 @@ pub(super) const MEMBERS: &[Member] = &[
         "notes",
         "array",
         &["import"],
-        "settings that the manifest cannot express",
+        "settings that the manifest or site cannot express",
     ),
     member(
         "systems",

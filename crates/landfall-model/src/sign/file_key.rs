@@ -189,12 +189,10 @@ impl fmt::Display for FileKey {
 
 /// Finds the key in a line, which may have principals and options before it.
 fn find_ssh_key(line: &str) -> Option<PublicKey> {
-    let words = line
-        .match_indices(char::is_whitespace)
-        .map(|(at, _)| at + 1);
-    std::iter::once(0)
-        .chain(words)
-        .find_map(|start| PublicKey::from_line(&line[start..]))
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    words
+        .windows(2)
+        .find_map(|pair| PublicKey::from_words(pair[0], pair[1]))
 }
 
 /// Whether the bytes start with a binary OpenPGP packet (RFC 9580, "Packet Headers").
@@ -242,6 +240,36 @@ fn check_minisign(
         match content.read(&mut piece)? {
             0 => return verifier.finalize().map_err(wrong),
             count => verifier.update(&piece[..count]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ssh_key_is_found_after_principals_and_options() {
+        let key =
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+        for before in [
+            "",
+            "a@example.org ",
+            "a@é.test,b\tnamespaces=\"file\" ",
+            "a\u{a0}b ",
+        ] {
+            let file = format!("# c\n{before}{key} comment\n");
+            assert!(FileKey::parse(file.as_bytes()).is_ok(), "{before}");
+        }
+    }
+
+    #[test]
+    fn text_with_white_space_beyond_ascii_is_no_key() {
+        for text in ["a\u{a0}b", "a\u{2003}b c", "a\u{85}\u{3000}\u{2028}b"] {
+            assert!(
+                matches!(FileKey::parse(text.as_bytes()), Err(FileKeyError::NoKey)),
+                "{text:?}"
+            );
         }
     }
 }

@@ -9,8 +9,13 @@ use pgp::composed::{
     ArmorOptions, CleartextSignedMessage, Deserializable, DetachedSignature, SignedPublicKey,
     SignedSecretKey,
 };
-use pgp::packet::{Signature, SignatureConfig, SignatureType, Subpacket, SubpacketData};
-use pgp::types::{KeyDetails, KeyVersion, Password, SigningKey};
+use pgp::packet::{
+    SecretSubkey, Signature, SignatureConfig, SignatureType, Subpacket, SubpacketData,
+};
+use pgp::types::{
+    EncryptedSecretParams, KeyDetails, KeyVersion, Password, S2kParams, SecretParams, SigningKey,
+    StringToKey,
+};
 
 /// An OpenPGP private key that can sign.
 pub struct OpenPgpSigner {
@@ -63,16 +68,30 @@ impl OpenPgpSigner {
             since,
             subkey,
         };
-        // a signature made now shows a wrong passphrase or an unfit key at once
-        let tried = signer
-            .detached(b"", Timestamp::now())
-            .map_err(|_| OpenPgpError::Locked)?;
+        signer.check_passphrase()?;
+        // a signature made now shows an unfit key at once
+        let tried = signer.detached(b"", Timestamp::now())?;
         signer.public.verify_detached(
             tried.as_bytes(),
             openpgp_rules::SignatureTime::Now,
             || Ok(&b""[..]),
         )?;
         Ok(signer)
+    }
+
+    /// Fails unless the passphrase unlocks the signing key.
+    fn check_passphrase(&self) -> Result<(), OpenPgpError> {
+        let primary = &self.key.primary_key;
+        let subkey = self.subkey.map(|at| &self.key.secret_subkeys[at].key);
+        let unlocked = match subkey {
+            Some(subkey) => subkey.unlock(&self.passphrase, |_, _| Ok(())).map(drop),
+            None => primary.unlock(&self.passphrase, |_, _| Ok(())).map(drop),
+        };
+        let parameters = subkey.map_or(primary.secret_params(), SecretSubkey::secret_params);
+        unlocked.map_err(|_| match parameters {
+            SecretParams::Encrypted(key) if is_stub(key) => OpenPgpError::NoPrivate,
+            _ => OpenPgpError::Locked,
+        })
     }
 
     /// Parses the public keys in `bytes`, or the public half of a private key, which may be locked.
@@ -161,6 +180,17 @@ fn newest_subkey(certificate: &SignedPublicKey, now: Timestamp) -> Option<usize>
     )
 }
 
+/// Whether gpg wrote the key without its private part, which is elsewhere, as on a smart card. In
+/// place of it there is a private method of encryption.
+fn is_stub(key: &EncryptedSecretParams) -> bool {
+    let (S2kParams::Cfb { s2k, .. } | S2kParams::MalleableCfb { s2k, .. }) =
+        key.string_to_key_params()
+    else {
+        return false;
+    };
+    matches!(s2k, StringToKey::Private { .. })
+}
+
 /// The first private key in `bytes`.
 fn secret_key(bytes: &[u8]) -> Option<SignedSecretKey> {
     let packets = packet_bytes::<SignedSecretKey>(bytes)?;
@@ -176,6 +206,10 @@ mod tests {
 
     const SECRET: &[u8] = include_bytes!("../../../../tests/data/packages/site-key.asc");
     const LOCKED: &[u8] = include_bytes!("../../../../tests/data/packages/site-key-locked.asc");
+    /// `gpg --export-secret-subkeys` of a primary key that signs and a subkey that encrypts.
+    const STUB: &[u8] = include_bytes!("../../../../tests/data/packages/stub-key.asc");
+    /// A key on the curve brainpoolP256r1, which is not supported.
+    const BRAINPOOL: &[u8] = include_bytes!("../../../../tests/data/packages/brainpool-key.asc");
 
     #[test]
     fn signatures_are_valid_and_deterministic() {
@@ -215,6 +249,8 @@ mod tests {
         assert_eq!(parse(LOCKED, Some("secret")), None);
         assert_eq!(parse(LOCKED, None), Some(OpenPgpError::Locked));
         assert_eq!(parse(LOCKED, Some("other")), Some(OpenPgpError::Locked));
+        assert_eq!(parse(STUB, Some("any")), Some(OpenPgpError::NoPrivate));
+        assert_eq!(parse(BRAINPOOL, None), Some(OpenPgpError::Unfit));
         assert!(
             OpenPgpSigner::public_half(LOCKED)
                 .unwrap()

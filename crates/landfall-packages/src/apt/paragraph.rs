@@ -12,11 +12,22 @@ pub(super) fn paragraphs(text: &str) -> impl Iterator<Item = Paragraph<'_>> {
         if rest.is_empty() {
             return None;
         }
-        let end = memchr::memmem::find(rest.as_bytes(), b"\n\n").map_or(rest.len(), |at| at + 1);
-        let (one, left) = rest.split_at(end);
+        let (one, left) = rest.split_at(paragraph_end(rest));
         rest = left;
         Some(Paragraph(one))
     })
+}
+
+/// The length of the paragraph at the start of `text`, without the empty line after it. As in apt,
+/// a line that contains only carriage returns is empty.
+fn paragraph_end(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut ends = memchr::memchr_iter(b'\n', bytes).map(|at| at + 1);
+    let is_before_empty_line = |end: &usize| {
+        let next = bytes[*end..].iter().find(|byte| **byte != b'\r');
+        next == Some(&b'\n')
+    };
+    ends.find(is_before_empty_line).unwrap_or(text.len())
 }
 
 impl<'t> Paragraph<'t> {
@@ -82,5 +93,24 @@ mod tests {
             Some("two\n three\n\tfour")
         );
         assert_eq!(paragraphs("").count() + paragraphs("\n\n").count(), 0);
+        // as apt 2.6 reads an index with these line endings
+        let text = "A: 1\nB: two\n three\n\nA: 2\n\nA: 3\n";
+        let expected = [
+            vec![("A", "1"), ("B", "two\n three")],
+            vec![("A", "2")],
+            vec![("A", "3")],
+        ];
+        for empty_line in ["\n\r\n", "\r\n\n", "\n\r\r\n"] {
+            let text = text.replace("\n\n", empty_line);
+            let read: Vec<Vec<_>> = paragraphs(&text)
+                .map(|one| one.fields().collect())
+                .collect();
+            assert_eq!(read, expected, "{empty_line:?}");
+        }
+        let windows = text.replace('\n', "\r\n");
+        let read: Vec<&str> = paragraphs(&windows)
+            .filter_map(|one| one.field("A"))
+            .collect();
+        assert_eq!(read, ["1", "2", "3"]);
     }
 }

@@ -27,6 +27,8 @@ pub struct Universe<'t> {
     pub pins: Vec<i16>,
     names: Vec<&'t str>,
     by_name: HashMap<&'t str, NameId>,
+    /// The versions of all packages, by package and version.
+    by_version: HashMap<(AptPackageId, &'t str), AptVersionId>,
     /// For each name, its packages: one per architecture.
     of_name: Vec<Vec<AptPackageId>>,
     /// For each name, the positions in `provides` that provide it.
@@ -56,13 +58,16 @@ impl<'t> Universe<'t> {
 
     /// Adds the packages of an index to the source with this number.
     pub fn add_index(&mut self, source: u16, index: &'t str) {
+        let first = self.versions.len();
         for paragraph in paragraphs(index) {
             self.add_version(Some(source), &PackageFields::parse(paragraph));
         }
+        self.sort_versions(first);
     }
 
     /// Adds the packages that are installed on a node, from its dpkg status file.
     pub fn add_installed(&mut self, status: &'t str) {
+        let first = self.versions.len();
         for paragraph in paragraphs(status) {
             let fields = PackageFields::parse(paragraph);
             // `Status` is three words, of which the last is the state
@@ -73,6 +78,23 @@ impl<'t> Universe<'t> {
             if let Some(version) = self.add_version(None, &fields) {
                 self.set_current(version);
             }
+        }
+        self.sort_versions(first);
+    }
+
+    /// Sorts the versions of each package that has one of the versions from `first` on: the highest
+    /// first, and of equal ones the last added first.
+    fn sort_versions(&mut self, first: usize) {
+        let all = &self.versions;
+        let mut grown: Vec<AptPackageId> = all[first..].iter().map(|new| new.package).collect();
+        grown.sort_unstable();
+        grown.dedup();
+        for package in grown {
+            let versions = &mut self.packages[package as usize].versions;
+            versions.sort_unstable_by(|one, other| {
+                let [a, b] = [one, other].map(|version| all[*version as usize].version);
+                compare(b, a).then(other.cmp(one))
+            });
         }
     }
 
@@ -100,7 +122,7 @@ impl<'t> Universe<'t> {
             .for_each(|known| known.current = None);
     }
 
-    /// Adds a version of a package. Returns `None` if the machine does not have its architecture,
+    /// Adds a version of a package, unsorted. Returns `None` if the machine does not have its architecture,
     /// or the fields lack the name or the version.
     fn add_version(
         &mut self,
@@ -118,14 +140,9 @@ impl<'t> Universe<'t> {
         let name = self.name_id(fields.package);
         let package = self.package_id(name, arch);
         // the first source that lists a version determines its fields
-        if let Some(known) = self.packages[package as usize]
-            .versions
-            .iter()
-            .find(|version| self.versions[**version as usize].version == fields.version)
-            .copied()
-        {
-            self.also.entry(known).or_default().extend(source);
-            return Some(known);
+        if let Some(known) = self.by_version.get(&(package, fields.version)) {
+            self.also.entry(*known).or_default().extend(source);
+            return Some(*known);
         }
         let version = self.versions.len() as AptVersionId;
         let first = self.relations.len() as u32;
@@ -199,12 +216,8 @@ impl<'t> Universe<'t> {
             relations: first..self.relations.len() as u32,
             provides: first_provide..self.provides.len() as u32,
         });
-        // keeps the versions sorted, the highest first
-        let known = &self.packages[package as usize].versions;
-        let at = known.partition_point(|one| {
-            compare(self.versions[*one as usize].version, fields.version).is_gt()
-        });
-        self.packages[package as usize].versions.insert(at, version);
+        self.packages[package as usize].versions.push(version);
+        self.by_version.insert((package, fields.version), version);
         Some(version)
     }
 
@@ -353,5 +366,62 @@ impl<'t> Universe<'t> {
             .iter()
             .any(|package| !self.packages[*package as usize].versions.is_empty())
             || !self.providers[name as usize].is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+
+    fn versions<'t>(universe: &Universe<'t>) -> Vec<&'t str> {
+        let package = universe.find("a", None).unwrap();
+        let versions = universe.packages[package as usize].versions.iter();
+        versions
+            .map(|version| universe.versions[*version as usize].version)
+            .collect()
+    }
+
+    #[test]
+    fn versions_are_sorted_and_equal_ones_are_kept_in_the_order_of_apt() {
+        let mut universe = Universe::new(&["amd64".to_owned()]);
+        let paragraph =
+            |version: &str| format!("Package: a\nArchitecture: amd64\nVersion: {version}\n\n");
+        let first: String = ["1.0", "3", "2", "1.00", "2"].map(paragraph).concat();
+        let second: String = ["2.5", "1.000", "2"].map(paragraph).concat();
+        let status = format!(
+            "Status: install ok installed\n{}",
+            paragraph("2.1").trim_start()
+        );
+        for index in [&first, &second] {
+            let source = universe.add_source(500);
+            universe.add_index(source, index);
+        }
+        universe.add_installed(&status);
+        assert_eq!(
+            versions(&universe),
+            ["3", "2.5", "2.1", "2", "1.000", "1.00", "1.0"]
+        );
+        let package = &universe.packages[universe.find("a", None).unwrap() as usize];
+        assert_eq!(universe.offer_of(package.current.unwrap()).version, "2.1");
+        let twice = package.versions[3];
+        assert_eq!(universe.sources_of(twice).collect::<Vec<_>>(), [0, 0, 1]);
+    }
+
+    /// Comparing each version with all others would take minutes.
+    #[test]
+    fn a_package_may_have_many_versions() {
+        let mut index = String::new();
+        for version in 0..200_000 {
+            let _ = write!(
+                index,
+                "Package: a\nArchitecture: amd64\nVersion: {version}\n\n"
+            );
+        }
+        let mut universe = Universe::new(&["amd64".to_owned()]);
+        let source = universe.add_source(500);
+        universe.add_index(source, &index);
+        let versions = versions(&universe);
+        assert_eq!((versions.len(), versions[0]), (200_000, "199999"));
     }
 }

@@ -73,7 +73,7 @@ pub(super) fn read_filelists(
             XmlEvent::Start(element) if element.name() == "package" => {
                 package = element
                     .attribute("pkgid")?
-                    .and_then(|id| by_digest.get(&id).copied());
+                    .and_then(|id| by_digest.get(&id.to_ascii_lowercase()).copied());
             }
             // millions of files: only those of interest are kept
             XmlEvent::End("file", path) => {

@@ -97,8 +97,15 @@ fn files_that_primary_does_not_list_come_from_filelists() {
     );
     let wanted = BTreeSet::from(["/usr/lib/x".to_owned()]);
     read_filelists(list.as_bytes(), 3, &wanted, &mut pool).unwrap();
+    // dnf reads checksums as numbers, so their case does not matter
+    let upper = list
+        .replace(&"a".repeat(64), &"A".repeat(64))
+        .replace("/usr/lib/x", "/usr/lib/z");
+    let upper_wanted = BTreeSet::from(["/usr/lib/z".to_owned()]);
+    read_filelists(upper.as_bytes(), 3, &upper_wanted, &mut pool).unwrap();
     pool.index();
     assert_eq!(pool.named("/usr/lib/x"), [pool.ids().next().unwrap()]);
+    assert_eq!(pool.named("/usr/lib/z"), [pool.ids().next().unwrap()]);
     assert!(pool.named("/usr/lib/y").is_empty());
     assert!(read_filelists(&list.as_bytes()[..90], 3, &wanted, &mut pool).is_err());
 }

@@ -80,7 +80,7 @@ impl TrimmedPrimary {
                         (0, _, "packages") => {}
                         (0, _, key) => drop(self.attributes.insert(key.to_owned(), value)),
                         // `filelists` has the digest as an attribute, `primary` as an element
-                        (1, _, "pkgid") => package.digest = Some(value),
+                        (1, _, "pkgid") => package.digest = Some(value.to_ascii_lowercase()),
                         (2, "checksum", "type") => package.checksum = value,
                         (2, "location", "href") => package.path = Some(value),
                         _ => {}

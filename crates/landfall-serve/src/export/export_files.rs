@@ -8,6 +8,7 @@ use landfall_content::{BlobRead, ContentError, MemoryBlobs};
 use landfall_item::lockfile::Lock;
 use landfall_item::{GeneratedFile, ServedItem};
 use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
+use landfall_model::sum_sizes;
 use std::path::Path;
 
 /// Writes every file that an item of `lock` has at a URL from `blobs` to `dir`, at the paths of all
@@ -73,7 +74,7 @@ pub(super) fn write_all(
     dry_run: bool,
     progress: &dyn Progress,
 ) -> RunReport {
-    let bytes = files.iter().map(|item| item.file.size).sum();
+    let bytes = sum_sizes(files.iter().map(|item| item.file.size));
     progress.begin("export", files.len() as u64, bytes);
     let mut report = RunReport::default();
     for item in files {

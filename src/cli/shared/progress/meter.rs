@@ -92,15 +92,15 @@ impl PhaseMeter {
     /// The work done, and all work: bytes plus the cost of requests.
     fn work(&self) -> (u64, u64) {
         (
-            self.bytes.0 + self.parts.0 * REQUEST_COST,
-            self.bytes.1 + self.parts.1 * REQUEST_COST,
+            self.bytes.0.saturating_add(self.parts.0 * REQUEST_COST),
+            self.bytes.1.saturating_add(self.parts.1 * REQUEST_COST),
         )
     }
 
     /// Adds bytes that must be transferred again.
     pub(super) fn more(&mut self, bytes: u64) {
         if self.bytes.1 > 0 {
-            self.bytes.1 += bytes;
+            self.bytes.1 = self.bytes.1.saturating_add(bytes);
         }
     }
 
@@ -242,6 +242,19 @@ mod tests {
         );
         meter.add_parts(901, at(21));
         assert_eq!(shown(&meter, at(21)), "10.0 MB/10.0 MB");
+    }
+
+    #[test]
+    fn sizes_beyond_64_bits_in_total_are_measured() {
+        let began = Instant::now();
+        let mut meter = PhaseMeter::new("pull", 3, u64::MAX, began);
+        meter.parts.1 = 3;
+        meter.more(MB);
+        meter.add(40 * MB, began + Duration::from_secs(4));
+        assert_eq!(
+            shown(&meter, began + Duration::from_secs(4)),
+            "40.0 MB/18.4 EB 10.0 MB/s 11574d left"
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! digest, bytes, origin and licence (if known).
 
 use super::export_format::{ExportInput, ExportedList};
+use landfall_model::sum_sizes;
 use std::fmt::Write as _;
 
 pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
@@ -9,7 +10,7 @@ pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
     for item in input.lock.items() {
         let entry = item.entry();
         let name = item.name().into_owned();
-        let bytes: u64 = entry.parts.iter().map(|part| part.descriptor.size).sum();
+        let bytes = sum_sizes(entry.parts.iter().map(|part| part.descriptor.size));
         let without_scheme = name
             .split_once("://")
             .map_or(name.as_str(), |(_, rest)| rest);

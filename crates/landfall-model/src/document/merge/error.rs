@@ -27,8 +27,7 @@ pub enum MergeError {
         .0.join("\n")
     )]
     Lost(Vec<String>),
-    /// An ordered list has the common items in another order than the new values need, or has an
-    /// item whose value cannot be changed.
+    /// An ordered list has the common items in another order than the new values need.
     #[error(
         "{path} has some of these items in another order, and the order matters; \
          put them there by hand:\n{items}"
@@ -36,7 +35,21 @@ pub enum MergeError {
     Order {
         /// The dotted path of the list.
         path: String,
-        /// The items as a YAML list, without user names and passwords in URLs.
+        /// The items as a YAML list, without the secrets in URLs.
+        items: String,
+    },
+    /// A command of an ordered list sets a variable to a value that cannot be read, or does more
+    /// than that.
+    #[error(
+        "the value that `{command}` in {path} sets cannot be read; merge it with this command by \
+         hand:\n{items}"
+    )]
+    Command {
+        /// The dotted path of the list.
+        path: String,
+        /// The existing command without the value.
+        command: String,
+        /// The new command as a YAML list, without the secrets in URLs.
         items: String,
     },
 }

@@ -7,7 +7,7 @@
 
 use super::edits::{TextEdits, block_text, flow_text};
 use super::error::MergeError;
-use super::ordered::{is_ordered, merge_ordered, quoted_items};
+use super::ordered::{OrderedConflict, is_ordered, merge_ordered, quoted_items};
 use crate::document::yaml;
 use crate::document::yaml_tree::{YamlEntry, YamlMapping, YamlNode, YamlSequence, document_roots};
 use base64::Engine as _;
@@ -342,12 +342,18 @@ impl ValueMerger<'_> {
     ) -> Result<Value, MergeError> {
         let old_texts: Vec<&str> = old.iter().filter_map(Value::as_str).collect();
         let new_texts: Vec<&str> = new.iter().filter_map(Value::as_str).collect();
-        let Some(merge) = merge_ordered(&old_texts, &new_texts) else {
-            return Err(MergeError::Order {
-                path: self.dotted_path(),
+        let path = self.dotted_path();
+        let merge = merge_ordered(&old_texts, &new_texts).map_err(|conflict| match conflict {
+            OrderedConflict::Order => MergeError::Order {
+                path,
                 items: quoted_items(&new_texts),
-            });
-        };
+            },
+            OrderedConflict::Value { old, new } => MergeError::Command {
+                path,
+                command: old,
+                items: quoted_items(&[new]),
+            },
+        })?;
         let mut all = old.to_vec();
         for (at, text) in merge.changed {
             all[at] = text.into();

@@ -2,6 +2,7 @@
 //! lists contain.
 
 use super::texts::{is_no_proxy, with_entries};
+use crate::redaction::redact_urls;
 
 /// The changes that make an old list contain all items of a new one. The items of each list keep
 /// their order.
@@ -11,6 +12,20 @@ pub(super) struct OrderedMerge {
     pub(super) inserted: Vec<Insertion>,
     /// Old items that get another text, by their number in the old list.
     pub(super) changed: Vec<(usize, String)>,
+}
+
+/// Why a new list cannot be merged into an old one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum OrderedConflict<'i> {
+    /// The lists have a common item in another order.
+    Order,
+    /// An old command sets a variable, and the value that it sets cannot be read.
+    Value {
+        /// The old command without the value.
+        old: String,
+        /// The new command, which sets the same variable.
+        new: &'i str,
+    },
 }
 
 /// An item of the new list that is inserted into the old one.
@@ -28,12 +43,14 @@ pub(super) fn is_ordered(key: &str) -> bool {
     key.ends_with("Commands") || ["runcmd", "bootcmd", "mirrors", "endpoint"].contains(&key)
 }
 
-/// How `new` is merged into `old`. `None` if the lists have a common item in another order, or if
-/// an item cannot be changed.
+/// How `new` is merged into `old`.
 ///
 /// A new item is inserted directly before the common item that follows it, which is as late as
 /// possible: an old command in between must not undo what a new command prepared.
-pub(super) fn merge_ordered(old: &[&str], new: &[&str]) -> Option<OrderedMerge> {
+pub(super) fn merge_ordered<'i>(
+    old: &[&'i str],
+    new: &[&'i str],
+) -> Result<OrderedMerge, OrderedConflict<'i>> {
     let old_keys: Vec<String> = old.iter().map(|item| command_identity(item)).collect();
     let new_keys: Vec<String> = new.iter().map(|item| command_identity(item)).collect();
     let pairs = common_subsequence(&old_keys, &new_keys);
@@ -43,7 +60,10 @@ pub(super) fn merge_ordered(old: &[&str], new: &[&str]) -> Option<OrderedMerge> 
     };
     for (item, text) in new.iter().enumerate() {
         if let Some((at, _)) = pairs.iter().find(|(_, other)| *other == item) {
-            let changed = changed_item(old[*at], text)?;
+            let changed = changed_item(old[*at], text).ok_or_else(|| OrderedConflict::Value {
+                old: old_keys[*at].clone(),
+                new: text,
+            })?;
             if changed != old[*at] {
                 merge.changed.push((*at, changed));
             }
@@ -53,7 +73,7 @@ pub(super) fn merge_ordered(old: &[&str], new: &[&str]) -> Option<OrderedMerge> 
             .filter(|at| !pairs.iter().any(|(paired, _)| paired == at))
             .any(|at| old_keys[at] == new_keys[item]);
         if is_elsewhere && !is_repeatable(text) {
-            return None;
+            return Err(OrderedConflict::Order);
         }
         let next = pairs.iter().find(|(_, other)| *other > item);
         merge.inserted.push(Insertion {
@@ -61,7 +81,7 @@ pub(super) fn merge_ordered(old: &[&str], new: &[&str]) -> Option<OrderedMerge> 
             before: next.map_or(old.len(), |(at, _)| *at),
         });
     }
-    Some(merge)
+    Ok(merge)
 }
 
 /// Whether a command has the same effect if it runs twice.
@@ -137,15 +157,18 @@ fn command_identity(item: &str) -> String {
 }
 
 /// Merges two items with the same identity; returns the new text of the old item. `None` if both
-/// set NO_PROXY, and the value of either cannot be read.
+/// export a variable, and the old one does more than that, or the value of NO_PROXY in either cannot
+/// be read.
 fn changed_item(old: &str, new: &str) -> Option<String> {
     if old.split_whitespace().eq(new.split_whitespace()) {
         return Some(old.to_owned());
     }
     if let (Some((name, old_value)), Some((_, new_value))) =
         (exported_variable(old), exported_variable(new))
-        && is_no_proxy(name)
     {
+        if !is_no_proxy(name) {
+            return shell_word(old_value).map(|_| new.to_owned());
+        }
         let existing = unquoted(old_value)?;
         let list = with_entries(existing, unquoted(new_value)?);
         if list == existing {
@@ -164,38 +187,30 @@ fn exported_variable(command: &str) -> Option<(&str, &str)> {
     (is_name && !name.is_empty()).then_some((name, value))
 }
 
-/// The value of a shell word. `None` if the shell would expand or split it.
-fn unquoted(word: &str) -> Option<&str> {
-    let single = word
-        .strip_prefix('\'')
-        .and_then(|rest| rest.strip_suffix('\''));
-    let double = word
-        .strip_prefix('"')
-        .and_then(|rest| rest.strip_suffix('"'));
-    let plain = single.or(double).unwrap_or(word);
-    (!plain.contains(['\'', '"', '$', '`', '\\', ';', '&', '|'])).then_some(plain)
+/// The shell word `text` without its quotes. `None` if it is not a single word, because it also sets
+/// another variable or runs another command.
+fn shell_word(text: &str) -> Option<&str> {
+    let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'));
+    let Some(quote) = quote else {
+        let ends_word = |c: char| c.is_whitespace() || "'\";&|<>".contains(c);
+        return (!text.contains(ends_word)).then_some(text);
+    };
+    let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
+    (!inner.contains(quote)).then_some(inner)
 }
 
-/// The items as a YAML list for a message, without user names and passwords in URLs.
+/// The value of a shell word. `None` if it is not a single word, or if the shell would expand it.
+fn unquoted(word: &str) -> Option<&str> {
+    shell_word(word).filter(|plain| !plain.contains(['\'', '"', '$', '`', '\\', ';', '&', '|']))
+}
+
+/// The items as a YAML list for a message, without the secrets in URLs.
 pub(super) fn quoted_items(items: &[&str]) -> String {
     let lines: Vec<String> = items
         .iter()
-        .map(|item| format!("- {}", serde_json::Value::from(without_userinfo(item))))
+        .map(|item| format!("- {}", serde_json::Value::from(redact_urls(item))))
         .collect();
     lines.join("\n")
-}
-
-/// Replaces the user name and password of each URL in `text` by `***`.
-fn without_userinfo(text: &str) -> String {
-    let mut parts = text.split("://");
-    let mut masked = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let end = part.find(['/', ' ', '\'', '"']).unwrap_or(part.len());
-        let host = part[..end].rfind('@').map_or(0, |at| at + 1);
-        let mask = if host > 0 { "***@" } else { "" };
-        masked += &format!("://{mask}{}", &part[host..]);
-    }
-    masked
 }
 
 #[cfg(test)]
@@ -203,7 +218,7 @@ mod tests {
     use super::*;
 
     fn result(old: &[&str], new: &[&str]) -> Option<Vec<String>> {
-        let merge = merge_ordered(old, new)?;
+        let merge = merge_ordered(old, new).ok()?;
         let mut list: Vec<String> = old.iter().map(|item| (*item).to_owned()).collect();
         for (place, text) in &merge.changed {
             list[*place].clone_from(text);
@@ -263,13 +278,38 @@ mod tests {
         ];
         let merged = result(&old, &NEW[4..]).unwrap();
         assert_eq!(merged, [NEW[4], "export NO_PROXY='b,c,a'", NEW[6], NEW[7]]);
-        // the value of the variable in the shell is unknown
-        assert_eq!(result(&["export NO_PROXY=\"$MINE\""], &NEW[5..]), None);
+    }
+
+    #[test]
+    fn a_command_that_does_more_than_set_a_readable_value_is_kept() {
+        for (old, new) in [
+            // the value of the variable in the shell is unknown
+            ("export NO_PROXY=\"$MINE\"", NEW[5]),
+            ("export NO_PROXY=c HTTP_PROXY=x", NEW[5]),
+            ("export NO_PROXY=c; mine", NEW[5]),
+            ("export NO_PROXY='c' OTHER='d'", NEW[5]),
+            ("export HTTP_PROXY=http://old OTHER=d", NEW[4]),
+            ("export HTTP_PROXY='http://old' && mine", NEW[4]),
+            ("export HTTP_PROXY=http://old\nmine", NEW[4]),
+        ] {
+            let conflict = merge_ordered(&[old], &[new]);
+            let old = command_identity(new);
+            assert_eq!(conflict, Err(OrderedConflict::Value { old, new }));
+        }
+        for old in [
+            "export HTTP_PROXY=\"$MINE or $YOURS\"",
+            "export HTTP_PROXY=$MINE",
+        ] {
+            assert_eq!(result(&[old], &[NEW[4]]).unwrap(), [NEW[4]]);
+        }
     }
 
     #[test]
     fn another_order_is_refused_unless_a_command_may_be_repeated() {
-        assert_eq!(result(&["b", "a"], &["a", "b"]), None);
+        assert_eq!(
+            merge_ordered(&["b", "a"], &["a", "b"]),
+            Err(OrderedConflict::Order)
+        );
         let old = ["systemctl restart containerd", "export HTTP_PROXY=x"];
         let new = ["export HTTP_PROXY=x", "systemctl restart containerd"];
         assert_eq!(result(&old, &new).unwrap(), [old[0], old[1], new[1]]);
@@ -278,7 +318,7 @@ mod tests {
     #[test]
     fn a_message_contains_no_password() {
         let items = [
-            "export HTTP_PROXY='http://me:p%40ss@10.0.0.1:3128'",
+            "export HTTP_PROXY='http://me:p%40s's@10.0.0.1:3128'",
             "a 'b' https://x.test/@y",
         ];
         assert_eq!(

@@ -81,6 +81,17 @@ impl ValueMerger<'_> {
                     items,
                 });
             }
+            Err(MergeError::Command {
+                path,
+                command,
+                items,
+            }) => {
+                return Err(MergeError::Command {
+                    path: inner_path(&path),
+                    command,
+                    items,
+                });
+            }
             Err(MergeError::Form(path)) => return Err(MergeError::Form(inner_path(&path))),
             Err(error @ MergeError::NotYaml(_)) => return Err(error),
         };

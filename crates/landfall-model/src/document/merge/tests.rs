@@ -393,6 +393,15 @@ fn commands_are_merged_in_their_order() {
         text(exports, "{preKubeadmCommands: [\"export NO_PROXY='b'\"]}"),
         "preKubeadmCommands:\n  - export NO_PROXY='a,b'\n  - mine\n"
     );
+    let error = merged(
+        "preKubeadmCommands: ['export NO_PROXY=\"$MINE\"']\n",
+        "{preKubeadmCommands: [\"export NO_PROXY='b'\"]}",
+    );
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "the value that `export NO_PROXY` in preKubeadmCommands sets cannot be read; \
+         merge it with this command by hand:\n- \"export NO_PROXY='b'\""
+    );
 }
 
 #[test]

@@ -85,24 +85,40 @@ fn with_variables(old: &str, new: &str) -> Option<String> {
         if line.trim().is_empty() || is_comment || line.trim() == "[Service]" {
             continue;
         }
-        let (name, value) = unit_variable(line)?;
+        let [(name, value)] = unit_variables(line)?[..] else {
+            return None;
+        };
+        if lines[section..end]
+            .iter()
+            .any(|other| may_hide(other, name))
+        {
+            return None;
+        }
         // systemd uses the last assignment of a variable
         let last = lines[section..end]
             .iter()
-            .rposition(|other| unit_variable(other).is_some_and(|(other, _)| other == name));
+            .rposition(|other| variable_value(other, name).is_some());
         let Some(at) = last.map(|last| section + last) else {
             lines.insert(end, line.to_owned());
             end += 1;
             continue;
         };
-        let existing = unit_variable(&lines[at]).map_or("", |(_, value)| value);
+        let existing = variable_value(&lines[at], name).unwrap_or_default();
         let value = if is_no_proxy(name) {
             with_entries(existing, value)
         } else {
             value.to_owned()
         };
-        if value != existing {
-            lines[at] = format!("Environment=\"{name}={value}\"");
+        if value == existing {
+            continue;
+        }
+        let merged = format!("Environment=\"{name}={value}\"");
+        // a line that also sets other variables is kept, and overridden by the next one
+        if unit_variables(&lines[at]).is_some_and(|variables| variables.len() > 1) {
+            lines.insert(at + 1, merged);
+            end += 1;
+        } else {
+            lines[at] = merged;
         }
     }
     let mut text = lines.join("\n");
@@ -112,14 +128,62 @@ fn with_variables(old: &str, new: &str) -> Option<String> {
     Some(text)
 }
 
-/// The name and value of a line of a unit that sets one variable.
-fn unit_variable(line: &str) -> Option<(&str, &str)> {
-    let assignment = line.trim().strip_prefix("Environment=")?;
-    let quoted = assignment
-        .strip_prefix('"')
-        .and_then(|rest| rest.strip_suffix('"'));
-    let (name, value) = quoted.unwrap_or(assignment).split_once('=')?;
-    (!value.contains('"')).then_some((name, value))
+/// The names and values of the variables that a line of a unit sets, with the escapes of the values
+/// (`Environment=` in systemd.exec(5)). None for another setting. `None` if the line continues on
+/// the next one, or quotes parts of a word.
+fn unit_variables(line: &str) -> Option<Vec<(&str, &str)>> {
+    let mut variables = Vec::new();
+    let Some((key, value)) = line.split_once('=') else {
+        return Some(variables);
+    };
+    if key.trim() != "Environment" {
+        return Some(variables);
+    }
+    let mut rest = value.trim();
+    while let Some(first) = rest.chars().next() {
+        let quote = Some(first).filter(|first| matches!(first, '"' | '\''));
+        rest = &rest[usize::from(quote.is_some())..];
+        let (word, after) = rest.split_at(unit_word_length(rest, quote)?);
+        rest = match quote {
+            Some(quote) => after.strip_prefix(quote)?,
+            None => after,
+        };
+        // such a value could not be written in double quotes as it is
+        let is_plain = quote == Some('"') || !word.contains(['"', '\'']);
+        if !is_plain || !(rest.is_empty() || rest.starts_with(char::is_whitespace)) {
+            return None;
+        }
+        rest = rest.trim_start();
+        variables.push(word.split_once('=')?);
+    }
+    Some(variables)
+}
+
+/// The length in bytes of the word at the start of `text`, which ends at the quote or, without one,
+/// at white space. `None` if it ends with an incomplete escape.
+fn unit_word_length(text: &str, quote: Option<char>) -> Option<usize> {
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        if quote.map_or(c.is_whitespace(), |quote| c == quote) {
+            return Some(at);
+        }
+        if c == '\\' {
+            chars.next()?;
+        }
+    }
+    Some(text.len())
+}
+
+/// The value of the variable `name` that a line of a unit sets last.
+fn variable_value<'l>(line: &'l str, name: &str) -> Option<&'l str> {
+    let variables = unit_variables(line)?;
+    let mut last = variables.into_iter().rev();
+    last.find_map(|(other, value)| (other == name).then_some(value))
+}
+
+/// Whether a line of a unit cannot be read and may set the variable `name`.
+fn may_hide(line: &str, name: &str) -> bool {
+    unit_variables(line).is_none() && (line.contains(name) || line.trim_end().ends_with('\\'))
 }
 
 /// Whether the variable or key `name` is a list of hosts that bypass the proxy.
@@ -179,6 +243,37 @@ mod tests {
                         [Install]\nWantedBy=y\n";
         assert_eq!(merge_known_text(old, new).unwrap(), expected);
         assert_eq!(merge_known_text(expected, new).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_line_that_sets_several_variables_is_kept() {
+        let new =
+            "[Service]\nEnvironment=\"HTTP_PROXY=http://new\"\nEnvironment=\"NO_PROXY=svc\"\n";
+        let old = "[Service]\nEnvironment=HTTP_PROXY=http://old FOO=bar\n\
+                   Environment = 'NO_PROXY=a, b' \"X=1 \\\" 2\"\nUser=x\n";
+        let expected = "[Service]\nEnvironment=HTTP_PROXY=http://old FOO=bar\n\
+                        Environment=\"HTTP_PROXY=http://new\"\n\
+                        Environment = 'NO_PROXY=a, b' \"X=1 \\\" 2\"\n\
+                        Environment=\"NO_PROXY=a, b,svc\"\nUser=x\n";
+        assert_eq!(merge_known_text(old, new).unwrap(), expected);
+        assert_eq!(merge_known_text(expected, new).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_drop_in_is_refused_if_it_may_set_a_variable_in_an_unknown_way() {
+        let new = "[Service]\nEnvironment=\"NO_PROXY=svc\"\n";
+        for line in [
+            "Environment=NO_PROXY=\"a\",b",
+            "Environment='NO_PROXY=a\"b'",
+            "Environment=\"NO_PROXY=a",
+            "Environment=FOO=bar \\\nNO_PROXY=a",
+        ] {
+            let old = format!("[Service]\n{line}\nUser=x\n");
+            assert_eq!(merge_known_text(&old, new), None, "{line}");
+        }
+        let old = "[Service]\nEnvironment=FOO=\"a\"b\n";
+        let expected = format!("{old}Environment=\"NO_PROXY=svc\"\n");
+        assert_eq!(merge_known_text(old, new).unwrap(), expected);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Which items use which blobs.
 
 use super::content::ItemContent;
-use crate::Digest;
+use crate::{Digest, sum_sizes};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -48,7 +48,7 @@ impl<'a> BlobUsage<'a> {
 
     /// The size of all blobs, each counted once.
     pub(super) fn unique_bytes(&self) -> u64 {
-        self.blobs.values().map(|users| users.size).sum()
+        sum_sizes(self.blobs.values().map(|users| users.size))
     }
 
     /// Whether exactly one item uses the blob.
@@ -64,7 +64,7 @@ impl<'a> BlobUsage<'a> {
             .blobs
             .iter()
             .filter(|(digest, _)| self.is_unshared(digest));
-        unshared.map(|(_, size)| size).sum()
+        sum_sizes(unshared.map(|(_, size)| *size))
     }
 
     /// The blobs that several items use, those that save most first.

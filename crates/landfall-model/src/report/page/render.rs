@@ -6,7 +6,7 @@ use super::section::{Section, SectionBody};
 use super::sections::sections;
 use super::treemap::AREA;
 use crate::report::{ErrorInfo, count_of};
-use crate::{Digest, human_size};
+use crate::{Digest, human_size, sum_sizes};
 use askama::Template;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -97,7 +97,7 @@ fn key_figures(page: &ReportPage, usage: &BlobUsage<'_>) -> Vec<KeyFigure> {
     }
     if !page.contents.is_empty() {
         let blobs = page.contents.iter().flat_map(|item| &item.blobs);
-        let all: u64 = blobs.map(|(_, size)| size).sum();
+        let all = sum_sizes(blobs.map(|(_, size)| *size));
         let unique = usage.unique_bytes();
         add(human_size(unique), "content, each layer once");
         if all > unique {
@@ -245,5 +245,18 @@ mod tests {
         );
         assert!(html.contains("1000 × "), "the base layer");
         assert!(html.len() < 2 << 20, "{}", html.len());
+    }
+
+    #[test]
+    fn sizes_beyond_64_bits_in_total_are_drawn() {
+        let mut page = page(3, &|at| format!("q.io/a{at}:1"));
+        for (digest, size) in page.contents.iter_mut().flat_map(|item| &mut item.blobs) {
+            *size = if *digest == Digest::sha256(b"base") {
+                1 << 53
+            } else {
+                u64::MAX / 2
+            };
+        }
+        assert!(render(&page).contains(&human_size(u64::MAX)));
     }
 }

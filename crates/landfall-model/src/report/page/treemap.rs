@@ -4,7 +4,7 @@
 use super::blob_usage::BlobUsage;
 use super::content::ItemContent;
 use super::squarify::{Rect, squarify};
-use crate::human_size;
+use crate::{human_size, sum_sizes};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -88,7 +88,7 @@ impl TreeNode {
     /// Creates a node with `parts`, and sorts them by size, largest first.
     fn with_parts(label: &str, name: &str, mut parts: Vec<TreeNode>) -> TreeNode {
         parts.sort_by_key(|part| Reverse(part.size));
-        let size = sizes(&parts).iter().sum();
+        let size = sum_sizes(sizes(&parts));
         TreeNode {
             label: label.to_owned(),
             title: format!("{name}\n{}", human_size(size)),
@@ -176,7 +176,7 @@ fn item_boxes(group: &TreeNode, area: Rect) -> Vec<ItemBox> {
         .take_while(|part| part.size as f64 * scale >= SMALLEST)
         .count();
     let (visible, small) = group.parts.split_at(visible);
-    let small_size: u64 = sizes(small).iter().sum();
+    let small_size = sum_sizes(sizes(small));
     let mut sizes = sizes(visible);
     // the box of all small items is the last one, even if it is larger than others: descending
     // sizes only improve the layout
