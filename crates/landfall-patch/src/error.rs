@@ -1,3 +1,5 @@
+//! The error of the crate.
+
 use std::io;
 use thiserror::Error;
 

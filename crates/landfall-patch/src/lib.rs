@@ -5,7 +5,7 @@
 //! those of an older layer, and for programs whose code moved.
 //!
 //! 1. [`PlainSource`]: a stream that can be read at any offset;
-//! 2. [`Listing`]: the files of a stream, and how two listings correspond;
+//! 2. [`Listing`]: the files of a stream, and how similar two listings are;
 //! 3. `matching`: similar parts of two files;
 //! 4. [`create`]: writes a patch, as four [sections](PatchSections);
 //! 5. [`PatchReader`]: reads the new stream from a patch and its bases.

@@ -1,3 +1,5 @@
+//! Plain bytes that can be read at any offset.
+
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;

@@ -4,7 +4,7 @@
 
 use std::io::{self, Read};
 
-/// The longest encoding of 64 bits.
+/// The length of the longest encoding of 64 bits, in bytes.
 const MAX_BYTES: u32 = 10;
 
 pub(crate) fn push(out: &mut Vec<u8>, mut number: u64) {

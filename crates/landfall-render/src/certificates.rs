@@ -8,8 +8,8 @@ use std::path::Path;
 /// Returns the certificates in the file `path` of `site`. A private key in the file is omitted, so
 /// that it cannot get into a rendered file.
 ///
-/// Fails if the file cannot be read or contains no certificate; the message names the key of the
-/// site.
+/// Fails if the file cannot be read or contains no certificate. The message names the setting of
+/// the site that refers to the file.
 pub(super) fn read_certificates(site: &Site, path: &Path) -> Result<String, RenderError> {
     let text = read_site_file(site, path)?;
     let found = only_certificates(&text);
@@ -20,13 +20,13 @@ pub(super) fn read_certificates(site: &Site, path: &Path) -> Result<String, Rend
     Ok(found)
 }
 
-/// Reads the file `path` of `site`. Error messages name the key of the site that refers to the
+/// Reads the file `path` of `site`. Error messages name the setting of the site that refers to the
 /// file.
 pub(super) fn read_site_file(site: &Site, path: &Path) -> Result<String, RenderError> {
     read_pem(&site.resolve(path)).map_err(|error| with_site_key(site, path, &error))
 }
 
-/// Prefixes the message of `error` with the key of the site that refers to the file.
+/// Prefixes the message of `error` with the setting of the site that refers to the file.
 fn with_site_key(site: &Site, path: &Path, error: &RenderError) -> RenderError {
     let key = site
         .trust_key(&site.resolve(path))

@@ -11,17 +11,17 @@ use std::collections::BTreeMap;
 pub(super) struct HostMirror {
     /// The path before every repository of the host; may be empty.
     pub prefix: String,
-    /// The repository whose credentials in the site are used for the mirror: that of one image
-    /// below the prefix, or the prefix itself.
+    /// The repository by which the site's credentials for the mirror are selected: that of one
+    /// image below the prefix, or the prefix itself.
     pub repository: String,
 }
 
 /// Returns the mirrors of each upstream host of the lock, of the registry itself and, if upstream
-/// must not be used, of every other host (`_default`). A host may have several: clients try them in
-/// this order.
+/// must not be used, of every other host (`_default`). A host may have several mirrors, which
+/// clients try in this order.
 ///
-/// Fails if an earlier mirror has a different image with the same name: clients would pull that
-/// one.
+/// Fails if an earlier mirror has a different image with the same name, because clients would pull
+/// that image.
 pub(super) fn host_mirrors(
     request: &RenderRequest<'_>,
 ) -> Result<BTreeMap<String, Vec<HostMirror>>, RenderError> {

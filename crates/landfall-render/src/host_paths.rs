@@ -61,7 +61,7 @@ pub(super) fn host_paths(request: &RenderRequest<'_>) -> BTreeMap<String, HostPa
     hosts
 }
 
-/// Returns every host, and every repository with another path, with its location at the registry.
+/// Returns the locations at the registry of all hosts, and of all repositories with another path.
 pub(super) fn registry_locations(request: &RenderRequest<'_>) -> Vec<(String, String)> {
     let registry = &request.mapping.target().registry;
     let mut locations = Vec::new();

@@ -1,4 +1,4 @@
-//! The public key of `push --sign-images`, for policies that admit only what it signed.
+//! The public key of `push --sign-images`, for policies that admit only images with its signature.
 
 use super::error::RenderError;
 use super::settings::{PlatformSetting, PlatformSettings};
@@ -14,7 +14,7 @@ pub(super) const IMAGE_KEY: PlatformSetting = PlatformSetting {
     choices: &[],
 };
 
-/// Reads the key in PEM, if the setting is given. Fails if the file has none.
+/// Reads the key, if the setting is given. Fails if the file is not a public key in PEM.
 pub(super) fn image_key(settings: &PlatformSettings) -> Result<Option<String>, RenderError> {
     let Some(path) = settings.get(IMAGE_KEY.key) else {
         return Ok(None);

@@ -13,8 +13,8 @@ pub struct MergedFile {
     pub text: String,
     /// The values that were set, as dotted paths.
     pub changes: Vec<String>,
-    /// Notes about rendered documents without a counterpart in the file, or with one of another
-    /// name.
+    /// Notes about rendered documents that have no counterpart in the file, or a counterpart of
+    /// another name.
     pub notes: Vec<String>,
     /// Whether any of the values is a credential.
     pub secret: bool,
@@ -31,10 +31,11 @@ struct RenderedDocument {
 
 /// Merges the documents in `files` into `text`, the content of the file at `path`.
 ///
-/// Each document is merged into the one of the same kind and name or, unless it is a Secret or
-/// `ConfigMap`, into the only one of its kind. A document without a kind is merged into the only
-/// document without a kind. If several rendered files contain such documents, only the one with the
-/// user's file name is merged. With `replace`, texts that cannot be merged are replaced.
+/// Each rendered document is merged into the document of the same kind and name. If there is none,
+/// a rendered document that is the only one of its kind is merged into the only document of that
+/// kind, but not if it is a Secret or `ConfigMap`. A document without a kind is merged into the
+/// only document without a kind. If several rendered documents have no kind, only those with the
+/// user's file name are merged. With `replace`, texts that cannot be merged are replaced.
 ///
 /// # Errors
 /// If the file is not YAML, has no counterpart for any document, cannot be edited, or would lose

@@ -1,10 +1,10 @@
-//! Finds locked images without the destinations that a platform requests.
+//! Finds locked images that lack destinations from which a platform pulls.
 
 use landfall_item::lockfile::Lock;
 use landfall_model::{Consumer, Destination, DestinationMap, ImageRef};
 use std::fmt;
 
-/// Images without the destinations that a consumer requests.
+/// Images that lack destinations from which a consumer pulls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingDestinations {
     consumer: Consumer,

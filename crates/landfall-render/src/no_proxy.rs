@@ -23,8 +23,8 @@ pub struct NoProxyEntries {
     own: Vec<String>,
 }
 
-/// Refuses entries of the site that programs ignore, as `landfall doctor` does. The error names the
-/// first such entry, its key and what to write instead.
+/// Fails if the site has an entry that programs ignore, by the rules of `landfall doctor`. The
+/// error names the first such entry, its key and what to write instead.
 pub(super) fn check(site: &Site) -> Result<(), RenderError> {
     let Some(proxy) = &site.proxy else {
         return Ok(());
@@ -80,7 +80,8 @@ pub enum NoProxyDialect {
     Bare,
     /// `.svc`, `.svc.cluster.local`, as in TKG.
     Dotted,
-    /// Every name also with a leading dot, and the loopback address of IPv6, for any program.
+    /// Like `Bare`, with a second form of each name that has a leading dot, and with the loopback
+    /// address of IPv6, for any program.
     Portable,
 }
 

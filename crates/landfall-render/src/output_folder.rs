@@ -25,7 +25,7 @@ fn write_file(path: &Path, file: &RenderedFile) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
     // a rename would replace a device or a link by a plain file
     landfall_content::refuse_special(path)?;
-    // only its owner can read a temporary file, so credentials are never readable by others
+    // a temporary file is readable only by its owner, so others can never read credentials
     let mut written = tempfile::Builder::new()
         .prefix(".landfall-")
         .tempfile_in(folder)?;

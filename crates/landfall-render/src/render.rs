@@ -1,5 +1,5 @@
-//! Renders a platform: checks the destinations that it requests, renders each cluster of the site
-//! into a folder of its own, and adds the header to each file.
+//! Renders a platform: checks the destinations from which it pulls, renders each cluster of the
+//! site into a folder of its own, and adds the header to each file.
 
 use super::error::RenderError;
 use super::missing_destinations::missing_destinations;
@@ -10,8 +10,8 @@ use landfall_model::Consumer;
 /// Renders the configuration of `platform`.
 ///
 /// # Errors
-/// The errors of [`RenderPlatform::render`], and if a locked image lacks a destination that the
-/// platform requests.
+/// The errors of [`RenderPlatform::render`], and if a locked image lacks a destination from which
+/// the platform pulls.
 pub fn render(
     platform: &dyn RenderPlatform,
     request: &RenderRequest<'_>,

@@ -1,9 +1,10 @@
 //! policy.json and registries.d (containers-policy.json(5), containers-registries.d(5)): which
 //! signatures podman, skopeo, buildah and CRI-O demand.
 //!
-//! Each repository of the lock has a scope of its own, under its original name and its names at the
-//! registry, because the patterns of rules are not scopes. Other repositories of these hosts are
-//! rejected.
+//! The rules of a site contain patterns, and a scope cannot be a pattern. So each repository of the
+//! lock has a scope of its own, under its original name and its names at the registry. Other
+//! repositories of hosts with a required signature are rejected. At the registry, they are accepted
+//! with the signature of the site's key, if this key is given.
 
 use super::error::RenderError;
 use super::image_key::image_key;
@@ -112,8 +113,9 @@ pub(super) fn signature_policy(
     }))
 }
 
-/// Returns who must have signed `image`: as the site's rules say, or else the key of the site, if
-/// there is one. `None` if nobody must.
+/// Returns who must have signed `image`. With the site's rules, these are the signers of its rule,
+/// or the key of the site if policy.json cannot express the rule. Without rules, it is the key of
+/// the site. Returns `None` if the rules do not mention the image.
 fn rule_of(
     request: &RenderRequest<'_>,
     policy: &SignaturePolicy,

@@ -137,7 +137,7 @@ fn rewrite_nested(
         if new != raw.content {
             changed = true;
             raw.set_content(new);
-            // its extended headers come directly before it
+            // the extended headers of an entry come directly before the entry
             let own = before
                 .iter_mut()
                 .rev()
@@ -162,7 +162,7 @@ fn is_subchart(path: &str) -> bool {
         .is_some_and(|(folder, name)| folder.ends_with("/charts") && !name.starts_with(['_', '.']))
 }
 
-/// Every header in order. Long names and PAX records are entries of their own.
+/// Returns every header in order. Long names and PAX records are entries of their own.
 fn entries(
     bytes: &[u8],
     budget: &mut ArchiveBudget,
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn archives_that_are_not_charts_are_refused() {
+    fn archives_that_are_not_charts_or_too_large_are_refused() {
         let plain = tgz(&[("a/values.yaml", b"x: quay.io/a/b:v1")]);
         assert!(matches!(
             rewrite_chart(&plain, &known(), RewriteOptions::default()),

@@ -84,7 +84,7 @@ impl Modules {
         Ok(())
     }
 
-    /// Hides the packages of `pool` that dnf hides. Returns those that belong to a stream.
+    /// Hides the packages of `pool` that dnf hides. Returns those of them that belong to a stream.
     pub(super) fn hide(&self, pool: &mut Pool) -> Vec<HiddenPackage> {
         let mut streams_of: HashMap<&str, Vec<&str>> = HashMap::new();
         for (stream, packages) in &self.streams {
@@ -227,7 +227,7 @@ data: {module: nginx, stream: 1.20}
     }
 
     #[test]
-    fn other_documents_are_errors() {
+    fn malformed_documents_are_errors() {
         for text in ["- a", "document: [", "plain"] {
             assert!(Modules::default().read(text).is_err(), "{text}");
         }

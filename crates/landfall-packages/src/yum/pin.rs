@@ -17,7 +17,8 @@ pub struct RpmPin<'t> {
 }
 
 impl<'t> RpmPin<'t> {
-    /// Parses a request; returns `None` if it has no version, or wildcards.
+    /// Parses a request. Returns `None` if it has no version, and for other texts: patterns,
+    /// capabilities with a version, files, rich dependencies, and texts with variables.
     ///
     /// Names contain dashes, and neither versions nor releases do (`rpm-version(7)`), so one or two
     /// parts at the end are the version. A version begins with a digit. A release may begin with a
@@ -25,7 +26,6 @@ impl<'t> RpmPin<'t> {
     /// `java-17-openjdk` and `dbus-1-x11`. It counts as a release if it contains a digit, and the
     /// part before it is clearly a version: with a dot or an epoch.
     pub fn parse(text: &'t str) -> Option<RpmPin<'t>> {
-        // patterns, capabilities with a version, files, rich dependencies, and variables
         if text.contains(['*', '?', ' ', '/', '(', '$']) {
             return None;
         }

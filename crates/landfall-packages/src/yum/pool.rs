@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 pub struct Pool {
     strings: StringPool,
     packages: Vec<RpmPackage>,
-    /// The relations of all packages; each package has a range of it.
+    /// The relations of all packages. Those of one package are adjacent.
     relations: Vec<StoredRelation>,
     /// The files from the lists of all files, each with the package that contains it.
     more_files: Vec<(TextId, PackageId)>,
@@ -32,7 +32,7 @@ pub enum RpmRelationKind {
     Provides,
     /// The dependencies that must be installed too.
     Requires,
-    /// The packages that cannot be installed together with it.
+    /// The packages that cannot be installed together with this one.
     Conflicts,
     /// The packages that are removed when this one is installed.
     Obsoletes,
@@ -130,8 +130,8 @@ impl Pool {
         &mut self.strings
     }
 
-    /// Adds `new` as a package of `source`, and clears it. Without a name, version or architecture
-    /// nothing is added.
+    /// Adds `new` as a package of `source`, and clears `new`. A package without a name, version or
+    /// architecture is not added.
     pub(super) fn add(&mut self, new: &mut NewPackage, source: Option<u16>) {
         let mut bounds = [self.relations.len() as u32; RpmRelationKind::COUNT + 1];
         for (kind, relations) in new.relations.iter_mut().enumerate() {
@@ -284,7 +284,7 @@ impl Pool {
         &self.packages[id.0 as usize]
     }
 
-    /// Returns the relations of a package of one kind.
+    /// Returns those relations of a package that are of this kind.
     pub fn relations(
         &self,
         id: PackageId,

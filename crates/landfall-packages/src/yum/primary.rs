@@ -12,8 +12,8 @@ use std::io::BufRead;
 
 const WHAT: &str = "primary index";
 
-/// Adds the packages in the `primary.xml` of `reader` that are built for one of `architectures` to
-/// `pool`, as packages of `source`.
+/// Reads a `primary.xml`, and adds its packages for one of `architectures` to `pool`, as packages
+/// of `source`.
 pub(super) fn read_primary(
     reader: impl BufRead,
     source: u16,

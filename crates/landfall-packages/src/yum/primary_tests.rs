@@ -117,7 +117,7 @@ fn damaged_and_truncated_indexes_are_errors() {
     ] {
         assert!(
             read(&PRIMARY.replacen(from, to, 1)).is_err(),
-            "without {from}"
+            "'{to}' instead of '{from}'"
         );
     }
 }

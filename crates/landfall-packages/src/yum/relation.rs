@@ -1,4 +1,4 @@
-//! Relations of RPM packages: a name, and optionally a constraint of its version.
+//! Relations of RPM packages: a name, and optionally a constraint on its version.
 
 use super::version::{Evr, compare};
 use std::cmp::Ordering;

@@ -12,8 +12,8 @@ const WHAT: &str = "repomd.xml";
 /// The content of a `repomd.xml`: the indexes of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repomd {
-    /// The time when it was generated: the newest timestamp of an index, which clients compare too.
-    /// If no index has a timestamp, the revision, if that is a time.
+    /// The time when the indexes were generated: their newest timestamp, which clients compare too.
+    /// If no index has a timestamp, this is the revision, provided that it is a time.
     pub date: Option<Timestamp>,
     /// The indexes, in the order of the file.
     pub indexes: Vec<RepomdIndex>,
@@ -40,8 +40,8 @@ impl Repomd {
     /// Parses the content of a `repomd.xml`.
     ///
     /// # Errors
-    /// If the file is malformed, lists a path that leads out of the repository, or has a checksum
-    /// (of an index or of its unpacked content) that is not SHA-256 or SHA-512.
+    /// If the file is malformed, lists a path that leads out of the repository or is malformed, or
+    /// has a checksum (of an index or of its unpacked content) that is not SHA-256 or SHA-512.
     pub fn parse(bytes: &[u8]) -> Result<Repomd, YumError> {
         let mut indexes = Vec::new();
         let mut one = IndexDraft::default();
@@ -153,7 +153,7 @@ fn time(text: &str) -> Option<Timestamp> {
     Timestamp::from_second(seconds.parse().ok()?).ok()
 }
 
-/// Returns `path`, or an error if it leads out of the repository.
+/// Returns `path`, or an error if it leads out of the repository or is malformed.
 pub(super) fn checked_path(path: &str) -> Result<&str, YumError> {
     if is_plain_path(path) {
         Ok(path)
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weak_checksum_of_the_unpacked_content_is_rejected() {
+    fn a_weak_or_malformed_checksum_of_the_unpacked_content_is_rejected() {
         let strong = format!("<open-checksum type=\"sha256\">{}<", "b".repeat(64));
         let text = repomd(&sha256(), "repodata/x.gz");
         for other in [
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_lead_out_are_rejected() {
+    fn paths_that_lead_out_or_are_malformed_are_rejected() {
         for href in [
             "../primary.xml.gz",
             "/etc/passwd",
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn weak_checksums_are_rejected() {
+    fn weak_and_malformed_checksums_are_rejected() {
         for kind in ["sha", "sha1", "md5", ""] {
             let checksum = format!(r#"<checksum type="{kind}">{}</checksum>"#, "a".repeat(40));
             let error = Repomd::parse(repomd(&checksum, "repodata/x.gz").as_bytes()).unwrap_err();

@@ -13,12 +13,14 @@ pub(super) enum RichDependency<'a> {
     And(Vec<RichDependency<'a>>),
     /// At least one part must be satisfied.
     Or(Vec<RichDependency<'a>>),
-    /// If the second part is satisfied, the first must be too, otherwise the `else` part, if any.
+    /// If the second part is satisfied, the first must be too. Otherwise the `else` part must be,
+    /// if there is one.
     If(
         Box<[RichDependency<'a>; 2]>,
         Option<Box<RichDependency<'a>>>,
     ),
-    /// If the second part is not satisfied, the first must be, otherwise the `else` part, if any.
+    /// If the second part is not satisfied, the first must be. Otherwise the `else` part must be;
+    /// without an `else` part, the dependency is then not satisfied.
     Unless(
         Box<[RichDependency<'a>; 2]>,
         Option<Box<RichDependency<'a>>>,
@@ -131,7 +133,7 @@ fn operand<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
         return group(rest, depth.checked_sub(1)?);
     }
     let name = word(rest)?;
-    // the next word is an operator of the version, or belongs to the group and is not consumed
+    // the next word is a comparison operator; any other word belongs to the group and stays
     let mut remaining = *rest;
     match word(&mut remaining).and_then(VersionSense::parse) {
         None => Some(RichDependency::One(RpmRelation {
@@ -147,8 +149,9 @@ fn operand<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
     }
 }
 
-/// Returns the next word of `rest`. It ends at a blank, or at a closing parenthesis that was not
-/// opened in it: capabilities contain parentheses, such as `libc.so.6()(64bit)`.
+/// Returns the next word of `rest`, and advances `rest` past it. A word ends at a blank, or at a
+/// closing parenthesis that has no opening one in the word: capabilities contain parentheses, such
+/// as `libc.so.6()(64bit)`.
 fn word<'a>(rest: &mut &'a str) -> Option<&'a str> {
     let text = rest.trim_start();
     let mut open = 0_usize;

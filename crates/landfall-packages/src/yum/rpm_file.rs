@@ -70,7 +70,7 @@ pub enum RpmFileError {
     /// The payload does not match the digest in the signed header.
     #[error("its content does not match the digest in its signed header")]
     Payload,
-    /// No signature of the package by one of the keys is valid.
+    /// The package has no valid signature by one of the keys.
     #[error(transparent)]
     Signature(#[from] OpenPgpError),
 }
@@ -119,8 +119,8 @@ pub fn verify_package(
     header.identity().ok_or(RpmFileError::NoPackage)
 }
 
-/// Returns the first lines of the newest changelog entry of a package. They are empty if it has no
-/// changelog.
+/// Returns the first lines of the newest changelog entry of a package, or an empty list if the
+/// package has no changelog.
 ///
 /// # Errors
 /// If `package` is not an RPM package, or cannot be read.

@@ -1,4 +1,4 @@
-//! An interner for the texts of a repository: equal texts are stored once and have one id.
+//! An interner for the texts of repositories: equal texts are stored once and have one id.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -13,7 +13,7 @@ impl TextId {
     }
 }
 
-/// The distinct texts of a repository, which repeats the same names and versions a million times.
+/// The distinct texts of repositories, which repeat the same names and versions a million times.
 #[derive(Debug)]
 pub(super) struct StringPool {
     /// All texts, one after the other.

@@ -19,7 +19,7 @@ pub struct TrimmedPrimary {
     /// The attributes of the root element. They declare the namespaces that the copied packages
     /// use.
     attributes: BTreeMap<String, String>,
-    /// The elements of the packages by digest, so that their order does not depend on the locks.
+    /// The `package` elements by digest, so that their order does not depend on the locks.
     packages: BTreeMap<String, String>,
 }
 
@@ -164,8 +164,8 @@ impl Default for TrimmedPackage {
     }
 }
 
-/// Returns the `repomd.xml` that lists `indexes` (by kind) and `kept`, an unchanged index, with the
-/// time `seconds`; and the text of `indexes` by the paths in it.
+/// Returns a `repomd.xml` with the time `seconds`, and the text of each of `indexes` by its path.
+/// The `repomd.xml` lists `indexes` (by kind) and `kept`, an unchanged index.
 pub fn trimmed_repomd(
     indexes: &BTreeMap<&str, TrimmedPrimary>,
     kept: Option<&RepomdIndex>,

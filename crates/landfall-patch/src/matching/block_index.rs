@@ -1,7 +1,7 @@
 //! An index of short blocks of the old bytes.
 
-/// The length of an indexed block. A match of `BLOCK + stride - 1` bytes contains one, except at
-/// the very end.
+/// The length of an indexed block. A match of `BLOCK + stride - 1` bytes contains an indexed block,
+/// except at the very end.
 pub(super) const BLOCK: usize = 12;
 
 /// The maximum number of blocks of one index: its table has 4 bytes for each, 32 MiB in all.

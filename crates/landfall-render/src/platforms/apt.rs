@@ -251,7 +251,7 @@ fn wanted_indexes(source: &PackageSource) -> (String, String) {
     (languages, targets.join(" "))
 }
 
-/// The name of the target that an index belongs to, without endings.
+/// Returns the name of the target that the index at `path` belongs to, without endings.
 fn target_name(path: &str) -> Option<String> {
     path.rsplit('/')
         .next()

@@ -149,8 +149,8 @@ fn key(path: &str) -> String {
         .collect()
 }
 
-/// Returns a kubeadm configuration whose `files` come from the Secret `name`. `joins` are the
-/// sections that patch static pods, which are added if `files` contains patches.
+/// Returns a kubeadm configuration whose `files` come from the Secret `name`. If `files` contains
+/// patches of static pods, the configuration has the sections `joins`, which apply them.
 fn kubeadm_spec(files: &[RenderedFile], joins: &[&str], name: &str) -> Value {
     let mut spec: Mapping = joins
         .iter()

@@ -197,8 +197,8 @@ pub(super) fn unreadable(
     )))
 }
 
-/// Returns notes for images that need different credentials, although containerd uses the same for
-/// all: it has one account per mirror (in hosts.toml), or per registry (in its configuration).
+/// Returns notes for images that need other credentials than containerd uses for them: containerd
+/// has one account per mirror (in hosts.toml), or per registry (in its configuration).
 pub(super) fn other_accounts(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,

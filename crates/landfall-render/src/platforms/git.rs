@@ -22,8 +22,8 @@ impl RenderPlatform for GitPlatform {
             name: "git",
             about: "configuration of git that fetches the locked repositories from the mirror",
             details: "Include the file in the configuration of each machine or user: \
-                      `git config --global include.path FILE`. Only the URLs of locked \
-                      repositories are changed, and only for fetching.",
+                      `git config --global include.path FILE`. URLs that begin with that of \
+                      a locked repository are changed, for `git push` as well.",
             inputs: &[],
             settings: &[URL],
             consumer: None,

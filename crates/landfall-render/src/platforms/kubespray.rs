@@ -21,7 +21,7 @@ const VARIABLES: &str = "group_vars/all";
 /// The folder of the certificates on nodes.
 const CERTIFICATES: &str = "etc/ssl/landfall";
 
-/// The variable of [`VARIABLES`] with the account of the registry.
+/// The variable with the account of the registry.
 const ACCOUNT: &str = "landfall_registry_account";
 
 /// The variables with the servers of files, and the host that each replaces

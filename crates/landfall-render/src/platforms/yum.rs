@@ -170,8 +170,8 @@ fn carried<'s>(sets: &[&'s LockedPackageSet]) -> BTreeMap<&'s str, BTreeSet<Stri
     carried
 }
 
-/// Returns the identifier of a repository, `landfall-HOST-…`. It depends only on its URL, so that a
-/// new lock does not rename it.
+/// Returns the identifier of a repository, `landfall-HOST-…`. The identifier depends only on the
+/// URL, so that a new lock does not rename the repository.
 fn id(source: &PackageSource) -> String {
     let host = source
         .url

@@ -15,7 +15,7 @@ pub(super) struct ImageCandidate {
     pub(super) written: String,
     /// Whether it is certainly an image, by its position or by its form.
     pub(super) sure: bool,
-    /// Whether it means `latest` without a tag.
+    /// Whether a container uses the image, so that a name without a tag means `latest`.
     pub(super) in_container: bool,
     /// Whether it is a chart.
     pub(super) is_chart: bool,

@@ -1,9 +1,9 @@
-//! Findings of an audit: a reference or URL, its position, and whether the lock contains it.
+//! Findings of an audit: what a text names, its position, and whether the lock contains it.
 
 use landfall_model::ImageRef;
 use serde::Serialize;
 
-/// An image, URL or package that a text names.
+/// An image, chart, URL, package or git repository that a text names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AuditFinding {
     /// The line, counted from 1.
@@ -16,10 +16,10 @@ pub struct AuditFinding {
         serialize_with = "serialize_path"
     )]
     pub path: Vec<String>,
-    /// The package manager, if it is a package.
+    /// The package manager, if the finding is a package.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manager: Option<&'static str>,
-    /// The git repository, if it is one.
+    /// The git repository, if the finding is one.
     #[serde(rename = "git", skip_serializing_if = "Option::is_none")]
     pub repository: Option<NamedRepository>,
     /// The reference or URL as written. The parts of a split reference are joined.
@@ -102,7 +102,7 @@ fn serialize_path<S: serde::Serializer>(path: &[String], serializer: S) -> Resul
     serializer.serialize_str(&dotted(path))
 }
 
-/// Whether a lock contains a reference, URL or package.
+/// Whether a lock contains a reference, URL, package or git repository.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "status", rename_all = "lowercase")]
 pub enum LockCoverage {
@@ -113,8 +113,8 @@ pub enum LockCoverage {
     },
     /// The lock does not contain it.
     Missing {
-        /// The image to add, with its upstream host. `None` for a URL, and if several upstream
-        /// images would have this name at the site.
+        /// The image to add, with its upstream host. `None` for everything that is not an image,
+        /// and if several upstream images would have this name at the site.
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<ImageRef>,
         /// The URL of the file to add.

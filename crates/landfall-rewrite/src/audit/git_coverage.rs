@@ -1,4 +1,4 @@
-//! Looks up git repositories, and the branches, tags and commits of them that documents use.
+//! Looks up the git repositories that documents use, with the branches, tags and commits.
 
 use super::finding::{AuditFinding, LockCoverage, NamedRepository};
 use super::git_uses::GitUse;
@@ -93,7 +93,7 @@ fn revision_fault(
     let Some(revision) = revision.filter(|text| *text != "HEAD") else {
         let has_head = repository.head.is_some() || repository.refs.len() == 1;
         return (!has_head).then(|| {
-            let why = format!("it names no version, and the lock has no branch of {name}");
+            let why = format!("it names no version, and the lock has no default branch of {name}");
             RevisionFault::Absent(why)
         });
     };

@@ -117,7 +117,8 @@ impl fmt::Display for NodeStep<'_> {
 
 struct GitUseFinder<'d, 'f> {
     kind: GitDocumentKind,
-    /// The steps to the current node. They become texts only for a use: every node is visited.
+    /// The steps to the current node. Every node is visited, so the steps are converted to texts
+    /// only when a use is found.
     path: Vec<NodeStep<'d>>,
     uses: &'f mut Vec<GitUse>,
 }

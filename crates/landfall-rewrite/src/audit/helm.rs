@@ -21,10 +21,10 @@ pub enum HelmError {
     /// The program cannot be run.
     #[error(transparent)]
     Run(io::Error),
-    /// It failed with this message.
+    /// The program failed with this message.
     #[error("{0}")]
     Failed(String),
-    /// Its output is not text.
+    /// The output of the program is not UTF-8.
     #[error("its output is not UTF-8")]
     Encoding,
 }

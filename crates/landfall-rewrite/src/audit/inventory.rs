@@ -361,8 +361,8 @@ impl<'a> Inventory<'a> {
         }
     }
 
-    /// The upstream URL of `<base>/<host>/<path>`, a URL at the site's file server. Its scheme is a
-    /// guess.
+    /// The upstream URL of `<base>/<host>/<path>`, a URL at the site's file server. The scheme
+    /// `https` is a guess.
     pub(super) fn file_at_site(&self, url: &str) -> Option<String> {
         Some(format!(
             "https://{}",

@@ -1,4 +1,5 @@
-//! Audits texts: finds every image and mirrored URL, and says whether the lock contains it.
+//! Audits texts: finds the images, mirrored URLs, packages and git repositories that they name, and
+//! says whether the lock contains them.
 //!
 //! A rewrite searches for references that the lock contains; an audit must also find those that it
 //! does not contain. Therefore it reads values at the positions where images are named (the table

@@ -1,4 +1,4 @@
-//! Reads tables of the images on a node, the output of `ctr images ls`, `crictl images` and
+//! Reads tables of the images on a node: the output of `ctr images ls`, `crictl images` or
 //! `docker images`.
 
 use super::candidate::ImageCandidate;

@@ -26,7 +26,7 @@ pub(super) struct ReferenceSources<'a> {
 /// The state of a search for the sources of a reference.
 #[derive(Default)]
 struct SourceSearch<'a> {
-    /// Whether a source is a value with a known image, or empty.
+    /// Whether a source is a value that has a known image or is empty.
     known: bool,
     /// Whether a source is something else.
     open: bool,
@@ -41,7 +41,8 @@ struct ActionScope<'a> {
     text: &'a str,
     /// Whether one action is the whole reference.
     is_whole: bool,
-    /// The keys that lead to the values of its chart, if it is known which chart renders it.
+    /// The keys that lead to the values of the chart that renders the action, if it is known which
+    /// chart that is.
     values_path: Option<&'a [String]>,
 }
 

@@ -1,4 +1,4 @@
-//! The rules for installed packages (the base): each of them is kept or replaced. Also determines
+//! The rules for installed packages (the base): each package is kept or replaced. Also determines
 //! which weak dependencies of the base were never installed.
 
 use super::formula::installed;
@@ -50,7 +50,7 @@ type ObsoletedNames<'p> = HashMap<&'p str, Vec<(PackageId, RpmRelation<'p>)>>;
 pub(super) fn base_rules(rules: &Rules<'_>) -> Vec<Rule> {
     let pool = rules.pool;
     let mut obsoleted: ObsoletedNames<'_> = HashMap::new();
-    // by name, because the search for each package of the base would visit the whole pool
+    // grouped by name: otherwise the search for each package of the base would visit the whole pool
     for id in pool.ids() {
         for relation in pool.relations(id, RpmRelationKind::Obsoletes) {
             obsoleted
@@ -127,7 +127,7 @@ pub(super) fn excluded_from_weak(pool: &Pool) -> HashSet<PackageId> {
         .flat_map(|id| pool.relations(*id, RpmRelationKind::Recommends))
         .filter(is_plain)
     {
-        // the base has some version of it: then a newer one may be installed
+        // if the base has some version of the package, a newer one may be installed
         if !pool.named(relation.name).iter().any(is_base) {
             excluded.extend(pool.providers(relation));
         }

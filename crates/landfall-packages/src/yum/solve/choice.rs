@@ -1,8 +1,8 @@
 //! libsolv's choice rules: if both another version of an installed package and a new package
 //! satisfy a dependency, the former is preferred.
 //!
-//! Choice rules are weak. If one leads to a contradiction, or the solution installs a package that
-//! it would have excluded, it is dropped, and everything is decided again.
+//! Choice rules are weak. A rule is dropped, and everything is decided again, if the rule leads to
+//! a contradiction, or if the solution installs a package that the rule should have excluded.
 
 use super::base_rules::{may_replace, obsoletes};
 use super::formula::{Literal, installed, package};
@@ -136,8 +136,8 @@ impl ChoiceRules {
         })
     }
 
-    /// Drops the rule at `position` among the enabled ones, and all rules for dependencies that a
-    /// package excluded by it would satisfy.
+    /// Drops the rule at `position` among the enabled ones. Also drops each rule whose dependency
+    /// is satisfied by a package that the dropped rule excludes.
     pub(super) fn drop_enabled(&mut self, position: usize) {
         let number = (0..self.all.len())
             .filter(|number| self.all[*number].is_enabled)
@@ -155,8 +155,8 @@ impl ChoiceRules {
         }
     }
 
-    /// Drops the rules that exclude a package that the solution installs anyway, as in
-    /// [`drop_enabled`](ChoiceRules::drop_enabled). Returns whether there were any.
+    /// Drops each rule that excludes a package of the solution, as
+    /// [`drop_enabled`](ChoiceRules::drop_enabled) does. Returns whether a rule was dropped.
     pub(super) fn drop_unneeded(&mut self, is_installed: impl Fn(PackageId) -> bool) -> bool {
         let mut has_dropped = false;
         for number in 0..self.all.len() {

@@ -38,7 +38,7 @@ pub struct YumSelection {
     pub packages: Vec<PackageId>,
     /// The dependencies that are assumed to be installed.
     pub expected: BTreeSet<String>,
-    /// The packages of the base that are removed, each with its replacement.
+    /// The packages of the base that are removed, each with its replacement if there is one.
     pub replaced: Vec<(PackageId, Option<PackageId>)>,
     /// Paths in relations that a list of all files may contain, because the primary index does not
     /// list such paths or no package provides them.
@@ -338,7 +338,7 @@ impl<'p> PackageChooser<'p> {
         Policy::new(&mut self.rules, self.sat.trail())
     }
 
-    /// Returns the undecided candidates of a rule that does not hold yet; `None` if it holds.
+    /// Returns the undecided candidates of a rule that must be satisfied now, as in [`open`].
     fn open(&self, rule: usize) -> Option<Vec<PackageId>> {
         open(&self.rules.rules[rule].literals, |literal| {
             self.sat.value(literal)
@@ -470,7 +470,7 @@ impl<'p> PackageChooser<'p> {
                 }
                 self.postponed.get_or_insert(*rule);
             }
-            // all rules are postponed ones: they are decided in their order, from the first of them
+            // all unmet rules are postponed: decides them in order, from the first postponed one
             self.is_late = true;
             let from = self.postponed.take().unwrap_or(0);
             unmet.sort_by_key(|(rule, _)| (*rule < from, *rule));
@@ -481,8 +481,8 @@ impl<'p> PackageChooser<'p> {
     }
 
     /// Improves an earlier decision: if a candidate that was not taken was installed later anyway,
-    /// or is recommended, returns to that decision and installs that candidate instead. Returns
-    /// whether there was one.
+    /// or is recommended while the taken one is not, returns to that decision and installs that
+    /// candidate instead. Returns whether there was such a decision.
     fn decide_better(&mut self) -> Result<bool, SolverStop> {
         let mut take = None;
         for number in (0..self.branches.len()).rev() {

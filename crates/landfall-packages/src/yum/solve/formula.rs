@@ -79,7 +79,7 @@ impl Formula {
                 Some(all.iter().map(|id| vec![-installed(*id)]).collect())
             }
             (Formula::Not(inner), _) => inner.clauses(!wanted),
-            // every part must hold (or not): all clauses together
+            // every part must have the wanted value: all clauses together
             (Formula::And(all), true) | (Formula::Or(all), false) => {
                 let all: Option<Vec<_>> = all.iter().map(|one| one.clauses(wanted)).collect();
                 let clauses = all?.concat();

@@ -78,7 +78,7 @@ impl<'r, 'p> Policy<'r, 'p> {
                 pool.name(*id),
                 // `noarch` is as good as the best architecture
                 self.rules.arch_rank(*id).or(best),
-                // of equal versions, the installed one
+                // of equal versions, the installed one is kept
                 pool.package(*id).source.is_some(),
                 *id,
             )
@@ -137,7 +137,7 @@ impl<'r, 'p> Policy<'r, 'p> {
     /// Keeps the candidates that installed packages recommend, or that supplement them, if there
     /// are any.
     fn prune_to_recommended(&mut self, candidates: &mut Vec<PackageId>) {
-        // the base is kept in any case, so there is nothing to choose from
+        // packages of the base are kept in any case: only several new ones leave a choice
         let new = candidates.iter().filter(|id| !self.rules.is_base(**id));
         if new.count() < 2 {
             return;

@@ -128,7 +128,8 @@ impl<'p> Rules<'p> {
         };
         rich.each_relation(&mut |one| {
             let is_new_path = one.name.starts_with('/') && !self.unlisted.contains(one.name);
-            // even if a package provides the path: another one may contain it as a file
+            // a path that primary omits counts even if a package provides it as a capability:
+            // another package may contain it as a file
             if is_new_path && (!is_in_primary(one.name) || self.pool.named(one.name).is_empty()) {
                 self.unlisted.insert(one.name.to_owned());
             }
@@ -198,8 +199,8 @@ impl<'p> Rules<'p> {
         }
     }
 
-    /// Whether `relation`, which no package provides, is assumed to be installed. If a package
-    /// provides its name in another version, it is not.
+    /// Whether `relation`, which no package provides, is assumed to be installed. A relation is not
+    /// assumed if a package provides its name in another version.
     fn is_elsewhere(&self, relation: RpmRelation<'_>) -> bool {
         self.assume && self.pool.named(relation.name).is_empty()
     }
@@ -274,7 +275,7 @@ impl<'p> Rules<'p> {
                     continue;
                 }
                 // a rich conflict may hold because a package is absent, and is then avoided by
-                // installing it
+                // installing that package
                 let needed = clause.iter().filter(|literal| **literal > 0);
                 queue.extend(needed.map(|literal| package(*literal)));
                 self.rules.push(Rule {

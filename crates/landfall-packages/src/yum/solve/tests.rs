@@ -477,7 +477,7 @@ fn a_selection_that_takes_too_long_is_stopped() {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         ask(&pigeons(count), "", &names, true, false).reasons()
     };
-    // few enough to be proved: the chain names every pigeon
+    // with 4 pigeons, the contradiction is proved: the chain names every pigeon
     let reasons = ask_for(4).join("\n");
     assert!(
         (0..4).all(|pigeon| reasons.contains(&format!("'p{pigeon}' is requested"))),

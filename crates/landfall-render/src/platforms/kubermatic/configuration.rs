@@ -21,7 +21,7 @@ const DASHBOARD: [&str; 2] = [
     "quay.io/kubermatic/dashboard",
 ];
 
-/// Returns the configuration for a registry that needs `account`, if it is set. The repository of
+/// Returns the configuration. `account` is that of the registry, if it needs one. The repository of
 /// an image is written only if the lock has the image: other images keep their upstream defaults.
 pub(super) fn configuration(
     request: &RenderRequest<'_>,

@@ -22,8 +22,8 @@ pub(super) struct MachineSetup<'r> {
 }
 
 impl MachineSetup<'_> {
-    /// Returns the files of the package sources for machines with `system`; empty if nothing is
-    /// locked for it.
+    /// Returns the files of the package sources for machines with the operating system `system`, or
+    /// none if no packages are locked for this system.
     pub(super) fn locked_sources(
         &self,
         system: &str,

@@ -193,7 +193,7 @@ impl<'r> ProfileRenderer<'r> {
             all.insert("spec".into(), spec);
             all
         };
-        // `replace`, since the profile of the user is only read, so no content of it is lost
+        // `replace` loses no content of the user: the user's profile is only read
         let rules = MergeRules {
             replace: true,
             base64: None,
@@ -235,7 +235,7 @@ impl<'r> ProfileRenderer<'r> {
         let mut hosts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         let mut installs = Vec::new();
         for (at, line) in text.lines().enumerate() {
-            // comments of YAML, shell and templates, and links to documentation in units
+            // skips comments of YAML, shell and templates, and links to documentation in units
             let start = line.trim_start();
             if start.starts_with('#')
                 || start.starts_with("{{- /*")

@@ -145,7 +145,8 @@ fi
 exit "$code"
 "#;
 
-/// Returns the `CronJob` that refreshes. Only one runs at a time, since all push the same branch.
+/// Returns the `CronJob` that refreshes. Only one of its Jobs runs at a time, since all push the
+/// same branch.
 pub(super) fn refresh(wanted: &LandfallDeployment<'_>) -> Value {
     let pod = LandfallPod {
         variables: vec![(

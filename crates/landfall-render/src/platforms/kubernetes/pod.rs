@@ -11,7 +11,7 @@ const CONFIG: &str = "/etc/landfall";
 pub(super) const LOCK: &str = "/etc/landfall/landfall.lock";
 /// The folder of the certificate and the key of a server.
 pub(super) const TLS: &str = "/etc/landfall-tls";
-/// A user ID that does not exist in images, so that it owns no files there.
+/// An unprivileged user ID, as `nonroot` in distroless images.
 const USER: u32 = 65532;
 
 /// A pod with one container.
@@ -85,7 +85,7 @@ pub(super) fn object(
     ])
 }
 
-/// Returns a mapping with further entries.
+/// Returns the mapping `base` with the entries `more`.
 fn with<'a>(mut base: Value, more: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     if let Some(map) = base.as_mapping_mut() {
         map.extend(more.into_iter().map(|(key, value)| (key.into(), value)));

@@ -67,7 +67,7 @@ pub(super) fn talos_document(kind: &str, name: Option<&str>, fields: Value) -> V
     Value::Mapping(document)
 }
 
-/// Returns the document with the section `machine`, unless it is empty.
+/// Returns the document with the section `machine`, unless the section is null.
 pub(super) fn machine(section: Value) -> Option<Value> {
     (!section.is_null()).then(|| map([("machine", section)]))
 }

@@ -13,8 +13,8 @@ use landfall_model::ImageRef;
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
 
-/// Returns the mirrors, the trust in the registry, and the installer under its own name, which the
-/// mirrors answer.
+/// Returns the mirrors, the trust in the registry, and the installer under its upstream name, which
+/// Talos pulls through the mirrors.
 pub(super) fn registry_documents(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
@@ -128,7 +128,7 @@ fn registry_tls(registry: &NodeRegistry<'_>, version: TalosVersion) -> Value {
 }
 
 /// Returns the patch with the account and the client certificate, if the site has one of them.
-/// Machine configurations cannot refer to secrets, so they have a file of their own.
+/// Machine configurations cannot refer to secrets, so these two have a file of their own.
 pub(super) fn credentials_file(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,

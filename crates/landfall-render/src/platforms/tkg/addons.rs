@@ -11,7 +11,7 @@ const ADDON: Option<&str> = Some("tkg.tanzu.vmware.com/addon");
 /// The comments that ytt requires before the values of an addon.
 const HEADER: &str = "#@data/values\n#@overlay/match-child-defaults missing_ok=True\n---\n";
 
-/// Returns the values of the cloud provider (`cpi`) or storage (`csi`) of vSphere.
+/// Returns the Secret with the values of the cloud provider (`cpi`) or storage (`csi`) of vSphere.
 pub(super) fn vsphere(names: &ClusterNames<'_>, part: &str, kind: &str, proxy: &PodProxy) -> Value {
     let addon = format!("vsphere-{part}");
     let metadata = addon_metadata(names, &addon, kind, &[]);
@@ -33,9 +33,9 @@ pub(super) fn vsphere(names: &ClusterNames<'_>, part: &str, kind: &str, proxy: &
     )
 }
 
-/// Returns the values of kapp-controller: the proxy, and the trust in the repository and in hosts
-/// behind the proxy. The names of these values differ from those of other addons. Returns `None` if
-/// there are no values.
+/// Returns the Secret with the values of kapp-controller: the proxy, and the trust in the
+/// repository and in hosts behind the proxy. The names of these values differ from those of other
+/// addons. Returns `None` if there are no values.
 pub(super) fn kapp_controller(
     names: &ClusterNames<'_>,
     repository: &TkgRepository,

@@ -7,7 +7,7 @@ pub enum MachineInstall {
     File(String),
     /// A URL with placeholders, so the file is not known.
     Unclear(String),
-    /// A package: the package manager, and the name as written, with its version.
+    /// A package: the package manager, and the name as written, with the version if it has one.
     Package(&'static str, String),
     /// A package whose name has placeholders: the package manager, and the name as written.
     OpenPackage(&'static str, String),

@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 
 /// Endings of scripts, systemd units, and documents of Ignition and Butane.
 const ENDINGS: [&str; 7] = ["sh", "bash", "service", "socket", "timer", "ign", "bu"];
-/// Keys that identify a document of cloud-init.
-const CLOUD_KEYS: [&str; 4] = ["runcmd", "bootcmd", "write_files", "packages"];
+/// Keys that identify a document of cloud-init. Its key `packages` is also a key of other
+/// documents.
+const CLOUD_KEYS: [&str; 3] = ["runcmd", "bootcmd", "write_files"];
 
 /// Reads the files at `paths` that set up machines, and finds the files and packages that they
 /// fetch and install. Files that cannot be read are skipped.
@@ -53,8 +54,7 @@ fn is_of_machine(path: &Path, text: &str) -> bool {
         || ["#!", "#cloud-config", "## template: jinja"]
             .iter()
             .any(|sign| text.starts_with(sign))
-        // the last key, `packages`, is also a key of other documents
-        || CLOUD_KEYS[..3].iter().any(|key| {
+        || CLOUD_KEYS.iter().any(|key| {
             let is_key = |line: &str| line.trim_end().strip_suffix(':') == Some(key);
             text.contains(key) && text.lines().any(is_key)
         })
@@ -135,7 +135,7 @@ fn sources(value: &Value, each: &mut impl FnMut(&str)) {
     }
 }
 
-/// `install` at the first occurrence of `part` in `text`.
+/// Places `install` at the first occurrence of `part` in `text`.
 fn placed(install: MachineInstall, text: &str, part: &str) -> PlacedInstall {
     let at = text
         .lines()
@@ -144,7 +144,7 @@ fn placed(install: MachineInstall, text: &str, part: &str) -> PlacedInstall {
     on_line(install, text.lines().nth(at).unwrap_or_default(), at, part)
 }
 
-/// `install` at `part` in the line `line` with the index `at`.
+/// Places `install` at `part` in `line`, which has the index `at`.
 fn on_line(install: MachineInstall, line: &str, at: usize, part: &str) -> PlacedInstall {
     let before = line
         .find(part)

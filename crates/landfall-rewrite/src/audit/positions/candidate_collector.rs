@@ -35,7 +35,7 @@ impl CandidateCollector<'_, '_> {
         ));
     }
 
-    /// Adds `inner`, found in the value of `scalar`.
+    /// Adds the candidates `inner`, which were found in the value of `scalar`.
     pub(super) fn add_inner(&mut self, scalar: &YamlScalar<'_>, inner: Vec<ImageCandidate>) {
         let source_map = SourceMap::of(self.source, scalar);
         self.found.extend(inner.into_iter().map(|inner| {

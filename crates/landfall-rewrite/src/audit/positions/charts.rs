@@ -15,7 +15,8 @@ const ELSEWHERE: &str =
 
 /// A chart that a document installs in a cluster.
 struct InstalledChart<'d> {
-    /// The keys that name the chart, whose values are not read again. The finding is at the first.
+    /// The keys that name the chart. Their values are not read again, and the finding is at the
+    /// value of the first key.
     keys: [&'static str; 2],
     /// Empty if another object names the repository.
     repository: &'d str,

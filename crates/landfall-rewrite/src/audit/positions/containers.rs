@@ -1,4 +1,4 @@
-//! Containers and image volumes, whose `image` without a tag means `latest`.
+//! Containers and image volumes: an image without a tag means `latest`.
 
 use super::image_position::ImagePosition;
 use super::node_position::{MappingContents, NodePosition};

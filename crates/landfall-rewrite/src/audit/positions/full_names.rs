@@ -1,4 +1,5 @@
-//! Any other value: a full name with a tag or digest whose host is certainly a registry.
+//! Any other value that is a full name: it has a tag or digest, and its host is certainly a
+//! registry.
 
 use super::image_claim::ImageClaim;
 use super::image_position::ImagePosition;

@@ -40,8 +40,8 @@ impl ImagePosition for GitopsPosition {
     }
 }
 
-/// The repository of a source with a range of versions, and the reason why it is undecided: no
-/// locked tag is in the range.
+/// Returns the repository of a source with a range of versions. If the range is malformed, or no
+/// locked tag is in the range, also returns why the source is undecided.
 fn with_range(
     range: &str,
     source: &GitopsSource<'_>,

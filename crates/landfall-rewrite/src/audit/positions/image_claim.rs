@@ -6,6 +6,6 @@ pub(super) struct ImageClaim<'t> {
     pub(super) written: &'t str,
     /// Whether it is certainly an image, even if it does not look like a reference.
     pub(super) sure: bool,
-    /// Whether it means `latest` without a tag.
+    /// Whether a container uses the image, so that a name without a tag means `latest`.
     pub(super) in_container: bool,
 }

@@ -42,8 +42,8 @@ const POSITIONS: &[&dyn ImagePosition] = &[
     &full_names::FullNamePosition,
 ];
 
-/// Finds every value of `document`, a part of `source`, that names an image, certainly or possibly,
-/// in the order of the text. `depth` is the number of further levels of texts within texts to read.
+/// Finds every value of `document`, a part of `source`, that names an image, certainly or possibly.
+/// `depth` is the number of further levels of texts within texts to read.
 pub(super) fn candidates(
     document: &YamlDocument<'_>,
     source: &str,

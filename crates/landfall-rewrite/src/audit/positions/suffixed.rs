@@ -1,5 +1,5 @@
 //! Repositories to which a suffix is appended (Cilium's operator). Only one of the images is used,
-//! so those in the lock are reported; if the lock has none, all are.
+//! so only those in the lock are reported; if the lock has none of them, all are reported.
 
 use super::candidate_collector::{CandidateCollector, start_of};
 use super::image_claim::ImageClaim;

@@ -10,7 +10,8 @@ use crate::audit::template;
 use crate::shapes::is_our_own;
 use crate::yaml::{self, YamlDocument, YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence};
 
-/// The annotation with the previous version of an object, whose images are not pulled any more.
+/// The annotation with a copy of the object as it was last applied. Only the images of the object
+/// itself are pulled.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 type PositionTable = [&'static dyn ImagePosition];
@@ -22,8 +23,8 @@ struct PositionWalker<'d, 'f> {
     reader: CandidateCollector<'d, 'f>,
 }
 
-/// Finds every value of `document`, which is a part of `source`, that names an image, certainly or
-/// possibly, in the order of the text.
+/// Finds every value of `document` that names an image, certainly or possibly. `document` is a part
+/// of `source`.
 pub(super) fn candidates(
     positions: &'static PositionTable,
     document: &YamlDocument<'_>,
