@@ -27,7 +27,7 @@ pub(crate) trait ReferenceShape: Sync {
 
     /// Collects the references whose parts are several entries of a mapping. Returns the indexes of
     /// these entries, so that their values are not read again. `taken` are the indexes that earlier
-    /// shapes returned.
+    /// shapes returned, sorted.
     fn references<'s>(
         &self,
         _collector: &mut OccurrenceCollector<'_, 's>,
