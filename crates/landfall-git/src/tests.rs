@@ -2,11 +2,13 @@
 
 use crate::testing::{TestPack, sample};
 use crate::{
-    FetchRequest, GitError, GitObjectKind, GitPackPlan, ObjectDatabase, ObjectId, SelectedObjects,
-    reaches, send_pack, shallow_boundary, write_pack,
+    FetchRequest, GitError, GitObjectKind, GitPackPlan, ObjectDatabase, ObjectId, PackBytes,
+    SelectedObjects, pinned_submodules, reaches, send_pack, shallow_boundary, write_pack,
 };
 use landfall_model::Limits;
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn small_limits() -> Limits {
     Limits {
@@ -288,4 +290,106 @@ fn missing_objects_and_truncated_packs_are_errors() {
     for end in [0, 11, 12, 40, whole.len() - 21, whole.len() - 1] {
         assert!(database(&[whole[..end].to_vec()]).is_err(), "{end}");
     }
+}
+
+#[test]
+fn nested_folders_that_are_too_large_together_are_refused() {
+    // each folder has 60 KB, and all of them are open while the last one is read
+    let nested = |depth: usize| {
+        let mut pack = TestPack::default();
+        let blob = pack.add(GitObjectKind::Blob, b"x");
+        let names: Vec<String> = (0..60)
+            .map(|number| format!("b{number:02}{}", "x".repeat(1000)))
+            .collect();
+        let files: Vec<_> = names.iter().map(|name| ("100644", &**name, blob)).collect();
+        let mut tree = pack.add_tree(&files);
+        for _ in 1..depth {
+            let folder = [("40000", "a", tree)];
+            tree = pack.add_tree(&[&folder[..], &files].concat());
+        }
+        let tip = pack.add_commit(tree, &[]);
+        let database = database(&[pack.bytes()]).unwrap();
+        GitPackPlan::new(&database, &[tip], &[]).map(drop)
+    };
+    assert!(nested(6).is_ok());
+    let error = nested(7).unwrap_err();
+    assert!(
+        error.to_string().contains("nested folders together"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_gitmodules_with_too_many_entries_is_refused() {
+    let submodules = |count: usize| {
+        let entry = |number| format!("[submodule \"{number}\"]\npath = m\nurl = ../m\n");
+        let text: String = (0..count).map(entry).collect();
+        let mut pack = TestPack::default();
+        let file = pack.add(GitObjectKind::Blob, text.as_bytes());
+        let tree = pack.add_tree(&[("100644", ".gitmodules", file)]);
+        let tip = pack.add_commit(tree, &[]);
+        pinned_submodules(&database(&[pack.bytes()]).unwrap(), tip)
+    };
+    let limit = small_limits().git_submodules;
+    assert!(submodules(limit).unwrap().is_empty());
+    let error = submodules(limit + 1).unwrap_err();
+    assert!(matches!(error, GitError::TooLarge { .. }), "{error}");
+}
+
+/// A pack that counts how often its entries are read one by one.
+struct CountedPack {
+    bytes: Vec<u8>,
+    reads: AtomicUsize,
+}
+
+impl PackBytes for CountedPack {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        // the scan reads the small pack as a whole, from its beginning
+        if offset > 0 && !buffer.is_empty() {
+            self.reads.fetch_add(1, Ordering::Relaxed);
+        }
+        self.bytes.read_exact_at(buffer, offset)
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.bytes.len() as u64)
+    }
+}
+
+#[test]
+fn each_entry_of_a_chain_of_large_objects_is_read_once() {
+    // too large for the cache of small objects
+    const SIZE: usize = 25 << 20;
+    // the size in the head of a delta: 7 bits in each byte, the lowest first
+    let size = [
+        0x80,
+        0x80,
+        0x80 | (SIZE >> 14 & 0x7f) as u8,
+        (SIZE >> 21) as u8,
+    ];
+    let mut pack = TestPack::default();
+    let mut last = pack.add(GitObjectKind::Blob, &vec![0; SIZE]);
+    for number in 1..4 {
+        // one new byte, and then the base but for its last byte
+        let mut delta = [&size[..], &size, &[1, number]].concat();
+        for start in (0..SIZE).step_by(0x10000) {
+            let length = (SIZE - 1 - start).min(0x10000);
+            delta.push(0xbf);
+            delta.extend((start as u32).to_le_bytes());
+            // 0 stands for 0x10000
+            delta.extend((length as u16).to_le_bytes());
+        }
+        pack.add_delta_to(last, &delta);
+        let mut content: Vec<u8> = (1..=number).rev().collect();
+        content.resize(SIZE, 0);
+        last = ObjectId::of_object(GitObjectKind::Blob, &content).unwrap();
+    }
+    let pack = Arc::new(CountedPack {
+        bytes: pack.bytes(),
+        reads: AtomicUsize::new(0),
+    });
+    let mut database = ObjectDatabase::new(Limits::DEFAULT);
+    database.add_pack(pack.clone()).unwrap();
+    assert!(database.contains(last));
+    assert_eq!(pack.reads.load(Ordering::Relaxed), 4);
 }

@@ -78,7 +78,8 @@ impl Certificate {
 /// Returns the DNS name or address in a subject alternative name.
 fn subject_name(name: &GeneralName<'_>) -> Option<String> {
     match name {
-        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        // the text comes from the server and is printed in messages
+        GeneralName::DNSName(name) => Some(one_line(name)),
         GeneralName::IPAddress(bytes) => match **bytes {
             [a, b, c, d] => Some(Ipv4Addr::new(a, b, c, d).to_string()),
             _ => Some(Ipv6Addr::from(<[u8; 16]>::try_from(*bytes).ok()?).to_string()),
@@ -129,6 +130,17 @@ fn attribute_text(attribute: &AttributeTypeAndValue<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dns_names_cannot_begin_a_line() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let name = "a.test\nok: trusted".to_owned();
+        let made = rcgen::CertificateParams::new(vec![name])
+            .unwrap()
+            .self_signed(&key)
+            .unwrap();
+        assert_eq!(Certificate::names(made.der()), ["a.test\\nok: trusted"]);
+    }
 
     #[test]
     fn names_and_times_are_read() {

@@ -13,8 +13,7 @@ const PAGE: usize = 64 << 10;
 impl HttpResponse {
     /// Whether the `Content-Type` of the response is HTML.
     pub fn is_page(&self) -> bool {
-        self.header("content-type")
-            .is_some_and(|kind| kind.trim_start().starts_with("text/html"))
+        self.header("content-type").is_some_and(is_html_type)
     }
 
     /// Reads the page that came instead of `what`, and returns the error with its title.
@@ -107,6 +106,12 @@ pub fn page_error(url: &Url, via: Option<&str>, what: &str, body: &[u8]) -> Http
     .at(url)
 }
 
+/// Whether the value of a `Content-Type` is HTML. Media types ignore case (RFC 9110, 8.3.1).
+pub fn is_html_type(content_type: &str) -> bool {
+    let media_type = content_type.split(';').next().unwrap_or_default();
+    media_type.trim().eq_ignore_ascii_case("text/html")
+}
+
 /// Whether a body begins like an HTML page.
 pub fn is_html(body: &[u8]) -> bool {
     let start = body.trim_ascii_start();
@@ -142,5 +147,7 @@ mod tests {
         assert_eq!(page_title(page).as_deref(), Some("Access denied"));
         assert_eq!(page_title(b"<html><title></title>"), None);
         assert_eq!(page_title(b"no page"), None);
+        assert!(is_html_type("text/html") && is_html_type(" Text/HTML ;charset=utf-8"));
+        assert!(!is_html_type("text/htmlx") && !is_html_type("application/json"));
     }
 }

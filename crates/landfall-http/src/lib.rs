@@ -95,7 +95,7 @@ pub use body::{ByteStream, HttpResponse, RequestBody};
 pub use certificate::Certificate;
 pub use error::{DistributionError, ErrorKind, HttpError, host_port, redacted_url};
 pub use host_limiter::SlotClass;
-pub use html_page::{is_html, page_error, page_title};
+pub use html_page::{is_html, is_html_type, page_error, page_title};
 pub use ineffective_entry::ineffective_entry;
 pub use ledger::RequestPurpose;
 pub use lendable_slot::{LendableSlot, UnlimitedSlot, lend_while_waiting};

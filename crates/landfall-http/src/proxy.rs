@@ -244,10 +244,12 @@ impl ProxyUrl {
     /// # Errors
     /// If the scheme is not http or https, or the text is not a URL.
     pub fn parse(text: &str, source: &str) -> Result<ProxyUrl, ProxyUrlError> {
-        // without a scheme, it is an http proxy
+        // Without a scheme, it is an http proxy. A password may contain `://` too; the error for a
+        // scheme must not repeat it.
         let (scheme, rest) = text
             .trim()
             .split_once("://")
+            .filter(|(scheme, _)| is_scheme(scheme))
             .unwrap_or(("http", text.trim()));
         if !["http", "https"].contains(&scheme.to_ascii_lowercase().as_str()) {
             return Err(ProxyUrlError::Scheme(scheme.into()));
@@ -285,6 +287,14 @@ impl ProxyUrl {
         let port = self.url.port_or_known_default().unwrap_or(80);
         format!("{}:{port}", self.url.host_str().unwrap_or("?"))
     }
+}
+
+/// Whether `text` has the characters of a URL's scheme (RFC 3986, 3.1).
+fn is_scheme(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
 }
 
 /// Returns the proxy in `proxy.NAME` of a site.
@@ -427,7 +437,10 @@ mod tests {
         );
         assert_eq!(parse("user:p#w/d?%@h:1"), pair("user", "p#w/d?%"));
         assert_eq!(parse("DOM%5Cuser:%ff@h:1"), pair("DOM\\user", "%ff"));
+        assert_eq!(parse("user:se://cret@h:1"), pair("user", "se://cret"));
         assert_eq!(ProxyUrl::parse("h:3128", "X").unwrap().address(), "h:3128");
+        let error = ProxyUrl::parse("socks5://user:p@h:1", "X").unwrap_err();
+        assert!(error.to_string().contains("socks5://"), "{error}");
         assert!(
             ProxyUrl::parse("socks5://h:1", "X")
                 .unwrap_err()

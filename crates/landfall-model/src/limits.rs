@@ -34,7 +34,8 @@ pub struct Limits {
     pub package_index_bytes: u64,
     /// The maximum number of mirrors of a package repository to try if its own URL fails.
     pub package_mirrors: usize,
-    /// The maximum number of steps of the yum solver: rules and packages that it visits.
+    /// The maximum number of steps of the yum solver: rules and packages that it visits. The rules
+    /// have a budget of the same size, of which each takes more steps because of its memory.
     ///
     /// With Debian 12 as a yum repository (65,503 packages), sets of 3,447 and 6,943 packages took
     /// 22 and 59 million steps. With five versions of each package in the repository, a set of
@@ -51,6 +52,10 @@ pub struct Limits {
     /// The maximum size of a chart file that is searched for references, in bytes. Helm refuses
     /// charts with larger files.
     pub chart_file_bytes: usize,
+    /// The maximum number of bytes of helpers and templates that are read to find out from which
+    /// values the references in the templates of one chart are composed. A text that several
+    /// references use counts once for each. References beyond are reported as undecided.
+    pub template_source_bytes: usize,
     /// The maximum size of a chart's entry in the index of a repository, in bytes.
     pub chart_entry_bytes: usize,
     /// The maximum number of charts and git repositories that a run resolves only as dependencies
@@ -201,6 +206,7 @@ impl Limits {
         chart_depth: 8,
         charts_inside: 1000,
         chart_file_bytes: 5 << 20,
+        template_source_bytes: 256 << 20,
         chart_entry_bytes: 1 << 20,
         chart_dependencies: 300,
         chart_dependency_depth: 8,

@@ -155,7 +155,9 @@ impl<R: Read> PatchReader<R> {
             })?;
         let mut at = 0;
         while let Some(gap) = self.gap {
-            let next = at as u64 + gap;
+            let next = (at as u64)
+                .checked_add(gap)
+                .ok_or(PatchError::Damaged("a gap exceeds the stream"))?;
             if next >= count {
                 self.gap = Some(next - count);
                 break;

@@ -177,6 +177,21 @@ fn a_damaged_patch_gives_an_error_or_at_most_the_declared_number_of_bytes() {
     assert!(apply(&sections, &bases, new.len() as u64 + 1).is_err());
 }
 
+#[test]
+fn a_gap_of_any_size_is_an_error_at_most() {
+    let compressed = |bytes: &[u8]| zstd::encode_all(bytes, 0).unwrap();
+    // one part: all 8 bytes of the base; after its first word, the next one is far away
+    let largest = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
+    let sections = PatchSections {
+        parts: compressed(&[0, 8, 0, 0]),
+        gaps: compressed(&[&[0][..], &largest].concat()),
+        words: compressed(&[1, 0, 0, 0]),
+        literals: compressed(&[]),
+    };
+    let refusal = apply(&sections, &[noise(1, 8)], 8).unwrap_err();
+    assert!(refusal.contains("a gap exceeds the stream"), "{refusal}");
+}
+
 fn edits() -> impl Strategy<Value = Vec<(usize, usize, Vec<u8>)>> {
     let edit = (
         0..5000_usize,

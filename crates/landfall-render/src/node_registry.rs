@@ -106,6 +106,8 @@ impl<'s> NodeRegistry<'s> {
             .target
             .registry
             .rsplit_once(':')
+            // `[fd00::2]` without a port contains colons too
+            .filter(|(_, port)| !port.ends_with(']'))
             .map_or(&*self.target.registry, |(host, _)| host);
         let is_address =
             host == "localhost" || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();

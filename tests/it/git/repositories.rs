@@ -413,7 +413,7 @@ fn unchanged_and_rewritten_urls_lead_to_the_mirror() {
     let rendered = place.ok(&["render", "git", "--site", "site.yaml"]);
     let here = format!("{}/{}/team/platform.git", served.url(), server.address);
     assert!(
-        rendered.ends_with(&format!("[url \"{here}\"]\n\tinsteadOf = \"{url}\"\n")),
+        rendered.contains(&format!("[url \"{here}\"]\n\tinsteadOf = \"{url}\"\n")),
         "{rendered}"
     );
     place.write("home/.gitconfig", rendered);
@@ -424,6 +424,16 @@ fn unchanged_and_rewritten_urls_lead_to_the_mirror() {
         before,
         "no request was sent upstream"
     );
+    let fetched_from = |url: &str| output(&place, ".", &["ls-remote", "--get-url", url]);
+    assert_eq!(
+        fetched_from(&format!("{url}/info/lfs")),
+        format!("{here}/info/lfs\n")
+    );
+    // other repositories whose names begin with that of the locked one
+    for other in ["hub.io", "-wiki", "2"] {
+        let other = format!("{url}{other}");
+        assert_eq!(fetched_from(&other), format!("{other}\n"));
+    }
     let documents = format!(
         "apiVersion: argoproj.io/v1alpha1\nkind: Application\nspec:\n  source: {{repoURL: '{url}', path: a}}\n---\n\
          apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nspec:\n  url: {url}\n  ref: {{branch: main}}\n"

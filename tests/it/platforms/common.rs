@@ -233,3 +233,26 @@ fn merging_sets_keys_and_keeps_every_other_byte() {
     );
     assert_eq!(place.read("mine.yaml"), "kind: Other\n");
 }
+
+#[test]
+fn blanks_in_the_list_of_searched_hosts_are_ignored() {
+    let place = place(
+        "registry: {address: r.test}\n",
+        &["docker.io/library/nginx:1.27"],
+    );
+    place.ok(&[
+        "render",
+        "podman",
+        "--site",
+        "site.yaml",
+        "--set",
+        "search=docker.io, quay.io,",
+        "-o",
+        "out",
+    ]);
+    let text = place.read("out/etc/containers/registries.conf.d/50-landfall.conf");
+    assert!(
+        text.contains("unqualified-search-registries = [\"docker.io\", \"quay.io\"]\n"),
+        "{text}"
+    );
+}

@@ -200,6 +200,19 @@ consumers: [containerd]
             && !printed.contains("hush"),
         "{printed}"
     );
+    // with one account for the whole registry
+    let printed = place.ok(&[
+        "render",
+        "kubespray",
+        "--site",
+        "site.yaml",
+        "-o",
+        "kubespray",
+    ]);
+    assert!(
+        printed.contains("that of the registry; ") && !printed.contains("that of ;"),
+        "{printed}"
+    );
 }
 
 /// containerd 1.x cannot read a file with `]` in the name of a table.

@@ -50,6 +50,16 @@ fn every_platform_for_nodes_notes_that_nodes_use_https() {
 }
 
 #[test]
+fn an_address_without_a_port_needs_the_https_note_too() {
+    for address in ["172.20.0.2", "[fd00::2]"] {
+        let site = format!("registry: {{address: \"{address}\"}}\n");
+        let place = place(&site, &["docker.io/library/nginx:1.27"]);
+        let printed = place.ok(&["render", "podman", "--site", "site.yaml", "-o", "out"]);
+        assert_eq!(printed.matches(NOTE).count(), 1, "{address}: {printed}");
+    }
+}
+
+#[test]
 fn the_https_note_is_printed_once_for_all_clusters() {
     let site = "registry: {address: \"[fd00::2]:5000\"}\nclusters: [{name: a, namespace: n}, {name: b, namespace: n}]\n";
     let place = place(site, &["docker.io/library/nginx:1.27"]);

@@ -4,7 +4,8 @@ use super::error_codes::is_quota_error;
 use super::scope::TokenScope;
 use super::session::{RegistrySession, host_of};
 use landfall_http::{
-    DistributionError, ErrorKind, HttpError, HttpResponse, SIGN_IN_HINT, is_html, page_title,
+    DistributionError, ErrorKind, HttpError, HttpResponse, SIGN_IN_HINT, is_html, is_html_type,
+    page_title,
 };
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, StatusCode};
@@ -157,7 +158,7 @@ pub(super) fn describe(body: &[u8], content_type: Option<&str>) -> String {
     if !words.is_empty() {
         return format!(": {}", words.join("; "));
     }
-    if content_type.is_some_and(|kind| kind.starts_with("text/html")) || is_html(body) {
+    if content_type.is_some_and(is_html_type) || is_html(body) {
         let titled = page_title(body)
             .map(|title| format!(", titled '{title}'"))
             .unwrap_or_default();

@@ -10,6 +10,11 @@ use std::collections::HashMap;
 /// The maximum depth of the folders of a tree. git has such a limit as well (core.maxTreeDepth).
 const MAX_FOLDERS: usize = 1024;
 
+/// The maximum size of the trees that are open at the same time, from the root to a folder, as a
+/// multiple of the maximum size of one object. The names of a tree in the previous commit take
+/// several times its size.
+const MAX_OPEN_TREES: u64 = 4;
+
 /// The objects of a pack, in their order: commits, tags, trees, blobs. Each commit comes after its
 /// parents, and trees and blobs are in the order of the commits that need them first.
 #[derive(Default)]
@@ -45,6 +50,7 @@ impl GitPackPlan {
             database,
             seen,
             plan: GitPackPlan::default(),
+            open_bytes: 0,
         };
         let mut tips = tips.to_vec();
         tips.sort();
@@ -93,6 +99,8 @@ struct Planner<'a> {
     database: &'a ObjectDatabase,
     seen: ObjectSet,
     plan: GitPackPlan,
+    /// The total size of the trees from the root to the current folder, in bytes.
+    open_bytes: u64,
 }
 
 impl Planner<'_> {
@@ -145,6 +153,16 @@ impl Planner<'_> {
             object,
             base: before,
         });
+        let trees = std::iter::once(object).chain(before);
+        let own_bytes: u64 = trees.map(|tree| self.database.size(tree)).sum();
+        let limit = MAX_OPEN_TREES * self.database.limits().git_object_bytes;
+        self.open_bytes += own_bytes;
+        if self.open_bytes > limit {
+            return Err(GitError::TooLarge {
+                what: "nested folders together are larger",
+                limit,
+            });
+        }
         let content = self.database.content(object)?;
         let content_before = match before {
             Some(before) => Some(self.database.content(before)?),
@@ -177,6 +195,7 @@ impl Planner<'_> {
                 }
             }
         }
+        self.open_bytes -= own_bytes;
         Ok(())
     }
 

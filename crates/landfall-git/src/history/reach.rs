@@ -34,19 +34,18 @@ pub(super) fn mark_reachable(
 ) -> Result<(), GitError> {
     let mut open = Vec::new();
     for tip in tips {
-        open.push(database.find(*tip)?);
+        add_new(database, *tip, set, &mut open)?;
     }
     while let Some(object) = open.pop() {
-        if !set.insert(object) {
-            continue;
-        }
         match database.kind(object) {
             GitObjectKind::Blob => {}
-            GitObjectKind::Tag => open.push(database.find(database.tag_target(object)?.id)?),
+            GitObjectKind::Tag => {
+                add_new(database, database.tag_target(object)?.id, set, &mut open)?;
+            }
             GitObjectKind::Commit => {
                 let links = database.commit(object)?;
                 for id in links.parents.iter().chain([&links.tree]) {
-                    open.push(database.find(*id)?);
+                    add_new(database, *id, set, &mut open)?;
                 }
             }
             GitObjectKind::Tree => {
@@ -54,11 +53,26 @@ pub(super) fn mark_reachable(
                 for entry in TreeEntries::new(&content) {
                     let entry = entry.map_err(|why| database.invalid(object, why))?;
                     if entry.mode != EntryMode::Submodule {
-                        open.push(database.find(entry.id)?);
+                        add_new(database, entry.id, set, &mut open)?;
                     }
                 }
             }
         }
+    }
+    Ok(())
+}
+
+/// Adds an object to `set`, and to `open` if the set did not contain it. So `open` has each object
+/// once, also if many trees contain it.
+fn add_new(
+    database: &ObjectDatabase,
+    id: ObjectId,
+    set: &mut ObjectSet,
+    open: &mut Vec<ObjectIndex>,
+) -> Result<(), GitError> {
+    let found = database.find(id)?;
+    if set.insert(found) {
+        open.push(found);
     }
     Ok(())
 }

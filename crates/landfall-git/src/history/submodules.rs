@@ -48,7 +48,16 @@ pub fn pinned_submodules(
     let invalid = |why: String| database.invalid(file, format!("as {FILE}: {why}"));
     let text = std::str::from_utf8(&content).map_err(|_| invalid("it is not UTF-8".into()))?;
     let mut pinned = Vec::new();
-    for entry in parse_gitmodules(text).map_err(invalid)? {
+    let entries = parse_gitmodules(text).map_err(invalid)?;
+    // the search for each entry reads the trees from their beginning
+    let limit = database.limits().git_submodules;
+    if entries.len() > limit {
+        return Err(GitError::TooLarge {
+            what: "a .gitmodules has more submodules",
+            limit: limit as u64,
+        });
+    }
+    for entry in entries {
         let (Some(path), Some(url)) = (entry.path, entry.url) else {
             continue;
         };

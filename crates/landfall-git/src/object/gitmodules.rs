@@ -21,9 +21,8 @@ pub(crate) fn parse_gitmodules(text: &str) -> Result<Vec<SubmoduleEntry>, String
             continue;
         }
         if let Some(head) = line.strip_prefix('[') {
-            let (head, rest) = head
-                .rsplit_once(']')
-                .ok_or_else(|| fault("the section is not closed"))?;
+            let (head, rest) =
+                split_section(head).ok_or_else(|| fault("the section is not closed"))?;
             // git allows an entry after the section, which nobody writes
             if !rest.trim().is_empty() && !rest.trim().starts_with(['#', ';']) {
                 return Err(fault("an entry follows its section on one line"));
@@ -44,6 +43,23 @@ pub(crate) fn parse_gitmodules(text: &str) -> Result<Vec<SubmoduleEntry>, String
         }
     }
     Ok(entries.into_values().collect())
+}
+
+/// Splits a line after its `[` into the head of the section and the text after `]`. A `]` in quotes
+/// belongs to the name, and one in a comment does not end the section.
+fn split_section(line: &str) -> Option<(&str, &str)> {
+    let mut is_quoted = false;
+    let mut is_escaped = false;
+    for (at, c) in line.char_indices() {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '"' => is_quoted = !is_quoted,
+            ']' if !is_quoted => return Some((&line[..at], &line[at + 1..])),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// The name in the head of a section `submodule "name"`.
@@ -107,6 +123,20 @@ mod tests {
             "[submodule \"a\"]\nurl = x\\",
         ] {
             assert!(parse_gitmodules(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn comments_and_names_may_contain_brackets() {
+        for head in [
+            r#"[submodule "a"] # see [1]"#,
+            r#"[submodule "a]b"]"#,
+            r#"[submodule "a\"]b"] ; [2]"#,
+        ] {
+            let text = format!("{head}\npath = a\nurl = ../a.git\n");
+            let entries = parse_gitmodules(&text).unwrap();
+            assert_eq!(entries.len(), 1, "{head}");
+            assert_eq!(entries[0].url.as_deref(), Some("../a.git"), "{head}");
         }
     }
 

@@ -10,6 +10,9 @@ const MAX_BYTES: usize = 96 << 20;
 #[derive(Default)]
 pub(super) struct ContentCache {
     contents: HashMap<u32, CachedContent>,
+    /// The object that was read last among those that are too large for `contents`. In a chain of
+    /// deltas between large objects, each would otherwise apply all deltas below it again.
+    large: Option<(u32, Arc<[u8]>)>,
     /// The objects by the time of their last use.
     by_use: BTreeMap<u64, u32>,
     bytes: usize,
@@ -24,6 +27,11 @@ struct CachedContent {
 impl ContentCache {
     pub(super) fn get(&mut self, object: u32) -> Option<Arc<[u8]>> {
         self.uses += 1;
+        if let Some((large, content)) = &self.large
+            && *large == object
+        {
+            return Some(content.clone());
+        }
         let cached = self.contents.get_mut(&object)?;
         self.by_use.remove(&cached.used);
         self.by_use.insert(self.uses, object);
@@ -33,7 +41,11 @@ impl ContentCache {
 
     pub(super) fn put(&mut self, object: u32, content: Arc<[u8]>) {
         // a content of this size would displace too many others
-        if content.len() > MAX_BYTES / 4 || self.contents.contains_key(&object) {
+        if content.len() > MAX_BYTES / 4 {
+            self.large = Some((object, content));
+            return;
+        }
+        if self.contents.contains_key(&object) {
             return;
         }
         self.uses += 1;
@@ -50,5 +62,22 @@ impl ContentCache {
                 self.bytes -= removed.content.len();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_large_content_is_kept_besides_small_ones() {
+        let mut cache = ContentCache::default();
+        let large: Arc<[u8]> = vec![0; MAX_BYTES / 4 + 1].into();
+        cache.put(1, Arc::from(*b"small"));
+        cache.put(2, large.clone());
+        assert!(cache.get(1).is_some() && cache.get(2).is_some());
+        cache.put(3, large);
+        assert!(cache.get(2).is_none() && cache.get(3).is_some());
+        assert_eq!(cache.bytes, 5);
     }
 }

@@ -61,6 +61,11 @@ impl ObjectDatabase {
         }
     }
 
+    /// The limits of the repository.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// Ends the history at these commits: from now on, they have no parents.
     pub fn set_shallow(&mut self, commits: &[ObjectId]) {
         self.shallow = commits.iter().copied().collect();
@@ -144,12 +149,22 @@ impl ObjectDatabase {
             }
         };
         for object in chain.into_iter().rev() {
-            let delta = self.packed_content(&self.objects[object as usize])?;
+            let found = &self.objects[object as usize];
+            let delta = self.packed_content(found)?;
+            // `apply` reserves the size that the delta declares
+            if delta::sizes(&delta).is_none_or(|sizes| sizes.result != found.size) {
+                return Err(changed());
+            }
             let applied = delta::apply(&content, &delta).ok_or_else(bad_delta)?;
             content = applied.into();
             self.cache().put(object, content.clone());
         }
         Ok(content)
+    }
+
+    /// Keeps `content`, that of the object with this number, as the base of the next delta.
+    pub(super) fn keep(&self, object: u32, content: &Arc<[u8]>) {
+        self.cache().put(object, content.clone());
     }
 
     fn cache(&self) -> std::sync::MutexGuard<'_, ContentCache> {
@@ -162,7 +177,7 @@ impl ObjectDatabase {
         let header = EntryHeader::read(&mut reader.by_ref()).map_err(damaged)?;
         // the size was checked when the pack was added, so the pack must have changed since
         if header.size > self.limits.git_object_bytes {
-            return Err(GitError::DamagedPack("it changed while it was read".into()));
+            return Err(changed());
         }
         inflate(&mut reader, header.size)
     }
@@ -239,6 +254,42 @@ impl ObjectDatabase {
     }
 }
 
+fn changed() -> GitError {
+    GitError::DamagedPack("it changed while it was read".into())
+}
+
 pub(super) fn bad_delta() -> GitError {
     GitError::DamagedPack("a delta does not match its base".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestPack;
+
+    #[test]
+    fn a_delta_that_changed_cannot_demand_memory() {
+        let with_delta = |delta: &[u8]| {
+            let mut pack = TestPack::default();
+            let base = pack.add(GitObjectKind::Blob, b"abcde");
+            pack.add_delta_to(base, delta);
+            pack.bytes()
+        };
+        let text: Vec<u8> = (0..30_u8).map(|number| number.wrapping_mul(97)).collect();
+        let pack = with_delta(&[&[5, 30, 30][..], &text].concat());
+        let length = pack.len();
+        let mut database = ObjectDatabase::new(Limits::DEFAULT);
+        database.add_pack(Arc::new(pack)).unwrap();
+        let id = ObjectId::of_object(GitObjectKind::Blob, &text).unwrap();
+        let found = database.find(id).unwrap();
+        // now the result would have 2^62 bytes
+        let huge = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40];
+        let mut changed = with_delta(&[&[5][..], &huge, &[1, b'x']].concat());
+        assert!(changed.len() <= length);
+        changed.resize(length, 0);
+        database.packs[0] = Arc::new(changed);
+        database.cache = Mutex::default();
+        let error = database.content(found).unwrap_err();
+        assert!(error.to_string().contains("changed"), "{error}");
+    }
 }

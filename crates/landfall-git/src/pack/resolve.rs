@@ -150,7 +150,13 @@ impl<'a> DeltaResolver<'a> {
                         .map(|(_, at)| *at),
                 );
             }
+            if deltas.is_empty() {
+                continue;
+            }
+            // the cache has room for one large content, which each result replaces
+            let content = database.content(ObjectIndex(base.object))?;
             for at in deltas {
+                database.keep(base.object, &content);
                 ready.push(self.apply_one(database, base.object, at as usize)?);
                 self.open -= 1;
             }

@@ -5,7 +5,7 @@ use landfall_model::Limits;
 use landfall_model::document::{self, ArchiveBudget, UnpackedFiles};
 use serde::Deserialize;
 use serde_yaml::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The fields of Chart.yaml that landfall uses.
 #[derive(Deserialize)]
@@ -131,6 +131,12 @@ impl DependencySearch<'_> {
         dependencies.extend(listed_dependencies(&files, "requirements.yaml")?);
         let mut locked = listed_dependencies(&files, "Chart.lock")?;
         locked.extend(listed_dependencies(&files, "requirements.lock")?);
+        // the first entry for a chart applies
+        let mut exact: HashMap<[String; 2], ChartDependency> = HashMap::new();
+        for one in locked {
+            let key = [one.name.clone(), one.repository.clone()];
+            exact.entry(key).or_insert(one);
+        }
         let mut bundled = BTreeSet::new();
         for subchart in subcharts(files) {
             let files = match subchart {
@@ -144,13 +150,8 @@ impl DependencySearch<'_> {
                 continue;
             }
             // Chart.yaml may have a range of versions, the lock has an exact one
-            let dependency = locked
-                .iter()
-                .find(|locked| {
-                    locked.name == dependency.name && locked.repository == dependency.repository
-                })
-                .cloned()
-                .unwrap_or(dependency);
+            let key = [dependency.name.clone(), dependency.repository.clone()];
+            let dependency = exact.get(&key).cloned().unwrap_or(dependency);
             if !self.found.contains(&dependency) {
                 self.found.push(dependency);
             }

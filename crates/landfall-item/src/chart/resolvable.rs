@@ -5,7 +5,7 @@ use super::name::ChartName;
 use super::request::{ChartRequest, DependencyOrigin};
 use super::{artifact, repository, resolve};
 use crate::field_conflict::{FieldConflict, merge_option};
-use crate::image::{ImageRequest, logged_since};
+use crate::image::{ImageRequest, check_equal_platforms, check_equal_referrers, logged_since};
 use crate::{
     DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError,
     ResolveOutcome, Resolver, UpdatableRequest, UpstreamStatus,
@@ -36,6 +36,18 @@ impl ItemRequest for ChartRequest {
         if let (Some(own), Some(other)) = (&mut self.named_by, &other.named_by) {
             own.depth = own.depth.min(other.depth);
             own.signed = own.signed.take().or_else(|| other.signed.clone());
+        }
+        // platforms and referrers are those of the discovered images
+        match (&self.discover, &other.discover) {
+            (None, Some(_)) => {
+                self.platforms.clone_from(&other.platforms);
+                self.referrers = other.referrers;
+            }
+            (Some(_), Some(_)) => {
+                check_equal_platforms(&self.platforms, &other.platforms)?;
+                check_equal_referrers(self.referrers, other.referrers)?;
+            }
+            (_, None) => {}
         }
         merge_option("discovery of images", &mut self.discover, &other.discover)
     }

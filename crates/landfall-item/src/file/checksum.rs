@@ -6,13 +6,11 @@ use landfall_model::Digest;
 /// Finds the digest of the file at `url` in a checksum file.
 ///
 /// A bare digest applies to a file of any name if the checksum file contains no other digest.
-/// Otherwise, the line with the file's name applies.
+/// Otherwise, the line with the file's name applies. If there are several, the one whose path has
+/// the most folders in common with the URL applies.
 pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
-    let name = url
-        .split(['?', '#'])
-        .next()
-        .and_then(|path| path.rsplit('/').next())
-        .unwrap_or(url);
+    let url_path = url.split(['?', '#']).next().unwrap_or(url);
+    let name = url_path.rsplit('/').next().unwrap_or(url);
     // lines that are not checksums are skipped, since such files may contain other text
     let lines: Vec<(Digest, Option<&str>)> = text
         .trim_start_matches('\u{feff}')
@@ -23,11 +21,26 @@ pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
         [] => Err("contains no SHA-256 or SHA-512 digest".into()),
         [(digest, None)] => Ok(digest.clone()),
         lines => {
-            let found = lines
+            let matches = lines.iter().filter_map(|(digest, path)| {
+                let common = common_components((*path)?, url_path)?;
+                Some((common, digest))
+            });
+            let matches: Vec<(PathMatch, &Digest)> = matches.collect();
+            let best = matches.iter().map(|(common, _)| *common).max();
+            let mut best = matches
                 .iter()
-                .find(|(_, path)| path.is_some_and(|path| path.rsplit('/').next() == Some(name)));
-            match (found, lines) {
-                (Some((digest, _)), _) => Ok(digest.clone()),
+                .filter(|(common, _)| Some(*common) == best)
+                .map(|(_, digest)| *digest);
+            match (best.next(), lines) {
+                // a file may have a digest of each algorithm
+                (Some(digest), _)
+                    if best.any(|other| {
+                        other != digest && other.algorithm() == digest.algorithm()
+                    }) =>
+                {
+                    Err(format!("has several digests for '{name}'"))
+                }
+                (Some(digest), _) => Ok(digest.clone()),
                 (None, [(_, Some(other))]) => Err(format!(
                     "is for '{}', not '{name}'",
                     landfall_model::report::escape_lines(other)
@@ -36,6 +49,24 @@ pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
             }
         }
     }
+}
+
+/// How well the path in a line matches a URL. A better match is greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct PathMatch {
+    /// The number of equal components at the end of both.
+    common: usize,
+    /// Whether the path has no other components.
+    is_whole: bool,
+}
+
+/// Compares the path in a line with the path of a URL. `None` if the names of the files differ.
+fn common_components(path: &str, url_path: &str) -> Option<PathMatch> {
+    let path = path.strip_prefix("./").unwrap_or(path);
+    let pairs = path.rsplit('/').zip(url_path.rsplit('/'));
+    let common = pairs.take_while(|(one, other)| one == other).count();
+    let is_whole = common == path.split('/').count();
+    (common > 0).then_some(PathMatch { common, is_whole })
 }
 
 /// The digest in a line, with the path of its file if that is written.
@@ -100,6 +131,28 @@ mod tests {
                 .to_string()
                 .starts_with("sha512:")
         );
+    }
+
+    #[test]
+    fn the_line_with_the_longest_matching_path_applies() {
+        let [a, b, c] = ["a", "b", "c"].map(|digit| digit.repeat(64));
+        let of = |text: &str, url: &str| find(text, url).map(|digest| digest.hex());
+        let text = format!("{a}  amd64/tool\n{b}  ./arm64/tool\n");
+        assert_eq!(of(&text, "https://x.test/v1/arm64/tool"), Ok(b.clone()));
+        assert_eq!(of(&text, "https://x.test/v1/amd64/tool?a=1"), Ok(a.clone()));
+        assert!(
+            of(&text, "https://x.test/v1/tool")
+                .unwrap_err()
+                .contains("has several digests for 'tool'")
+        );
+        // the file beside the checksum file, not that in a folder
+        let text = format!("{a}  windows/tool\n{b}  tool\n");
+        assert_eq!(of(&text, "https://x.test/v1/tool"), Ok(b.clone()));
+        // the same digest twice, and a digest of each algorithm
+        let text = format!("{c}  dist/tool\n{c}  tool\n{}  tool\n", "d".repeat(128));
+        assert_eq!(of(&text, "https://x.test/tool"), Ok(c));
+        let text = format!("{a}  tool\n{b}  tool\n");
+        assert!(of(&text, "https://x.test/tool").is_err());
     }
 
     #[test]

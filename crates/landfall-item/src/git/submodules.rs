@@ -4,8 +4,8 @@ use super::locked::{LockedGitRef, LockedGitSubmodule};
 use super::repository_url::normal_url;
 use super::request::GitRequest;
 use landfall_git::{GitError, ObjectDatabase, PinnedSubmodule, pinned_submodules};
-use landfall_model::Limits;
 use landfall_model::report::one_line;
+use landfall_model::{Limits, redact_urls};
 use std::collections::BTreeSet;
 
 /// The reason why the submodules of a repository cannot be locked.
@@ -26,6 +26,18 @@ pub(super) enum SubmoduleError {
     TooMany(usize),
 }
 
+impl SubmoduleError {
+    /// The error for the submodule at `path` whose URL is `written`. The message does not repeat a
+    /// password in the URL.
+    fn of_url(path: &str, written: &str, why: String) -> SubmoduleError {
+        SubmoduleError::Url {
+            path: one_line(path),
+            url: redact_urls(&one_line(written)),
+            why,
+        }
+    }
+}
+
 /// The submodules of `refs` of the repository at `url`, sorted.
 pub(super) fn locked_submodules(
     database: &ObjectDatabase,
@@ -41,11 +53,8 @@ pub(super) fn locked_submodules(
             commit,
         } in pinned_submodules(database, one.id)?
         {
-            let url = submodule_url(url, &written).map_err(|why| SubmoduleError::Url {
-                path: one_line(&path),
-                url: one_line(&written),
-                why,
-            })?;
+            let url = submodule_url(url, &written)
+                .map_err(|why| SubmoduleError::of_url(&path, &written, why))?;
             let name = format!("{}{url}", GitRequest::PREFIX);
             found.insert(LockedGitSubmodule { name, commit });
             if found.len() > limits.git_submodules {
@@ -83,6 +92,17 @@ fn submodule_url(url: &str, written: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_do_not_repeat_passwords() {
+        let written = "https://u:token@h.example/a";
+        let why = submodule_url("https://h.example/x", written).unwrap_err();
+        let error = SubmoduleError::of_url("libs/a", written, why).to_string();
+        assert!(
+            error.contains("h.example/a") && !error.contains("token"),
+            "{error}"
+        );
+    }
 
     #[test]
     fn relative_urls_begin_at_the_repository() {

@@ -27,6 +27,7 @@ pub use manifests::ReadError;
 pub(crate) use manifests::read_manifest;
 pub(crate) use parts::referrers_of;
 pub use request::ImageRequest;
+pub(crate) use resolvable::{check_equal_platforms, check_equal_referrers};
 pub use selection::{OneManifest, Selection, SelectionError};
 pub use signatures::{ImageSignatureError, verified_signatures};
 pub(crate) use signatures::{find_signatures, logged_since};

@@ -29,20 +29,25 @@ impl ItemRequest for ImageRequest {
 
     fn merge(&mut self, other: &ImageRequest) -> Result<(), FieldConflict> {
         merge_option("digest", &mut self.pin, &other.pin)?;
-        FieldConflict::check_equal(
-            "list of platforms",
-            &self.platforms,
-            &other.platforms,
-            |platforms| describe_platforms(platforms),
-        )?;
-        FieldConflict::check_equal(
-            "`referrers`",
-            &self.referrers,
-            &other.referrers,
-            bool::to_string,
-        )?;
+        check_equal_platforms(&self.platforms, &other.platforms)?;
+        check_equal_referrers(self.referrers, other.referrers)?;
         merge_option("update policy", &mut self.update, &other.update)
     }
+}
+
+/// Rejects two requests with different platforms.
+pub(crate) fn check_equal_platforms(
+    first: &[Platform],
+    second: &[Platform],
+) -> Result<(), FieldConflict> {
+    FieldConflict::check_equal("list of platforms", &first, &second, |platforms| {
+        describe_platforms(platforms)
+    })
+}
+
+/// Rejects two requests of which only one carries referrers.
+pub(crate) fn check_equal_referrers(first: bool, second: bool) -> Result<(), FieldConflict> {
+    FieldConflict::check_equal("`referrers`", &first, &second, bool::to_string)
 }
 
 fn describe_platforms(platforms: &[Platform]) -> String {

@@ -35,7 +35,6 @@ struct ModuleDocument {
 struct ModuleData {
     name: Option<String>,
     module: Option<String>,
-    #[serde(default, deserialize_with = "word")]
     stream: Option<String>,
     #[serde(default)]
     artifacts: ModuleArtifacts,
@@ -47,26 +46,16 @@ struct ModuleArtifacts {
     rpms: Vec<String>,
 }
 
-/// Deserializes the name of a stream, which is often an unquoted number.
-fn word<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    Ok(match serde_yaml::Value::deserialize(from)? {
-        serde_yaml::Value::String(text) => Some(text),
-        serde_yaml::Value::Number(number) => Some(number.to_string()),
-        _ => None,
-    })
-}
-
 impl Modules {
     /// Adds the module streams and defaults of a `modules.yaml`.
     pub(super) fn read(&mut self, text: &str) -> Result<(), YumError> {
-        for document in yaml::documents::<serde_yaml::Value>(text) {
-            let value = document.map_err(|error| YumError::malformed(WHAT, error))?;
-            // an empty document before the first or after the last `---`
-            if value.is_null() {
+        // read as text, not as values: as a number, the unquoted stream `1.20` would become `1.2`
+        for document in yaml::documents::<Option<ModuleDocument>>(text) {
+            let document = document.map_err(|error| YumError::malformed(WHAT, error))?;
+            // `None` is an empty document before the first or after the last `---`
+            let Some(ModuleDocument { document, data }) = document else {
                 continue;
-            }
-            let ModuleDocument { document, data } =
-                serde_yaml::from_value(value).map_err(|error| YumError::malformed(WHAT, error))?;
+            };
             match (document.as_str(), data.name, data.module, data.stream) {
                 ("modulemd" | "modulemd-stream-v2", Some(name), _, Some(stream)) => {
                     self.streams
@@ -232,5 +221,25 @@ data: {module: nginx, stream: 1.20}
             assert!(Modules::default().read(text).is_err(), "{text}");
         }
         assert!(Modules::default().read("---\n...\n").is_ok());
+    }
+
+    #[test]
+    fn the_name_of_a_stream_is_its_text() {
+        let stream = |stream: &str| {
+            format!(
+                "---\ndocument: modulemd\ndata: {{name: nginx, stream: {stream}, \
+                 artifacts: {{rpms: ['nginx-1:{stream}-1.x86_64']}}}}\n"
+            )
+        };
+        let default = "---\ndocument: modulemd-defaults\ndata: {module: nginx, stream: '1.20'}\n";
+        let mut modules = Modules::default();
+        modules
+            .read(&(stream("1.2") + &stream("1.20") + default))
+            .unwrap();
+        assert_eq!(
+            modules.streams.keys().collect::<Vec<_>>(),
+            ["nginx:1.2", "nginx:1.20"]
+        );
+        assert_eq!(modules.defaults, BTreeSet::from(["nginx:1.20".to_owned()]));
     }
 }

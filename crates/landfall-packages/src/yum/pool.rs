@@ -339,16 +339,27 @@ impl Pool {
         self.providers(RpmRelation::any(name))
     }
 
-    /// Returns the packages that provide `relation`, in the order of their ids.
-    pub fn providers(&self, relation: RpmRelation<'_>) -> Vec<PackageId> {
-        let Some(name) = self.strings.find(relation.name) else {
-            return Vec::new();
+    /// Returns the number of entries that [`providers`](Pool::providers) visits for `name`.
+    pub fn provided_count(&self, name: &str) -> usize {
+        self.provided(name).len()
+    }
+
+    /// Returns what packages provide under `name`.
+    fn provided(&self, name: &str) -> &[Provider] {
+        let Some(name) = self.strings.find(name) else {
+            return &[];
         };
         let [start, end] = [name.number(), name.number() + 1].map(|number| {
             // texts that were added after `index` have no providers
             self.first.get(number).map_or(0, |at| *at as usize)
         });
-        let mut found: Vec<PackageId> = self.providers[start..end]
+        &self.providers[start..end]
+    }
+
+    /// Returns the packages that provide `relation`, in the order of their ids.
+    pub fn providers(&self, relation: RpmRelation<'_>) -> Vec<PackageId> {
+        let mut found: Vec<PackageId> = self
+            .provided(relation.name)
             .iter()
             .filter(|provider| {
                 let provided = self.strings.get(provider.evr);

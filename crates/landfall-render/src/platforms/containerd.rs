@@ -242,8 +242,12 @@ pub(super) fn other_accounts(
                     0 => String::new(),
                     more => format!(" (and {more} more)"),
                 };
+                let owner = match account_path.as_str() {
+                    "" => "the registry",
+                    path => path,
+                };
                 notes.push(format!(
-                    "{host}: containerd has one account for this mirror, that of {account_path}; \
+                    "{host}: containerd has one account for this mirror, that of {owner}; \
                      {first}{more} has another account, so allow the first one to read it too, or \
                      give its pods an imagePullSecret"
                 ));

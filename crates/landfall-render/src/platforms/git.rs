@@ -4,6 +4,8 @@ use crate::error::RenderError;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::request::RenderRequest;
 use crate::settings::PlatformSetting;
+use landfall_item::LockedGitRepository;
+use std::collections::BTreeSet;
 
 pub(super) struct GitPlatform;
 
@@ -22,8 +24,8 @@ impl RenderPlatform for GitPlatform {
             name: "git",
             about: "configuration of git that fetches the locked repositories from the mirror",
             details: "Include the file in the configuration of each machine or user: \
-                      `git config --global include.path FILE`. URLs that begin with that of \
-                      a locked repository are changed, for `git push` as well.",
+                      `git config --global include.path FILE`. The URL of a locked repository \
+                      is changed, also with a path after it, and for `git push` as well.",
             inputs: &[],
             settings: &[URL],
             consumer: None,
@@ -56,14 +58,19 @@ impl RenderPlatform for GitPlatform {
                     .into(),
             )
         })?;
+        let urls: Vec<String> = request
+            .lock
+            .git
+            .iter()
+            .flat_map(LockedGitRepository::urls)
+            .collect();
         let mut text = String::new();
-        for repository in &request.lock.git {
-            for url in repository.urls() {
-                let path = url.split_once("://").map_or(&*url, |(_, path)| path);
-                let mirror = quoted(&format!("{base}/{path}"));
-                text += &format!("[url {mirror}]\n\tinsteadOf = {}\n", quoted(&url));
-            }
+        for url in &urls {
+            let path = url.split_once("://").map_or(url.as_str(), |(_, path)| path);
+            let mirror = quoted(&format!("{base}/{path}"));
+            text += &format!("[url {mirror}]\n\tinsteadOf = {}\n", quoted(url));
         }
+        text += &longer_names(&urls);
         Ok(RenderedConfig {
             output: RenderedOutput::Text(text),
             ..RenderedConfig::default()
@@ -71,7 +78,54 @@ impl RenderPlatform for GitPlatform {
     }
 }
 
+/// The entries that leave the URLs of other repositories unchanged whose names begin with that of a
+/// locked one. git compares only prefixes, but the longest one wins: there is an entry for each
+/// character that may continue a name.
+fn longer_names(urls: &[String]) -> String {
+    let locked: BTreeSet<&str> = urls.iter().map(String::as_str).collect();
+    let mut text = String::from(
+        "# git compares prefixes; these entries keep the URLs of other repositories\n",
+    );
+    for url in urls {
+        for next in ('0'..='9')
+            .chain('A'..='Z')
+            .chain('a'..='z')
+            .chain("%+-._~".chars())
+        {
+            let longer = format!("{url}{next}");
+            if !locked.contains(longer.as_str()) {
+                let longer = quoted(&longer);
+                text += &format!("[url {longer}] insteadOf = {longer}\n");
+            }
+        }
+    }
+    text
+}
+
 /// A text in the quotes of git's configuration (git-config, "Syntax"). URLs have no line breaks.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_continue_a_locked_url_are_kept() {
+        let urls = ["https://h/team/api", "https://h/team/api2"].map(str::to_owned);
+        let text = longer_names(&urls);
+        let is_kept =
+            |url: &str| text.contains(&format!("[url \"{url}\"] insteadOf = \"{url}\"\n"));
+        for url in [
+            "https://h/team/apim",
+            "https://h/team/api-",
+            "https://h/team/api.",
+        ] {
+            assert!(is_kept(url), "{url}");
+        }
+        // a path below the repository, and another locked repository
+        assert!(!is_kept("https://h/team/api/"));
+        assert!(!is_kept("https://h/team/api2"));
+    }
 }

@@ -12,6 +12,7 @@ use crate::request::RenderRequest;
 use crate::static_pods::env;
 use landfall_model::Consumer;
 use serde_yaml::Value;
+use std::collections::BTreeSet;
 
 pub(super) struct KyvernoPlatform;
 
@@ -105,6 +106,7 @@ fn pods() -> Value {
 fn replace(request: &RenderRequest<'_>) -> Value {
     let own = &request.mapping.target().registry;
     let mut rules = Vec::new();
+    let mut names = RuleNames::default();
     for (host, paths) in host_paths(request) {
         for (index, (repository, path)) in paths.others.iter().enumerate() {
             let conditions = [
@@ -112,7 +114,7 @@ fn replace(request: &RenderRequest<'_>) -> Value {
                 ("path", "AnyIn", texts(spellings(&host, repository))),
             ];
             rules.push(rule(
-                &format!("{}-{}", label(&host), index + 1),
+                &names.unique(&format!("{}-{}", label(&host), index + 1)),
                 &conditions,
                 &format!("{own}/{path}"),
             ));
@@ -132,7 +134,8 @@ fn replace(request: &RenderRequest<'_>) -> Value {
             ));
         }
         let path = join_path(&paths.prefix, path_of(&host));
-        rules.push(rule(&label(&host), &rest, &format!("{own}/{path}")));
+        let name = names.unique(&label(&host));
+        rules.push(rule(&name, &rest, &format!("{own}/{path}")));
     }
     policy("landfall-replace-registries", rules)
 }
@@ -154,6 +157,24 @@ fn spellings<'r>(host: &str, repository: &'r str) -> Vec<&'r str> {
         .strip_prefix("library/")
         .filter(|_| host == "docker.io");
     std::iter::once(repository).chain(short).collect()
+}
+
+/// The names of the rules of a policy, which must differ.
+#[derive(Default)]
+struct RuleNames(BTreeSet<String>);
+
+impl RuleNames {
+    /// Returns `name`, with a number if another rule has this name: the hosts `a.b` and `a-b` have
+    /// one label.
+    fn unique(&mut self, name: &str) -> String {
+        let mut free = name.to_owned();
+        let mut number = 1;
+        while !self.0.insert(free.clone()) {
+            number += 1;
+            free = format!("{name}-{number}");
+        }
+        free
+    }
 }
 
 /// Returns a host as a part of the name of a rule.
@@ -249,4 +270,19 @@ fn inject(proxy: &PodProxy) -> Value {
         ),
     ]);
     policy("landfall-inject-proxy", vec![rule])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_rules_differ() {
+        let mut names = RuleNames::default();
+        let hosts = ["a-b", "a.b", "a.b:2", "a_b"];
+        assert_eq!(
+            hosts.map(|host| names.unique(&label(host))),
+            ["a-b", "a-b-2", "a-b-2-2", "a-b-3"]
+        );
+    }
 }

@@ -113,6 +113,8 @@ fn registries_conf(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> 
         .get(SEARCH.key)
         .unwrap_or_default()
         .split(',')
+        .map(str::trim)
+        .filter(|host| !host.is_empty())
         .map(quoted_string);
     let mut text = format!(
         "unqualified-search-registries = [{}]\n",

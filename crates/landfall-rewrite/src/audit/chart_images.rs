@@ -101,11 +101,12 @@ fn of_flags(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFindin
         .enumerate()
         .filter(|(_, line)| !line.trim_start().starts_with('#'))
     {
-        let mut values: Vec<&str> = Vec::new();
+        // the offsets at which the values begin
+        let mut values: Vec<usize> = Vec::new();
         for (equals, _) in line.match_indices('=') {
             let flag = line[..equals].rsplit(ends).next().unwrap_or_default();
             if flag.starts_with('-') && is_of_image(&[flag]) {
-                values.push(&line[equals + 1..]);
+                values.push(equals + 1);
             }
         }
         // the value of an environment variable is expected on the line after its name
@@ -115,13 +116,20 @@ fn of_flags(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFindin
             .split_once(':')
             .unwrap_or_default();
         if key == "value" && variable {
-            values.push(value.trim_start().trim_start_matches(['"', '\'']));
+            let value = value.trim_start().trim_start_matches(['"', '\'']);
+            values.push(line.len() - value.len());
         }
         variable = key == "name" && value.trim_end_matches(['"', '\'']).ends_with("IMAGE");
-        for value in values {
+        for start in values {
+            let value = &line[start..];
             let made = reference_at(value, Limits::default().reference_bytes);
             let word = value.split(ends).next().unwrap_or_default();
-            let source = TextLine { file, at, line };
+            let source = TextValue {
+                file,
+                at,
+                line,
+                start,
+            };
             if made.contains("{{") {
                 let why = HAS_PLACEHOLDER.into();
                 found.push(source.finding(made, LockCoverage::Undecided { why }));
@@ -133,20 +141,22 @@ fn of_flags(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFindin
     found
 }
 
-/// A line of a file.
-struct TextLine<'t> {
+/// A value in a line of a file.
+struct TextValue<'t> {
     file: &'t str,
     /// The index of the line, counted from 0.
     at: usize,
     line: &'t str,
+    /// The offset in the line at which the value begins.
+    start: usize,
 }
 
-impl TextLine<'_> {
-    /// The finding for `value`, a part of this line.
+impl TextValue<'_> {
+    /// The finding for `value`, which begins at this position.
     fn finding(&self, value: &str, coverage: LockCoverage) -> FileFinding {
         let finding = AuditFinding {
             line: self.at + 1,
-            column: self.line.find(value).unwrap_or_default() + 1,
+            column: self.line[..self.start].chars().count() + 1,
             path: Vec::new(),
             manager: None,
             repository: None,
@@ -159,7 +169,7 @@ impl TextLine<'_> {
         }
     }
 
-    /// The finding for `value`, a part of this line, if it is the full name of an image.
+    /// The finding for `value`, which begins at this position, if it is the full name of an image.
     fn full_name(&self, value: &str, inventory: &Inventory<'_>) -> Option<FileFinding> {
         let image = value.parse::<ImageRef>().ok()?;
         if !image.is_pinned() || !has_host(value) {
@@ -177,8 +187,15 @@ fn of_schema(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFindi
         let Some(value) = line.trim_start().strip_prefix("default:") else {
             continue;
         };
-        let value = value.trim().trim_matches(['"', '\'']);
-        found.extend(TextLine { file, at, line }.full_name(value, inventory));
+        let value = value.trim_start().trim_start_matches(['"', '\'']);
+        let source = TextValue {
+            file,
+            at,
+            line,
+            start: line.len() - value.len(),
+        };
+        let value = value.trim_end().trim_end_matches(['"', '\'']);
+        found.extend(source.full_name(value, inventory));
     }
     found
 }
@@ -189,4 +206,27 @@ fn without_urls(found: Vec<FileFinding>) -> Vec<FileFinding> {
         .into_iter()
         .filter(|placed| !placed.finding.reference.contains("://"))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_item::lockfile::Lock;
+
+    #[test]
+    fn columns_count_characters_up_to_the_value() {
+        let lock = Lock::parse("l", "version: 1\n").unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        let columns = |found: Vec<FileFinding>| -> Vec<usize> {
+            found.iter().map(|one| one.finding.column).collect()
+        };
+        // the value also occurs before the flag, and `é` has two bytes
+        let flag = "- é # quay.io/x/y:v1 --sidecar-image=quay.io/x/y:v1\n";
+        let start = flag.find('=').unwrap();
+        assert_eq!(columns(of_flags("f", flag, &inventory)), [start + 1]);
+        let variable = "- name: é_IMAGE\n  value: \"quay.io/x/y:v1\"\n";
+        assert_eq!(columns(of_flags("f", variable, &inventory)), [11]);
+        let schema = "  default: 'quay.io/x/y:v1'  \n";
+        assert_eq!(columns(of_schema("f", schema, &inventory)), [13]);
+    }
 }

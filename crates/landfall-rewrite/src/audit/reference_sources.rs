@@ -9,7 +9,9 @@ use super::template_actions::{
 };
 use crate::chart::ChartTemplate;
 use crate::reference_parts::{PartKind, part};
+use landfall_model::Limits;
 use serde_yaml::{Mapping, Value};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The values and helpers from which the templates of a chart compose references.
@@ -21,6 +23,9 @@ pub(super) struct ReferenceSources<'a> {
     charts: BTreeSet<&'a [String]>,
     /// The bodies of the helpers by their names.
     helpers: BTreeMap<String, String>,
+    /// The number of bytes of helpers and templates that may still be read. Each reference reads
+    /// the helpers that it calls, so a hostile chart would take quadratic time.
+    unread: Cell<usize>,
 }
 
 /// The state of a search for the sources of a reference.
@@ -32,6 +37,16 @@ struct SourceSearch<'a> {
     open: bool,
     /// The helpers and variables that were read already.
     read: BTreeSet<&'a str>,
+    /// The actions that are still to be read. A list, because a chart with 100,000 helpers that
+    /// call each other would overflow the stack.
+    pending: Vec<PendingAction<'a>>,
+}
+
+/// An action that is still to be read, or the value of a variable.
+struct PendingAction<'a> {
+    action: &'a str,
+    scope: ActionScope<'a>,
+    in_helper: bool,
 }
 
 /// The surroundings of a template action.
@@ -73,6 +88,7 @@ impl<'a> ReferenceSources<'a> {
             named,
             charts,
             helpers,
+            unread: Cell::new(Limits::default().template_source_bytes),
         }
     }
 
@@ -95,21 +111,28 @@ impl<'a> ReferenceSources<'a> {
             values_path,
         };
         let mut seen = SourceSearch::default();
-        for action in actions(written) {
-            self.read_action(action, scope, false, &mut seen);
+        let in_reference = actions(written).map(|action| PendingAction {
+            action,
+            scope,
+            in_helper: false,
+        });
+        seen.pending.extend(in_reference);
+        while !seen.open
+            && let Some(next) = seen.pending.pop()
+        {
+            self.read_action(&next, &mut seen);
         }
         seen.known && !seen.open
     }
 
     /// Reads one action, or the value of a variable. In a helper, paths that do not begin at the
     /// values are arguments of the call, which were read at the call.
-    fn read_action<'t>(
-        &'t self,
-        action: &'t str,
-        scope: ActionScope<'t>,
-        in_helper: bool,
-        seen: &mut SourceSearch<'t>,
-    ) {
+    fn read_action<'t>(&'t self, pending: &PendingAction<'t>, seen: &mut SourceSearch<'t>) {
+        let PendingAction {
+            action,
+            scope,
+            in_helper,
+        } = *pending;
         let paths: Vec<Vec<&str>> = value_paths(action)
             .map(|path| path.split('.').collect())
             .collect();
@@ -137,17 +160,17 @@ impl<'a> ReferenceSources<'a> {
             match self.helpers.get(name) {
                 // each helper is read once, because helpers may call each other
                 Some(body) if seen.read.insert(name) => {
-                    for action in actions(body) {
-                        self.read_action(
+                    seen.open |= !self.may_read(body);
+                    let scope = ActionScope {
+                        text: body,
+                        ..scope
+                    };
+                    seen.pending
+                        .extend(actions(body).map(|action| PendingAction {
                             action,
-                            ActionScope {
-                                text: body,
-                                ..scope
-                            },
-                            true,
-                            seen,
-                        );
-                    }
+                            scope,
+                            in_helper: true,
+                        }));
                 }
                 Some(_) => {}
                 None => seen.open = true,
@@ -157,13 +180,21 @@ impl<'a> ReferenceSources<'a> {
             return;
         }
         for variable in variables(action) {
-            let assigned: Vec<&str> = assignments(scope.text, variable).collect();
-            seen.open |= assigned.is_empty();
-            if seen.read.insert(variable) {
-                for action in assigned {
-                    self.read_action(action, scope, false, seen);
-                }
+            if !seen.read.insert(variable) {
+                continue;
             }
+            if !self.may_read(scope.text) {
+                seen.open = true;
+                return;
+            }
+            let before = seen.pending.len();
+            let assigned = assignments(scope.text, variable).map(|action| PendingAction {
+                action,
+                scope,
+                in_helper: false,
+            });
+            seen.pending.extend(assigned);
+            seen.open |= seen.pending.len() == before;
         }
         // `.image` within `range` or `with`: if the values have such a key, the image was found in
         // them
@@ -180,6 +211,13 @@ impl<'a> ReferenceSources<'a> {
                 seen.open |= !is_other;
             }
         }
+    }
+
+    /// Whether `text` may be read without exceeding the limit for the chart.
+    fn may_read(&self, text: &str) -> bool {
+        let left = self.unread.get().checked_sub(text.len());
+        self.unread.set(left.unwrap_or_default());
+        left.is_some()
     }
 
     /// Whether an image was found at the value, below it or in a mapping that contains it.
@@ -249,6 +287,18 @@ mod tests {
     /// The references of `template` that are undecided, in a chart with these values and helpers.
     /// Each path of `named` has an image.
     fn open(values: &str, named: &[&str], helpers: &str, template: &str) -> Vec<String> {
+        let limit = Limits::default().template_source_bytes;
+        open_within(limit, values, named, helpers, template)
+    }
+
+    /// Like `open`, but reads at most `limit` bytes of helpers and templates.
+    fn open_within(
+        limit: usize,
+        values: &str,
+        named: &[&str],
+        helpers: &str,
+        template: &str,
+    ) -> Vec<String> {
         let values: Mapping = serde_yaml::from_str(values).unwrap();
         let named = named
             .iter()
@@ -260,6 +310,7 @@ mod tests {
             text: template,
         }];
         let sources = ReferenceSources::new(&values, named, &installed, std::iter::once(helpers));
+        sources.unread.set(limit);
         let references = template
             .lines()
             .filter_map(|line| line.split_once("image: "));
@@ -339,5 +390,39 @@ mod tests {
                 "{reference}"
             );
         }
+    }
+
+    #[test]
+    fn long_chains_of_helpers_and_variables_are_read_without_recursion() {
+        let chain = |link: &dyn Fn(usize) -> String| (0..100_000).map(link).collect::<String>();
+        let mut helpers = chain(&|number| {
+            let next = number + 1;
+            format!("{{{{define \"a{number}\"}}}}{{{{include \"a{next}\" .}}}}{{{{end}}}}\n")
+        });
+        helpers += "{{define \"a100000\"}}{{ .Values.image }}{{end}}";
+        let template = "image: {{ include \"a0\" . }}\n";
+        assert_eq!(open("image: x/y", &["image"], &helpers, template), [""; 0]);
+
+        // short, because the text is searched for each variable
+        let mut template = (0..1_000).fold(String::new(), |text, number| {
+            text + &format!("{{{{ $v{number}x := $v{}x }}}}\n", number + 1)
+        });
+        template += "{{ $v1000x := .Values.image }}\nimage: {{ $v0x }}\n";
+        assert_eq!(open("image: x/y", &["image"], "", &template), [""; 0]);
+    }
+
+    #[test]
+    fn a_reference_is_undecided_if_the_limit_of_the_chart_is_used_up() {
+        let helpers = "{{define \"a\"}}{{ .Values.image }}{{end}}";
+        let template = "image: {{ include \"a\" . }}\nimage: {{ include \"a\" . }}\n";
+        let body = helpers.len() - "{{define \"a\"".len();
+        let undecided = |limit| open_within(limit, "image: x/y", &["image"], helpers, template);
+        assert_eq!(undecided(body * 2), [""; 0]);
+        assert_eq!(undecided(body * 2 - 1).len(), 1);
+        assert_eq!(undecided(body - 1).len(), 2);
+        let template = "{{ $image := .Values.image }}\nimage: {{ $image }}\n";
+        let undecided = |limit| open_within(limit, "image: x/y", &["image"], "", template);
+        assert_eq!(undecided(template.len()), [""; 0]);
+        assert_eq!(undecided(template.len() - 1).len(), 1);
     }
 }

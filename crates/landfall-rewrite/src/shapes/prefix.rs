@@ -36,7 +36,7 @@ impl ReferenceShape for PrefixShape {
             .entries
             .iter()
             .enumerate()
-            .filter(|(at, _)| !taken.contains(at))
+            .filter(|(at, _)| taken.binary_search(at).is_err())
         {
             let (Some(key), Some(scalar)) = (key.scalar(), node.scalar()) else {
                 continue;

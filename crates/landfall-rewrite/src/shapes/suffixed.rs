@@ -24,7 +24,7 @@ impl ReferenceShape for SuffixedShape {
         let Some(scalar) = members.entries[found.repository.0].value.scalar() else {
             return Vec::new();
         };
-        if found.parts.iter().any(|at| taken.contains(at)) {
+        if found.parts.iter().any(|at| taken.binary_search(at).is_ok()) {
             return Vec::new();
         }
         let Some(meaning) = meaning(&found, collector.settings.index) else {

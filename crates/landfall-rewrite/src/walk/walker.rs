@@ -180,10 +180,10 @@ impl<'s> DocumentWalker<'_, 's> {
             for shape in self.shapes {
                 let more = shape.references(&mut self.collector, &members, &taken);
                 taken.extend(more);
+                // sorted for binary searches: a mapping may have a million entries
+                taken.sort_unstable();
             }
         }
-        // sorted for the binary search: a mapping may have a million entries
-        taken.sort_unstable();
         for (at, YamlEntry { key, value }) in entries.iter().enumerate() {
             match key.scalar() {
                 Some(key) => self.key(key),

@@ -246,6 +246,26 @@ fn exclusions_remove_repositories_references_and_urls() {
 }
 
 #[test]
+fn platforms_of_a_chart_come_from_the_file_that_discovers_its_images() {
+    let folder = folder(&[
+        ("a.yaml", "charts: ['oci://r.test/app:1.0.0']"),
+        (
+            "b.yaml",
+            "charts: [{ref: 'oci://r.test/app:1.0.0', images: discover, platforms: [linux/arm64], \
+             referrers: false}]",
+        ),
+    ]);
+    for files in [["a.yaml", "b.yaml"], ["b.yaml", "a.yaml"]] {
+        let merged = load_files(folder.path(), &files).unwrap();
+        let [chart] = &merged.requests.charts[..] else {
+            panic!("{:?}", merged.requests.charts);
+        };
+        assert!(chart.discover.is_some() && !chart.referrers, "{files:?}");
+        assert_eq!(chart.platforms, ["linux/arm64".parse().unwrap()]);
+    }
+}
+
+#[test]
 fn equal_items_of_several_files_and_lists_are_merged() {
     let pin = digest("a");
     let folder = folder(&[

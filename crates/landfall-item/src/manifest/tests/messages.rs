@@ -273,6 +273,16 @@ fn contradictions_name_both_positions() {
         "b.yaml:4:10: error: the list of platforms of docker.io/library/x:1 is linux/amd64 here, \
          but all at a.yaml:3:10"
     );
+    let chart =
+        |more: &str| format!("charts: [{{ref: 'oci://r.test/app:1.0.0', images: discover{more}}}]");
+    assert!(
+        clash(&chart(""), &chart(", platforms: [linux/arm64]"))
+            .contains("oci://r.test/app:1.0.0 is linux/arm64 here, but all at a.yaml:3:")
+    );
+    assert!(
+        clash(&chart(""), &chart(", referrers: false"))
+            .contains("the `referrers` of oci://r.test/app:1.0.0 is false here, but true at")
+    );
     let file = |more: &str| format!("files: [{{url: 'https://e.org/x', {more}}}]");
     assert!(
         clash(

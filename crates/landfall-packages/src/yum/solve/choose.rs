@@ -85,7 +85,7 @@ pub fn choose(request: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableR
                 .map(|candidates| (word.clone(), candidates)),
         );
     }
-    let mut rules = Rules::new(pool, architectures, assume);
+    let mut rules = Rules::new(pool, architectures, assume, steps);
     // a requested file may be in a list of all files that was not read
     install
         .iter()
@@ -112,6 +112,9 @@ pub fn choose(request: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableR
         .flat_map(|(_, candidates)| candidates)
         .map(|id| pool.name(*id));
     rules.prefer_architectures(&names.collect());
+    if rules.is_out_of_steps() {
+        return Err(out_of_steps(steps, rules.unlisted));
+    }
     rules.sort();
     // the order of the rules: dependencies, requests (jobs), rules of the base, choice rules
     let dependencies = rules.rules.len();
@@ -145,13 +148,7 @@ pub fn choose(request: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableR
                 }
             }
             Err(SolverStop::OutOfSteps) => {
-                let reasons = vec![out_of_steps(steps)];
-                let missing = BTreeSet::new();
-                return Err(UnsolvableRequest {
-                    reasons,
-                    missing,
-                    unlisted: chooser.rules.unlisted,
-                });
+                return Err(out_of_steps(steps, chooser.rules.unlisted));
             }
             Err(SolverStop::Contradiction(contradiction)) => {
                 let core = chooser.sat.core(contradiction);
@@ -200,11 +197,16 @@ pub fn choose(request: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableR
     })
 }
 
-fn out_of_steps(steps: u64) -> String {
-    format!(
+fn out_of_steps(steps: u64, unlisted: BTreeSet<String>) -> UnsolvableRequest {
+    let reason = format!(
         "the package selection was stopped after {steps} steps: too many of the packages exclude \
          each other; request fewer packages in one entry, or exact versions"
-    )
+    );
+    UnsolvableRequest {
+        reasons: vec![reason],
+        missing: BTreeSet::new(),
+        unlisted,
+    }
 }
 
 /// Marks packages that supplement a reached package as reached, and repeats that until there are no
@@ -212,6 +214,7 @@ fn out_of_steps(steps: u64) -> String {
 fn reach_supplements(rules: &mut Rules<'_>) {
     // a package that becomes reachable can be supplemented itself
     loop {
+        rules.spend(rules.pool.count());
         let mut more = Vec::new();
         for id in rules
             .pool
@@ -228,13 +231,14 @@ fn reach_supplements(rules: &mut Rules<'_>) {
                 let wanted = rules
                     .formula(relation)
                     .map_or_else(Vec::new, |formula| formula.packages());
+                rules.spend(wanted.len());
                 wanted.iter().any(|id| rules.reached[id.0 as usize])
             });
             if is_possible {
                 more.push(id);
             }
         }
-        if more.is_empty() {
+        if more.is_empty() || rules.is_out_of_steps() {
             return;
         }
         rules.reach(more, true);
@@ -317,16 +321,25 @@ impl<'p> PackageChooser<'p> {
     /// weak dependencies, and then better candidates for earlier decisions.
     fn run(&mut self) -> Result<(), SolverStop> {
         loop {
+            self.check_steps()?;
             if self.decide_job()? || self.keep()? {
                 self.start_over();
             } else if !self.decide_dependency()? {
                 self.start_over();
                 let has_more = self.weak && self.decide_weak()?;
                 if !has_more && !self.decide_better()? {
-                    return Ok(());
+                    return self.check_steps();
                 }
             }
         }
+    }
+
+    /// Fails if the policy has used up its steps, and may have selected the wrong packages.
+    fn check_steps(&self) -> Result<(), SolverStop> {
+        if self.rules.is_out_of_steps() {
+            return Err(SolverStop::OutOfSteps);
+        }
+        Ok(())
     }
 
     /// Restarts the search for unmet dependencies at the first rule.

@@ -11,7 +11,10 @@ use crate::yum::relation::{RpmRelation, VersionSense};
 use crate::yum::rich::RichDependency;
 use crate::yum::version::Evr;
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// The steps that a visited relation between candidates costs, for the memory that it takes.
+const OBSOLETED_STEPS: usize = 16;
 
 /// The policy, with the packages that are installed so far.
 pub(super) struct Policy<'r, 'p> {
@@ -61,7 +64,7 @@ impl<'r, 'p> Policy<'r, 'p> {
 
     /// Keeps only the candidates of the best architecture, then of these the newest of each name,
     /// then of these the ones that no other candidate obsoletes.
-    pub(super) fn prune_to_best(&self, candidates: &mut Vec<PackageId>) {
+    pub(super) fn prune_to_best(&mut self, candidates: &mut Vec<PackageId>) {
         let pool = self.rules.pool;
         let ranks = candidates.iter().map(|id| self.rules.arch_rank(*id));
         let best = ranks.flatten().min();
@@ -99,39 +102,42 @@ impl<'r, 'p> Policy<'r, 'p> {
     }
 
     /// Removes candidates that another one obsoletes, directly or through others. Candidates that
-    /// obsolete each other are kept.
-    fn prune_obsoleted(&self, candidates: &mut Vec<PackageId>) {
+    /// obsolete each other are kept. Each candidate has another name.
+    fn prune_obsoleted(&mut self, candidates: &mut Vec<PackageId>) {
         let pool = self.rules.pool;
-        // few packages obsolete anything; the search below is cubic in the number of candidates
-        if !candidates.iter().any(|id| {
-            pool.relations(*id, RpmRelationKind::Obsoletes)
-                .next()
-                .is_some()
-        }) {
-            return;
-        }
-        let all = candidates.clone();
-        let reaches: Vec<Vec<bool>> = (0..all.len())
-            .map(|from| {
-                let mut reached = vec![false; all.len()];
-                let mut queue = vec![from];
-                while let Some(at) = queue.pop() {
-                    for other in 0..all.len() {
-                        if other != at && !reached[other] && obsoletes(pool, all[at], all[other]) {
-                            reached[other] = true;
-                            queue.push(other);
-                        }
-                    }
-                }
-                reached
+        let by_name: HashMap<&str, usize> = (0..candidates.len())
+            .map(|at| (pool.name(candidates[at]), at))
+            .collect();
+        let obsoleted: Vec<Vec<usize>> = candidates
+            .iter()
+            .map(|id| {
+                let relations = pool.relations(*id, RpmRelationKind::Obsoletes);
+                let others = relations.filter_map(|relation| by_name.get(relation.name).copied());
+                others
+                    .filter(|other| obsoletes(pool, *id, candidates[*other]))
+                    .collect()
             })
             .collect();
-        let mut at = 0..all.len();
-        candidates.retain(|_| {
-            at.next().is_some_and(|at| {
-                !(0..all.len()).any(|from| reaches[from][at] && !reaches[at][from])
-            })
-        });
+        let mut reached: Vec<BTreeSet<usize>> = Vec::new();
+        for from in 0..candidates.len() {
+            let mut of_this = BTreeSet::new();
+            let mut queue = vec![from];
+            while let Some(at) = queue.pop()
+                && !self.rules.is_out_of_steps()
+            {
+                self.rules.spend(OBSOLETED_STEPS * obsoleted[at].len());
+                queue.extend(obsoleted[at].iter().filter(|other| of_this.insert(**other)));
+            }
+            reached.push(of_this);
+        }
+        let mut is_removed = vec![false; candidates.len()];
+        for (from, others) in reached.iter().enumerate() {
+            for at in others.iter().filter(|at| !reached[**at].contains(&from)) {
+                is_removed[*at] = true;
+            }
+        }
+        let mut is_removed = is_removed.into_iter();
+        candidates.retain(|_| is_removed.next() != Some(true));
     }
 
     /// Keeps the candidates that installed packages recommend, or that supplement them, if there

@@ -23,6 +23,11 @@ const MULTIVERSION: [&str; 6] = [
     "multiversion(kernel)",
 ];
 
+/// The steps that a rule and each of its literals cost, because they take memory: with the default
+/// limit, about 3 GiB at most.
+const RULE_STEPS: usize = 128;
+const LITERAL_STEPS: usize = 12;
+
 /// The reason why a clause must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RuleOrigin {
@@ -63,10 +68,19 @@ pub(super) struct Rules<'p> {
     multiversion: BTreeSet<PackageId>,
     /// A cache of the packages that provide a relation.
     providers: HashMap<String, Rc<[PackageId]>>,
+    /// The number of steps that are left for rules and for the policy. Without a limit, an index
+    /// with many versions of one package would take quadratic time and memory.
+    steps: u64,
 }
 
 impl<'p> Rules<'p> {
-    pub(super) fn new(pool: &'p Pool, architectures: &'p Architectures, assume: bool) -> Rules<'p> {
+    /// Returns the empty list of rules for `pool`. Rules and the policy take at most `steps`.
+    pub(super) fn new(
+        pool: &'p Pool,
+        architectures: &'p Architectures,
+        assume: bool,
+        steps: u64,
+    ) -> Rules<'p> {
         Rules {
             pool,
             architectures,
@@ -80,25 +94,48 @@ impl<'p> Rules<'p> {
                 .flat_map(|name| pool.named(name))
                 .collect(),
             providers: HashMap::new(),
+            steps,
+        }
+    }
+
+    /// Subtracts `steps` from the budget.
+    pub(super) fn spend(&mut self, steps: usize) {
+        self.steps = self.steps.saturating_sub(steps as u64);
+    }
+
+    /// Whether the budget of steps is used up. The rules are incomplete then.
+    pub(super) fn is_out_of_steps(&self) -> bool {
+        self.steps == 0
+    }
+
+    fn push(&mut self, literals: Vec<Literal>, why: RuleOrigin) {
+        self.spend(RULE_STEPS + LITERAL_STEPS * literals.len());
+        if !self.is_out_of_steps() {
+            self.rules.push(Rule { literals, why });
         }
     }
 
     /// Adds the rules of `first` and of all packages that can be installed because of them; if
-    /// `weak` is set, also because of their recommendations.
+    /// `weak` is set, also because of their recommendations. Ends early if the steps are used up.
     pub(super) fn reach(&mut self, first: impl IntoIterator<Item = PackageId>, weak: bool) {
         let mut queue: Vec<PackageId> = first.into_iter().collect();
-        while let Some(id) = queue.pop() {
+        while let Some(id) = queue.pop()
+            && !self.is_out_of_steps()
+        {
             if std::mem::replace(&mut self.reached[id.0 as usize], true) {
                 continue;
             }
             self.note_files(id);
             self.requires(id, &mut queue);
             self.excludes(id, &mut queue);
-            queue.extend(self.lock_step(id));
+            let same = self.lock_step(id);
+            queue.extend(same);
             if weak {
                 for (_, relation) in self.dependencies(id, RpmRelationKind::Recommends) {
                     if !RichDependency::is_rich(relation.name) {
-                        queue.extend(self.providers(relation).iter());
+                        let providers = self.providers(relation);
+                        self.spend(LITERAL_STEPS * providers.len());
+                        queue.extend(providers.iter());
                     } else if let Some(formula) = self.formula(&relation) {
                         queue.extend(formula.packages());
                     }
@@ -141,16 +178,29 @@ impl<'p> Rules<'p> {
         (0..).zip(self.pool.relations(id, kind)).collect()
     }
 
-    /// Returns the packages that provide `relation`. The result is cached, because many packages
-    /// have the same dependencies.
+    /// Returns the packages that provide `relation`; none if the steps are used up. The result is
+    /// cached, because many packages have the same dependencies.
     pub(super) fn providers(&mut self, relation: RpmRelation<'_>) -> Rc<[PackageId]> {
+        if self.is_out_of_steps() {
+            return Rc::default();
+        }
         let key = relation.to_string();
         if let Some(known) = self.providers.get(&key) {
             return known.clone();
         }
         let found: Rc<[PackageId]> = self.pool.providers(relation).into();
+        self.spend(self.pool.provided_count(relation.name) + LITERAL_STEPS * found.len());
         self.providers.insert(key, found.clone());
         found
+    }
+
+    /// Like [`Pool::by_name`], but spends a step for each visited package.
+    fn by_name(&mut self, relation: RpmRelation<'_>) -> Vec<PackageId> {
+        self.spend(self.pool.provided_count(relation.name));
+        if self.is_out_of_steps() {
+            return Vec::new();
+        }
+        self.pool.by_name(relation)
     }
 
     /// Returns the formula of a rich dependency; `None` if it is malformed.
@@ -192,10 +242,7 @@ impl<'p> Rules<'p> {
             queue.extend(providers.iter().filter(|id| !self.reached[id.0 as usize]));
             let literals =
                 std::iter::once(-installed(id)).chain(providers.iter().map(|id| installed(*id)));
-            self.rules.push(Rule {
-                literals: literals.collect(),
-                why,
-            });
+            self.push(literals.collect(), why);
         }
     }
 
@@ -215,10 +262,7 @@ impl<'p> Rules<'p> {
     ) {
         let Some(rich) = RichDependency::parse(relation.name) else {
             // a package with a malformed dependency cannot be installed
-            self.rules.push(Rule {
-                literals: vec![-installed(id)],
-                why,
-            });
+            self.push(vec![-installed(id)], why);
             return;
         };
         let formula = Formula::of(self.pool, &rich);
@@ -245,10 +289,7 @@ impl<'p> Rules<'p> {
                 .map(|literal| package(*literal));
             queue.extend(others.filter(|id| !self.reached[id.0 as usize]));
             let literals = std::iter::once(-installed(id)).chain(clause.iter().copied());
-            self.rules.push(Rule {
-                literals: literals.collect(),
-                why: why.clone(),
-            });
+            self.push(literals.collect(), why.clone());
         }
     }
 
@@ -278,26 +319,21 @@ impl<'p> Rules<'p> {
                 // installing that package
                 let needed = clause.iter().filter(|literal| **literal > 0);
                 queue.extend(needed.map(|literal| package(*literal)));
-                self.rules.push(Rule {
-                    literals: [vec![-installed(id)], clause].concat(),
-                    why: RuleOrigin::Dependency(id, RpmRelationKind::Conflicts, number),
-                });
+                let why = RuleOrigin::Dependency(id, RpmRelationKind::Conflicts, number);
+                self.push([vec![-installed(id)], clause].concat(), why);
             }
         }
         for (number, relation) in self.dependencies(id, RpmRelationKind::Obsoletes) {
-            for other in self.pool.by_name(relation) {
+            for other in self.by_name(relation) {
                 if other == id || self.are_both_base(id, other) {
                     continue;
                 }
                 let why = RuleOrigin::Dependency(id, RpmRelationKind::Obsoletes, number);
-                self.rules.push(Rule {
-                    literals: vec![-installed(id), -installed(other)],
-                    why,
-                });
+                self.push(vec![-installed(id), -installed(other)], why);
             }
         }
         let name = RpmRelation::any(self.pool.name(id));
-        for other in self.pool.by_name(name) {
+        for other in self.by_name(name) {
             let collide = Architectures::collide(self.pool.arch(id), self.pool.arch(other));
             // if the other package was reached earlier, the rule exists already
             if collide
@@ -306,22 +342,19 @@ impl<'p> Rules<'p> {
                 && !self.are_both_base(id, other)
             {
                 let why = RuleOrigin::SameName(id, other);
-                self.rules.push(Rule {
-                    literals: vec![-installed(id), -installed(other)],
-                    why,
-                });
+                self.push(vec![-installed(id), -installed(other)], why);
             }
         }
     }
 
     /// Returns the same version of a package for better architectures, which becomes a candidate
     /// too.
-    fn lock_step(&self, id: PackageId) -> Vec<PackageId> {
+    fn lock_step(&mut self, id: PackageId) -> Vec<PackageId> {
         let rank = self.arch_rank(id);
         if rank.is_none_or(|rank| rank == 0) {
             return Vec::new();
         }
-        let mut same = self.pool.by_name(RpmRelation::any(self.pool.name(id)));
+        let mut same = self.by_name(RpmRelation::any(self.pool.name(id)));
         same.retain(|other| self.arch_rank(*other) < rank && self.pool.compare(*other, id).is_eq());
         same
     }
@@ -362,7 +395,7 @@ impl<'p> Rules<'p> {
             let Some(rank) = self.arch_rank(id).filter(|rank| *rank > 0) else {
                 continue;
             };
-            let mut same = self.pool.by_name(RpmRelation::any(self.pool.name(id)));
+            let mut same = self.by_name(RpmRelation::any(self.pool.name(id)));
             same.retain(|other| self.reached[other.0 as usize]);
             let best = same.iter().filter_map(|other| self.arch_rank(*other)).min();
             if self.is_base(id) || best.is_none_or(|best| best >= rank) {
@@ -375,11 +408,7 @@ impl<'p> Rules<'p> {
             });
             let literals =
                 std::iter::once(-installed(id)).chain(together.map(|other| installed(*other)));
-            let rule = Rule {
-                literals: literals.collect(),
-                why: RuleOrigin::Architecture(id),
-            };
-            self.rules.push(rule);
+            self.push(literals.collect(), RuleOrigin::Architecture(id));
         }
     }
 

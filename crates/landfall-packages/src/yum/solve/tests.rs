@@ -489,3 +489,38 @@ fn a_selection_that_takes_too_long_is_stopped() {
         "{reasons:?}"
     );
 }
+
+#[test]
+fn many_versions_of_one_package_reach_the_limit_instead_of_filling_the_memory() {
+    // each version excludes every other one
+    let versions = |count: usize| {
+        let versions = (0..count).map(|version| format!("a {version}\n"));
+        ask(&versions.collect::<String>(), "", &["a"], true, false)
+    };
+    assert_eq!(versions(100).names(), ["a-99-1"]);
+    let reasons = versions(1_000).reasons();
+    assert!(
+        reasons[0].starts_with("the package selection was stopped after 2000000 steps"),
+        "{reasons:?}"
+    );
+}
+
+#[test]
+fn many_packages_that_obsolete_each_other_reach_the_limit() {
+    let all_obsolete = |count: usize| {
+        let package = |number: usize| {
+            let others = (0..count).filter(|other| *other != number);
+            let others = others.map(|other| format!("; obsoletes a{other}"));
+            format!("a{number}: provides cap{}\n", others.collect::<String>())
+        };
+        let sources: String = (0..count).map(package).collect();
+        ask(&sources, "", &["cap"], true, false)
+    };
+    assert_eq!(all_obsolete(20).names().len(), 1);
+    // the rules take 1.5 million steps, and the comparison of the candidates takes the rest
+    let reasons = all_obsolete(100).reasons();
+    assert!(
+        reasons[0].starts_with("the package selection was stopped after 2000000 steps"),
+        "{reasons:?}"
+    );
+}

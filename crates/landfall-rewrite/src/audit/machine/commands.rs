@@ -353,5 +353,9 @@ mod tests {
             MachineInstall::has_version("yum", "containerd.io-1.7.24")
                 && !MachineInstall::has_version("yum", "nfs-utils")
         );
+        assert!(
+            MachineInstall::has_version("dnf", "kubelet-1.31.*")
+                && !MachineInstall::has_version("dnf", "java-17-openjdk")
+        );
     }
 }

@@ -1,5 +1,7 @@
 //! Files and packages that a machine fetches and installs, with their positions.
 
+use landfall_packages::yum::RpmPin;
+
 /// A file or package that a machine fetches or installs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MachineInstall {
@@ -48,10 +50,8 @@ impl MachineInstall {
     pub fn has_version(by: &str, written: &str) -> bool {
         match by {
             "apt" | "apk" | "zypper" => written.contains('='),
-            // name-1.2-3: the version begins with a digit
-            _ => written
-                .match_indices('-')
-                .any(|(at, _)| written[at + 1..].starts_with(|c: char| c.is_ascii_digit())),
+            // a pattern in place of a version, such as `kubelet-1.31.*`, restricts it too
+            _ => RpmPin::parse(&written.replace(['*', '?'], "x")).is_some(),
         }
     }
 }

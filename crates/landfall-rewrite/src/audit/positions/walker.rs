@@ -100,9 +100,9 @@ impl<'d> PositionWalker<'d, '_> {
         for position in self.positions {
             let more = position.references(&mut self.reader, &members, &taken);
             taken.extend(more);
+            // sorted for binary searches: a mapping may have a million entries
+            taken.sort_unstable();
         }
-        // sorted for the binary search: a mapping may have a million entries
-        taken.sort_unstable();
         for (at, YamlEntry { key, value }) in entries.iter().enumerate() {
             let is_taken = taken.binary_search(&at).is_ok();
             let Some(key) = key.scalar().map(|key| &*key.value).filter(|_| !is_taken) else {
