@@ -60,6 +60,8 @@ fn an_exported_bundle_is_like_one_that_git_creates() {
         lines
     };
     assert_eq!(heads(&bundle), heads(created));
+    let [ours, gits] = [&*bundle, created].map(|name| place.read_bytes(name).len());
+    assert!(ours < gits * 5 / 4, "{ours} {gits}");
     let cloned = |bundle: &str, name: &str| {
         output(&place, ".", &["clone", "-q", "--mirror", bundle, name]);
         output(&place, name, &["fsck", "--strict"]);

@@ -1,7 +1,9 @@
 //! Git bundles (gitformat-bundle): a repository in one file, which git clones and fetches from.
 
 use landfall_content::{BlobRead, ContentError, digest_of};
-use landfall_git::{FetchRequest, GitError, ObjectDatabase, ObjectId, SelectedObjects, send_pack};
+use landfall_git::{
+    FetchRequest, GitError, ObjectDatabase, ObjectId, PackSending, SelectedObjects, send_pack,
+};
 use landfall_item::LockedGitRepository;
 use landfall_model::{Algorithm, Digest, Limits};
 use std::fs::File;
@@ -69,7 +71,11 @@ fn write(
     let selected = SelectedObjects::new(database, &request, &[])?;
     let mut out = BufWriter::with_capacity(256 << 10, file);
     writeln!(out, "{head}").map_err(GitError::WritePack)?;
-    send_pack(database, &selected.objects, true, &mut out)?;
+    let form = PackSending {
+        offset_deltas: true,
+        compress_small: true,
+    };
+    send_pack(database, &selected.objects, form, &mut out)?;
     out.flush().map_err(GitError::WritePack)
 }
 
