@@ -27,7 +27,7 @@ pub enum ReplaceError {
 /// its mode are the mask of the list, not rights of the group.
 const ACL: &str = "system.posix_acl_access";
 const GROUP_BITS: u32 = 0o070;
-/// The number of symbolic links that Linux follows for a path (path_resolution(7)).
+/// The number of symbolic links that Linux follows for a path (`path_resolution(7)`).
 const MAX_LINKS: usize = 40;
 
 /// Replaces the content of the file at `path` with `new`, provided that `is_old` accepts the
