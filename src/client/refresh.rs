@@ -12,8 +12,9 @@ use landfall_bundle::{
 use landfall_content::bucket::{Bucket, BucketLocation, OpenObject};
 use landfall_content::store::DiskStore;
 use landfall_content::{BlobRead, BlobStore};
+use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
-use landfall_model::report::{ItemStatus, ReportItem};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::sign::{PublicKey, Signer};
 use landfall_model::{Digest, today};
 use std::collections::BTreeSet;
@@ -54,6 +55,22 @@ pub(crate) struct RefreshBase {
     /// The fingerprint of the lock whose content the receiver has completely; `None` for a partial
     /// bundle.
     pub(crate) complete_lock: Option<Digest>,
+    /// The names of the items in a receipt, which may lack items that could not be pushed. `None` if
+    /// the base is not a receipt.
+    pub(crate) pushed: Option<BTreeSet<String>>,
+}
+
+impl RefreshBase {
+    /// Whether the receiver has all items of `lock`. A receipt does not list git repositories, which
+    /// are not pushed to registries.
+    fn has_all(&self, lock: &Lock) -> bool {
+        let is_pushed = |item: &dyn LockedItem| {
+            let pushed = self.pushed.as_ref();
+            item.kind() == EntryKind::Git
+                || pushed.is_none_or(|names| names.contains(&*item.name()))
+        };
+        self.complete_lock.as_ref() == Some(&lock.fingerprint()) && lock.items().all(is_pushed)
+    }
 }
 
 /// The result of [`Client::refresh`], for the report.
@@ -233,10 +250,10 @@ fn serial(request: &RefreshRequest<'_>, lock: &Lock) -> Result<Option<Serial>, C
 /// packed.
 fn is_delivered(request: &RefreshRequest<'_>, lock: &Lock) -> bool {
     let wanted = lock.fingerprint();
-    let base_locks = request.bases.iter().map(|base| base.complete_lock.as_ref());
-    if !request.bases.is_empty() && base_locks.clone().all(|lock| lock == Some(&wanted)) {
+    if !request.bases.is_empty() && request.bases.iter().all(|base| base.has_all(lock)) {
         return true;
     }
+    let base_locks = request.bases.iter().map(|base| base.complete_lock.as_ref());
     let Some(bundle) = existing_bundle(request) else {
         return false;
     };

@@ -118,7 +118,8 @@ impl HostChecker<'_> {
     }
 }
 
-/// Formats when a certificate expires. The status is a note if that is within 30 days.
+/// Formats when a certificate expires. The status is a note if that is within 30 days, or in the
+/// past, which only a site that skips the verification accepts.
 fn lifetime(certificate: &Certificate, now: Timestamp) -> (CheckStatus, String) {
     let soon = now
         .checked_add((24 * 30).hours())
@@ -133,7 +134,11 @@ fn lifetime(certificate: &Certificate, now: Timestamp) -> (CheckStatus, String) 
         format!(
             ", until {}{}",
             certificate.not_after,
-            if soon { " (soon)" } else { "" }
+            match (soon, certificate.not_after < now) {
+                (_, true) => " (expired)",
+                (true, _) => " (soon)",
+                (false, _) => "",
+            }
         ),
     )
 }

@@ -40,12 +40,9 @@ impl FromStr for CheckTarget {
             let (host, repository) = text.split_once('/').unwrap_or((text, ""));
             let host = host.to_ascii_lowercase();
             return match Url::parse(&format!("https://{host}/")) {
-                Ok(url) if url.path() == "/" && url.username().is_empty() && !host.is_empty() => {
-                    Ok(CheckTarget::Registry(
-                        host,
-                        repository.trim_end_matches('/').into(),
-                    ))
-                }
+                Ok(url) if url.path() == "/" && !has_userinfo(&url) && !host.is_empty() => Ok(
+                    CheckTarget::Registry(host, repository.trim_end_matches('/').into()),
+                ),
                 _ => Err(CheckTargetError::Form),
             };
         }
@@ -118,6 +115,7 @@ mod tests {
             read("https://u:p@dl.k8s.io/"),
             Err(CheckTargetError::UserName)
         );
+        assert!(read("u:hush@quay.io").is_err() && read(":hush@quay.io").is_err());
         assert!(read("ftp://x/").is_err() && read("").is_err() && read("a b").is_err());
     }
 }

@@ -144,7 +144,9 @@ async fn push_one(
         .map_err(|error| HttpError::new(ErrorKind::Local, error.to_string()))?
         .map_err(git_error)?;
     if let Some(push) = plan.push {
-        if target.dry_run {
+        if !target.dry_run {
+            push_refs(sessions, &url, &server, &push).await?;
+        } else if plan.conflicts.is_empty() {
             let changes: Vec<&str> = push.updates.iter().map(|one| one.name.as_str()).collect();
             let reason = format!(
                 "would be pushed to {}: {}",
@@ -153,7 +155,6 @@ async fn push_one(
             );
             return Ok((ItemStatus::Skipped, Some(reason)));
         }
-        push_refs(sessions, &url, &server, &push).await?;
     }
     if plan.conflicts.is_empty() {
         return Ok((ItemStatus::Done, None));

@@ -8,6 +8,7 @@ use landfall_bundle::{Bundle, DeltaBase, is_split};
 use landfall_item::lockfile::Lock;
 use landfall_model::Digest;
 use landfall_model::document::open_input;
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 
@@ -74,6 +75,17 @@ impl OpenedFile {
             OpenedFile::Receipt(_) => {}
         }
         Ok(())
+    }
+
+    /// The names of the items in a receipt; `None` for another file.
+    pub(crate) fn pushed_items(&self) -> Option<BTreeSet<String>> {
+        match self {
+            OpenedFile::Receipt(receipt) => {
+                let names = receipt.items.iter().map(|item| item.name.clone());
+                Some(names.collect())
+            }
+            _ => None,
+        }
     }
 
     /// The base for a delta that is packed against this file.

@@ -135,6 +135,7 @@ impl RefreshCommand {
             }
             bases.push(RefreshBase {
                 complete_lock: opened.complete_lock(),
+                pushed: opened.pushed_items(),
                 base: opened.into_base(),
             });
         }

@@ -348,12 +348,17 @@ fn branches_and_tags_are_pushed_to_a_git_server_and_a_moved_tag_is_kept() {
     place.ok(&["lock", "-f", "m.yaml", "--refresh"]);
     place.ok(&["pull"]);
     place.ok(&["pack", "-o", "b.tar.zst"]);
-    let report = place.json(1, &["push", "b.tar.zst", "--git-to", &to]);
-    let reason = report["items"][0]["reason"].as_str().unwrap();
-    assert!(
-        reason.contains("refs/tags/v1.1") && reason.contains("--move-tags"),
-        "{reason}"
-    );
+    for dry_run in [&["--dry-run"][..], &[]] {
+        let push = [&["push", "b.tar.zst", "--git-to", &to], dry_run].concat();
+        let report = place.json(1, &push);
+        let reason = report["items"][0]["reason"].as_str().unwrap();
+        assert!(
+            reason.contains("refs/tags/v1.1") && reason.contains("--move-tags"),
+            "{reason}"
+        );
+        let is_unchanged = shown(&repository) == moved;
+        assert_eq!(is_unchanged, !dry_run.is_empty(), "{dry_run:?}");
+    }
     let main = |folder: &Path| server.git(folder, &["rev-parse", "main"]);
     assert_eq!(main(&repository), main(&upstream), "the branch was updated");
     assert_eq!(shown(&repository)[1..], moved[1..], "the tag is unchanged");

@@ -4,7 +4,8 @@ use super::moved;
 use super::upstream::Upstream;
 use crate::report_page::sound;
 use crate::support::faults::{Fault, FaultKind, RequestKind};
-use serde_json::json;
+use crate::support::peers::own_registry;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::SystemTime;
@@ -75,6 +76,33 @@ fn if_nothing_is_new_a_refresh_sends_one_request_per_image() {
         .place
         .ok(&up.args("refresh", &["-o", "b2", "--since", "landfall.lock"]));
     assert_eq!(printed, "unchanged\n");
+}
+
+#[test]
+fn a_receipt_without_an_item_is_not_a_complete_delivery() {
+    let up = upstream();
+    up.run(0, "refresh", &["-o", "b1"]);
+    let site = own_registry();
+    let to = &site.address;
+    up.place.ok(&[
+        "push",
+        "b1",
+        "--to",
+        to,
+        "--plain-http",
+        to,
+        "--receipt",
+        "r.json",
+    ]);
+    let since = ["-o", "d1", "--since", "r.json"];
+    let report = up.run(0, "refresh", &since);
+    assert!(report.get("bundle").is_none(), "{report:#}");
+    // as after a push that failed for one image
+    let mut receipt: Value = serde_json::from_str(&up.place.read("r.json")).unwrap();
+    receipt["items"].as_array_mut().unwrap().remove(0);
+    up.place.write("r.json", receipt.to_string());
+    let report = up.run(0, "refresh", &since);
+    assert!(report["bundle"]["digest"].is_string(), "{report:#}");
 }
 
 #[test]

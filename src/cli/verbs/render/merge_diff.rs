@@ -116,7 +116,8 @@ fn masks(text: &str, all: bool) -> Vec<bool> {
                 let indent = line.len() - line.trim_start().len();
                 *metadata_indent.get_or_insert(indent) == indent && SHOWN_METADATA.contains(&key)
             }
-            _ => SHOWN.contains(&top),
+            // a comment after such a key may quote a value
+            _ => SHOWN.contains(&top) && !line.trim_start().starts_with('#'),
         };
         // With `{`, the line of a shown key may contain the data too.
         masks.push(all || (is_secret && (!is_shown || line.contains('{'))));
@@ -259,10 +260,11 @@ mod tests {
 
     #[test]
     fn keys_of_secrets_are_shown_and_values_are_not() {
-        let old = "kind: Secret\nmetadata:\n  name: a\nstringData:\n  values.yaml: |\n    #@data/values\n    ---\n    x:\n      \
+        let old = "kind: Secret\n# password: hush\nmetadata:\n  name: a\nstringData:\n  values.yaml: |\n    #@data/values\n    ---\n    x:\n      \
                    password: hush\n      http: old-hush\n    Zm9v=\n  unit: |\n    Environment=\"A=hush\"\ndata:\n  y: aHVzaA==\n";
         let new = old
             .replace("old-hush", "new-hush")
+            .replace("name: a", "name: b")
             .replace("aHVzaA==", "aHVzaGg=");
         let decoded = DecodedText {
             path: "data.y".into(),
@@ -279,6 +281,7 @@ mod tests {
             "{diff}"
         );
         for line in [
+            "-  name: a\n+  name: b\n",
             "-      http: ***\n+      http: *** (changed)\n",
             "       password: ***\n",
             "-  y: ***\n+  y: *** (changed)\n",
