@@ -59,7 +59,7 @@ impl<'a> VersionAges<'a> {
     }
 
     /// Returns the wait of the version or digest `key`, or `None` if it is old enough. If it was
-    /// not seen before, this is its first sight.
+    /// not seen before, its first sight is recorded.
     pub(super) fn wait(
         &mut self,
         key: SightKey,
@@ -258,7 +258,7 @@ mod tests {
             assert_eq!(taken.first(), Some(&first), "{runs:?}");
             assert!(!notices.is_empty(), "{runs:?}");
         }
-        // ahead at the first sight without another clock: it is reported until the line is corrected
+        // ahead at the first sight without another clock: reported until the recorded time has come
         let (taken, notices) = taken(&[(300, None), (1, None), (20, None), (307, None)], 7);
         assert_eq!((taken, notices.len()), (vec![3], 2));
     }
