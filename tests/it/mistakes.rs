@@ -190,7 +190,7 @@ fn a_bundle_can_be_an_argument_or_a_flag() {
 }
 
 #[test]
-fn every_dry_run_reports_the_needed_and_the_free_space() {
+fn dry_runs_report_the_needed_space_and_the_free_space_on_disk() {
     let rig = Rig::new();
     rig.set_faults([]);
     for line in [

@@ -136,7 +136,7 @@ fn bundles_of_version_1_stay_readable() {
             "{name}"
         );
     }
-    // everything in the lock, and every byte of every blob
+    // the whole lock, and every byte of each blob that the bundle contains
     let plain = crate::support::library::Bundle::open(&folder().join("plain.tar.zst")).unwrap();
     let mut lock = site.lock.clone();
     lock.sort();
