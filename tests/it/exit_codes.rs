@@ -4,7 +4,7 @@ use crate::support::faults::{Fault, FaultKind, RequestKind, Rig};
 use std::fs;
 
 /// The verb and its arguments, the exit code, the status of the JSON document, and the files that
-/// must exist afterwards (`+name`) or not (`-name`).
+/// must exist (`+name`) or must not exist (`-name`) afterwards.
 type Row<'a> = (&'a str, i32, &'a str, &'a [&'a str]);
 
 fn check(rig: &Rig, situation: &str, rows: &[Row<'_>]) {

@@ -139,6 +139,7 @@ fn each_mistake_has_its_exit_code_and_a_fix() {
         for word in *words {
             assert!(printed.contains(word), "{line}: {word}:\n{printed}");
         }
+        // only a misspelling of `--idle` may get it as a suggestion
         assert!(!printed.contains("--idle'"), "{line}:\n{printed}");
     }
     let seen = || format!("{}\n{}", rig.up.shown(), rig.down.shown());
