@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl UpdateRun<'_> {
-    /// Replaces each trust root of which its TUF repository has a newer one.
+    /// Replaces each trust root if its TUF repository has a newer one.
     pub(super) async fn replace_trust_roots(&mut self) -> Result<(), LoadManifestError> {
         for source in trust_root_sources(self.request.paths, &self.outcome.edited)? {
             let name = source.path.display().to_string();

@@ -69,7 +69,7 @@ impl UpdateRun<'_> {
     }
 
     /// The status of an image according to the tag list of its repository, if a version in that
-    /// repository made the run fetch the list. It saves one request for the image.
+    /// repository made the run fetch the list. The list saves one request for the image.
     fn status_in_tag_list(&self, item: &RequestedItem) -> Option<UpstreamStatus> {
         // a tag list has no digests, so it cannot show that a tag was pushed again
         if self.request.every_digest || item.digest_rule().is_some() {
@@ -156,7 +156,7 @@ impl UpdateRun<'_> {
         });
     }
 
-    /// Returns the wait of the new digest of a tag whose entry follows it.
+    /// Returns the wait of a tag's new digest, if the entry of the tag follows new digests.
     async fn digest_wait(
         &mut self,
         manifest: &MergedManifest,

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// A version of a variable, image, chart, package or list that need not wait.
+/// A version of a variable, item or list that need not wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UrgentVersion {
     /// The name, as the report of an update has it.

@@ -59,7 +59,7 @@ impl<'a> VersionAges<'a> {
     }
 
     /// Returns the wait of the version or digest `key`, or `None` if it is old enough. If it was
-    /// not seen before, this is its first sight.
+    /// not seen before, its first sight is recorded.
     pub(super) fn wait(
         &mut self,
         key: SightKey,
@@ -71,13 +71,14 @@ impl<'a> VersionAges<'a> {
         (until > clock.earlier()).then_some(AgeWait { first_seen, until })
     }
 
-    /// The first sight of what `key` names.
+    /// The first sight of the version or digest `key`; `None` if it was not seen.
     pub(super) fn sight(&self, key: &SightKey) -> Option<Timestamp> {
         self.sights.get(key)
     }
 
-    /// Counts the age of what `key` names, which was seen before, from `time` on if that is
-    /// earlier. `time` must be one that was verified and that a publisher cannot choose.
+    /// Counts the age of the version or digest `key` from `time` on, if it was seen before and
+    /// `time` is earlier than its first sight. `time` must be verified, and not chosen by a
+    /// publisher.
     pub(super) fn count_from(&mut self, key: &SightKey, time: Timestamp) {
         if self.sights.get(key).is_some_and(|seen| time < seen) {
             self.sights.set(key.clone(), time);
@@ -166,7 +167,7 @@ pub(crate) struct ChangedSights {
 }
 
 impl ChangedSights {
-    /// The first sights to write if the file has `present` by now.
+    /// The first sights to write if the file now contains `present`.
     pub(crate) fn merged_with(&self, present: &FirstSights) -> FirstSights {
         let mut merged = self.after.clone();
         if *present != self.before {
@@ -258,7 +259,7 @@ mod tests {
             assert_eq!(taken.first(), Some(&first), "{runs:?}");
             assert!(!notices.is_empty(), "{runs:?}");
         }
-        // ahead at the first sight without another clock: it is reported until the line is corrected
+        // ahead at the first sight without another clock: reported until the recorded time has come
         let (taken, notices) = taken(&[(300, None), (1, None), (20, None), (307, None)], 7);
         assert_eq!((taken, notices.len()), (vec![3], 2));
     }

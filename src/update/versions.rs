@@ -63,7 +63,7 @@ impl UpdateRun<'_> {
             }
         }
         self.move_entries(&movable).await;
-        // last, since they change the positions of other entries
+        // last, since these moves change the positions of other entries
         for (slot, found) in kept_entries {
             self.move_kept_entries(slot, found).await?;
         }
@@ -228,7 +228,7 @@ impl UpdateRun<'_> {
 
 /// The versions of a source that the policy of `slot` allows, the newest first.
 fn newer_versions(slot: &UpdatableVersion, versions: Vec<String>) -> VersionCandidates {
-    // those of a list with `keep` are chosen together
+    // the versions of a list with `keep` are chosen together, by `move_kept`
     if slot.kept.is_some() {
         return Ok(versions.into_iter().map(listed).collect());
     }

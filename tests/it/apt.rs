@@ -35,7 +35,7 @@ fn upstream() -> Option<AptUpstream> {
 }
 
 #[test]
-fn packages_and_their_dependencies_are_locked_packed_and_installed() {
+fn packages_and_their_dependencies_are_locked_packed_and_downloaded_by_apt() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
     up.wants("stable", "app", ", base: none");
@@ -111,7 +111,8 @@ fn packages_and_their_dependencies_are_locked_packed_and_installed() {
             404
         );
 
-        // apt installs the packages from this server alone, with the key of the repository
+        // apt selects and downloads the packages from this server alone, with the key of the
+        // repository
         let key = place.path("key.asc");
         let source = format!(
             "deb [signed-by={}] http://{}/apt/{host}/r stable main\n",
@@ -139,7 +140,7 @@ fn packages_and_their_dependencies_are_locked_packed_and_installed() {
         );
     }
 
-    // apt can also install from an exported folder
+    // apt selects the same packages from an exported folder
     place.ok(&["export", "apt", "--bundle", "b", "-o", "out"]);
     let folder = place.path(format!("out/{host}/r"));
     let source = format!(
@@ -473,7 +474,7 @@ fn sets_with_one_source_read_it_once_and_refuse_an_older_release() {
 }
 
 #[test]
-fn apt_with_the_rendered_sources_installs_only_mirrored_packages() {
+fn apt_with_the_rendered_sources_downloads_mirrored_packages() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
     up.suite(
@@ -526,7 +527,7 @@ fn apt_with_the_rendered_sources_installs_only_mirrored_packages() {
             "app",
         ],
     ));
-    // a file server of the site works too, and the machine may keep its sources
+    // the rendered sources can name a file server of the site, beside the sources of the machine
     place.write("site.yaml", "apiVersion: landfall/v1\nkind: Site\nregistry: {address: \"172.20.0.2:5000\"}\nfiles: http://172.20.0.2:8080/files\n");
     place.ok(&[
         "render",

@@ -57,8 +57,8 @@ pub fn place() -> Place {
     place
 }
 
-/// `file:line:column reference | why` of every finding in `list`; the item if a finding has no
-/// `why`. The file name `f.yaml` is omitted.
+/// Returns each finding in `list` as `file:line:column reference | why`, with the item in place of
+/// a missing `why`. The file name `f.yaml` is omitted.
 fn finding_lines(report: &Value, list: &str) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let line = |one: &Value| {
@@ -428,7 +428,7 @@ fn images_in_dockerfiles_compose_files_templates_and_lists_are_found() {
     assert_eq!(finding_lines(&report, "held").len(), 2);
 }
 
-/// The output of `landfall ARGS` for `input` on stdin.
+/// The exit code and the stdout of `landfall ARGS` with `input` on stdin.
 fn piped(place: &Place, args: &[&str], input: &str) -> (Option<i32>, String) {
     let mut command = place.command();
     command

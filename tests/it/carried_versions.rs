@@ -1,4 +1,4 @@
-//! With the files of `render apt` and `render yum`, apt and dnf install the mirrored version of a
+//! With the files of `render apt` and `render yum`, apt and dnf select the mirrored version of a
 //! package, although the signed index has a newer one.
 
 use crate::support::apt::{Apt, AptUpstream, deb};
@@ -20,7 +20,7 @@ fn printed(output: &Output) -> String {
 }
 
 #[test]
-fn apt_installs_the_pinned_version_and_sees_only_mirrored_packages() {
+fn apt_selects_the_pinned_version_and_sees_only_mirrored_packages() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     up.build(
@@ -98,7 +98,8 @@ fn apt_installs_the_pinned_version_and_sees_only_mirrored_packages() {
         );
     }
 
-    // if the machine keeps other sources, no package is hidden: those may have the same host
+    // if the machine keeps other sources, no package is hidden: these sources may have the same
+    // host
     place.ok(&[&render[..], &["-o", "beside", "--set", "others=stay"]].concat());
     assert!(
         !place

@@ -33,8 +33,8 @@ fn manifests(system: &Value, folder: &Path) -> Vec<PathBuf> {
     names.map(|name| folder.join(name)).collect()
 }
 
-/// `text` without the digests after tags and the checksums of files, since the content of the
-/// stand-in has other ones.
+/// Removes the digests after tags and the checksums of files from `text`, since the content of the
+/// stand-in has other digests.
 fn without_pins(text: &str) -> String {
     let is_checksum = |line: &&str| {
         ["checksum: sha256:", "checksum: sha512:"]
@@ -302,7 +302,7 @@ fn the_documented_commands_work_for_every_shipped_manifest() {
     }
 }
 
-/// The next release of a version: its last number, not counting the build, plus one.
+/// The next release of `version`: its last number is incremented, and its build stays the same.
 fn bumped(version: &str) -> String {
     let end = version.find('+').unwrap_or(version.len());
     let (head, build) = version.split_at(end);
@@ -314,7 +314,7 @@ fn bumped(version: &str) -> String {
     )
 }
 
-/// The variables of a manifest that have an update source: their versions and sources.
+/// The version and the update source of each variable of a manifest that has an update source.
 fn policies(text: &str) -> Vec<(String, Value)> {
     let document: serde_yaml::Value = serde_yaml::from_str(text).unwrap();
     let vars = document

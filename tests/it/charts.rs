@@ -204,7 +204,7 @@ fn a_hostile_repository_is_refused_and_a_changed_archive_is_reported() {
     up.lock(0, &[]);
     assert!(
         up.place.read("landfall.lock").contains(&app.digest()),
-        "kept"
+        "the pin is kept"
     );
     assert_eq!(up.lock(4, &["--check"])["changes"][0]["kind"], "chart");
     up.lock(0, &["--refresh"]);

@@ -1,4 +1,5 @@
-//! Charts from unusual sources and with accounts, and charts in the verbs for all kinds of items.
+//! Charts from unusual sources and from repositories that require an account; charts in `egress`,
+//! `diff` and `gc`.
 
 use crate::support::charts::{Chart, Upstream, failure_reasons, repository};
 use crate::support::http::request;

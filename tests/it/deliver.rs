@@ -21,7 +21,7 @@ pub(crate) struct Stored {
     list: Vec<Value>,
 }
 
-/// Images with these names, each with one layer of about this many bytes.
+/// Creates a store with images of these names, each with one layer of about this many bytes.
 pub(crate) fn stored(names: &[(&str, usize)]) -> Stored {
     let place = Place::new();
     let upstream = own_registry();
@@ -182,7 +182,7 @@ fn all_problems_of_a_push_are_reported_before_anything_is_uploaded() {
 }
 
 #[test]
-fn a_second_push_sends_one_request_per_tag_and_reports_moved_tags() {
+fn moved_tags_are_reported_and_a_second_push_sends_one_request_per_tag() {
     if !need(&NEEDS) {
         return;
     }
@@ -404,7 +404,7 @@ fn a_refused_or_cut_upload_continues_in_chunks() {
             );
         }
         // the first blob is sent in 3 chunks, and the second in 2; before that, only the first blob
-        // was sent in a single request
+        // was sent whole: once if it is refused, and twice if it is cut off
         let large = middle
             .requests()
             .iter()

@@ -41,7 +41,7 @@ fn markdown_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// `a/{b,c}.rs` as `a/b.rs` and `a/c.rs`.
+/// Expands braces: `a/{b,c}.rs` becomes `a/b.rs` and `a/c.rs`.
 fn expanded(path: &str) -> Vec<String> {
     match path
         .split_once('{')

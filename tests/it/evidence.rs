@@ -365,7 +365,7 @@ fn a_log_that_cannot_be_used_stops_a_command_before_it_does_anything() {
     attempt("stores", 1);
 }
 
-/// A bundle that `verify` checks quickly.
+/// A rig with a bundle `b` that `verify` checks quickly.
 fn small() -> Rig {
     let rig = Rig::new();
     rig.set_faults([]);

@@ -1,10 +1,10 @@
-//! The exit code and the `status` of each verb in each situation, in one table.
+//! The exit codes and the `status` of verbs in typical situations, in one table.
 
 use crate::support::faults::{Fault, FaultKind, RequestKind, Rig};
 use std::fs;
 
 /// The verb and its arguments, the exit code, the status of the JSON document, and the files that
-/// must exist afterwards (`+name`) or not (`-name`).
+/// must exist (`+name`) or must not exist (`-name`) afterwards.
 type Row<'a> = (&'a str, i32, &'a str, &'a [&'a str]);
 
 fn check(rig: &Rig, situation: &str, rows: &[Row<'_>]) {
@@ -34,7 +34,7 @@ fn check(rig: &Rig, situation: &str, rows: &[Row<'_>]) {
 }
 
 #[test]
-fn the_table_of_exit_codes_holds_for_each_verb() {
+fn verbs_end_with_the_exit_codes_of_the_table() {
     let rig = Rig::new();
     rig.set_faults([]);
     let place = &rig.place;
@@ -101,7 +101,7 @@ fn the_table_of_exit_codes_holds_for_each_verb() {
     );
     check(
         &rig,
-        "an input file is not there",
+        "an input file does not exist",
         &[
             ("lock -f nowhere.yaml", 2, "failed", &[]),
             (
@@ -173,7 +173,7 @@ fn the_table_of_exit_codes_holds_for_each_verb() {
     place.write("damaged", damaged);
     check(
         &rig,
-        "a bundle or a volume is missing or unsound",
+        "a bundle is incomplete, damaged, unsigned or not the expected one",
         &[
             ("verify split", 4, "refused", &[]),
             ("verify damaged", 4, "refused", &[]),

@@ -1,4 +1,4 @@
-//! `export images`: the names, platforms and bytes of an archive, and exports that write none.
+//! `export images`: the names, platforms and bytes of an archive, and exports that write no file.
 
 use crate::interrupt::has_open;
 use crate::support::images::{OCI_CONFIG, OCI_GZIP, OCI_MANIFEST, OCI_ZSTD, noise, sha256};
@@ -25,7 +25,7 @@ pub(crate) struct Site {
     pub(crate) plain: Value,
 }
 
-/// The members of a tar in order, by name.
+/// The names of the members of a tar in order, and the content of each member by its name.
 pub(crate) fn members(bytes: &[u8]) -> (Vec<String>, BTreeMap<String, Vec<u8>>) {
     let mut order = Vec::new();
     let mut all = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! A network that fails in every known way: each fault ends with the same content, or with an error
-//! that explains it. The failing registry is in `support/faults`.
+//! A network that fails in many ways: each fault ends with the same content, or with an error that
+//! explains it. The failing registry is in `support/faults`.
 
 use crate::support::faults::{
     Auth, Content, Fault, FaultKind, RequestKind, RetryAfter, Rig, Settings, quick,
@@ -428,7 +428,12 @@ fn an_exhausted_pull_quota_stops_only_the_requests_that_it_counts() {
         .iter()
         .filter(|seen| seen.on != Some(RequestKind::Manifest))
         .count();
-    assert_eq!(again, 0, "only the rest is requested:\n{}", rig.up.shown());
+    assert_eq!(
+        again,
+        0,
+        "only manifests are requested:\n{}",
+        rig.up.shown()
+    );
     rig.assert_same("quota", "after the quota");
 }
 
@@ -478,7 +483,8 @@ fn tokens_of_every_kind_are_accepted_and_renewed() {
             }),
             ..Settings::default()
         });
-        // one request at a time: otherwise it depends on timing which requests use up a token
+        // if a token expires after two requests, they are sent one at a time: otherwise, timing
+        // decides which requests use up the token
         rig.limits.per_host = if uses > 2 { 12 } else { 1 };
         rig.set_faults([]);
         let items = rig.pull(name);
@@ -728,7 +734,7 @@ fn lock_succeeds_over_a_bad_network() {
 }
 
 #[test]
-fn tag_lists_may_be_paged_null_or_missing() {
+fn lists_of_tags_and_referrers_may_be_paged_null_or_missing() {
     let rig = Rig::new();
     let text = rig.lock.to_text();
     for (name, no_referrers, faults) in [
@@ -890,7 +896,7 @@ fn a_blob_is_downloaded_over_several_connections() {
             .iter()
             .filter(|seen| seen.path.ends_with(&largest))
             .count();
-        assert!(several > 1, "{name}: one connection\n{}", rig.up.shown());
+        assert!(several > 1, "{name}: one request\n{}", rig.up.shown());
         rig.assert_same(name, name);
     }
 }

@@ -22,8 +22,8 @@ fn reason(items: &[ReportItem]) -> String {
         .unwrap_or_default()
 }
 
-/// Pushes to a private registry that requires a token and has these faults, of which at least this
-/// many must apply. Asserts that everything is delivered.
+/// Pushes to a private registry that requires a token and has these faults. Asserts that at least
+/// `met` requests met a fault, and that everything is delivered.
 fn arrives(name: &str, faults: Vec<Fault>, met: usize) -> Rig {
     let rig = Rig::new();
     let auth = Auth {
@@ -45,7 +45,7 @@ fn arrives(name: &str, faults: Vec<Fault>, met: usize) -> Rig {
 }
 
 #[test]
-fn head_responses_may_lack_useful_headers() {
+fn head_requests_may_be_refused_or_answered_without_useful_headers() {
     for (name, what) in [
         ("405", FaultKind::Status(405)),
         ("no digest", FaultKind::NoDigest),
@@ -279,7 +279,7 @@ fn a_source_that_breaks_off_during_an_upload_is_resumed() {
                     "{name}\n{}",
                     rig.up.shown()
                 );
-                // uploads continued: each upload that was started was completed or cancelled
+                // each upload that was started was completed or cancelled
                 let count = |test: &dyn Fn(&&Seen) -> bool| down.iter().filter(test).count();
                 let opened =
                     count(&|seen| seen.on == Some(RequestKind::Begin) && seen.status == 202);

@@ -15,7 +15,7 @@ trusted comment: timestamp:1556193335\tfile:test
 y/rUw2y8/hOUYjZU71eHp/Wo1KZ40fGy2VJEDl34XMJM+TX48Ss/17u3IvIfbVR1FkZZSNCisQbuQY+bHwhEBg==
 ";
 
-/// A web server with the file `tool`, and a manifest that requests it.
+/// A web server with the file `tool`, its checksum file and a certificate.
 struct Signed {
     place: Place,
     upstream: Server,

@@ -9,7 +9,7 @@ use crate::support::{Place, need};
 /// and terminal control sequences.
 const EVIL: &str = "x\n::stop-commands::pause\n  ::error::y\r\ndone: 3 images\n##[add-mask]z ##vso[task.x] \u{1b}[2J\u{9b}2J\u{202e}end";
 
-/// The text in YAML, which may not contain control characters.
+/// Quotes `text` for YAML, which allows no control characters.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text)
         .to_string()

@@ -5,8 +5,8 @@ use crate::support::{need, skip, test_name};
 use std::process::Command;
 use std::time::Duration;
 
-/// Runs a script in its own mount namespace, in which `small` is a tmpfs of this many KiB. `None`,
-/// and the test counts as skipped, if that is not possible.
+/// Runs a script in its own mount namespace, in which `small` is a tmpfs of this many KiB. If this
+/// machine does not allow that, returns `None`, and the test counts as skipped.
 fn on_small_disk(rig: &Rig, kib: usize, script: &str) -> Option<String> {
     let mount = "mount -t tmpfs -o size=1m none /tmp";
     let possible = Command::new("unshare")

@@ -11,8 +11,8 @@ use std::fs::File;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Two images over one base layer, each with its own lock, and both in one store. Returns the layer
-/// that only one of them has, for each.
+/// Creates a store with two images that share a base layer, and a lock for each image. Returns the
+/// layers that the images do not share: one for each image.
 fn two() -> (Place, Server, [Value; 2]) {
     let place = Place::new();
     let registry = own_registry();
@@ -142,7 +142,7 @@ fn a_store_in_use_is_left_unchanged() {
     drop(sweeping);
     place.ok(&["pull", "--store", "store", "--lock", "one.lock"]);
 
-    // no store is created, and a lock must exist
+    // no store is created, and a lock must be named
     let none = place.json(2, &["gc", "--store", "nowhere", "--lock", "one.lock"]);
     assert!(
         none["error"]["message"]

@@ -39,7 +39,7 @@ fn artifact(images: &Images, layer: &str, more: Value) -> Value {
     images.blob(OCI_MANIFEST, &serde_json::to_vec_pretty(&manifest).unwrap())
 }
 
-/// An OCIRepository of Flux and an Application of Argo CD for the artifacts at `registry`.
+/// Two OCIRepositories of Flux and an Application of Argo CD for the artifacts at `registry`.
 fn objects(registry: &str, digest: &str) -> String {
     format!(
         "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {{name: app}}\n\
@@ -226,7 +226,7 @@ fn an_audit_lists_artifacts_that_the_lock_lacks() {
             "{spec}: {report}"
         );
     }
-    // a manifest of what is missing has artifacts among its images
+    // `--missing` adds artifacts to the images of the manifest
     place.write(
         "app.yaml",
         "spec: {url: 'oci://ghcr.io/org/none', ref: {tag: 1.0.0}}\n",

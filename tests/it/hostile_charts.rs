@@ -51,7 +51,7 @@ fn is_refused(place: &Place, args: &[&str]) {
 }
 
 #[test]
-fn nested_yaml_aliases_are_refused_in_every_document() {
+fn yaml_aliases_that_multiply_values_are_refused_in_every_document() {
     let place = Place::new();
     place.limit_memory(ENOUGH);
     let bomb = squared();
@@ -106,7 +106,7 @@ fn nested_yaml_aliases_are_refused_in_every_document() {
 }
 
 #[test]
-fn a_bundle_with_a_hostile_chart_is_served_without_the_chart() {
+fn a_hostile_chart_in_a_bundle_is_omitted_from_the_index() {
     let up = Upstream::new();
     let place = &up.place;
     let bomb = Chart::new("app", "1.0.0", &squared(), &[]);
@@ -385,7 +385,7 @@ fn a_chain_of_dependencies_ends_and_each_unsigned_chart_is_reported() {
         "{lock}"
     );
     assert_eq!(lock.matches("\n  apiVersion: ").count(), 9, "{lock}");
-    // charts in the manifest do not belong to a chain, and have their own key
+    // a chart that the manifest lists starts a chain of its own
     let listed = json!([{"repo": up.repo(), "name": "c0", "version": "1.0.0", "key": "maker.asc"},
         {"repo": up.repo(), "name": "c9", "version": "1.0.0"}]);
     up.manifest(&listed, "");

@@ -283,7 +283,7 @@ fn all_errors_in_manifests_are_reported_at_once() {
     );
 }
 
-/// A missing certificate is reported with its key and the site, by every verb that reads it.
+/// `push` and `render` report a missing certificate with its key and the site.
 #[test]
 fn a_missing_certificate_is_named_with_its_key_and_the_site() {
     let place = Place::new();

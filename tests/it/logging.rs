@@ -85,7 +85,7 @@ fn assert_no_secret(log: &str) {
 }
 
 #[test]
-fn every_request_wait_and_decision_is_logged_and_no_secret() {
+fn requests_waits_and_decisions_are_logged_and_no_secret() {
     let rig = with_accounts();
     let up = rig.up.address.clone();
     let down = rig.down.address.clone();

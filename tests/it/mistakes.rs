@@ -139,6 +139,7 @@ fn each_mistake_has_its_exit_code_and_a_fix() {
         for word in *words {
             assert!(printed.contains(word), "{line}: {word}:\n{printed}");
         }
+        // only a misspelling of `--idle` may get it as a suggestion
         assert!(!printed.contains("--idle'"), "{line}:\n{printed}");
     }
     let seen = || format!("{}\n{}", rig.up.shown(), rig.down.shown());
@@ -190,7 +191,7 @@ fn a_bundle_can_be_an_argument_or_a_flag() {
 }
 
 #[test]
-fn every_dry_run_reports_the_needed_and_the_free_space() {
+fn dry_runs_report_the_needed_space_and_the_free_space_on_disk() {
     let rig = Rig::new();
     rig.set_faults([]);
     for line in [

@@ -168,7 +168,7 @@ impl Delivery {
         counts
     }
 
-    /// The new referrers that a refresh finds, of all images.
+    /// The new referrers of all images that a refresh finds.
     fn found(&self, faults: &[Fault]) -> Vec<String> {
         let report = self.lock(faults, &["--refresh"]);
         let changes = report["changes"].as_array().unwrap();

@@ -46,7 +46,7 @@ impl Case {
 }
 
 #[test]
-fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
+fn pull_pack_and_push_use_an_object_store_and_give_the_same_bundle() {
     let case = Case::new(250);
     let rig = &case.rig;
     let store = &case.store;
@@ -399,7 +399,7 @@ fn google_cloud_storage_gets_its_own_conditional_headers() {
     place.ok(&["pack", "--store", at, "-o", "gs://mirror/out/b.tar.zst"]);
     assert!(fs::read(store.file("out/b.tar.zst")).unwrap() == place.read_bytes("wanted.tar.zst"));
     place.ok(&["verify", "gs://mirror/out/b.tar.zst"]);
-    // the pointer is replaced only if it is the one that was read
+    // each replacement of the pointer names the generation that was read
     place.write("empty.lock", "version: 1\n");
     for lock in ["landfall.lock", "empty.lock", "landfall.lock"] {
         place.ok(&["publish", "--store", at, "--lock", lock]);

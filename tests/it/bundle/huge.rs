@@ -27,7 +27,7 @@ fn frame(content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The length in the bundle of `size` bytes of content in stored frames.
+/// The number of bytes that `size` bytes of content take in a bundle as stored frames.
 fn stored(size: u64) -> u64 {
     let one = |n: u64| 14 + 3 * n.div_ceil(128 << 10).max(1) + n;
     size / CHUNK * one(CHUNK)

@@ -378,7 +378,7 @@ fn skopeo_reads_a_bundle_as_an_oci_archive() {
 }
 
 #[test]
-fn every_flipped_bit_and_every_truncation_is_detected() {
+fn flipped_bits_and_truncations_are_detected() {
     let site = Site::new();
     let bundle = site.pack();
     let good = fs::read(&bundle).unwrap();

@@ -150,7 +150,7 @@ impl Site {
         site
     }
 
-    /// Like [`Site::new`], with a few KB.
+    /// Like [`Site::new`], with only a few KB of content.
     pub(super) fn small() -> Site {
         let lock = Lock {
             version: 1,

@@ -153,7 +153,7 @@ impl DeltaReleases {
         )
     }
 
-    /// Asserts that the registry has a complete release: every tag, manifest, config and layer.
+    /// Asserts that the registry has all images of a release: tags, manifests, configs and layers.
     pub(super) fn assert_delivered(&self, registry: &Server, release: &str) {
         let lock = self.place.read(&format!("{release}.lock"));
         let source = self.servers[0].address.as_str();

@@ -1,5 +1,5 @@
-//! Connections that break, runs that are killed, accounts, proxies, rewritten histories, and a long
-//! history.
+//! Connections that break, runs that are killed, accounts, proxies, updates of tags, rewritten
+//! histories, and a long history.
 
 use super::{locked, manifest, output};
 use crate::support::git::{GitServer, GitServerBehavior, history};

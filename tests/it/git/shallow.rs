@@ -19,7 +19,7 @@ fn sample(server: &GitServer) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_shallow_repository_is_the_same_on_every_machine_and_served_as_one() {
+fn a_shallow_repository_is_the_same_on_every_machine_and_is_served_shallow() {
     let Some(server) = GitServer::new() else {
         return;
     };

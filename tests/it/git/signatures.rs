@@ -35,7 +35,7 @@ fn public(server: &GitServer, name: &str) -> String {
     server.place.read(&format!("{name}.pub"))
 }
 
-/// Pushes a commit that git signed to `branch`.
+/// Lets git sign a new commit, and pushes the commit to `branch`.
 fn signed_commit(server: &GitServer, repository: &Path, options: &[String], branch: &str) {
     let work = server.place.path(format!("work-{branch}"));
     let [from, to] = [repository, &work].map(|path| path.to_str().unwrap());

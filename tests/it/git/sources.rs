@@ -46,7 +46,7 @@ fn documents(server: &GitServer) -> (Place, String) {
     (place, url)
 }
 
-/// The references of the findings in a list of a report, each with its reason.
+/// The findings in a list of a report, each as `reference: reason`.
 fn listed(report: &Value, list: &str) -> Vec<String> {
     let found = report[list].as_array().unwrap().iter();
     let line = |one: &Value| {

@@ -112,7 +112,7 @@ fn landfall_and_cosign_agree_on_signatures_by_keys() {
         let key = format!("{wanted}.pub");
         let mut verify = vec!["verify", "--key", &key, UNLOGGED, &is_bundle];
         if wanted == "P-384" {
-            // cosign signs with this digest by default, but does not verify with it
+            // by default, cosign signs with SHA-384 but does not verify with it
             verify.push("--signature-digest-algorithm=sha384");
         }
         verify.push(&reference);
@@ -225,7 +225,7 @@ fn cosign_accepts_what_push_signs_at_the_destination() {
         exit == 0 && locked.contains("verified: {by: key"),
         "{report}"
     );
-    // a key that cannot sign is an error before the first request
+    // an encrypted key in PEM cannot sign
     place.write("rsa.pem", "-----BEGIN ENCRYPTED PRIVATE KEY-----\n");
     let run = place
         .command()

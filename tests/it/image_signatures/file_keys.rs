@@ -1,4 +1,4 @@
-//! Files signed by keys: of cosign, with its verdicts, and of OpenSSH.
+//! Files signed by keys of cosign, compared with its verdicts, and by keys of OpenSSH.
 
 use super::cosign::COSIGN;
 use super::files::{Publisher, reason};
@@ -115,7 +115,7 @@ fn landfall_and_cosign_agree_on_files_signed_by_keys() {
 }
 
 #[test]
-fn keys_of_minisign_openssh_and_openpgp_are_signers_of_files() {
+fn openssh_keys_are_signers_of_files() {
     if !need(&["ssh-keygen"]) {
         return;
     }

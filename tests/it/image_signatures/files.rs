@@ -1,5 +1,5 @@
-//! Files: signatures next to them, by keys and identities, verified while they are locked and again
-//! from a bundle; cosign's verdicts on the same files.
+//! Signatures next to files, by keys and identities: verified when the files are locked and again
+//! from a bundle, and compared with cosign's verdicts.
 
 use super::cosign::COSIGN;
 use crate::support::peers::{Server, file_server};
@@ -93,7 +93,7 @@ fn a_bundle_next_to_a_file_proves_its_publisher() {
     place.json(0, &["lock", "-f", "landfall.yaml", "--check"]);
     place.json(0, &["lock", "-f", "landfall.yaml", "--refresh"]);
 
-    // the bundle proves it again, without the server
+    // the content of the bundle proves the publisher again
     place.ok(&["pull", "--store", "store"]);
     place.ok(&["pack", "--store", "store", "-o", "b.tar.zst"]);
     let site = |root: &str, identity: &str| {
@@ -125,7 +125,7 @@ fn a_bundle_next_to_a_file_proves_its_publisher() {
         ];
         place.json(4, &push);
     }
-    // a rule for all images is not one for files
+    // a rule that matches all images does not apply to files
     let text = "apiVersion: landfall/v1\nkind: Site\nverify: [{match: \"*\", keys: [one.pub]}]\n";
     place.write("one.pub", ImageSigner::with_key().public_pem());
     place.write("site.yaml", text);
@@ -258,7 +258,7 @@ fn a_signature_and_certificate_without_a_log_entry_are_looked_up_in_the_log() {
         "{locked}"
     );
     assert!(locked.contains("  verified: {by: keyless, "), "{locked}");
-    // the log is asked once; the entry is in the lock
+    // the log is queried once: then the entry is in the lock
     let before = *search.requests.lock().unwrap();
     place.json(0, &["lock", "-f", "landfall.yaml", "--check"]);
     assert_eq!(*search.requests.lock().unwrap(), before);
@@ -273,7 +273,7 @@ fn a_signature_and_certificate_without_a_log_entry_are_looked_up_in_the_log() {
         report["signatures"][0]["time"], "2026-01-01T12:00:00Z",
         "{report}"
     );
-    // an altered entry is found, and replaced by that of the log
+    // `--check` detects an altered entry, and `--refresh` replaces it with the entry of the log
     let altered = locked.replace("time: 1767268800", "time: 1767268801");
     place.write("landfall.lock", &altered);
     place.json(4, &["lock", "-f", "landfall.yaml", "--check"]);

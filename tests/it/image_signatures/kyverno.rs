@@ -1,4 +1,5 @@
-//! Kyverno's engine, with the rendered policy, on images that `push --sign-images` signed and others.
+//! Runs Kyverno's engine with the rendered policy on images that `push --sign-images` signed, and
+//! on other images.
 
 use crate::peers::images_in_pods::KYVERNO;
 use crate::support::peers::{Server, docker_registry};
@@ -125,7 +126,7 @@ fn kyverno_admits_what_push_signs_and_refuses_everything_else() {
         assert!(!has("pass: 0, fail: 0"), "{repository}: {told}");
         assert_eq!(output.status.success(), is_admitted, "{repository}");
     }
-    // by its name upstream, the registry is replaced first
+    // if a pod uses the upstream name of the image, its registry is replaced first
     let both = ["out/replace-registries.yaml", "out/verify-images.yaml"];
     let name = format!("{}/team/signed:v1", upstream.address);
     let output = apply(&place, &kyverno, &both, &name);

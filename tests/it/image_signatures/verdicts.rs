@@ -28,7 +28,7 @@ struct Services {
     signer: ImageSigner,
 }
 
-/// The trust root of a row, without the parts that the row is not about.
+/// The trust root of a row, which contains only the parts that the row tests.
 #[derive(Clone, Copy, PartialEq)]
 enum Root {
     /// The log alone.
@@ -114,7 +114,7 @@ impl Services {
             .bundle(&self.signer, statement, Tampering::Missing)
     }
 
-    /// The rows about an image, of which `statement` is about it and `foreign` about another.
+    /// The rows about one image. `statement` is about this image, and `foreign` about another one.
     fn rows(&self, statement: &[u8], foreign: &[u8]) -> Vec<Row> {
         let good = "20260101120000Z";
         let strange = TimestampAuthority::new();
@@ -148,7 +148,7 @@ impl Services {
         let of_another = self.logged(&self.signer, foreign);
         vec![
             row("logged", Root::Log, &[&logged], true),
-            // timestamps in place of a log: every certificate has ended by now
+            // timestamps in place of a log: every certificate has expired by now
             row("stamped", Root::Timestamps, &[&stamped(good)], true),
             row(
                 "stamped-late",
@@ -248,7 +248,7 @@ fn landfall_and_cosign_agree_on_timestamps_logs_and_ended_trust() {
     let images = Images::new(place.path("layout"));
     let upstream = own_registry();
     let address = &upstream.address;
-    // where cosign cannot be built, only its verdicts are missing
+    // if cosign cannot be built, only the comparison with it is skipped
     let cosign = go_install(COSIGN);
     let services = Services::new();
     let image = push_image(&images, address, "image");
