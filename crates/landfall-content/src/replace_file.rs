@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 /// Why a file cannot be replaced.
@@ -27,6 +27,8 @@ pub enum ReplaceError {
 /// its mode are the mask of the list, not rights of the group.
 const ACL: &str = "system.posix_acl_access";
 const GROUP_BITS: u32 = 0o070;
+/// The number of symbolic links that Linux follows for a path, `path_resolution(7)`.
+const MAX_LINKS: usize = 40;
 
 /// Replaces the content of the file at `path` with `new`, provided that `is_old` accepts the
 /// present content. Symbolic links are followed; mode, owner, group, access control list and
@@ -75,10 +77,7 @@ pub fn replace_file(
 /// # Errors
 /// If the file exists by now, or cannot be created.
 pub fn create_file(path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
-    let path = match fs::read_link(path) {
-        Ok(target) => parent_folder(path).join(target),
-        Err(_) => path.to_owned(),
-    };
+    let path = link_target(path)?;
     let folder = parent_folder(&path);
     let mut file = temporary_file_in(folder)?;
     file.write_all(content)?;
@@ -90,6 +89,18 @@ pub fn create_file(path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
             _ => error.error.into(),
         })?;
     Ok(sync_folder(folder)?)
+}
+
+/// Returns the path that a chain of symbolic links leads to; it need not exist.
+fn link_target(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..=MAX_LINKS {
+        match fs::read_link(&path) {
+            Ok(target) => path = parent_folder(&path).join(target),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(Errno::LOOP.into())
 }
 
 /// Creates or replaces a file in one step, preserving mode, owner and attributes of an existing
@@ -224,12 +235,30 @@ mod tests {
     }
 
     #[test]
-    fn the_target_of_a_dangling_link_is_created() {
+    fn the_target_of_dangling_links_is_created() {
         let place = tempfile::tempdir().unwrap();
         let link = place.path().join("link");
         let file = place.path().join("file");
         std::os::unix::fs::symlink("file", &link).unwrap();
-        create_file(&link, b"new").unwrap();
-        assert_eq!(fs::read(file).unwrap(), b"new");
+        let link_to_link = place.path().join("link-to-link");
+        std::os::unix::fs::symlink(&link, &link_to_link).unwrap();
+        create_file(&link_to_link, b"new").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        fs::remove_file(&file).unwrap();
+        create_file(&link, b"newer").unwrap();
+        assert_eq!(fs::read(file).unwrap(), b"newer");
+    }
+
+    #[test]
+    fn links_in_a_circle_are_an_error() {
+        let place = tempfile::tempdir().unwrap();
+        let link = place.path().join("link");
+        std::os::unix::fs::symlink("link", &link).unwrap();
+        let error = write_file(&link, b"new").unwrap_err();
+        let code = match &error {
+            ReplaceError::Io(error) => error.raw_os_error(),
+            ReplaceError::Changed => None,
+        };
+        assert_eq!(code, Some(Errno::LOOP.raw_os_error()), "{error}");
     }
 }
