@@ -62,6 +62,22 @@ impl OpenedPart {
         OpenedPart::unchecked(0, futures_util::stream::iter([Ok(bytes)]).boxed())
     }
 
+    /// Returns a stream that a server began at `start`. If it began in the middle and turns out
+    /// wrong, `distrust` is called, which ends requests for ranges: a part made of two responses
+    /// does not show which one was wrong, so it is fetched as a whole next.
+    pub fn ranged(
+        start: u64,
+        stream: ByteStream,
+        distrust: impl FnOnce() + Send + 'static,
+    ) -> OpenedPart {
+        let opened = OpenedPart::unchecked(start, stream);
+        if start > 0 {
+            opened.on_corrupt(distrust)
+        } else {
+            opened
+        }
+    }
+
     /// Sets the function that is called if these bytes turn out wrong.
     #[must_use]
     pub fn on_corrupt(self, act: impl FnOnce() + Send + 'static) -> OpenedPart {

@@ -2,6 +2,7 @@
 //! foreign layers.
 
 use crate::deliver::{MIB, delivered_digest, stored};
+use crate::support::faults::{Content, Fault, FaultKind, Faults, RequestKind};
 use crate::support::images::{DOCKER_CONFIG, DOCKER_MANIFEST, noise, sha256};
 use crate::support::peers::{docker_registry, docker_registry_with, nginx_with, own_registry};
 use crate::support::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
@@ -159,4 +160,61 @@ fn foreign_layers_come_from_their_urls_without_an_account() {
         &format!("/v2/win/base/blobs/{}", sha256(&content)),
     );
     assert_eq!((there.status, there.body), (200, content));
+}
+
+#[test]
+fn a_wrong_range_of_a_foreign_layer_is_not_requested_again() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let content = noise(7, 70_000);
+    place.write("files/layer", &content);
+    let web = Faults::new(Content {
+        folder: Some(place.path("files")),
+        ..Content::default()
+    });
+    let registry = Faults::new(Content::default());
+    registry.content(|content_of_registry| {
+        let config = br#"{"os":"windows","architecture":"amd64"}"#.to_vec();
+        let config = content_of_registry.blob("win/base", DOCKER_CONFIG, config);
+        let layer = json!({
+            "mediaType": "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
+            "digest": sha256(&content),
+            "size": content.len(),
+            "urls": [format!("http://{}/layer", web.address)],
+        });
+        let manifest = json!({
+            "schemaVersion": 2, "mediaType": DOCKER_MANIFEST, "config": config, "layers": [layer],
+        });
+        let image = content_of_registry.manifest("win/base", DOCKER_MANIFEST, &manifest);
+        content_of_registry.tag("win/base", "v1", &image);
+    });
+    place.write(
+        "m.yaml",
+        format!(
+            "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nimages: [\"{}/win/base:v1\"]\n",
+            registry.address
+        ),
+    );
+    place.ok(&["lock", "-f", "m.yaml", "--store", "store"]);
+    // the rest after a cut is requested as a range, which has the bytes of another one
+    let cut = || Fault::once(RequestKind::File, FaultKind::Cut(8000));
+    web.set_faults([
+        cut(),
+        Fault::once(RequestKind::File, FaultKind::RangeLies),
+        cut(),
+        Fault::always(RequestKind::File, FaultKind::RangeLies),
+    ]);
+    place.ok(&["pull", "--store", "store"]);
+    let kept = place
+        .path("store/blobs")
+        .join(sha256(&content).replace(':', "/"));
+    assert_eq!(std::fs::read(kept).unwrap(), content);
+    let ranges = web
+        .seen()
+        .iter()
+        .filter(|seen| seen.range.is_some())
+        .count();
+    assert_eq!(ranges, 1, "{}", web.shown());
 }

@@ -1,27 +1,28 @@
 //! Foreign layers, such as those of Windows base images: a registry need not have them, and the
 //! manifest lists URLs for them (image-spec, "Non-Distributable Layers").
 
-use crate::EntryPart;
+use super::file::expect_file;
+use super::registry_blob::open_registry_blob;
 use crate::registry::{RegistrySession, RegistrySessions};
-use landfall_http::{
-    ByteStream, ErrorKind, HttpError, HttpRequest, RequestPurpose, send_from_offset,
-};
+use crate::{EntryPart, OpenedPart};
+use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose, send_from_offset};
 use landfall_model::{Descriptor, Digest};
 use reqwest::Method;
 use reqwest::header::RANGE;
+use std::sync::Arc;
 
 /// Opens a foreign layer: from the registry, or else from the URLs in the manifests of the image,
 /// in order. The digest is verified, so the servers need not be trusted; they get no credentials.
 pub(super) async fn open(
     sessions: &RegistrySessions,
-    session: &RegistrySession,
+    session: &Arc<RegistrySession>,
     repository: &str,
     manifests: &[Descriptor],
     part: &EntryPart,
     offset: u64,
-) -> Result<(u64, ByteStream), HttpError> {
+) -> Result<OpenedPart, HttpError> {
     let digest = &part.descriptor.digest;
-    let lacks = match session.blob(repository, &part.descriptor, offset).await {
+    let lacks = match open_registry_blob(session, repository, &part.descriptor, offset).await {
         // a registry may deny a blob that it lacks; after other errors it may still have it
         Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied) => error,
         other => return other,
@@ -69,7 +70,7 @@ async fn open_url(
     url: &str,
     offset: u64,
     size: u64,
-) -> Result<(u64, ByteStream), HttpError> {
+) -> Result<OpenedPart, HttpError> {
     let (target, origin) = sessions.file_url(url)?;
     let send = |range: Option<String>| {
         let mut request = HttpRequest::new(Method::GET, target.clone(), RequestPurpose::File);
@@ -83,10 +84,12 @@ async fn open_url(
     };
     let (start, response) =
         send_from_offset(sessions.transport(), &target, offset, size, send).await?;
-    Ok((
-        start,
-        super::file::expect_file(response, url).await?.stream(),
-    ))
+    let stream = expect_file(response, url).await?.stream();
+    let transport = sessions.transport().clone();
+    // the ranges of this host turn out wrong, not those of the registry
+    Ok(OpenedPart::ranged(start, stream, move || {
+        transport.distrust_ranges(&target);
+    }))
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@
 use super::file::{expect_success, send_with_account};
 use super::lfs_batch::{LFS_BATCH, LFS_MEDIA_TYPE, LfsAction, LfsOperation, batch};
 use crate::registry::RegistrySessions;
-use crate::{BlobRead, read_blocking};
+use crate::{BlobRead, OpenedPart, read_blocking};
 use bytes::Bytes;
 use futures_util::FutureExt;
-use landfall_http::{ByteStream, ErrorKind, HttpError, RequestBody, send_from_offset};
+use landfall_http::{ErrorKind, HttpError, RequestBody, send_from_offset};
 use landfall_model::{Descriptor, Digest};
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, RANGE};
@@ -44,14 +44,13 @@ fn expect_download<'a>(
     download.ok_or_else(lacks)
 }
 
-/// Opens a large file of the repository at `url` at `offset`. Returns the stream and the offset at
-/// which it begins.
+/// Opens a large file of the repository at `url` at `offset`.
 pub(super) async fn open_large_file(
     sessions: &RegistrySessions,
     url: &str,
     file: &Descriptor,
     offset: u64,
-) -> Result<(u64, ByteStream), HttpError> {
+) -> Result<OpenedPart, HttpError> {
     let files = std::slice::from_ref(file);
     let answer = batch(sessions, url, files, LfsOperation::Download).await?;
     let download = &answer.actions(url, &file.digest)?.download;
@@ -70,7 +69,10 @@ pub(super) async fn open_large_file(
     let response = expect_success(response)?;
     let rest = file.size.saturating_sub(start);
     let stream = response.content_stream(rest, "the large file").await?;
-    Ok((start, stream))
+    let transport = transport.clone();
+    Ok(OpenedPart::ranged(start, stream, move || {
+        transport.distrust_ranges(&target);
+    }))
 }
 
 /// Uploads the large files that the server of the repository at `url` lacks, from `blobs`. Returns

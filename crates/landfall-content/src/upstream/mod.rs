@@ -8,6 +8,7 @@ mod git_remote;
 mod git_writer;
 mod lfs_batch;
 mod lfs_transfer;
+mod registry_blob;
 mod upstreams;
 
 pub use file::expect_success;

@@ -5,10 +5,11 @@ use super::file::{expect_success, get_file, is_page};
 use super::foreign_layer;
 use super::git_writer::{self, WrittenPack};
 use super::lfs_transfer::open_large_file;
-use crate::registry::{RegistrySession, RegistrySessions};
+use super::registry_blob::open_registry_blob;
+use crate::registry::RegistrySessions;
 use crate::{EntryPart, GitPacks, OpenedPart, PartOrigin, PartSource, read_blocking};
 use futures_util::future::BoxFuture;
-use landfall_http::{ByteStream, ErrorKind, HttpError, OnceMap, send_from_offset};
+use landfall_http::{ErrorKind, HttpError, OnceMap, send_from_offset};
 use std::sync::Arc;
 
 /// Registries, web servers and git servers, addressed by the names in the lock.
@@ -77,9 +78,7 @@ impl PartSource for Upstreams {
                     repository,
                 } => {
                     let session = self.sessions.upstream(registry).await?;
-                    let (start, stream) =
-                        session.blob(repository, &part.descriptor, offset).await?;
-                    Ok(registry_blob(session, start, stream))
+                    open_registry_blob(&session, repository, &part.descriptor, offset).await
                 }
                 PartOrigin::Foreign {
                     registry,
@@ -87,7 +86,7 @@ impl PartSource for Upstreams {
                     manifests,
                 } => {
                     let session = self.sessions.upstream(registry).await?;
-                    let (start, stream) = foreign_layer::open(
+                    foreign_layer::open(
                         &self.sessions,
                         &session,
                         repository,
@@ -95,8 +94,7 @@ impl PartSource for Upstreams {
                         part,
                         offset,
                     )
-                    .await?;
-                    Ok(registry_blob(session, start, stream))
+                    .await
                 }
                 PartOrigin::Url(_) | PartOrigin::Urls(_) => {
                     // a transfer tries several URLs one by one, so only the first is used here
@@ -117,7 +115,7 @@ impl PartSource for Upstreams {
                         response.content_stream(size - start, "the file").await?
                     };
                     let transport = self.sessions.transport().clone();
-                    Ok(opened_at(start, stream, move || {
+                    Ok(OpenedPart::ranged(start, stream, move || {
                         transport.distrust_ranges(&target);
                     }))
                 }
@@ -125,9 +123,7 @@ impl PartSource for Upstreams {
                     self.open_git(repository, *pack, offset).await
                 }
                 PartOrigin::LargeFile(url) => {
-                    let (start, stream) =
-                        open_large_file(&self.sessions, url, &part.descriptor, offset).await?;
-                    Ok(OpenedPart::unchecked(start, stream))
+                    open_large_file(&self.sessions, url, &part.descriptor, offset).await
                 }
                 PartOrigin::Computed(bytes) => Ok(OpenedPart::whole(bytes.clone().into())),
                 PartOrigin::Trimmed { of, .. } => {
@@ -139,26 +135,5 @@ impl PartSource for Upstreams {
                 }
             }
         })
-    }
-}
-
-/// Returns an opened blob of a registry. If it started in the middle and turns out wrong, no more
-/// ranges are requested from this registry.
-fn registry_blob(session: Arc<RegistrySession>, start: u64, stream: ByteStream) -> OpenedPart {
-    opened_at(start, stream, move || session.distrust_ranges())
-}
-
-/// Returns an opened part. If it started in the middle and turns out wrong, `distrust` is called: a
-/// part made of two responses does not show which one was wrong, so it is fetched as a whole next.
-fn opened_at(
-    start: u64,
-    stream: ByteStream,
-    distrust: impl FnOnce() + Send + 'static,
-) -> OpenedPart {
-    let opened = OpenedPart::unchecked(start, stream);
-    if start > 0 {
-        opened.on_corrupt(distrust)
-    } else {
-        opened
     }
 }
