@@ -93,9 +93,9 @@ fn walk(
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
+        let name = entry.file_name();
         // skip hidden files of tools, such as the journal and partial files of a store
-        if !name.starts_with('.') {
+        if !name.as_encoded_bytes().starts_with(b".") {
             names.push((name, entry.file_type()?));
         }
     }
@@ -103,7 +103,8 @@ fn walk(
     names.sort_by(|a, b| a.0.cmp(&b.0));
     for (name, kind) in names {
         let at = folder.join(&name);
-        let path = format!("{above}{name}");
+        // a label: the file is opened by its name, which need not be UTF-8
+        let path = format!("{above}{}", name.to_string_lossy());
         // the type of the entry itself: `metadata` would follow a link, possibly in a circle
         if kind.is_dir() && depth > 0 {
             walk(&at, &format!("{path}/"), depth - 1, each)?;
@@ -137,6 +138,8 @@ impl Read for LazyFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
 
     /// A header with its content, padded.
     fn member(name: &str, kind: u8, size: u64, content: &[u8]) -> Vec<u8> {
@@ -214,6 +217,9 @@ mod tests {
             std::fs::write(at, path).unwrap();
         }
         std::os::unix::fs::symlink("/etc/passwd", dir.path().join("link")).unwrap();
+        let latin1 = OsStr::from_bytes(b"\xe9t\xe9");
+        std::fs::create_dir(dir.path().join(latin1)).unwrap();
+        std::fs::write(dir.path().join(latin1).join(latin1), "x").unwrap();
         let mut found = Vec::new();
         for_each_in_folder(dir.path(), &mut |member| {
             let mut text = String::new();
@@ -223,6 +229,10 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        assert_eq!(found, ["blobs/sha256/a", "blobs/sha256/b", "index.json"]);
+        let not_utf8 = "\u{fffd}t\u{fffd}/\u{fffd}t\u{fffd}";
+        assert_eq!(
+            found,
+            ["blobs/sha256/a", "blobs/sha256/b", "index.json", not_utf8]
+        );
     }
 }
