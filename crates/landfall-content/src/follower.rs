@@ -1,7 +1,7 @@
 //! Reads a blob while it is being written, so that an upload need not wait for the end of a
 //! download.
 
-use super::{PartialBlob, TransferError, TransferOutcome, WriteError};
+use super::{PartialBlob, TransferError, TransferOutcome};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use landfall_http::{ByteStream, ErrorKind, HttpError};
@@ -132,13 +132,12 @@ impl FollowingStream {
                 if self.follower.progress.borrow().restarts != self.restarts {
                     continue;
                 }
+                if let Err(error) = read {
+                    let error = HttpError::new(ErrorKind::Local, error.to_string());
+                    return Some((Err(error), None));
+                }
                 self.at += piece.len() as u64;
-                let next = read
-                    .map(|()| Bytes::from(piece))
-                    .map_err(|error: WriteError| {
-                        HttpError::new(ErrorKind::Local, error.to_string())
-                    });
-                return Some((next, Some(self)));
+                return Some((Ok(Bytes::from(piece)), Some(self)));
             }
             if progress.is_verified {
                 return None;
@@ -167,8 +166,9 @@ impl FollowingStream {
 mod tests {
     use super::*;
     use crate::store::DiskStore;
-    use crate::{LocalStore, VerifiedWriter};
+    use crate::{ByteRange, LocalStore, VerifiedWriter, WriteError};
     use landfall_model::{Descriptor, Digest};
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     const CONTENT: &[u8] = b"hello world";
 
@@ -260,6 +260,55 @@ mod tests {
             "the read must start from the beginning"
         );
         assert!(stream.next().await.is_none());
+    }
+
+    /// A blob whose first read fails.
+    #[derive(Debug, Default)]
+    struct OnceUnreadable(AtomicBool);
+
+    impl PartialBlob for OnceUnreadable {
+        fn read(&self, buffer: &mut [u8], _offset: u64) -> Result<(), WriteError> {
+            if !self.0.swap(true, Ordering::Relaxed) {
+                return Err(WriteError::Refused("unreadable".into()));
+            }
+            buffer.fill(b'x');
+            Ok(())
+        }
+
+        fn write(&self, _bytes: &[u8], _offset: u64) -> Result<(), WriteError> {
+            Ok(())
+        }
+
+        fn record(&self, _range: ByteRange) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn clear(&self) -> Result<(), WriteError> {
+            Ok(())
+        }
+
+        fn publish(&self) -> Result<(), WriteError> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn an_unreadable_piece_ends_the_stream() {
+        let size = 2 * PIECE_SIZE;
+        let (_writer, progress) = watch::channel(WriteProgress {
+            bytes: size,
+            is_verified: true,
+            restarts: 0,
+        });
+        let partial = Arc::new(OnceUnreadable::default());
+        let follower = Follower { partial, progress };
+        let transfer = BackgroundTransfer(tokio::spawn(std::future::pending()));
+        let stream = follow(follower, transfer, 0..size).await.unwrap();
+        let read: Vec<Result<Bytes, ErrorKind>> = stream
+            .map(|next| next.map_err(|error| error.kind))
+            .collect()
+            .await;
+        assert_eq!(read, [Err(ErrorKind::Local)]);
     }
 
     #[tokio::test]
