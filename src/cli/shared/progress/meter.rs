@@ -57,7 +57,7 @@ impl PhaseMeter {
     }
 
     pub(super) fn add(&mut self, bytes: u64, now: Instant) {
-        self.bytes.0 += bytes;
+        self.bytes.0 = self.bytes.0.saturating_add(bytes);
         self.sample(now);
     }
 
