@@ -23,8 +23,8 @@ const MULTIVERSION: [&str; 6] = [
     "multiversion(kernel)",
 ];
 
-/// The steps that a rule and each of its literals cost, because they take memory: with the default
-/// limit, about 3 GiB at most.
+/// The steps that a rule and each of its literals cost, because they take memory. With the default
+/// limit, 100,000 versions of one package took 1 GiB and 5 s until the steps were used up.
 const RULE_STEPS: usize = 128;
 const LITERAL_STEPS: usize = 12;
 
