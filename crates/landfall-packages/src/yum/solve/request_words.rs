@@ -2,8 +2,9 @@
 
 use super::base_rules::obsoletes;
 use super::reasons::offers;
-use crate::yum::pool::{PackageId, Pool};
+use crate::yum::pool::{PackageId, Pool, RpmRelationKind};
 use crate::yum::relation::{RpmRelation, VersionSense};
+use std::collections::HashMap;
 
 /// Returns the texts by which a package can be requested in one form, from its name, version and
 /// architecture.
@@ -110,10 +111,17 @@ fn with_epoch(evr: &str) -> Vec<String> {
 
 /// Returns `found` and the packages that obsolete one of them.
 fn with_replacements(pool: &Pool, mut found: Vec<PackageId>) -> Vec<PackageId> {
-    let replacements: Vec<PackageId> = pool
-        .ids()
-        .filter(|id| found.iter().any(|other| obsoletes(pool, *id, *other)))
-        .collect();
+    let mut found_names: HashMap<&str, Vec<PackageId>> = HashMap::new();
+    for id in &found {
+        found_names.entry(pool.name(*id)).or_default().push(*id);
+    }
+    let replaces_one = |id: &PackageId| {
+        pool.relations(*id, RpmRelationKind::Obsoletes)
+            .filter_map(|relation| found_names.get(relation.name))
+            .flatten()
+            .any(|other| obsoletes(pool, *id, *other))
+    };
+    let replacements: Vec<PackageId> = pool.ids().filter(replaces_one).collect();
     // as in dnf, a request for a name also allows the package that obsoletes it
     found.extend(replacements);
     found.sort_unstable();
