@@ -191,7 +191,7 @@ fn a_history_that_ends_too_early_is_refused() {
     assert!(why.starts_with("with the depth of the lock"), "{why}");
     // the commits before it are also missing
     let before = id(&server, &repository, "main~1");
-    let pack = pack_of(&server, &repository, &["main", "^main~1"], None);
+    let pack = pack_of(&server, &repository, &["-1", "main"], None);
     forge(&place, &pack, "cut.tar.zst", &[]);
     assert!(refusal(&place, &["cut.tar.zst"]).ends_with(&before));
 }
