@@ -1,8 +1,8 @@
 //! Packs of git servers.
 
 use landfall_git::{
-    GitObjectKind, GitPackPlan, ObjectDatabase, ObjectId, SignedObject, large_files,
-    pinned_submodules, shallow_boundary, tag_name, write_pack,
+    GitObjectKind, GitPackPlan, ObjectDatabase, ObjectId, SignedObject, check_complete,
+    large_files, pinned_submodules, shallow_boundary, tag_name, write_pack,
 };
 use landfall_model::Limits;
 use std::sync::Arc;
@@ -55,6 +55,7 @@ pub(super) fn pack(bytes: &[u8]) {
         let Ok(plan) = GitPackPlan::new(&database, &[tip], &[]) else {
             continue;
         };
+        assert!(check_complete(&database, &[tip]).is_ok());
         let mut written = Vec::new();
         write_pack(&database, &plan, &mut written).unwrap();
         let again = read(written.clone()).unwrap();

@@ -1,11 +1,11 @@
 //! Pushes git repositories to a git server: the branches and tags that the lock names.
 
+use landfall_content::BlobRead;
 use landfall_content::registry::RegistrySessions;
 use landfall_content::upstream::{GitPush, git_error, push_refs, pushed_refs, upload_large_files};
-use landfall_content::{BlobPackBytes, BlobRead};
 use landfall_git::{
-    FetchRequest, GitError, ObjectDatabase, ObjectId, ReceiveAdvertisement, RefUpdate,
-    SelectedObjects, reaches, send_pack,
+    FetchRequest, GitError, ObjectId, ReceiveAdvertisement, RefUpdate, SelectedObjects, reaches,
+    send_pack,
 };
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
@@ -164,12 +164,7 @@ fn plan_push(
     move_refs: bool,
     limits: Limits,
 ) -> Result<GitPushPlan, GitError> {
-    let mut database = ObjectDatabase::new(limits);
-    for pack in &repository.packs {
-        let bytes = BlobPackBytes::new(blobs.clone(), pack.digest.clone(), pack.size);
-        database.add_pack(Arc::new(bytes))?;
-    }
-    database.set_shallow(&repository.shallow);
+    let database = repository.objects(blobs, limits)?;
     let mut plan = GitPushPlan::default();
     let mut updates = Vec::new();
     for one in &repository.refs {

@@ -29,8 +29,13 @@ pub enum GitError {
         why: String,
     },
     /// The repository is incomplete.
-    #[error("the object {0} is missing")]
-    MissingObject(ObjectId),
+    #[error("the {kind} {id} is missing")]
+    MissingObject {
+        /// The type that the link to the object says, or `object`.
+        kind: &'static str,
+        /// The object.
+        id: ObjectId,
+    },
     /// The repository is larger than the limits allow.
     #[error("{what} than the limit of {limit}")]
     TooLarge {

@@ -33,8 +33,8 @@ mod wire;
 
 pub use error::GitError;
 pub use history::{
-    GitPackPlan, PinnedSubmodule, SelectedObjects, large_files, pinned_submodules, reaches,
-    shallow_boundary,
+    GitPackPlan, IncompleteTip, PinnedSubmodule, SelectedObjects, check_complete, large_files,
+    pinned_submodules, reaches, shallow_boundary,
 };
 pub use object::{
     CommitLinks, EntryMode, GitObjectKind, LfsPointer, ObjectId, SignedObject, TagTarget,

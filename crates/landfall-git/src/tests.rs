@@ -279,7 +279,7 @@ fn missing_objects_and_truncated_packs_are_errors() {
     let tip = pack.add_commit(tree, &[]);
     let found = database(&[pack.bytes()]).unwrap();
     let plan = GitPackPlan::new(&found, &[tip], &[]);
-    assert!(matches!(plan, Err(GitError::MissingObject(id)) if id == absent));
+    assert!(matches!(plan, Err(GitError::MissingObject { id, .. }) if id == absent));
     let submodule = pack.add_tree(&[("160000", "a", absent)]);
     let tip = pack.add_commit(submodule, &[]);
     let found = database(&[pack.bytes()]).unwrap();

@@ -87,8 +87,8 @@ pub use field_conflict::FieldConflict;
 pub use file::file_repository;
 pub use file::{FileRequest, FileSignatureError, LockedFile, LockedSidecar};
 pub use git::{
-    GitRequest, LockedGitPack, LockedGitRef, LockedGitRepository, LockedGitSubmodule,
-    LockedLargeFile, VerifiedGitRef,
+    GitContentError, GitRequest, LockedGitPack, LockedGitRef, LockedGitRepository,
+    LockedGitSubmodule, LockedLargeFile, SubmoduleError, VerifiedGitRef,
 };
 pub use image::{ImageRequest, LockedImage, LockedManifest, LockedReferrer, LockedTrimmedIndex};
 pub use image::{ImageSignatureError, verified_signatures};

@@ -1,7 +1,7 @@
 //! Repositories in documents of Argo CD, Flux, Kustomize and Terraform: rewritten, audited and
 //! drafted.
 
-use super::manifest;
+use super::{digest_again, manifest};
 use crate::support::git::{GitServer, history};
 use crate::support::programs::go_install;
 use crate::support::{Place, landfall_serve, need, run};
@@ -253,14 +253,7 @@ fn sources_at_github_are_rewritten_without_their_scheme() {
                 wanted:\n  - v1\n  refs:\n  - refs/tags/v1 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\n  \
                 packs:\n  - digest: sha256:57d045c44170b15ee2ff48522652bfc4e835c13cb540c345088c95731f3a417b\n    \
                 size: 100\n    tips:\n    - \"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\"\n";
-    // the digest is computed from the other fields, and the error message contains it
-    let zeros = format!("sha256:{}", "0".repeat(64));
-    place.write("landfall.lock", lock.replace("DIGEST", &zeros));
-    let report = place.json(2, &["ls", "landfall.lock"]);
-    let message = report["error"]["message"].as_str().unwrap().to_owned();
-    let digest = message.split("fields have ").nth(1).unwrap();
-    let digest = &digest[..zeros.len()];
-    place.write("landfall.lock", lock.replace("DIGEST", digest));
+    place.write("landfall.lock", digest_again(lock));
     let text = "resources:\n- github.com/org/repo//sub?ref=v1\n- https://github.com/org/repo//sub?ref=v1\n\
                 - https://github.com/org/repo.git?ref=v1\n- github.com/org/repo\n- github.com/org/other//x\n";
     place.write("kustomization.yaml", text);

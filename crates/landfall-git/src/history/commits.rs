@@ -44,9 +44,7 @@ pub(super) fn add_in_order(
         };
         if let Some(parent) = last.commit.links.parents.get(last.visited) {
             last.visited += 1;
-            let parent = database.find(*parent)?;
-            database.expect(parent, GitObjectKind::Commit)?;
-            next = Some(parent);
+            next = Some(database.linked(*parent, GitObjectKind::Commit)?);
         } else if let Some(done) = open.pop() {
             order.push(done.commit);
         }

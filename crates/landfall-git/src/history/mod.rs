@@ -10,7 +10,7 @@ mod submodules;
 
 pub use large_files::large_files;
 pub use plan::GitPackPlan;
-pub use reach::reaches;
+pub use reach::{IncompleteTip, check_complete, reaches};
 pub use selection::SelectedObjects;
 pub use shallow::shallow_boundary;
 pub use submodules::{PinnedSubmodule, pinned_submodules};

@@ -103,9 +103,7 @@ impl Planner<'_> {
             if self.seen.insert(object) {
                 self.plan.tags.push(PlannedObject { object, base: None });
             }
-            let found = self.database.find(target.id)?;
-            self.database.expect(found, target.kind)?;
-            object = found;
+            object = self.database.linked(target.id, target.kind)?;
         }
         Ok(object)
     }

@@ -26,39 +26,99 @@ impl ObjectSet {
     }
 }
 
-/// Adds everything that can be reached from `tips` to `set`.
+/// Adds everything that can be reached from `tips` to `set`. An object that is in the set already
+/// is not followed.
 pub(super) fn mark_reachable(
     database: &ObjectDatabase,
     tips: &[ObjectId],
     set: &mut ObjectSet,
 ) -> Result<(), GitError> {
-    let mut open = Vec::new();
+    let open = Vec::new();
+    let mut marker = Marker {
+        database,
+        set,
+        open,
+    };
     for tip in tips {
-        open.push(database.find(*tip)?);
+        marker.mark(database.find(*tip)?);
     }
-    while let Some(object) = open.pop() {
-        if !set.insert(object) {
-            continue;
+    while let Some(object) = marker.open.pop() {
+        marker.mark_links(object)?;
+    }
+    Ok(())
+}
+
+struct Marker<'a> {
+    database: &'a ObjectDatabase,
+    set: &'a mut ObjectSet,
+    /// The objects in the set whose links are not followed yet.
+    open: Vec<ObjectIndex>,
+}
+
+impl Marker<'_> {
+    fn mark(&mut self, object: ObjectIndex) {
+        if self.set.insert(object) && self.database.kind(object) != GitObjectKind::Blob {
+            self.open.push(object);
         }
-        match database.kind(object) {
+    }
+
+    fn mark_linked(&mut self, id: ObjectId, kind: GitObjectKind) -> Result<(), GitError> {
+        let linked = self.database.linked(id, kind)?;
+        self.mark(linked);
+        Ok(())
+    }
+
+    fn mark_links(&mut self, object: ObjectIndex) -> Result<(), GitError> {
+        match self.database.kind(object) {
             GitObjectKind::Blob => {}
-            GitObjectKind::Tag => open.push(database.find(database.tag_target(object)?.id)?),
+            GitObjectKind::Tag => {
+                let target = self.database.tag_target(object)?;
+                self.mark_linked(target.id, target.kind)?;
+            }
             GitObjectKind::Commit => {
-                let links = database.commit(object)?;
-                for id in links.parents.iter().chain([&links.tree]) {
-                    open.push(database.find(*id)?);
+                let links = self.database.commit(object)?;
+                for parent in links.parents {
+                    self.mark_linked(parent, GitObjectKind::Commit)?;
                 }
+                self.mark_linked(links.tree, GitObjectKind::Tree)?;
             }
             GitObjectKind::Tree => {
-                let content = database.content(object)?;
+                let content = self.database.content(object)?;
                 for entry in TreeEntries::new(&content) {
-                    let entry = entry.map_err(|why| database.invalid(object, why))?;
-                    if entry.mode != EntryMode::Submodule {
-                        open.push(database.find(entry.id)?);
+                    let entry = entry.map_err(|why| self.database.invalid(object, why))?;
+                    match entry.mode {
+                        EntryMode::Folder => self.mark_linked(entry.id, GitObjectKind::Tree)?,
+                        EntryMode::File => self.mark_linked(entry.id, GitObjectKind::Blob)?,
+                        // a commit of another repository
+                        EntryMode::Submodule => {}
                     }
                 }
             }
         }
+        Ok(())
+    }
+}
+
+/// A tip that needs an object which is missing or not valid.
+#[derive(Debug)]
+pub struct IncompleteTip {
+    /// The tip.
+    pub tip: ObjectId,
+    /// The first such object that was found.
+    pub why: GitError,
+}
+
+/// Verifies that everything which `tips` need exists and is valid: follows every link of tags,
+/// commits and trees, but none of a submodule. Needs a bit of memory for each object, and four
+/// bytes for each commit and tree.
+///
+/// # Errors
+/// With the first tip that is not complete.
+pub fn check_complete(database: &ObjectDatabase, tips: &[ObjectId]) -> Result<(), IncompleteTip> {
+    let mut set = ObjectSet::new(database);
+    for tip in tips {
+        mark_reachable(database, &[*tip], &mut set)
+            .map_err(|why| IncompleteTip { tip: *tip, why })?;
     }
     Ok(())
 }
@@ -94,4 +154,109 @@ pub fn reaches(
     }
     let is_seen = |id: &ObjectId| database.find(*id).is_ok_and(|found| seen.contains(found));
     Ok(targets.iter().all(is_seen))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestPack, sample};
+    use landfall_model::Limits;
+    use std::sync::Arc;
+
+    fn database(pack: &TestPack) -> ObjectDatabase {
+        let mut database = ObjectDatabase::new(Limits::DEFAULT);
+        database.add_pack(Arc::new(pack.bytes())).unwrap();
+        database
+    }
+
+    /// The error of `check_complete` for one tip of a pack, after the tip.
+    fn incompleteness(pack: &TestPack, tip: ObjectId) -> Option<String> {
+        let database = database(pack);
+        let found = check_complete(&database, &[tip]).err()?;
+        assert_eq!(found.tip, tip);
+        Some(found.why.to_string())
+    }
+
+    #[test]
+    fn the_first_object_that_a_tip_lacks_is_named() {
+        let (pack, tip) = sample();
+        assert_eq!(incompleteness(&pack, tip), None);
+        let absent = ObjectId::of_object(GitObjectKind::Blob, b"absent").unwrap();
+        let mut pack = TestPack::default();
+        let blob = pack.add(GitObjectKind::Blob, b"x");
+        let whole = pack.add_tree(&[("100644", "a", blob), ("160000", "b", absent)]);
+        let good = pack.add_commit(whole, &[]);
+        assert_eq!(
+            incompleteness(&pack, good),
+            None,
+            "a submodule is not followed"
+        );
+        let missing = |kind: &str| Some(format!("the {kind} {absent} is missing"));
+        let folder = pack.add_tree(&[("100644", "a", absent)]);
+        let tree = pack.add_tree(&[("40000", "folder", folder)]);
+        let without_file = pack.add_commit(tree, &[good]);
+        // deep in the history
+        let tip = pack.add_commit(whole, &[without_file]);
+        assert_eq!(incompleteness(&pack, tip), missing("blob"));
+        let tree = pack.add_tree(&[("40000", "folder", absent)]);
+        let tip = pack.add_commit(tree, &[good]);
+        assert_eq!(incompleteness(&pack, tip), missing("tree"));
+        let tip = pack.add_commit(whole, &[good, absent]);
+        assert_eq!(incompleteness(&pack, tip), missing("commit"));
+        let tip = pack.add_commit(absent, &[]);
+        assert_eq!(incompleteness(&pack, tip), missing("tree"));
+        let tag = format!("object {absent}\ntype commit\ntag v1\n\n");
+        let tip = pack.add(GitObjectKind::Tag, tag.as_bytes());
+        assert_eq!(incompleteness(&pack, tip), missing("commit"));
+        assert_eq!(incompleteness(&pack, absent), missing("object"));
+    }
+
+    #[test]
+    fn a_link_to_an_object_of_another_type_is_an_error() {
+        let mut pack = TestPack::default();
+        let blob = pack.add(GitObjectKind::Blob, b"x");
+        let empty = pack.add_tree(&[]);
+        let of_blob = pack.add_commit(blob, &[]);
+        let of_folder = pack.add_tree(&[("40000", "a", blob)]);
+        let of_file = pack.add_tree(&[("100644", "a", empty)]);
+        let of_parent = pack.add_commit(empty, &[empty]);
+        let tag = format!("object {blob}\ntype commit\ntag v1\n\n");
+        let of_tag = pack.add(GitObjectKind::Tag, tag.as_bytes());
+        for (tip, expected) in [
+            (
+                of_blob,
+                format!("blob {blob} is not valid: it is not a tree"),
+            ),
+            (
+                of_folder,
+                format!("blob {blob} is not valid: it is not a tree"),
+            ),
+            (
+                of_file,
+                format!("tree {empty} is not valid: it is not a blob"),
+            ),
+            (
+                of_parent,
+                format!("tree {empty} is not valid: it is not a commit"),
+            ),
+            (
+                of_tag,
+                format!("blob {blob} is not valid: it is not a commit"),
+            ),
+        ] {
+            assert_eq!(incompleteness(&pack, tip), Some(expected));
+        }
+    }
+
+    #[test]
+    fn a_shallow_history_is_complete_up_to_its_boundary() {
+        let mut pack = TestPack::default();
+        let empty = pack.add_tree(&[]);
+        let tip = pack.add_commit(empty, &[ObjectId::ZERO]);
+        let why = incompleteness(&pack, tip).unwrap();
+        assert!(why.starts_with("the commit 0000"), "{why}");
+        let mut database = database(&pack);
+        database.set_shallow(&[tip]);
+        assert!(check_complete(&database, &[tip]).is_ok());
+    }
 }

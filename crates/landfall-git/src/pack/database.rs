@@ -91,8 +91,25 @@ impl ObjectDatabase {
     /// # Errors
     /// If no pack has it.
     pub fn find(&self, id: ObjectId) -> Result<ObjectIndex, GitError> {
-        let found = self.by_id.get(&id).ok_or(GitError::MissingObject(id))?;
+        let kind = "object";
+        let found = self.by_id.get(&id);
+        let found = found.ok_or(GitError::MissingObject { kind, id })?;
         Ok(ObjectIndex(*found))
+    }
+
+    /// The object with this id, to which another object links as one of this type.
+    pub(crate) fn linked(
+        &self,
+        id: ObjectId,
+        kind: GitObjectKind,
+    ) -> Result<ObjectIndex, GitError> {
+        let kind_word = kind.word();
+        let found = self.find(id).map_err(|_| GitError::MissingObject {
+            kind: kind_word,
+            id,
+        })?;
+        self.expect(found, kind)?;
+        Ok(found)
     }
 
     /// Whether a pack has the object with this id.

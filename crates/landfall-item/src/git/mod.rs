@@ -5,6 +5,7 @@
 
 mod choose;
 mod kind;
+mod large_files;
 mod locked;
 mod manifest_entry;
 mod pack_writing;
@@ -15,6 +16,7 @@ mod resolvable;
 mod resolve;
 mod signatures;
 mod submodules;
+mod verify;
 
 pub use locked::{
     LockedGitPack, LockedGitRef, LockedGitRepository, LockedGitSubmodule, LockedLargeFile,
@@ -22,3 +24,5 @@ pub use locked::{
 };
 pub(crate) use manifest_entry::GitEntry;
 pub use request::GitRequest;
+pub use submodules::SubmoduleError;
+pub use verify::GitContentError;

@@ -1,6 +1,7 @@
 //! Writes the pack with the new commits of a repository, after its signatures, submodules and large
 //! files were read.
 
+use super::large_files::locked_large_files;
 use super::locked::{
     LockedGitPack, LockedGitRef, LockedGitSubmodule, LockedLargeFile, VerifiedGitRef,
 };
@@ -10,9 +11,7 @@ use super::submodules::{SubmoduleError, locked_submodules};
 use landfall_content::store::DiskStore;
 use landfall_content::upstream::{FetchedPack, write_pack_file};
 use landfall_content::{BlobPackBytes, GitPacks};
-use landfall_git::{
-    GitError, GitPackPlan, ObjectDatabase, ObjectId, large_files, reaches, shallow_boundary,
-};
+use landfall_git::{GitError, GitPackPlan, ObjectDatabase, ObjectId, reaches, shallow_boundary};
 use landfall_model::Limits;
 use std::sync::Arc;
 
@@ -98,9 +97,8 @@ impl PackWriting {
             None
         };
         let large_files = if self.request.lfs {
-            let found = large_files(&database, &self.wants, self.limits.git_large_files)?;
-            let found = found.into_iter().filter(|file| file.size > 0);
-            Some(found.map(LockedLargeFile::from).collect())
+            let found = locked_large_files(&database, &self.wants, &self.limits)?;
+            Some(found)
         } else {
             None
         };

@@ -10,15 +10,18 @@ use std::collections::BTreeSet;
 
 /// Why the submodules of a repository cannot be locked.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SubmoduleError {
+pub enum SubmoduleError {
     /// An object cannot be read.
     #[error(transparent)]
     Object(#[from] GitError),
     /// The URL is not one of a repository that can be fetched.
     #[error("its submodule {path} has the URL '{url}': {why}")]
     Url {
+        /// The folder of the submodule.
         path: String,
+        /// The URL as it is written.
         url: String,
+        /// The reason.
         why: String,
     },
     /// There are more submodules than the limit allows.

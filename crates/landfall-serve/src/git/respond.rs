@@ -191,7 +191,7 @@ async fn answer_command(
             set_header(&mut response, CONTENT_TYPE, RESULT);
             Ok(response)
         }
-        Err(error @ GitError::MissingObject(_)) => Ok(refusal(error)),
+        Err(error @ GitError::MissingObject { .. }) => Ok(refusal(error)),
         Err(error) => Err(internal(&error)),
     }
 }

@@ -1,5 +1,6 @@
-//! `landfall verify`: checks that a bundle is intact, and that it is the approved one.
+//! The command `landfall verify`.
 
+use super::git_objects::GitObjects;
 use crate::cli::shared::bundle_with_bases::{
     BundleWithBases, base_lines, omitted_size, patched_size,
 };
@@ -20,6 +21,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Check a bundle's bytes, signatures and approval
+///
+/// The packs of git repositories must have every object that the refs need. Those of a delta are
+/// checked if its bases are given.
 #[derive(Args)]
 pub(crate) struct VerifyCommand {
     /// The bundle. If its volumes are in several folders, name one volume of each, or each folder
@@ -71,17 +75,21 @@ impl VerifyCommand {
             context.page.set_content(&held, Some(&accepted.bundle));
         }
         let site = context.site.clone();
+        let limits = context.limits;
         context.run(async move {
             run_blocking("the check", move || {
                 for bundle in std::iter::once(&chain.bundle).chain(&chain.bases) {
                     bundle::verify_shard(bundle, shard, &*progress)?;
                 }
-                if shard.is_first() {
-                    chain.prove_recipes(&*progress)?;
-                }
                 let lock = accepted.bundle.available_lock()?;
+                let git = if shard.is_first() {
+                    chain.prove_recipes(&*progress)?;
+                    GitObjects::verify(&lock, &chain.blobs, limits, &*progress)?
+                } else {
+                    GitObjects::default()
+                };
                 let signatures = ImageSignatures::verify(site.as_ref(), &lock, &*chain.blobs)?;
-                self.outcome(&accepted, shard, &signatures)
+                self.outcome(&accepted, shard, &git, &signatures)
             })
             .await?
         })
@@ -100,6 +108,7 @@ impl VerifyCommand {
         &self,
         accepted: &AcceptedBundle,
         shard: Shard,
+        git: &GitObjects,
         signatures: &ImageSignatures,
     ) -> Result<VerbOutcome, CliError> {
         let bundle = &accepted.bundle;
@@ -119,6 +128,7 @@ impl VerifyCommand {
             .extra
             .insert("bundle".into(), accepted.report_member());
         signatures.add_to(&mut report);
+        git.add_to(&mut report);
         let partial = match bundle.partial().len() {
             0 => String::new(),
             lost => format!(", partial: it lacks {} of the lock", count_of(lost, "item")),
@@ -139,13 +149,14 @@ impl VerifyCommand {
         });
         let text = format!(
             "{runner}{}: {}consistent, {origin}{partial}\n  bundle digest     {}\n  lock \
-             fingerprint  {}\n{}{}{}  {part_prefix}{}, {}\n{}",
+             fingerprint  {}\n{}{}{}{}  {part_prefix}{}, {}\n{}",
             accepted.path().display(),
             if shard.is_only() { "" } else { "its part is " },
             bundle.digest(),
             bundle.fingerprint(),
             serial.unwrap_or_default(),
             signatures.line(),
+            git.lines(),
             self.delta_lines(bundle, shard),
             count,
             human_size(unique_bytes(&entries)),

@@ -1,0 +1,192 @@
+//! Verifies that the packs of a repository have what the lock says: everything that its refs need,
+//! and the same end of the history, submodules and large files.
+
+use super::large_files::locked_large_files;
+use super::locked::{LockedGitRepository, LockedGitSubmodule};
+use super::submodules::{SubmoduleError, locked_submodules};
+use landfall_content::{BlobPackBytes, BlobRead};
+use landfall_git::{
+    GitError, GitObjectKind, IncompleteTip, ObjectDatabase, ObjectId, check_complete,
+    shallow_boundary,
+};
+use landfall_model::{Digest, Limits};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// How the packs of a repository differ from its entry in the lock.
+#[derive(Debug, thiserror::Error)]
+pub enum GitContentError {
+    /// A pack cannot be read, or is damaged.
+    #[error(transparent)]
+    Pack(GitError),
+    /// A ref needs an object that is missing or not valid.
+    #[error("{name} is not complete: {why}")]
+    IncompleteRef {
+        /// The full name of the ref.
+        name: String,
+        /// The first such object that was found.
+        why: GitError,
+    },
+    /// The history ends at other commits than those that follow from the depth.
+    #[error("with the depth of the lock, the history would end at other commits: {0}")]
+    OtherBoundary(ObjectId),
+    /// The large files for which the refs have pointers are not those of the lock.
+    #[error("the lock and the pointers of the refs have different large files: {0}")]
+    OtherLargeFiles(Digest),
+    /// The submodules that the refs pin are not those of the lock.
+    #[error("the lock and the refs have different submodules: {name} at {commit}")]
+    OtherSubmodules {
+        /// The name of the submodule's repository in the lock.
+        name: String,
+        /// The commit.
+        commit: ObjectId,
+    },
+    /// The submodules that the refs pin cannot be read.
+    #[error(transparent)]
+    Submodules(SubmoduleError),
+    /// The repository of a submodule is carried without the commit that the refs pin.
+    #[error("its submodule {name} lacks the commit {commit}")]
+    SubmoduleCommit {
+        /// The name of the submodule's repository in the lock.
+        name: String,
+        /// The commit.
+        commit: ObjectId,
+    },
+}
+
+impl LockedGitRepository {
+    /// The objects of the repository, whose packs are in `blobs`. Reads and hashes all of them.
+    ///
+    /// # Errors
+    /// If a pack cannot be read, or is damaged.
+    pub fn objects(
+        &self,
+        blobs: &Arc<dyn BlobRead>,
+        limits: Limits,
+    ) -> Result<ObjectDatabase, GitError> {
+        let mut database = ObjectDatabase::new(limits);
+        for pack in &self.packs {
+            let bytes = BlobPackBytes::new(blobs.clone(), pack.digest.clone(), pack.size);
+            database.add_pack(Arc::new(bytes))?;
+        }
+        database.set_shallow(&self.shallow);
+        Ok(database)
+    }
+
+    /// Verifies that the packs, which are in `blobs`, have everything that the refs need, and what
+    /// else the lock says about their objects. `all` are the repositories of the lock: a submodule
+    /// whose repository is among them must be complete, too.
+    ///
+    /// # Errors
+    /// With the first difference.
+    pub fn verify_objects(
+        &self,
+        all: &[LockedGitRepository],
+        blobs: &Arc<dyn BlobRead>,
+        limits: Limits,
+    ) -> Result<(), GitContentError> {
+        let mut database = self.objects(blobs, limits).map_err(GitContentError::Pack)?;
+        self.check_refs(&database)?;
+        self.check_boundary(&mut database)?;
+        self.check_large_files(&database, &limits)?;
+        self.check_submodules(&database, all, &limits)
+    }
+
+    fn check_refs(&self, database: &ObjectDatabase) -> Result<(), GitContentError> {
+        let incomplete = |name: &str, why: GitError| GitContentError::IncompleteRef {
+            name: name.to_owned(),
+            why,
+        };
+        check_complete(database, &self.tips()).map_err(|IncompleteTip { tip, why }| {
+            let mut refs = self.refs.iter();
+            let name = refs.find(|one| one.id == tip).map(|one| &*one.name);
+            incomplete(name.unwrap_or_default(), why)
+        })?;
+        // git does not accept a branch that names a tag
+        let branches = self.refs.iter();
+        let branches = branches.filter(|one| one.name.starts_with("refs/heads/"));
+        for branch in branches {
+            database
+                .find(branch.id)
+                .and_then(|object| database.expect(object, GitObjectKind::Commit))
+                .map_err(|why| incomplete(&branch.name, why))?;
+        }
+        Ok(())
+    }
+
+    /// The refs are complete up to the end that the lock names, which could be too early.
+    fn check_boundary(&self, database: &mut ObjectDatabase) -> Result<(), GitContentError> {
+        let Some(depth) = self.depth else {
+            return Ok(());
+        };
+        database.set_shallow(&[]);
+        let found = shallow_boundary(database, &self.tips(), depth);
+        let found = found.map_err(|error| match error {
+            GitError::MissingObject { id, .. } => GitContentError::OtherBoundary(id),
+            error => GitContentError::Pack(error),
+        })?;
+        match first_difference(found, self.shallow.iter().copied()) {
+            Some(commit) => Err(GitContentError::OtherBoundary(commit)),
+            None => Ok(()),
+        }
+    }
+
+    fn check_large_files(
+        &self,
+        database: &ObjectDatabase,
+        limits: &Limits,
+    ) -> Result<(), GitContentError> {
+        let Some(locked) = &self.large_files else {
+            return Ok(());
+        };
+        let found = locked_large_files(database, &self.tips(), limits);
+        let found = found.map_err(GitContentError::Pack)?;
+        match first_difference(found, locked.iter().cloned()) {
+            Some(file) => Err(GitContentError::OtherLargeFiles(file.digest)),
+            None => Ok(()),
+        }
+    }
+
+    fn check_submodules(
+        &self,
+        database: &ObjectDatabase,
+        all: &[LockedGitRepository],
+        limits: &Limits,
+    ) -> Result<(), GitContentError> {
+        let Some(locked) = &self.submodules else {
+            return Ok(());
+        };
+        let found = locked_submodules(database, self.url(), &self.refs, limits);
+        let found = found.map_err(GitContentError::Submodules)?;
+        if let Some(other) = first_difference(found, locked.iter().cloned()) {
+            let LockedGitSubmodule { name, commit } = other;
+            return Err(GitContentError::OtherSubmodules { name, commit });
+        }
+        for LockedGitSubmodule { name, commit } in locked {
+            // `exclude` of a manifest leaves repositories of submodules out
+            let carried = all.iter().find(|one| one.name == *name);
+            if carried.is_some_and(|one| one.refs.iter().all(|one| one.id != *commit)) {
+                return Err(GitContentError::SubmoduleCommit {
+                    name: name.clone(),
+                    commit: *commit,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The objects that the refs name.
+    fn tips(&self) -> Vec<ObjectId> {
+        self.refs.iter().map(|one| one.id).collect()
+    }
+}
+
+/// The first value that only one side has.
+fn first_difference<T: Ord + Clone>(
+    found: impl IntoIterator<Item = T>,
+    locked: impl IntoIterator<Item = T>,
+) -> Option<T> {
+    let found: BTreeSet<T> = found.into_iter().collect();
+    let locked: BTreeSet<T> = locked.into_iter().collect();
+    found.symmetric_difference(&locked).next().cloned()
+}
