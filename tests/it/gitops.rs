@@ -2,7 +2,8 @@
 
 use crate::support::images::{OCI_EMPTY, OCI_GZIP, OCI_MANIFEST, gzip, tarball};
 use crate::support::peers::own_registry;
-use crate::support::{Images, Place, http, landfall_serve, need};
+use crate::support::programs::go_program;
+use crate::support::{Images, Place, http, landfall_serve, need, run};
 use serde_json::{Value, json};
 
 const FLUX_CONFIG: &str = "application/vnd.cncf.flux.config.v1+json";
@@ -110,6 +111,43 @@ fn artifacts_of_flux_and_argo_cd_are_carried_and_their_objects_rewritten() {
         json!(["6.5.0"]),
         "a range is resolved there"
     );
+}
+
+/// Flux's own client reads the artifact at the registry and at a server of the bundle.
+#[test]
+fn flux_pulls_a_mirrored_artifact() {
+    let (true, Some(program)) = (need(&["gzip"]), go_program("gitops-clients")) else {
+        return;
+    };
+    let upstream = own_registry();
+    let site = own_registry();
+    let place = Place::new();
+    let images = Images::new(place.path("layout"));
+    let artifact = flux_artifact(&images);
+    images.push(&upstream.address, "org/flux/app", "6.5.0", &artifact);
+    let from = &upstream.address;
+    let text = format!(
+        "apiVersion: landfall/v1\nkind: Manifest\nimages: [\"{from}/org/flux/app:6.5.0\"]\n"
+    );
+    place.write("m.yaml", text);
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "b.tar.zst"]);
+    place.ok(&["push", "b.tar.zst", "--to", &site.address]);
+    drop(upstream);
+    let served = landfall_serve(&place, &["b.tar.zst"]);
+    let digest = artifact["digest"].as_str().unwrap();
+    for (folder, server) in [("one", &site.address), ("two", &served.address)] {
+        let mut command = place.clean(&program);
+        let reference = format!("{server}/org/flux/app:6.5.0");
+        let printed = run(command.args(["artifact", &reference, folder]));
+        let expected = format!("{server}/org/flux/app@{digest} main@sha1:1\n");
+        assert_eq!(String::from_utf8(printed).unwrap(), expected);
+        assert_eq!(
+            place.read(&format!("{folder}/app.yaml")),
+            "kind: ConfigMap\n"
+        );
+    }
 }
 
 #[test]
