@@ -4,8 +4,8 @@ use landfall_content::BlobRead;
 use landfall_content::registry::RegistrySessions;
 use landfall_content::upstream::{GitPush, git_error, push_refs, pushed_refs, upload_large_files};
 use landfall_git::{
-    FetchRequest, GitError, ObjectId, ReceiveAdvertisement, RefUpdate, SelectedObjects, reaches,
-    send_pack,
+    FetchRequest, GitError, ObjectId, PackSending, ReceiveAdvertisement, RefUpdate,
+    SelectedObjects, reaches, send_pack,
 };
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
@@ -205,7 +205,10 @@ fn plan_push(
         send_pack(
             &database,
             &selected.objects,
-            server.has("ofs-delta"),
+            PackSending {
+                offset_deltas: server.has("ofs-delta"),
+                compress_small: false,
+            },
             &mut out,
         )?;
         out.flush().map_err(GitError::WritePack)?;

@@ -40,7 +40,9 @@ pub use object::{
     CommitLinks, EntryMode, GitObjectKind, LfsPointer, ObjectId, SignedObject, TagTarget,
     TreeEntries, TreeEntry, is_ref_name, tag_name,
 };
-pub use pack::{ObjectDatabase, ObjectIndex, PackBytes, PackIndexFile, send_pack, write_pack};
+pub use pack::{
+    ObjectDatabase, ObjectIndex, PackBytes, PackIndexFile, PackSending, send_pack, write_pack,
+};
 pub use wire::{
     FetchRequest, OfferedRef, PackStream, Packet, Packets, ReceiveAdvertisement, RefUpdate,
     RefsRequest, RemoteRef, UploadPackRequest, advertise_version_0, advertise_version_2,

@@ -2,8 +2,8 @@
 
 use crate::testing::{TestPack, sample};
 use crate::{
-    FetchRequest, GitError, GitObjectKind, GitPackPlan, ObjectDatabase, ObjectId, SelectedObjects,
-    reaches, send_pack, shallow_boundary, write_pack,
+    FetchRequest, GitError, GitObjectKind, GitPackPlan, ObjectDatabase, ObjectId, PackSending,
+    SelectedObjects, reaches, send_pack, shallow_boundary, write_pack,
 };
 use landfall_model::Limits;
 use std::sync::Arc;
@@ -31,6 +31,13 @@ fn written(database: &ObjectDatabase, tips: &[ObjectId], before: &[ObjectId]) ->
     let size = write_pack(database, &plan, &mut bytes).unwrap();
     assert_eq!(size, bytes.len() as u64);
     bytes
+}
+
+fn sending(offset_deltas: bool, compress_small: bool) -> PackSending {
+    PackSending {
+        offset_deltas,
+        compress_small,
+    }
 }
 
 /// The error of a pack with one commit whose tree has these entries.
@@ -120,7 +127,8 @@ fn a_selection_has_the_objects_that_the_client_lacks_within_the_depth() {
     for offset_deltas in [true, false] {
         // deltas whose base is not sent are replaced
         let mut sent = Vec::new();
-        send_pack(&database, &shallow.objects, offset_deltas, &mut sent).unwrap();
+        let form = sending(offset_deltas, false);
+        send_pack(&database, &shallow.objects, form, &mut sent).unwrap();
         let mut received = ObjectDatabase::new(small_limits());
         received.add_pack(Arc::new(sent)).unwrap();
         assert_eq!(received.len(), 5);
@@ -137,27 +145,34 @@ fn large_contents_are_sent_compressed() {
     let mut pack = TestPack::default();
     let text: String = (0..2000).map(|n| format!("line {n}\n")).collect();
     let noise: Vec<u8> = (0..2000_u32).map(|n| (n * n / 7 % 251) as u8).collect();
-    let blobs = [text.as_bytes(), &noise, b"short"];
+    let short = "short".repeat(60);
+    let blobs = [text.as_bytes(), &noise, short.as_bytes()];
     let ids = blobs.map(|content| pack.add(GitObjectKind::Blob, content));
     let stored = pack.bytes();
     let database = database(std::slice::from_ref(&stored)).unwrap();
     let objects: Vec<_> = database.objects().collect();
-    let mut sent = Vec::new();
-    send_pack(&database, &objects, true, &mut sent).unwrap();
-    assert!(
-        sent.len() < stored.len() / 2,
-        "{} {}",
-        sent.len(),
-        stored.len()
-    );
-    let mut received = ObjectDatabase::new(small_limits());
-    received.add_pack(Arc::new(sent)).unwrap();
-    for (id, content) in ids.iter().zip(blobs) {
-        assert_eq!(
-            *received.content(received.find(*id).unwrap()).unwrap(),
-            *content
-        );
-    }
+    let sizes = [false, true].map(|compress_small| {
+        let mut sent = Vec::new();
+        send_pack(
+            &database,
+            &objects,
+            sending(true, compress_small),
+            &mut sent,
+        )
+        .unwrap();
+        let size = sent.len();
+        let mut received = ObjectDatabase::new(small_limits());
+        received.add_pack(Arc::new(sent)).unwrap();
+        for (id, content) in ids.iter().zip(blobs) {
+            assert_eq!(
+                *received.content(received.find(*id).unwrap()).unwrap(),
+                *content
+            );
+        }
+        size
+    });
+    assert!(sizes[0] < stored.len() / 2, "{sizes:?} {}", stored.len());
+    assert!(sizes[1] < sizes[0] - 200, "{sizes:?}");
 }
 
 #[test]

@@ -62,7 +62,8 @@ mod writable;
 
 pub use error::ServeError;
 pub use export::{
-    ExportError, export_charts, export_files, export_git, export_packages, export_providers,
+    ExportError, GitExportFormat, export_charts, export_files, export_git, export_packages,
+    export_providers,
 };
 pub use observe::{AccessLog, LogTarget};
 pub use options::{

@@ -1,5 +1,6 @@
 //! Git repositories, with real git on both sides.
 
+mod bundles;
 mod clients;
 mod faults;
 mod large_files;

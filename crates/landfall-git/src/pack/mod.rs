@@ -15,7 +15,7 @@ pub use database::{ObjectDatabase, ObjectIndex};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub(crate) use entry_header::EntryForm;
 pub use index_file::PackIndexFile;
-pub use send::send_pack;
+pub use send::{PackSending, send_pack};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub(crate) use write::PackWriter;
 pub use write::write_pack;

@@ -9,19 +9,29 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 use std::collections::HashMap;
 use std::io::Write;
 
-/// Smaller contents are sent as they are stored: compressing them takes longer than sending them.
+/// The size in bytes from which contents are always compressed.
 const MIN_COMPRESSED: u64 = 512;
+
+/// The form in which objects are sent.
+#[derive(Debug, Clone, Copy)]
+pub struct PackSending {
+    /// Whether deltas name their bases by the offset, and not by the id.
+    pub offset_deltas: bool,
+    /// Whether contents of fewer than 512 bytes are compressed, too. For a client that waits,
+    /// compressing them takes longer than sending them.
+    pub compress_small: bool,
+}
 
 /// Writes a pack with `objects`, in this order, to `out`. Deltas are sent as they are stored, but
 /// if their base is not sent before them, the whole object is. Stored packs are not compressed
-/// (`write.rs`), so contents of 512 bytes or more are compressed here.
+/// (`write.rs`), so contents are compressed here.
 ///
 /// # Errors
 /// If an object cannot be read, or `out` fails.
 pub fn send_pack(
     database: &ObjectDatabase,
     objects: &[ObjectIndex],
-    offset_deltas: bool,
+    form: PackSending,
     out: &mut dyn Write,
 ) -> Result<(), GitError> {
     let mut writer = PackWriter::new(out);
@@ -32,30 +42,31 @@ pub fn send_pack(
         let offset = writer.at;
         let stored = database.object(*object);
         let base = stored.base.map(|base| (base, offsets.get(&base)));
-        let form = match base {
+        let entry_form = match base {
             Some((_, None)) => None,
-            Some((_, Some(base_offset))) if offset_deltas => {
+            Some((_, Some(base_offset))) if form.offset_deltas => {
                 Some(EntryForm::DeltaToOffset(offset - base_offset))
             }
             Some((base, Some(_))) => Some(EntryForm::DeltaToId(database.id(ObjectIndex(base)))),
             None => Some(EntryForm::Whole(stored.kind)),
         };
-        match form {
+        match entry_form {
             None => {
                 let content = database.content(*object)?;
                 compressor.write(&mut writer, EntryForm::Whole(stored.kind), &content)?;
             }
-            Some(form) => {
+            Some(entry_form) => {
                 let entry = database.raw_entry(stored)?;
                 let mut stream = &entry[..];
                 let size = EntryHeader::read(&mut stream).map_err(damaged)?.size;
-                if size < MIN_COMPRESSED {
+                if size >= MIN_COMPRESSED || form.compress_small {
+                    compressor.write(&mut writer, entry_form, &inflate(&mut stream, size)?)?;
+                } else {
                     let mut header = Vec::new();
+                    let form = entry_form;
                     EntryHeader { form, size }.write(&mut header);
                     writer.write(&header)?;
                     writer.write(stream)?;
-                } else {
-                    compressor.write(&mut writer, form, &inflate(&mut stream, size)?)?;
                 }
             }
         }

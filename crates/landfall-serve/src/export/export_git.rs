@@ -1,9 +1,10 @@
-//! Exports git repositories as bare repositories, which git reads as they are and any web server
-//! can serve.
+//! Exports git repositories: as bare repositories, which git reads as they are and any web server
+//! can serve, or as git bundles.
 
 use super::ExportError;
 use super::export_files::write_all;
 use super::export_paths::{DEFAULT_MODE, ExportFile, path_of_url};
+use super::git_bundle::GitBundle;
 use landfall_content::{BlobPackBytes, BlobRead, ContentError, MemoryBlobs};
 use landfall_git::{GitError, ObjectDatabase};
 use landfall_item::lockfile::Lock;
@@ -12,6 +13,24 @@ use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, RunRep
 use landfall_model::{Digest, Limits};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The form in which repositories are exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GitExportFormat {
+    /// The bare repository `<host>/<path>.git`.
+    Bare,
+    /// The git bundle `<host>/<path>.bundle`.
+    Bundle,
+}
+
+impl GitExportFormat {
+    fn extension(self) -> &'static str {
+        match self {
+            GitExportFormat::Bare => "git",
+            GitExportFormat::Bundle => "bundle",
+        }
+    }
+}
 
 /// The files of one exported repository.
 struct RepositoryFiles {
@@ -26,8 +45,8 @@ struct RepositoryFile {
     size: u64,
 }
 
-/// Writes every git repository of `lock` from `blobs` to `dir`, as the bare repository
-/// `<host>/<path>.git`. Files with the right content are left unchanged. `dry_run` writes nothing.
+/// Writes every git repository of `lock` from `blobs` to `dir`. Files with the right content are
+/// left unchanged. `dry_run` writes nothing.
 ///
 /// # Errors
 /// Before anything is written: when a URL cannot be a path. Later failures are in the report.
@@ -35,21 +54,29 @@ pub fn export_git(
     lock: &Lock,
     blobs: &Arc<dyn BlobRead>,
     dir: &Path,
+    format: GitExportFormat,
     dry_run: bool,
     limits: Limits,
     progress: &dyn Progress,
 ) -> Result<RunReport, ExportError> {
-    let mut folders = Vec::new();
+    let mut targets = Vec::new();
     for repository in &lock.git {
         let url = repository.url();
         let url = url.strip_suffix(".git").unwrap_or(url);
-        folders.push((repository, path_of_url(&format!("{url}.git"))?));
+        let path = path_of_url(&format!("{url}.{}", format.extension()))?;
+        targets.push((repository, path));
     }
     let mut report = RunReport::default();
-    for (repository, folder) in folders {
-        match repository_files(repository, blobs, limits) {
-            Ok(files) => {
-                let written = files.write(repository, &folder, &**blobs, dir, dry_run, progress);
+    for (repository, path) in targets {
+        let written = match format {
+            GitExportFormat::Bare => repository_files(repository, blobs, limits)
+                .map(|files| files.write(repository, &path, &**blobs, dir, dry_run, progress)),
+            GitExportFormat::Bundle => GitBundle::create(repository, blobs, limits)
+                .map(|bundle| write_bundle(&bundle, repository, path, dir, dry_run, progress))
+                .map_err(GitExportFailure::from),
+        };
+        match written {
+            Ok(written) => {
                 report.bytes_transferred += written.bytes_transferred;
                 report.items.extend(written.items);
             }
@@ -93,6 +120,30 @@ impl From<ContentError> for GitExportFailure {
             reason: error.to_string(),
         }
     }
+}
+
+fn write_bundle(
+    bundle: &GitBundle,
+    repository: &LockedGitRepository,
+    path: PathBuf,
+    dir: &Path,
+    dry_run: bool,
+    progress: &dyn Progress,
+) -> RunReport {
+    let file = ExportFile {
+        file: UrlFile {
+            urls: Vec::new(),
+            ..UrlFile::plain(
+                EntryKind::Git,
+                &repository.name,
+                &bundle.digest,
+                bundle.size,
+            )
+        },
+        mode: DEFAULT_MODE,
+        paths: vec![path],
+    };
+    write_all(vec![file], bundle, dir, dry_run, progress)
 }
 
 /// Lists the files of a repository. Reads the packs and hashes all their objects.

@@ -7,11 +7,12 @@ mod export_files;
 mod export_git;
 mod export_paths;
 mod export_providers;
+mod git_bundle;
 mod unpack;
 mod write_file;
 
 pub use error::ExportError;
 pub use export_charts::export_charts;
 pub use export_files::{export_files, export_packages};
-pub use export_git::export_git;
+pub use export_git::{GitExportFormat, export_git};
 pub use export_providers::export_providers;

@@ -1,7 +1,9 @@
 //! The body of a response with a pack, which is written while it is sent.
 
 use axum::body::{Body, Bytes};
-use landfall_git::{ObjectDatabase, Packet, SelectedObjects, push_data, push_flush, send_pack};
+use landfall_git::{
+    ObjectDatabase, PackSending, Packet, SelectedObjects, push_data, push_flush, send_pack,
+};
 use landfall_model::report::Progress;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -56,7 +58,10 @@ impl PackBody {
         send_pack(
             &self.database,
             &self.selected.objects,
-            self.offset_deltas,
+            PackSending {
+                offset_deltas: self.offset_deltas,
+                compress_small: false,
+            },
             &mut io::BufWriter::with_capacity(Packet::MAX_DATA - 1, &mut out),
         )
         .map_err(|error| error.to_string())?;

@@ -1,19 +1,32 @@
-//! `landfall export git`: writes bare git repositories.
+//! `landfall export git`: writes git repositories to a folder.
 
 use super::folder::FolderExport;
 use crate::cli::shared::{CliError, Context, VerbOutcome};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use landfall_model::report::EntryKind;
-use landfall_serve::export_git;
+use landfall_serve::{GitExportFormat, export_git};
 use std::sync::Arc;
 
 /// Write git repositories to a folder, as bare repositories HOST/PATH.git
 ///
-/// git reads them as they are, and any web server can serve them.
+/// git reads them as they are, and any web server can serve them. With --format bundle, each
+/// repository is one file HOST/PATH.bundle, which git clones and fetches from.
 #[derive(Args)]
 pub(crate) struct ExportGit {
     #[command(flatten)]
     export: FolderExport,
+    /// The form of each repository
+    #[arg(long, value_enum, default_value_t = RepositoryFormat::Bare)]
+    format: RepositoryFormat,
+}
+
+/// The form of each repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RepositoryFormat {
+    /// A bare repository, with its large files
+    Bare,
+    /// A git bundle, as `git bundle create` writes it
+    Bundle,
 }
 
 fn is_repository(kind: EntryKind) -> bool {
@@ -24,6 +37,10 @@ impl ExportGit {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let (lock, blobs) = self.export.open(context, is_repository)?;
         let limits = context.limits;
+        let format = match self.format {
+            RepositoryFormat::Bare => GitExportFormat::Bare,
+            RepositoryFormat::Bundle => GitExportFormat::Bundle,
+        };
         let shared = Arc::clone(&blobs);
         self.export.write(
             context,
@@ -31,7 +48,7 @@ impl ExportGit {
             lock,
             blobs,
             Box::new(move |lock, _, dir, dry_run, progress| {
-                export_git(lock, &shared, dir, dry_run, limits, progress)
+                export_git(lock, &shared, dir, format, dry_run, limits, progress)
             }),
         )
     }
