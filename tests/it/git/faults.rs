@@ -65,7 +65,9 @@ fn a_run_that_was_killed_is_completed_with_the_same_bytes() {
     kill_in_pack(&server, &other, &["pull"]);
     other.ok(&["pull"]);
     // a `pack` that is killed soon after its start
-    start(&other, &["pack", "-o", "b.tar.zst"]).kill().unwrap();
+    let mut pack = start(&other, &["pack", "-o", "b.tar.zst"]);
+    pack.kill().unwrap();
+    pack.wait().unwrap();
     other.ok(&["pack", "-o", "b.tar.zst"]);
     assert!(other.read_bytes("b.tar.zst") == undisturbed.read_bytes("b.tar.zst"));
     let third = Place::new();
@@ -198,6 +200,7 @@ fn a_force_push_upstream_is_reported() {
     let repository = server.place.path("repos/team/platform.git");
     place.ok(&["lock", "-f", "m.yaml"]);
     let old = locked(&place);
+    place.write("old.lock", place.read("landfall.lock"));
     server.git(&repository, &["update-ref", "refs/heads/main", "main~10"]);
     server.import(&repository, &history("main", 400, 2));
     // without `--refresh`, the pin is kept
@@ -215,8 +218,11 @@ fn a_force_push_upstream_is_reported() {
     );
     let new = locked(&place);
     assert_ne!(new["packs"][0], old["packs"][0]);
-    let printed = place.ok(&["diff", "landfall.lock", "landfall.lock"]);
-    assert!(!printed.contains("platform"), "{printed}");
+    let report = place.json(0, &["diff", "old.lock", "landfall.lock"]);
+    let changes = report["changes"].as_array().unwrap();
+    assert_eq!(changes.len(), 1, "{report}");
+    assert_eq!(changes[0]["from"], old["digest"], "{report}");
+    assert_eq!(changes[0]["to"], new["digest"], "{report}");
 }
 
 /// The complete workflow with 10,000 commits, as in a busy repository.

@@ -1,7 +1,7 @@
 //! Large files of Git LFS: pointers in the objects, and the files beside them.
 
 use super::{locked, manifest, output};
-use crate::support::git::{GitServer, pointer};
+use crate::support::git::{GitServer, GitServerBehavior, pointer};
 use crate::support::library::Digest;
 use crate::support::{Place, http, landfall_serve, need, run};
 use serde_json::json;
@@ -111,7 +111,27 @@ fn large_files_are_carried_served_and_exported() {
     output(&place, &exported, &["fsck", "--strict"]);
     let site = GitServer::new().unwrap();
     let target = site.create("team/media.git");
-    let push = || place.json(0, &["push", "b.tar.zst", "--git-to", &site.url("")]);
+    let answer_uploads = |upload_status| {
+        site.set(GitServerBehavior {
+            upload_status: Some(upload_status),
+            ..GitServerBehavior::default()
+        });
+    };
+    let to = site.url("");
+    answer_uploads("413 Payload Too Large");
+    let report = place.json(1, &["push", "b.tar.zst", "--git-to", &to]);
+    let why = report["items"][0]["reason"].as_str().unwrap();
+    assert!(
+        why.contains("413 Payload Too Large to an upload of Git LFS"),
+        "{why}"
+    );
+    assert_eq!(
+        site.git(&target, &["for-each-ref"]),
+        "",
+        "refs come after their files"
+    );
+    answer_uploads("201 Created");
+    let push = || place.json(0, &["push", "b.tar.zst", "--git-to", &to]);
     assert_eq!(push()["items"][0]["status"], "done");
     let pushed = site
         .place

@@ -435,4 +435,9 @@ fn unchanged_and_rewritten_urls_lead_to_the_mirror() {
         documents.replace("platform.git", "platform2.git"),
     );
     place.ok(&["audit", "apps.yaml"]);
+    let report = place.json(4, &["audit", "other.yaml"]);
+    assert!(
+        report["missing"].to_string().contains("platform2"),
+        "{report}"
+    );
 }

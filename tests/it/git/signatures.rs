@@ -185,7 +185,7 @@ fn a_signed_tag_is_valid_under_its_own_name_only() {
         place.write("allowed", line.replace("namespaces=\"git\"", options));
         place.write("landfall.lock", "version: 1\n");
         let report = lock(1, "v1.0");
-        assert!(reason(&report).contains("allow"), "{report}");
+        assert!(reason(&report).contains("does not allow that"), "{report}");
     }
     place.write("allowed", "untrusted comment: x\n");
     let report = lock(2, "v1.0");
@@ -264,7 +264,10 @@ fn tags_and_commits_that_gpg_signed_are_locked_with_their_keys() {
         .find_map(|line| line.strip_prefix("fpr:"))
         .unwrap();
     let fingerprint = fingerprint.trim_matches(':');
-    for verified in locked(&place)["verified"].as_array().unwrap() {
+    let pinned = locked(&place);
+    let verified = pinned["verified"].as_array().unwrap();
+    assert_eq!(verified.len(), 2);
+    for verified in verified {
         let key = verified["key"].as_str().unwrap();
         assert!(key.eq_ignore_ascii_case(fingerprint), "{key} {fingerprint}");
     }

@@ -31,6 +31,8 @@ pub struct GitServerBehavior {
     pub authorization: Option<String>,
     /// The `host:port` of the URLs of large files, if it is not that of the request.
     pub large_file_host: Option<String>,
+    /// The status with which uploads of large files are answered, if it is not `200 OK`.
+    pub upload_status: Option<&'static str>,
     /// How many packs break off after 10,000 bytes.
     pub cut_packs: usize,
     /// After this many bytes of a pack, the server sends nothing until this field is `None` again.
@@ -183,13 +185,16 @@ fn answer_lfs(
     path: &str,
     body: &[u8],
     host: &str,
+    upload_status: &'static str,
 ) {
     let file = |oid: &str| root.join("lfs").join(oid);
     let (status, answer) = match (method, path.strip_prefix("/lfs/")) {
         ("PUT", Some(oid)) => {
-            std::fs::create_dir_all(root.join("lfs")).unwrap();
-            std::fs::write(file(oid), body).unwrap();
-            ("200 OK", Vec::new())
+            if upload_status.starts_with('2') {
+                std::fs::create_dir_all(root.join("lfs")).unwrap();
+                std::fs::write(file(oid), body).unwrap();
+            }
+            (upload_status, Vec::new())
         }
         (_, Some(oid)) => match std::fs::read(file(oid)) {
             Ok(content) => ("200 OK", content),
@@ -283,9 +288,19 @@ fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
     };
     let (path, query) = local.split_once('?').unwrap_or((local, ""));
     if path.contains("/lfs/") {
-        let host = state.behavior.lock().unwrap().large_file_host.clone();
+        let behavior = state.behavior.lock().unwrap().clone();
+        let host = behavior.large_file_host;
         let host = host.unwrap_or_else(|| header("host"));
-        answer_lfs(&mut stream, root, &method, path, &body, &host);
+        let upload_status = behavior.upload_status.unwrap_or("200 OK");
+        answer_lfs(
+            &mut stream,
+            root,
+            &method,
+            path,
+            &body,
+            &host,
+            upload_status,
+        );
         return;
     }
     let program = which("git").unwrap();

@@ -142,14 +142,22 @@ pub(super) fn is_page(url: &str) -> bool {
 /// # Errors
 /// If it has another status, with the kind of error that fits the status.
 pub fn expect_success(response: HttpResponse) -> Result<HttpResponse, HttpError> {
+    match response.status.as_u16() {
+        200 | 206 => Ok(response),
+        _ => Err(status_error(&response, "")),
+    }
+}
+
+/// The error for a response with an unexpected status. `to` follows the status in the message, as in
+/// ` to an upload`.
+pub(super) fn status_error(response: &HttpResponse, to: &str) -> HttpError {
     let kind = match response.status.as_u16() {
-        200 | 206 => return Ok(response),
         404 | 410 => ErrorKind::NotFound,
         401 | 403 => ErrorKind::Denied,
         code => ErrorKind::Status(code),
     };
-    let words = format!("answered {}", response.status);
-    Err(HttpError::new(kind, words)
+    let words = format!("answered {}{to}", response.status);
+    HttpError::new(kind, words)
         .at(&response.url)
-        .with_status(response.status))
+        .with_status(response.status)
 }

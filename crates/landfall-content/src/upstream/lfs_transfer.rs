@@ -1,13 +1,15 @@
 //! Downloads and uploads large files of git repositories (git-lfs,
 //! docs/api/basic-transfers.md).
 
-use super::file::{expect_success, send_with_account};
+use super::file::{expect_success, send_with_account, status_error};
 use super::lfs_batch::{LFS_BATCH, LFS_MEDIA_TYPE, LfsAction, LfsOperation, batch};
 use crate::registry::RegistrySessions;
 use crate::{BlobRead, read_blocking};
 use bytes::Bytes;
 use futures_util::FutureExt;
-use landfall_http::{ByteStream, ErrorKind, HttpError, RequestBody, send_from_offset};
+use landfall_http::{
+    ByteStream, ErrorKind, HttpError, HttpResponse, RequestBody, send_from_offset,
+};
 use landfall_model::{Descriptor, Digest};
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, RANGE};
@@ -134,7 +136,7 @@ async fn upload_one(
         open: Arc::new(open),
     };
     let response = send_with_account(sessions, &request, fault).await?;
-    expect_created(response.status.as_u16(), &response.url, "an upload")
+    expect_created(&response, "an upload")
 }
 
 /// Tells the server that a file was uploaded, and has it compare the size.
@@ -151,21 +153,13 @@ async fn verify_one(
     let message = json!({"oid": file.digest.hex(), "size": file.size});
     request.body = RequestBody::Bytes(Bytes::from(message.to_string()));
     let response = send_with_account(sessions, &request, fault).await?;
-    expect_created(
-        response.status.as_u16(),
-        &response.url,
-        "the check of an upload",
-    )
+    expect_created(&response, "the check of an upload")
 }
 
-fn expect_created(status: u16, url: &url::Url, what: &str) -> Result<(), HttpError> {
-    if (200..300).contains(&status) {
+/// Servers answer an upload with 200, 201 or 204, depending on their storage.
+fn expect_created(response: &HttpResponse, what: &str) -> Result<(), HttpError> {
+    if response.status.is_success() {
         return Ok(());
     }
-    let kind = match status {
-        401 | 403 => ErrorKind::Denied,
-        status => ErrorKind::Status(status),
-    };
-    let words = format!("answered {status} to {what} of Git LFS");
-    Err(HttpError::new(kind, words).at(url))
+    Err(status_error(response, &format!(" to {what} of Git LFS")))
 }
