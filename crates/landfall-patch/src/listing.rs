@@ -6,8 +6,9 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
 
-/// The maximum number of files of a listing. The content after them counts as one file.
-const MAX_FILES: usize = 1 << 20;
+/// The maximum number of files of a listing: 13 MB of memory. The content after them counts as one
+/// file.
+const MAX_FILES: usize = 1 << 17;
 
 /// The files of a plain stream in order. They cover it without gaps.
 #[derive(Debug, Default)]
