@@ -6,8 +6,9 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
 
-/// The maximum number of files of a listing. The content after them counts as one file.
-const MAX_FILES: usize = 1 << 20;
+/// The maximum number of files of a listing: 13 MB of memory. The content after them counts as one
+/// file.
+const MAX_FILES: usize = 1 << 17;
 
 /// The largest extended header, with a long path or attributes, that is read into memory. Bytes from
 /// a larger one on are not listed as files of the archive.

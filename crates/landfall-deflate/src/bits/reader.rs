@@ -158,6 +158,16 @@ impl<R: Read> BitReader<R> {
         self.take(count)
     }
 
+    /// Starts to read many short groups of bits from the bytes that are in memory.
+    pub(crate) fn bulk(&mut self) -> BulkReader<'_, R> {
+        BulkReader {
+            next: self.next,
+            bits: self.bits,
+            count: self.count,
+            reader: self,
+        }
+    }
+
     /// Skips to the next byte boundary and returns the skipped bits.
     pub(crate) fn align(&mut self) -> u8 {
         let count = self.count % 8;
@@ -195,6 +205,52 @@ impl<R: Read> BitReader<R> {
         }
         let end = self.buffer.len().min(self.next + count);
         Ok(&self.buffer[self.next..end])
+    }
+}
+
+/// Reads groups of bits from the bytes that a [`BitReader`] has in memory. Its position is in
+/// variables of its own, which a loop keeps in registers.
+#[derive(Debug)]
+pub(crate) struct BulkReader<'a, R> {
+    reader: &'a mut BitReader<R>,
+    next: usize,
+    bits: u64,
+    count: u32,
+}
+
+impl<R> BulkReader<'_, R> {
+    /// Loads at least 56 bits. Returns whether there are as many in memory.
+    #[inline]
+    pub(crate) fn refill(&mut self) -> bool {
+        let Some(bytes) = self.reader.buffer[self.next..].first_chunk() else {
+            return false;
+        };
+        self.bits |= u64::from_le_bytes(*bytes) << self.count;
+        let loaded = (63 - self.count) / 8;
+        self.next += loaded as usize;
+        self.count += 8 * loaded;
+        true
+    }
+
+    /// The loaded bits.
+    #[inline]
+    pub(crate) fn peek(&self) -> u64 {
+        self.bits
+    }
+
+    /// Consumes `count` of the loaded bits.
+    #[inline]
+    pub(crate) fn consume(&mut self, count: u32) {
+        debug_assert!(count <= self.count);
+        self.bits >>= count;
+        self.count -= count;
+    }
+
+    /// Moves the reader to the position that was reached.
+    pub(crate) fn finish(self) {
+        self.reader.next = self.next;
+        self.reader.bits = self.bits;
+        self.reader.count = self.count;
     }
 }
 

@@ -9,7 +9,7 @@
 //! number of steps to a candidate on that chain shows whether they would try it. Within this limit,
 //! candidates are tried in the same order, nearest first, and the result is the same.
 
-use super::bytes::{load32, match_length};
+use super::bytes::{first_bytes_mask, load32, load64, match_length};
 use super::chains::{ChainWindow, LINKS, WINDOW};
 use super::symbols::{MAX_DISTANCE, MAX_LENGTH};
 
@@ -70,6 +70,10 @@ pub(crate) fn best_match<const FOLLOWS_GRAMS: bool>(
     // Eight bits suffice for their offset, and make the checks of bounds below unnecessary.
     let mut offset = (best.length - 3) as u8;
     let mut last_bytes = load32(window, position + usize::from(offset));
+    // Positions on the chain of a gram nearly always agree in the gram, but seldom in the bytes
+    // before it. So the beginning is compared first, as far as a longer match agrees.
+    let beginning = load64(window, position);
+    let mut mask = first_bytes_mask(best.length + 1);
     // the offset of the gram whose chain is followed
     let mut via = if FOLLOWS_GRAMS { offset } else { 0 };
     let mut entries = links(position + usize::from(via));
@@ -97,6 +101,9 @@ pub(crate) fn best_match<const FOLLOWS_GRAMS: bool>(
             }
             linked = entry - 1;
             let candidate = (linked - usize::from(via)) % WINDOW;
+            if FOLLOWS_GRAMS && (load64(window, candidate) ^ beginning) & mask != 0 {
+                continue;
+            }
             if load32(window, candidate + usize::from(offset)) != last_bytes {
                 continue;
             }
@@ -116,6 +123,7 @@ pub(crate) fn best_match<const FOLLOWS_GRAMS: bool>(
             }
             offset = (found.length - 3) as u8;
             last_bytes = load32(window, position + usize::from(offset));
+            mask = first_bytes_mask(found.length + 1);
             if FOLLOWS_GRAMS {
                 let newer = links(position + usize::from(offset));
                 if usize::from(newer as u16) <= candidate + usize::from(offset) {

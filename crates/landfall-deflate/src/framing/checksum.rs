@@ -2,9 +2,9 @@
 
 use super::format::StreamFormat;
 
-/// Tables for eight bytes at a time: `TABLES[n][b]` is the CRC of byte `b` and `n` zero bytes.
-static TABLES: [[u32; 256]; 8] = {
-    let mut tables = [[0; 256]; 8];
+/// Tables for 16 bytes at a time: `TABLES[n][b]` is the CRC of byte `b` and `n` zero bytes.
+static TABLES: [[u32; 256]; 16] = {
+    let mut tables = [[0; 256]; 16];
     let mut byte = 0;
     while byte < 256 {
         let mut crc = byte as u32;
@@ -17,7 +17,7 @@ static TABLES: [[u32; 256]; 8] = {
         byte += 1;
     }
     let mut table = 1;
-    while table < 8 {
+    while table < 16 {
         let mut byte = 0;
         while byte < 256 {
             let before = tables[table - 1][byte];
@@ -31,7 +31,7 @@ static TABLES: [[u32; 256]; 8] = {
 
 /// Continues the CRC-32 `crc` of earlier bytes with `bytes`.
 fn crc32(crc: u32, bytes: &[u8]) -> u32 {
-    let (chunks, rest) = bytes.as_chunks::<8>();
+    let (chunks, rest) = bytes.as_chunks::<16>();
     let mut crc = !crc;
     for chunk in chunks {
         let [a, b, c, d, rest @ ..] = *chunk;

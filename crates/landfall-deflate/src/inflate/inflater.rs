@@ -4,10 +4,7 @@ use super::block::{BlockKind, DecodedToken, DeflateBlock, read_dynamic};
 use super::table::{DecodeTable, InvalidCode};
 use crate::bits::BitReader;
 use crate::error::DeflateError;
-use crate::symbols::{
-    DISTANCES, END_OF_BLOCK, FIRST_LENGTH_SYMBOL, FIXED_DISTANCE_LENGTHS, FIXED_LITERAL_LENGTHS,
-    LENGTHS, LONGEST_MATCH, WINDOW,
-};
+use crate::symbols::{FIXED_DISTANCE_LENGTHS, FIXED_LITERAL_LENGTHS, LONGEST_MATCH, WINDOW};
 use std::io::Read;
 
 /// The approximate number of plain bytes that one call of [`Inflater::step`] decodes.
@@ -18,6 +15,9 @@ const STEP_BLOCKS: usize = 1024;
 /// The number of bits that the tables of literals and of distances decode in one step.
 const LITERAL_BITS: u32 = 10;
 const DISTANCE_BITS: u32 = 9;
+
+/// The number of bytes of a match that are copied at once, unless the match overlaps with them.
+pub(super) const COPIED_BYTES: usize = 16;
 
 /// The state of the decoder between two steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,21 +36,21 @@ enum InflatePosition {
 #[derive(Debug)]
 pub(crate) struct Inflater {
     /// The window, then the plain bytes of the last step.
-    buffer: Vec<u8>,
+    pub(super) buffer: Vec<u8>,
     /// The index in `buffer` of the first plain byte of the last step.
     from: usize,
     /// The number of plain bytes before the last step.
     plain_before: u64,
     /// The number of tokens before and in the last step.
-    token_count: u64,
+    pub(super) token_count: u64,
     position: InflatePosition,
     is_final: bool,
-    literals: DecodeTable,
-    distances: DecodeTable,
+    pub(super) literals: DecodeTable,
+    pub(super) distances: DecodeTable,
     /// The blocks that began in the last step.
     blocks: Vec<DeflateBlock>,
     /// The tokens of the last step, if they are recorded.
-    tokens: Vec<DecodedToken>,
+    pub(super) tokens: Vec<DecodedToken>,
     records_tokens: bool,
     /// The bits after the final block, up to a byte boundary.
     padding: u8,
@@ -74,7 +74,7 @@ impl Inflater {
     /// A decoder at the beginning of a stream.
     pub(crate) fn new() -> Self {
         Self {
-            buffer: Vec::with_capacity(WINDOW + STEP_BYTES + LONGEST_MATCH),
+            buffer: Vec::with_capacity(WINDOW + STEP_BYTES + LONGEST_MATCH + COPIED_BYTES),
             from: 0,
             plain_before: 0,
             token_count: 0,
@@ -157,7 +157,7 @@ impl Inflater {
         Ok(())
     }
 
-    fn end_block<R: Read>(&mut self, input: &mut BitReader<R>) {
+    pub(super) fn end_block<R: Read>(&mut self, input: &mut BitReader<R>) {
         self.position = InflatePosition::Header;
         if self.is_final {
             self.padding = input.align();
@@ -210,84 +210,5 @@ impl Inflater {
             token_offset: self.token_count,
         });
         Ok(())
-    }
-
-    /// Reads tokens up to the end of the block, or until `buffer` has `end` bytes.
-    fn read_tokens<R: Read, const RECORD: bool>(
-        &mut self,
-        input: &mut BitReader<R>,
-        end: usize,
-    ) -> Result<(), DeflateError> {
-        while self.buffer.len() < end {
-            input.refill()?;
-            let entry = self.literals.decode(input.peek());
-            if entry.bits == 0 {
-                return Err(input.error("a code of a literal or length is invalid"));
-            }
-            input.consume(u32::from(entry.bits))?;
-            let symbol = usize::from(entry.value);
-            if symbol < END_OF_BLOCK {
-                self.buffer.push(symbol as u8);
-                if RECORD {
-                    self.tokens.push(DecodedToken::literal(symbol as u8));
-                }
-                self.token_count += 1;
-                continue;
-            }
-            if symbol == END_OF_BLOCK {
-                self.end_block(input);
-                return Ok(());
-            }
-            let Some(range) = LENGTHS.get(symbol - FIRST_LENGTH_SYMBOL) else {
-                return Err(input.error("a length symbol is invalid"));
-            };
-            let extra = input.take(u32::from(range.extra))?;
-            let length = usize::from(range.base) + extra as usize;
-            let entry = self.distances.decode(input.peek());
-            if entry.bits == 0 {
-                return Err(input.error("a code of a distance is invalid"));
-            }
-            input.consume(u32::from(entry.bits))?;
-            let Some(range) = DISTANCES.get(usize::from(entry.value)) else {
-                return Err(input.error("a distance symbol is invalid"));
-            };
-            let extra = input.take(u32::from(range.extra))?;
-            let distance = usize::from(range.base) + extra as usize;
-            if distance > self.buffer.len() {
-                return Err(input.error("a distance points before the beginning of the stream"));
-            }
-            copy_match(&mut self.buffer, length, distance);
-            if RECORD {
-                let is_long_form = length == LONGEST_MATCH && symbol != FIRST_LENGTH_SYMBOL + 28;
-                self.tokens.push(if is_long_form {
-                    DecodedToken::matched_in_long_form(distance)
-                } else {
-                    DecodedToken::matched(length, distance)
-                });
-            }
-            self.token_count += 1;
-        }
-        Ok(())
-    }
-}
-
-/// Appends a copy of the `length` bytes that begin `distance` bytes before the end. They may
-/// overlap with the copy.
-#[inline]
-fn copy_match(buffer: &mut Vec<u8>, length: usize, distance: usize) {
-    let from = buffer.len() - distance;
-    if distance >= length {
-        buffer.extend_from_within(from..from + length);
-    } else if distance == 1 {
-        let byte = buffer[from];
-        buffer.resize(buffer.len() + length, byte);
-    } else {
-        // each round doubles what can be copied
-        let mut left = length;
-        while left > 0 {
-            let part = left.min(buffer.len() - from);
-            buffer.extend_from_within(from..from + part);
-            left -= part;
-        }
     }
 }

@@ -6,6 +6,7 @@
 mod block;
 mod inflater;
 mod table;
+mod tokens;
 
 pub(crate) use block::{BlockKind, DecodedToken, DeflateBlock, DynamicBlockHeader, run_shape};
 pub(crate) use inflater::{InflatedPiece, Inflater};

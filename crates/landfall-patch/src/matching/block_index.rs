@@ -30,12 +30,11 @@ impl BlockIndex {
             shift: 64 - bits,
         };
         let last = old.len().saturating_sub(BLOCK);
-        for offset in (0..last).step_by(stride) {
+        // The first block of a long run of equal blocks gives the longest match, so it is written
+        // last. Nothing is read from the table, which is larger than the processor's caches.
+        for offset in (0..last).step_by(stride).rev() {
             let slot = index.slot(&old[offset..]);
-            // the first block of a long run of equal blocks gives the longest match
-            if index.offsets[slot] == 0 {
-                index.offsets[slot] = offset as u32 + 1;
-            }
+            index.offsets[slot] = offset as u32 + 1;
         }
         index
     }

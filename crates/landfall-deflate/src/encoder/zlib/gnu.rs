@@ -97,7 +97,9 @@ struct GnuDialect {
 }
 
 impl GnuDialect {
-    /// Judges a block of a multiple of 4,096 tokens.
+    /// Judges a block of a multiple of 4,096 tokens. Not inlined, so that the check of the other
+    /// tokens is.
+    #[inline(never)]
     fn is_profitable(&mut self, tokens: &[Token], plain_size: usize) -> bool {
         if tokens.len() == JUDGED_TOKENS {
             self.matches = 0;

@@ -19,7 +19,7 @@ use super::chains::follow_chain;
 use super::window::{
     EXTENT, FARTHEST_OF_SHORTEST, Match, Search, ThreeByteHash, WindowBytes, lowest_match,
 };
-use crate::encoder::bytes::boxed_array;
+use crate::encoder::bytes::{boxed_array, first_bytes_mask};
 use crate::encoder::symbols::MIN_LENGTH;
 
 const HEADS: usize = 1 << 16;
@@ -48,6 +48,13 @@ impl Link {
     #[inline]
     fn rank(self) -> u32 {
         self.0 >> 16
+    }
+
+    /// The link after the window has moved by 32 KiB: a position without the highest bit becomes 0.
+    #[inline]
+    fn slid_by_32_kib(self) -> Self {
+        let highest = self.0 & 0x8000;
+        Self(self.0 & (highest - (highest >> 15) | 0xffff_0000))
     }
 
     #[inline]
@@ -99,15 +106,22 @@ impl PositionIndex {
     /// leave their chains.
     pub(super) fn slide(&mut self) {
         let size = self.window_size;
-        for head in &mut self.heads[..self.hash.slots()] {
-            *head = head.slid(size as u32);
+        let heads = &mut self.heads[..self.hash.slots()];
+        let (lower, upper) = self.links.split_at_mut(size);
+        let moves = lower.iter_mut().zip(upper);
+        if size == 1 << 15 {
+            heads
+                .iter_mut()
+                .for_each(|head| *head = head.slid_by_32_kib());
+            moves.for_each(|(link, moved)| *link = moved.slid_by_32_kib());
+        } else {
+            heads
+                .iter_mut()
+                .for_each(|head| *head = head.slid(size as u32));
+            moves.for_each(|(link, moved)| *link = moved.slid(size as u32));
         }
         for head in self.gram_heads.iter_mut() {
             *head = head.saturating_sub(size as u16);
-        }
-        let (lower, upper) = self.links.split_at_mut(size);
-        for (link, moved) in lower.iter_mut().zip(upper) {
-            *link = moved.slid(size as u32);
         }
         let (lower, upper) = self.gram_links.split_at_mut(size);
         for (link, moved) in lower.iter_mut().zip(upper) {
@@ -119,18 +133,28 @@ impl PositionIndex {
 
     /// Links all positions whose bytes are below `end`.
     pub(super) fn link_up_to(&mut self, bytes: &WindowBytes, end: usize) {
-        for at in self.linked..end.saturating_sub(MIN_LENGTH - 1).min(EXTENT) {
-            let head = &mut self.heads[self.hash.slot(bytes.word(at)) & (HEADS - 1)];
-            self.links[at] = *head;
-            *head = Link::new(at, head.rank().wrapping_add(1));
-            self.linked = at + 1;
+        let linked_end = end.saturating_sub(MIN_LENGTH - 1).min(EXTENT);
+        if self.linked < linked_end {
+            let heads = &mut *self.heads;
+            let links = &mut *self.links;
+            for at in self.linked..linked_end {
+                let head = &mut heads[self.hash.slot(bytes.word(at)) & (HEADS - 1)];
+                links[at & (EXTENT - 1)] = *head;
+                *head = Link::new(at, head.rank().wrapping_add(1));
+            }
+            self.linked = linked_end;
         }
-        for at in self.gram_linked..end.saturating_sub(GRAM - 1).min(EXTENT) {
-            let hash = bytes.word(at).wrapping_mul(0x9e37_79b1) >> (32 - GRAM_BITS);
-            let head = &mut self.gram_heads[hash as usize & (GRAM_HEADS - 1)];
-            self.gram_links[at] = *head;
-            *head = at as u16;
-            self.gram_linked = at + 1;
+        let gram_end = end.saturating_sub(GRAM - 1).min(EXTENT);
+        if self.gram_linked < gram_end {
+            let heads = &mut *self.gram_heads;
+            let links = &mut *self.gram_links;
+            for at in self.gram_linked..gram_end {
+                let hash = bytes.word(at).wrapping_mul(0x9e37_79b1) >> (32 - GRAM_BITS);
+                let head = &mut heads[hash as usize & (GRAM_HEADS - 1)];
+                links[at & (EXTENT - 1)] = *head;
+                *head = at as u16;
+            }
+            self.gram_linked = gram_end;
         }
     }
 
@@ -179,20 +203,22 @@ impl PositionIndex {
         }
         let lowest = lowest_match(at, head, self.window_size);
         let mut found: Option<Match> = None;
-        // the last four of the bytes in which a better match must agree
-        let mut tail_at = search.longer_than.max(MIN_LENGTH) - MIN_LENGTH;
-        let mut tail = bytes.word(at + tail_at);
+        let mut best = search.longer_than.max(MIN_LENGTH);
+        // The positions on the chain of a gram nearly always agree in the gram, but seldom in the
+        // bytes before it. So the beginning is compared first, as far as a better match agrees.
+        let beginning = bytes.double_word(at);
+        let mut mask = first_bytes_mask(best + 1);
         // the links that are followed are those of the gram with this offset in the match
-        let mut offset = tail_at;
+        let mut offset = best - MIN_LENGTH;
         let mut link = self.gram_link(at + offset);
         let mut steps = 0;
         while link >= lowest + offset {
-            let candidate = link - offset;
+            let candidate = (link - offset) & (EXTENT - 1);
             link = self.gram_link(link);
             steps += 1;
-            if bytes.word(candidate + tail_at) == tail {
+            if (bytes.double_word(candidate) ^ beginning) & mask == 0 {
                 let length = bytes.common_length(candidate, at);
-                if length >= tail_at + GRAM {
+                if length > best {
                     if self.steps(at, candidate) > search.chain {
                         break;
                     }
@@ -203,14 +229,15 @@ impl PositionIndex {
                     if length >= search.nice {
                         break;
                     }
-                    tail_at = length - MIN_LENGTH;
-                    tail = bytes.word(at + tail_at);
-                    // the new tail is rarer; its links are followed unless they lead to positions
+                    best = length;
+                    mask = first_bytes_mask(best + 1);
+                    // the new gram is rarer; its links are followed unless they lead to positions
                     // that were passed already
-                    let newest = self.gram_link(at + tail_at);
-                    if newest < candidate + tail_at {
+                    let new_offset = best - MIN_LENGTH;
+                    let newest = self.gram_link(at + new_offset);
+                    if newest < candidate + new_offset {
                         link = newest;
-                        offset = tail_at;
+                        offset = new_offset;
                     }
                     continue;
                 }

@@ -51,8 +51,9 @@ impl WindowBytes {
         u32::from_le_bytes(word)
     }
 
+    /// Eight bytes, the first in the lowest bits. `at` is a position plus at most 258.
     #[inline]
-    fn double_word(&self, at: usize) -> u64 {
+    pub(super) fn double_word(&self, at: usize) -> u64 {
         let mut word = [0; 8];
         word.copy_from_slice(&self.0[at..at + 8]);
         u64::from_le_bytes(word)
