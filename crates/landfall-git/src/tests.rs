@@ -352,18 +352,15 @@ fn a_gitmodules_with_too_many_entries_is_refused() {
     assert!(matches!(error, GitError::TooLarge { .. }), "{error}");
 }
 
-/// A pack that counts how often its entries are read one by one.
+/// A pack that counts how many of its bytes are read.
 struct CountedPack {
     bytes: Vec<u8>,
-    reads: AtomicUsize,
+    count: AtomicUsize,
 }
 
 impl PackBytes for CountedPack {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        // the scan reads the small pack as a whole, from its beginning
-        if offset > 0 && !buffer.is_empty() {
-            self.reads.fetch_add(1, Ordering::Relaxed);
-        }
+        self.count.fetch_add(buffer.len(), Ordering::Relaxed);
         self.bytes.read_exact_at(buffer, offset)
     }
 
@@ -402,10 +399,12 @@ fn each_entry_of_a_chain_of_large_objects_is_read_once() {
     }
     let pack = Arc::new(CountedPack {
         bytes: pack.bytes(),
-        reads: AtomicUsize::new(0),
+        count: AtomicUsize::new(0),
     });
     let mut database = ObjectDatabase::new(Limits::DEFAULT);
     database.add_pack(pack.clone()).unwrap();
     assert!(database.contains(last));
-    assert_eq!(pack.reads.load(Ordering::Relaxed), 4);
+    // once to find the entries, and once to read them
+    let count = pack.count.load(Ordering::Relaxed);
+    assert!(count <= pack.bytes.len() * 2, "{count}");
 }
