@@ -21,7 +21,7 @@ impl ReferenceShape for GitopsShape {
         let Some(source) = GitopsSource::of(members.entries) else {
             return Vec::new();
         };
-        if taken.contains(&source.at) || !decide(&source, members, collector) {
+        if taken.binary_search(&source.at).is_ok() || !decide(&source, members, collector) {
             return Vec::new();
         }
         vec![source.at]

@@ -35,7 +35,7 @@ impl ReferenceShape for NonReferenceShape {
         child: &mut NodeContext<'s>,
     ) {
         if let (Some(key), None) = (child.key, child.keep) {
-            child.keep = reason_to_keep(key, members.around.key, members.entries);
+            child.keep = reason_to_keep(key, members);
         }
     }
 }
@@ -66,14 +66,9 @@ fn is_lock(entries: &[YamlEntry<'_>]) -> bool {
             .all(|key| scalar_of(&item.entries, key).is_some())
 }
 
-/// The reason why nothing under `key` may be changed. `entries` are those of the mapping that
-/// contains `key`, and `above` is the key of that mapping.
-fn reason_to_keep(
-    key: &str,
-    above: Option<&str>,
-    entries: &[YamlEntry<'_>],
-) -> Option<&'static str> {
-    match (key, above) {
+/// The reason why nothing under `key` may be changed. `members` is the mapping that contains `key`.
+fn reason_to_keep(key: &str, members: &MappingContext<'_>) -> Option<&'static str> {
+    match (key, members.around.key) {
         ("openAPIV3Schema", _) => Some(CRD_SCHEMA),
         // Knative's annotation `knative.dev/example-checksum` must match the example
         ("_example", Some("data")) => Some("an annotation contains the checksum of this example"),
@@ -84,7 +79,7 @@ fn reason_to_keep(
             | "repositoryDigestMirrors",
             _,
         ) => Some(MIRROR_SET),
-        ("source", _) if value_of(entries, "mirrors").is_some() => Some(MIRROR_SET),
+        ("source", _) if members.has_mirrors => Some(MIRROR_SET),
         _ => None,
     }
 }

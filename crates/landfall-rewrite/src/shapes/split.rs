@@ -26,7 +26,7 @@ impl ReferenceShape for SplitShape {
         } = members;
         let mut found = Vec::new();
         for (group, reference) in SplitReference::all(entries, around.key, collector.document) {
-            if group.values().any(|at| taken.contains(at)) {
+            if group.values().any(|at| taken.binary_search(at).is_ok()) {
                 continue;
             }
             if decide(&reference, collector, around) {

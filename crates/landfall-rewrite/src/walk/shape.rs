@@ -28,7 +28,7 @@ pub(crate) trait ReferenceShape: Sync {
     /// Collects the references whose meaning depends on several entries of a mapping: split
     /// references and prefixes. Returns the indexes of the entries that are references or parts of
     /// them, so that their values are not read again. `taken` are the indexes that earlier shapes
-    /// returned.
+    /// returned, sorted.
     fn references<'s>(
         &self,
         _collector: &mut OccurrenceCollector<'_, 's>,

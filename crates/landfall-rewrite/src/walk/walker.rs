@@ -163,13 +163,7 @@ impl<'s> DocumentWalker<'_, 's> {
     }
 
     fn mapping(&mut self, entries: &'s [YamlEntry<'s>], around: NodeContext<'s>) {
-        let kind =
-            yaml::value_of(entries, "kind").and_then(|kind| self.collector.document.text(kind));
-        let mut members = MappingContext {
-            entries,
-            kind: kind.unwrap_or_default(),
-            around,
-        };
+        let mut members = MappingContext::new(entries, around, self.collector.document);
         self.collector.collected.has_secret |=
             self.shapes.iter().any(|shape| shape.is_secret(&members));
         if around.keep.is_none() {
@@ -180,10 +174,10 @@ impl<'s> DocumentWalker<'_, 's> {
             for shape in self.shapes {
                 let more = shape.references(&mut self.collector, &members, &taken);
                 taken.extend(more);
+                // sorted for binary searches: a mapping may have a million entries
+                taken.sort_unstable();
             }
         }
-        // sorted for the binary search: a mapping may have a million entries
-        taken.sort_unstable();
         for (at, YamlEntry { key, value }) in entries.iter().enumerate() {
             match key.scalar() {
                 Some(key) => self.key(key),

@@ -11,7 +11,7 @@ use crate::yaml::YamlNode;
 pub(super) trait ImagePosition: Sync {
     /// Reads the images whose parts are several entries of a mapping. Returns the indexes of these
     /// entries, so that their values are not read again. `taken` are the indexes that earlier
-    /// positions returned.
+    /// positions returned, sorted.
     fn references<'d>(
         &self,
         _reader: &mut CandidateCollector<'d, '_>,

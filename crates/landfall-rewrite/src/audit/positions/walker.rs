@@ -94,14 +94,18 @@ impl<'d> PositionWalker<'d, '_> {
     }
 
     fn mapping(&mut self, entries: &'d [YamlEntry<'d>], around: NodePosition<'d>) {
-        let members = MappingContents { entries, around };
+        let members = MappingContents {
+            entries,
+            name: yaml::text_of(entries, "name"),
+            around,
+        };
         let mut taken = Vec::new();
         for position in self.positions {
             let more = position.references(&mut self.reader, &members, &taken);
             taken.extend(more);
+            // sorted for binary searches: a mapping may have a million entries
+            taken.sort_unstable();
         }
-        // sorted for the binary search: a mapping may have a million entries
-        taken.sort_unstable();
         for (at, YamlEntry { key, value }) in entries.iter().enumerate() {
             let is_taken = taken.binary_search(&at).is_ok();
             let Some(key) = key.scalar().map(|key| &*key.value).filter(|_| !is_taken) else {
