@@ -209,3 +209,21 @@ files:
         2
     );
 }
+
+#[test]
+fn a_draft_contains_no_password_of_a_url() {
+    let place = place();
+    place.write(
+        "run.sh",
+        "curl -O https://bot:hunter2@dl.test/a.tgz\ncurl -O https://bot:hunter2@dl.test/$V/b.tgz\n",
+    );
+    let report = place.json(0, &["discover", "run.sh", "--no-helm"]);
+    let draft = report["manifest"].as_str().unwrap();
+    for line in [
+        "  # - https://***@dl.test/a.tgz  # run.sh:1; it has a user name or password: write the URL",
+        "  # - https://***@dl.test/$V/b.tgz  # run.sh:2; ",
+    ] {
+        assert!(draft.contains(line), "{line}: {draft}");
+    }
+    assert!(!report.to_string().contains("hunter2"), "{report:#}");
+}

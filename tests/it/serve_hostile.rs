@@ -114,6 +114,26 @@ fn a_manifest_with_the_media_type_of_a_web_page_is_refused() {
 }
 
 #[test]
+fn a_manifest_in_parts_is_refused() {
+    let place = Place::new();
+    let server = landfall_serve(&place, &PUSHES);
+    let bytes = manifest(&server, "a", json!({}));
+    let whole = format!("0-{}", bytes.len() - 1);
+    for range in ["5-9", "x", &whole] {
+        let headers = [("Content-Range", range), ("Content-Type", OCI_MANIFEST)];
+        let target = "/v2/a/manifests/v1";
+        let answer = request("PUT", &server.address, target, &headers, &bytes);
+        assert_eq!(answer.status, 400, "{range}: {}", answer.text());
+        assert!(
+            answer.text().contains("MANIFEST_INVALID"),
+            "{}",
+            answer.text()
+        );
+        assert_eq!(get(&server.address, target).status, 404);
+    }
+}
+
+#[test]
 fn a_stored_manifest_with_any_media_type_is_sent_as_bytes_and_can_be_deleted() {
     let place = Place::new();
     let server = landfall_serve(&place, &PUSHES);

@@ -68,7 +68,7 @@ pub use manifest::{ChildManifest, Manifest, ManifestError};
 pub use media_type::MediaType;
 pub use minimum_age::{MinimumAge, MinimumAgeError};
 pub use platform::Platform;
-pub use redaction::{redact_urls, redact_userinfo};
+pub use redaction::{redact_document, redact_reference, redact_urls, redact_userinfo};
 pub use reference::ImageRef;
 pub use reference::{ReferenceError, has_host, is_repository, is_repository_component, is_tag};
 pub use referrer::{

@@ -47,6 +47,42 @@ pub fn redact_urls(text: &str) -> String {
     redacted
 }
 
+/// Like [`redact_urls`], for one reference: also masks the user name and password of a reference
+/// without a scheme, as in `user:password@host/repository`.
+pub fn redact_reference(reference: &str) -> String {
+    if reference.contains("://") {
+        return redact_urls(reference);
+    }
+    let end = reference.find('/').unwrap_or(reference.len());
+    let (host, path) = reference.split_at(end);
+    // a digest or a placeholder of one also follows an `@`, but not with a path after it;
+    // `git@host:path` is not secret
+    let is_pinned = path.is_empty()
+        && host.rsplit_once('@').is_some_and(|(name, rest)| {
+            !name.contains(':') || rest.starts_with("sha") || rest.contains(['$', '{', '*'])
+        });
+    if is_pinned || host.starts_with("git@") {
+        return reference.to_owned();
+    }
+    redact_userinfo(host) + path
+}
+
+/// Masks the user name and password of each URL in a document. User names for SSH are kept: SSH
+/// has no passwords in URLs, and the document stays as it is.
+pub fn redact_document(text: &str) -> String {
+    let mut parts = text.split("://");
+    let mut redacted = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let account = userinfo_length(part).filter(|_| !redacted.ends_with("ssh"));
+        redacted += "://";
+        if account.is_some() {
+            redacted += "***";
+        }
+        redacted += &part[account.unwrap_or(0)..];
+    }
+    redacted
+}
+
 /// Returns a query parameter, with its value masked if the name is that of a secret.
 fn redact_value(parameter: &str) -> String {
     let Some((name, value)) = parameter.split_once('=') else {
@@ -95,6 +131,35 @@ mod tests {
             ("://", "://"),
         ] {
             assert_eq!(redact_urls(text), shown);
+        }
+    }
+
+    #[test]
+    fn a_reference_without_a_scheme_has_no_password() {
+        for (reference, shown) in [
+            ("joe:pw@h.test:5000/a/b:v1", "***@h.test:5000/a/b:v1"),
+            ("docker://joe:pw@h.test/a", "docker://***@h.test/a"),
+            ("h.test/a/b:v1@sha256:00", "h.test/a/b:v1@sha256:00"),
+            ("joe:pw@h.test", "***@h.test"),
+            ("nginx@sha256:00", "nginx@sha256:00"),
+            ("nginx:1@sha256:00", "nginx:1@sha256:00"),
+            ("nginx:1@$DIGEST", "nginx:1@$DIGEST"),
+            ("git@h.test:a/b.git", "git@h.test:a/b.git"),
+        ] {
+            assert_eq!(redact_reference(reference), shown);
+        }
+    }
+
+    #[test]
+    fn a_document_keeps_everything_but_user_names_and_passwords() {
+        for (text, shown) in [
+            (
+                "a: https://joe:pw@h/x?token=t # ssh://git@h/r\nb: oci://tok@h\n",
+                "a: https://***@h/x?token=t # ssh://git@h/r\nb: oci://***@h\n",
+            ),
+            ("p: http://h, j@h.test", "p: http://h, j@h.test"),
+        ] {
+            assert_eq!(redact_document(text), shown);
         }
     }
 }

@@ -42,6 +42,8 @@ mod role;
 mod scan;
 mod scan_result;
 mod scanner;
+#[cfg(test)]
+mod secret_tests;
 mod settings;
 mod shapes;
 mod source_map;

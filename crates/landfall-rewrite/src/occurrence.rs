@@ -2,7 +2,7 @@
 
 use super::edit::SpanEdit;
 use super::role::ReferenceRole;
-use landfall_model::ImageRef;
+use landfall_model::{ImageRef, redact_reference, redact_urls};
 
 /// One occurrence of a reference in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,8 @@ pub struct Occurrence {
     pub column: usize,
     /// The position in the decoded content, if the value is encoded: `base64, line 3, column 8`.
     pub inside: Option<String>,
-    /// The reference as written. The parts of a split reference are joined.
+    /// The reference as written, with `***` for the secrets of a URL. The parts of a split reference
+    /// are joined.
     pub written: String,
     /// The role of the reference, by its position.
     pub role: ReferenceRole,
@@ -80,6 +81,14 @@ impl ReferenceMeaning {
         Some(ReferenceMeaning::Unknown)
     }
 
+    /// The same meaning, without secrets of a URL in the new reference: a rewrite keeps its query.
+    fn redacted(mut self) -> ReferenceMeaning {
+        if let ReferenceMeaning::Known { to, .. } = &mut self {
+            *to = redact_urls(to);
+        }
+        self
+    }
+
     /// The meaning of a value that is not a reference, at a position that requires an image.
     pub fn unreadable() -> ReferenceMeaning {
         ReferenceMeaning::Undecided {
@@ -90,9 +99,10 @@ impl ReferenceMeaning {
 
 impl Occurrence {
     /// An occurrence at the byte `at`, without edits. The scan later sets its line and column.
+    /// Secrets in `written` and `meaning` are masked, because reports show them.
     pub fn new(
         at: usize,
-        written: impl Into<String>,
+        written: impl AsRef<str>,
         role: ReferenceRole,
         meaning: ReferenceMeaning,
     ) -> Occurrence {
@@ -100,9 +110,9 @@ impl Occurrence {
             line: 0,
             column: 0,
             inside: None,
-            written: written.into(),
+            written: redact_reference(written.as_ref()),
             role,
-            meaning,
+            meaning: meaning.redacted(),
             at,
             edits: Vec::new(),
         }

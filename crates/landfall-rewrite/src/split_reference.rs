@@ -3,6 +3,7 @@
 use super::reference_parts::{PartGroup, PartKind, part, part_groups};
 use super::yaml::{YamlDocument, YamlEntry, YamlNode, YamlScalar, position_of};
 use landfall_model::ImageRef;
+use std::collections::BTreeMap;
 
 /// A part of a split reference.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +19,7 @@ pub(crate) struct SplitReference<'s> {
     pub(crate) repository: PartValue<'s>,
     pub(super) tag: Option<PartValue<'s>>,
     pub(super) digest: Option<PartValue<'s>>,
-    /// An empty quoted value to which a digest can be added.
+    /// The empty quoted value of its digest, into which a digest can be written.
     pub(super) room: Option<&'s YamlScalar<'s>>,
     /// `registry/repository`, or only the repository.
     pub(super) base: String,
@@ -41,10 +42,11 @@ impl<'s> SplitReference<'s> {
             return Vec::new();
         }
         let merges = position_of(entries, "<<").is_some();
-        let room = entries.iter().find_map(empty_quoted_digest);
+        let rooms = digest_rooms(entries, &groups);
         groups
             .into_iter()
-            .filter_map(|group| {
+            .zip(rooms)
+            .filter_map(|(group, room)| {
                 let reference = SplitReference::new(entries, &group, document, merges, room)?;
                 Some((group, reference))
             })
@@ -105,11 +107,37 @@ impl<'s> SplitReference<'s> {
     }
 }
 
-/// The value of an entry into which a digest can be written: the key names a digest, and the value
-/// is an empty quoted text.
-fn empty_quoted_digest<'s>(entry: &'s YamlEntry<'s>) -> Option<&'s YamlScalar<'s>> {
-    let (_, part) = part(&entry.key.scalar()?.value)?;
+/// For each of `groups`, the empty quoted value of its digest, if there is one.
+fn digest_rooms<'s>(
+    entries: &'s [YamlEntry<'s>],
+    groups: &[PartGroup],
+) -> Vec<Option<&'s YamlScalar<'s>>> {
+    let mut rooms: BTreeMap<String, &YamlScalar<'_>> = BTreeMap::new();
+    for (stem, room) in entries.iter().filter_map(empty_quoted_digest) {
+        rooms.entry(stem).or_insert(room);
+    }
+    let key = |at: &usize| Some(&*entries[*at].key.scalar()?.value);
+    let mut of_groups: Vec<Option<&YamlScalar<'_>>> = groups
+        .iter()
+        .map(|group| {
+            let stems = group.values().filter_map(|at| Some(part(key(at)?)?.0));
+            stems.into_iter().find_map(|stem| rooms.remove(&stem))
+        })
+        .collect();
+    // `image` as the repository belongs to `imageDigest` as well as to `digest`
+    let with_image = |group: &PartGroup| group.values().any(|at| key(at) == Some("image"));
+    if let Some(at) = groups.iter().position(with_image) {
+        let own = of_groups[at].take();
+        of_groups[at] = own.or_else(|| rooms.remove("image").or_else(|| rooms.remove("")));
+    }
+    of_groups
+}
+
+/// The prefix and the value of an entry into which a digest can be written: the key names a digest,
+/// and the value is an empty quoted text.
+fn empty_quoted_digest<'s>(entry: &'s YamlEntry<'s>) -> Option<(String, &'s YamlScalar<'s>)> {
+    let (stem, part) = part(&entry.key.scalar()?.value)?;
     let value = entry.value.scalar()?;
     let is_empty = value.value.is_empty() && value.span.len() == 2;
-    (part == PartKind::Digest && is_empty).then_some(value)
+    (part == PartKind::Digest && is_empty).then_some((stem, value))
 }

@@ -358,6 +358,31 @@ fn a_pin_is_the_locked_digest() {
         pinned("{image: 'quay.io/a/b:v1', tag: ''}"),
         format!("{{image: 'r:5/p/a/b:v1@{digest}', tag: ''}}")
     );
+    // an empty digest belongs to the parts with its prefix
+    assert_eq!(
+        pinned("{repository: quay.io/a/b, tag: v1, initDigest: ''}"),
+        format!("{{repository: r:5/p/a/b, tag: v1@{digest}, initDigest: ''}}")
+    );
+    let other = Digest::sha256(b"quay.io/c/d:1.10");
+    assert_eq!(
+        pinned(
+            "{repository: quay.io/a/b, tag: v1, digest: '', xRepository: quay.io/c/d, xTag: '1.10'}"
+        ),
+        format!(
+            "{{repository: r:5/p/a/b, tag: v1, digest: '{digest}', xRepository: r:5/p/c/d, \
+             xTag: '1.10@{other}'}}"
+        )
+    );
+    for keys in [
+        "tag: v1, imageDigest",
+        "imageTag: v1, digest",
+        "tag: v1, digest",
+    ] {
+        assert_eq!(
+            pinned(&format!("{{image: quay.io/a/b, {keys}: ''}}")),
+            format!("{{image: r:5/p/a/b, {keys}: '{digest}'}}")
+        );
+    }
 }
 
 #[test]

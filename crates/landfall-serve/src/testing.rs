@@ -8,6 +8,7 @@
 use crate::{ServeError, ServeOptions, ServedContent, serve};
 use landfall_content::MemoryBlobs;
 use landfall_item::{LockedFile, LockedImage};
+use landfall_model::config::Site;
 use landfall_model::report::SilentProgress;
 use landfall_model::{Descriptor, Digest, Limits, media_type};
 use std::io::{Read, Write};
@@ -56,6 +57,23 @@ pub fn start(
     writable: Option<&Path>,
     load: impl Fn() -> ServedContent + Send + 'static,
 ) -> TestServer {
+    start_server(None, writable, load)
+}
+
+/// Like [`start`], read-only and for the site with this text.
+pub(crate) fn start_at_site(
+    site: &'static str,
+    load: impl Fn() -> ServedContent + Send + 'static,
+) -> TestServer {
+    start_server(Some(site), None, load)
+}
+
+fn start_server(
+    site: Option<&'static str>,
+    writable: Option<&Path>,
+    load: impl Fn() -> ServedContent + Send + 'static,
+) -> TestServer {
+    let site = site.map(|text| Site::parse(Path::new("site.yaml"), text).unwrap());
     let writable = writable.map(Path::to_path_buf);
     let (started, address) = channel();
     let (stop, stopped) = tokio::sync::oneshot::channel();
@@ -67,7 +85,7 @@ pub fn start(
         let options = ServeOptions {
             listen: vec!["127.0.0.1:0".into()],
             target: None,
-            site: None,
+            site: site.as_ref(),
             writable,
             max_bytes: None,
             anonymous_push: false,

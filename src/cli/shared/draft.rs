@@ -5,7 +5,7 @@ use crate::cli::shared::{CliError, Context, Exit};
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{DraftItem, DraftManifest, draft, platforms_line};
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, RunReport, count_of};
-use landfall_model::{Platform, today};
+use landfall_model::{Platform, redact_urls, today};
 use landfall_rewrite::audit::{
     HelmCommand, Inventory, LockCoverage, MachineInstall, audit_text, discover, machine_installs,
     node_platforms,
@@ -149,7 +149,9 @@ pub(crate) fn draft_manifest(
         ..RunReport::default()
     };
     let packages = installs.0.iter().filter_map(|(install, at)| match install {
-        MachineInstall::Package(by, name) => Some(json!({"manager": by, "name": name, "at": at})),
+        MachineInstall::Package(by, name) => {
+            Some(json!({"manager": by, "name": redact_urls(name), "at": at}))
+        }
         _ => None,
     });
     let members = [

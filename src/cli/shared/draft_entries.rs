@@ -2,11 +2,13 @@
 
 use landfall_item::manifest::{DraftEntry, DraftItem};
 use landfall_model::report::one_line;
+use landfall_model::{has_userinfo, redact_urls};
 use landfall_rewrite::audit::{
     FileFinding, LockCoverage, MachineInstall, MachineInstalls, NamedRepository,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use url::Url;
 
 /// The entries for all findings that the lock does not cover or that cannot be decided.
 pub(crate) fn draft_entries<'p>(found: impl Iterator<Item = &'p FileFinding>) -> Vec<DraftEntry> {
@@ -80,9 +82,18 @@ pub(crate) fn install_entries(installs: &MachineInstalls) -> Vec<DraftEntry> {
 
 fn install_entry(install: &MachineInstall, at: &str) -> Option<DraftEntry> {
     let what = match install {
+        // a manifest is not secret
+        MachineInstall::File(url) if Url::parse(url).is_ok_and(|url| has_userinfo(&url)) => {
+            DraftItem::Unclear {
+                text: redact_urls(url),
+                why: "it has a user name or password: write the URL without them under `files:`, \
+                      and configure credentials in the site file (`upstreams`)"
+                    .into(),
+            }
+        }
         MachineInstall::File(url) => DraftItem::Url(url.clone()),
         MachineInstall::Unclear(url) => DraftItem::Unclear {
-            text: url.clone(),
+            text: redact_urls(url),
             why: "a part of this URL is defined elsewhere: write the whole URL under `files:`"
                 .into(),
         },
@@ -122,6 +133,7 @@ pub(crate) fn packages_comment(installs: &MachineInstalls) -> String {
             "; no version"
         };
         let place = one_line(places.first().unwrap_or(&""));
+        let name = redact_urls(name);
         let _ = writeln!(text, "#   {by}: {name}  # {place}{more}{pin}");
     }
     text

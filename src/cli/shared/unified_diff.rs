@@ -2,6 +2,7 @@
 //! lines are compared.
 
 use crate::cli::shared::{Context, OutputMode};
+use landfall_model::redact_document;
 use landfall_model::report::escape_lines;
 use landfall_rewrite::RewrittenText;
 use std::borrow::Cow;
@@ -44,12 +45,12 @@ impl DiffReader {
     }
 }
 
-/// Returns a unified diff that `patch -p1` applies, unless values are masked; empty if nothing
-/// differs.
+/// Returns a unified diff that `patch -p1` applies, unless values of Secrets or passwords in URLs
+/// are masked; empty if nothing differs.
 pub(crate) fn diff(member: &RewrittenText, reader: DiffReader) -> String {
     let (old, edits) = masked(member);
     let path = member.path.trim_start_matches("./").trim_start_matches('/');
-    unified(path, &old, edits, reader)
+    redact_document(&unified(path, &old, edits, reader))
 }
 
 /// The unified diff of `old` and its `edits`, for the file at `path`.

@@ -129,3 +129,30 @@ fn a_diff_masks_secrets_in_every_position() {
         );
     }
 }
+
+#[test]
+fn the_password_of_a_url_is_not_printed() {
+    let text = "resources:\n- https://bot:hunter2@git.example/a.git//k?ref=v1\n\
+                - https://bot:hunter2@h.example/b\n- nginx:1.27\n";
+    let place = Place::new(&[("k.yaml", text)]);
+    let lock = place.read("landfall.lock");
+    let url = "https://git.example/a.git";
+    let file = format!(
+        "files:\n- {{name: '{url}', digest: {}, size: 1}}\n",
+        super::digest(url)
+    );
+    place.put("landfall.lock", &(lock + &file));
+    place.put(
+        "site.yaml",
+        &format!("{}files: http://f.example\n", super::SITE),
+    );
+    let printed = printed(&place, "k.yaml");
+    for part in [
+        "https://***@git.example/a.git//k?ref=v1 -> http://f.example/git.example/a.git//k?ref=v1",
+        "-- https://***@git.example/a.git//k?ref=v1\n",
+        " - https://***@h.example/b\n",
+    ] {
+        assert!(printed.contains(part), "{part}: {printed}");
+    }
+    assert!(!printed.contains("hunter2"), "{printed}");
+}

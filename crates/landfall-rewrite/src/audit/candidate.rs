@@ -4,7 +4,7 @@ use super::finding::{AuditFinding, LockCoverage};
 use super::inventory::Inventory;
 use crate::text::{SCHEMES, reference_at};
 use landfall_model::document::LineIndex;
-use landfall_model::{ImageRef, Limits, has_host};
+use landfall_model::{ImageRef, Limits, has_host, redact_reference};
 
 /// A value that names an image, certainly or possibly.
 #[derive(Debug)]
@@ -107,11 +107,13 @@ impl ImageCandidate {
                 sure || reference.is_pinned() || has_host(written),
                 None,
             ),
-            Err(error) if sure => candidate(
-                &written[..written.floor_char_boundary(max_bytes)],
-                true,
-                Some(&error.to_string()),
-            ),
+            Err(error) if sure => {
+                // parsed again without its secrets, because the message quotes the text
+                let shown = redact_reference(written).parse::<ImageRef>();
+                let why = shown.err().unwrap_or(error).to_string();
+                let written = &written[..written.floor_char_boundary(max_bytes)];
+                candidate(written, true, Some(&why))
+            }
             Err(_) => None,
         }
     }
@@ -148,7 +150,7 @@ impl ImageCandidate {
             path: self.path,
             manager: None,
             repository: None,
-            reference: self.written,
+            reference: redact_reference(&self.written),
             coverage,
         }
     }

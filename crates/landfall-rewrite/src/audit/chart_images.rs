@@ -10,7 +10,7 @@ use super::text::audit;
 use super::tree::{audit_text, in_chart};
 use crate::chart::{ChartTemplate, HelmChart};
 use crate::text::reference_at;
-use landfall_model::{ImageRef, Limits, has_host};
+use landfall_model::{ImageRef, Limits, has_host, redact_reference};
 use serde_yaml::Mapping;
 use std::path::Path;
 
@@ -160,7 +160,7 @@ impl TextValue<'_> {
             path: Vec::new(),
             manager: None,
             repository: None,
-            reference: value.to_owned(),
+            reference: redact_reference(value),
             coverage,
         };
         FileFinding {

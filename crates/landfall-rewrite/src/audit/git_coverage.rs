@@ -6,6 +6,7 @@ use super::inventory::Inventory;
 use crate::git_source::GitSourceForm;
 use landfall_item::LockedGitRepository;
 use landfall_model::document::LineIndex;
+use landfall_model::redact_reference;
 
 /// How many refs a message names.
 const MAX_NAMED: usize = 5;
@@ -25,7 +26,7 @@ impl GitUse {
                 url: upstream.unwrap_or(self.url),
                 revision: self.revision,
             }),
-            reference: self.written,
+            reference: redact_reference(&self.written),
             coverage,
         }
     }

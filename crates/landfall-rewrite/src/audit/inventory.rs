@@ -1,6 +1,7 @@
 //! Finds the items of a lock by any name: upstream, by an alias, or at a destination.
 
 use super::finding::LockCoverage;
+use super::locked_urls::LockedUrls;
 use super::well_known;
 use crate::index::{
     LockedName, LossCause, ReferenceIndex, ReferencedItem, listed, losses, names, reference_names,
@@ -9,7 +10,6 @@ use landfall_item::lockfile::Lock;
 use landfall_item::{LockedGitRepository, LockedPackageSet};
 use landfall_model::{DestinationMap, TargetRegistry};
 use landfall_model::{Digest, ImageRef, has_host};
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The items of a lock by all their names.
@@ -21,8 +21,7 @@ pub struct Inventory<'a> {
     upstream: BTreeMap<String, Vec<ReferencedItem<'a>>>,
     /// The images by the `registry/repository` of their destinations.
     at_destinations: BTreeMap<String, Vec<ReferencedItem<'a>>>,
-    /// The locked URLs, each with the name of its item.
-    urls: Vec<(Cow<'a, str>, &'a str)>,
+    urls: LockedUrls<'a>,
     /// The `registry[/prefix]` of the destinations, with a trailing slash.
     target: Option<String>,
     /// The base URL of the site's file server, with a trailing slash.
@@ -73,7 +72,7 @@ impl<'a> Inventory<'a> {
             images: Vec::new(),
             upstream: BTreeMap::new(),
             at_destinations: BTreeMap::new(),
-            urls: Vec::new(),
+            urls: LockedUrls::default(),
             target: mapping.map(|mapping| format!("{}/", mapping.target())),
             files: files.map(|url| format!("{}/", url.trim_end_matches('/'))),
             lost: lost.collect(),
@@ -82,12 +81,14 @@ impl<'a> Inventory<'a> {
             packages: None,
             is_thorough: true,
         };
+        let mut urls = Vec::new();
         for found in names(lock) {
             match found {
                 LockedName::Reference(image) => inventory.add(image, mapping),
-                LockedName::Url { url, item } => inventory.urls.push((url, item)),
+                LockedName::Url { url, item } => urls.push((url, item)),
             }
         }
+        inventory.urls = LockedUrls::new(urls);
         inventory
     }
 
@@ -148,8 +149,8 @@ impl<'a> Inventory<'a> {
         &self.index
     }
 
-    /// Every locked URL, with the name of its item.
-    pub(super) fn urls(&self) -> &[(Cow<'a, str>, &'a str)] {
+    /// The locked URLs.
+    pub(super) fn urls(&self) -> &LockedUrls<'a> {
         &self.urls
     }
 

@@ -13,6 +13,7 @@ mod git_coverage;
 mod git_uses;
 mod helm;
 mod inventory;
+mod locked_urls;
 mod machine;
 mod node_list;
 mod node_platforms;

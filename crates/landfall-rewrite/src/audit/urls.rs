@@ -2,8 +2,9 @@
 
 use super::finding::{AuditFinding, LockCoverage};
 use super::inventory::Inventory;
+use super::locked_urls::LockedUrls;
 use landfall_model::document::LineIndex;
-use std::borrow::Cow;
+use landfall_model::redact_urls;
 
 /// Characters that end a URL in a text.
 const ENDS: [char; 14] = [
@@ -56,7 +57,7 @@ pub(super) fn findings(
             path: Vec::new(),
             manager: None,
             repository: None,
-            reference: written.into(),
+            reference: redact_urls(written),
             coverage,
         })
     };
@@ -64,37 +65,22 @@ pub(super) fn findings(
 }
 
 /// The coverage of a complete URL.
-fn whole(
-    url: &str,
-    known: &[(Cow<'_, str>, &str)],
-    inventory: &Inventory<'_>,
-) -> Option<LockCoverage> {
+fn whole(url: &str, known: &LockedUrls<'_>, inventory: &Inventory<'_>) -> Option<LockCoverage> {
     let upstream = inventory.file_at_site(url);
     let url = upstream.as_deref().unwrap_or(url);
-    let without_scheme = |url: &str| {
-        url.split_once("://")
-            .map_or(url, |(_, rest)| rest)
-            .to_owned()
+    let item = if upstream.is_some() {
+        // paths of the file server do not contain the scheme
+        known.item_at_location(url)
+    } else {
+        known.item(url)
     };
-    // paths of the file server do not contain the scheme
-    let same = |known: &str| {
-        if upstream.is_some() {
-            without_scheme(known) == without_scheme(url)
-        } else {
-            known == url
-        }
-    };
-    if let Some((_, item)) = known.iter().find(|(known, _)| same(known)) {
+    if let Some(item) = item {
         return Some(LockCoverage::Held {
-            item: (*item).to_owned(),
+            item: item.to_owned(),
         });
     }
-    let shape = shape(&without_scheme(url));
-    let near = known
-        .iter()
-        .find(|(known, _)| self::shape(&without_scheme(known)) == shape);
-    let why = match (near, upstream.is_some()) {
-        (Some((near, _)), _) => format!("the lock has {near}"),
+    let why = match (known.similar(url), upstream.is_some()) {
+        (Some(similar), _) => format!("the lock has {similar}"),
         (None, true) => "no locked file has this URL at the file server".into(),
         (None, false) => return None,
     };
@@ -106,29 +92,13 @@ fn whole(
 }
 
 /// The coverage of the beginning of a URL, before a placeholder.
-fn head(head: &str, known: &[(Cow<'_, str>, &str)]) -> Option<LockCoverage> {
+fn head(head: &str, known: &LockedUrls<'_>) -> Option<LockCoverage> {
     // a host without a path may be the beginning of any URL
     let path = head.split_once("://")?.1.split_once('/')?.1;
-    let reached = known
-        .iter()
-        .filter(|(known, _)| known.starts_with(head))
-        .count();
+    let reached = known.count_below(head);
     (reached > 0 && !path.is_empty()).then(|| LockCoverage::Undecided {
         why: format!(
             "the rest of this URL is a placeholder; {reached} locked URLs have this beginning"
         ),
     })
-}
-
-/// A URL with all numbers replaced by 0, so that the URLs of two versions of a file become equal.
-fn shape(url: &str) -> String {
-    let mut shape = String::new();
-    for c in url.chars() {
-        if !c.is_ascii_digit() {
-            shape.push(c);
-        } else if !shape.ends_with('0') {
-            shape.push('0');
-        }
-    }
-    shape
 }

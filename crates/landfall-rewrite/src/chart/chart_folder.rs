@@ -38,7 +38,7 @@ impl FileCollector<'_> {
     fn add_chart(&mut self, dir: &Path, prefix: &str) -> Result<(), ChartError> {
         for name in CHART_FILES {
             let path = dir.join(name);
-            if path.is_file() {
+            if file_type(&path)?.is_some_and(|kind| kind.is_file()) {
                 self.add_file(&path, format!("{prefix}{name}"))?;
             }
         }
@@ -46,7 +46,7 @@ impl FileCollector<'_> {
             self.add_documents(&dir.join(name), &format!("{prefix}{name}/"))?;
         }
         let charts = dir.join("charts");
-        if !charts.is_dir() {
+        if !file_type(&charts)?.is_some_and(|kind| kind.is_dir()) {
             return Ok(());
         }
         // a link may lead to a folder that contains the link
@@ -62,9 +62,12 @@ impl FileCollector<'_> {
                 continue;
             };
             let name = format!("{prefix}charts/{name}");
-            if path.is_dir() {
+            let Some(kind) = file_type(&path)? else {
+                continue;
+            };
+            if kind.is_dir() {
                 self.add_chart(&path, &format!("{name}/"))?;
-            } else if name.ends_with(".tgz") && path.is_file() {
+            } else if name.ends_with(".tgz") && kind.is_file() {
                 self.add_file(&path, name)?;
             }
         }
@@ -74,16 +77,22 @@ impl FileCollector<'_> {
     /// Adds the documents in `dir` and below it. A link to a folder is not followed.
     fn add_documents(&mut self, dir: &Path, prefix: &str) -> Result<(), ChartError> {
         // a chart need not have this folder
-        let Ok(entries) = fs::read_dir(dir) else {
+        if !file_type(dir)?.is_some_and(|kind| kind.is_dir()) {
             return Ok(());
-        };
-        for entry in entries.flatten() {
+        }
+        for entry in fs::read_dir(dir).map_err(|source| cannot_open(dir, source))? {
+            let entry = entry.map_err(|source| cannot_open(dir, source))?;
             let path = entry.path();
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let kind = entry
+                .file_type()
+                .map_err(|source| cannot_open(&path, source))?;
+            if kind.is_dir() {
                 self.add_documents(&path, &format!("{prefix}{name}/"))?;
-            } else if is_document(Path::new(name)) && path.is_file() {
+            } else if is_document(Path::new(name))
+                && file_type(&path)?.is_some_and(|kind| kind.is_file())
+            {
                 self.add_file(&path, format!("{prefix}{name}"))?;
             }
         }
@@ -126,9 +135,53 @@ pub(super) fn read_limited(path: &Path, limits: &Limits) -> Result<Vec<u8>, Char
     read_input(path).map_err(|source| cannot_open(path, source))
 }
 
+/// The type of the file at `path`, which may be a link. `None` if there is no file, or the link
+/// leads to none.
+fn file_type(path: &Path) -> Result<Option<fs::FileType>, ChartError> {
+    match fs::metadata(path) {
+        Ok(metadata) => Ok(Some(metadata.file_type())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(cannot_open(path, error)),
+    }
+}
+
 fn cannot_open(path: &Path, source: io::Error) -> ChartError {
     ChartError::Open {
         path: path.into(),
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_chart_that_cannot_be_read_is_an_error() {
+        for part in [
+            "templates",
+            "templates/x.yaml",
+            "files",
+            "values.yaml",
+            "charts",
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            fs::write(dir.path().join("Chart.yaml"), "name: c\n").unwrap();
+            let collected = || {
+                let limits = Limits::default();
+                let mut budget = ArchiveBudget::new(&limits);
+                collect_chart_files(dir.path(), &limits, &mut budget)
+            };
+            assert_eq!(collected().unwrap().len(), 1);
+            let path = dir.path().join(part);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            // a link to itself, which not even root can follow
+            std::os::unix::fs::symlink(&path, &path).unwrap();
+            let error = collected().unwrap_err();
+            assert!(
+                matches!(&error, ChartError::Open { path: at, .. } if *at == path),
+                "{part}: {error}"
+            );
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Looks up URLs, whole ones and those with placeholders.
 
 use super::reference_index::ReferenceIndex;
+use landfall_model::redact_urls;
 use std::collections::BTreeSet;
 
 /// A URL that may have placeholders.
@@ -53,7 +54,7 @@ impl ReferenceIndex {
             && let Some(to) = self.new_url(&location, false)
         {
             return UrlLookup::Known {
-                item: url.head.to_owned(),
+                item: redact_urls(url.head),
                 to,
                 reaches: Vec::new(),
             };
@@ -70,7 +71,7 @@ impl ReferenceIndex {
             }
         } else {
             match self.matching_urls(url, &location, at_site) {
-                Ok(reaches) if !reaches.is_empty() => (url.head.to_owned(), reaches),
+                Ok(reaches) if !reaches.is_empty() => (redact_urls(url.head), reaches),
                 _ if at_site => return UrlLookup::Settled(None),
                 Ok(_) => return UrlLookup::Unknown,
                 Err(why) => return UrlLookup::Left(why.into()),

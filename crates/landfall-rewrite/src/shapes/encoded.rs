@@ -10,7 +10,7 @@ use crate::scan_result::ScanResult;
 use crate::scanner::ReferenceScanner;
 use crate::syntax::TextSyntax;
 use crate::walk::{MappingContext, NodeContext, ReferenceShape};
-use crate::yaml::{YamlNode, scalar_of};
+use crate::yaml::YamlNode;
 
 /// Keys of the user data of machines, which may be base64.
 const USER_DATA: [&str; 4] = ["userData", "user_data", "UserData", "customData"];
@@ -27,7 +27,8 @@ impl ReferenceShape for EncodedShape {
         child.encoded |= match child.key {
             Some("data") => members.kind == "Secret",
             Some("binaryData") => true,
-            Some("content") => scalar_of(members.entries, "encoding")
+            Some("content") => members
+                .encoding
                 .is_some_and(|encoding| encoding.contains("64") || encoding.starts_with("gz")),
             Some(key) => USER_DATA.contains(&key),
             None => false,

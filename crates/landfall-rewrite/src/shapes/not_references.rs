@@ -35,7 +35,7 @@ impl ReferenceShape for NonReferenceShape {
         child: &mut NodeContext<'s>,
     ) {
         if let (Some(key), None) = (child.key, child.keep) {
-            child.keep = reason_to_keep(key, members.around.key, members.entries);
+            child.keep = reason_to_keep(key, members);
         }
     }
 }
@@ -50,30 +50,37 @@ pub(crate) fn is_our_own(root: &YamlNode<'_>) -> bool {
         || is_lock(entries)
 }
 
+/// The sections of a lock, each with the keys that all of its items have.
+const LOCK_SECTIONS: [(&str, &[&str]); 8] = [
+    ("images", &["name", "digest", "size"]),
+    ("files", &["name", "digest", "size"]),
+    ("charts", &["name", "digest", "size"]),
+    ("packages", &["name", "digest", "sources"]),
+    ("git", &["name", "digest", "refs"]),
+    ("providers", &["name", "digest", "packages"]),
+    ("missing", &["kind", "name", "reason", "until"]),
+    ("unresolved", &["kind", "name", "cause"]),
+];
+
 /// Whether a document with these `entries` at its root is a lock, which has no `apiVersion`.
 fn is_lock(entries: &[YamlEntry<'_>]) -> bool {
-    let items = value_of(entries, "images").or_else(|| value_of(entries, "files"));
-    let Some(YamlNode::Sequence(YamlSequence { items, .. })) = items else {
-        return false;
+    let has_item = |(section, keys): &(&str, &[&str])| {
+        let Some(YamlNode::Sequence(YamlSequence { items, .. })) = value_of(entries, section)
+        else {
+            return false;
+        };
+        let Some(YamlNode::Mapping(item)) = items.first() else {
+            return false;
+        };
+        keys.iter()
+            .all(|key| value_of(&item.entries, key).is_some())
     };
-    let Some(YamlNode::Mapping(item)) = items.first() else {
-        return false;
-    };
-    let keys = ["name", "digest", "size"];
-    value_of(entries, "version").is_some()
-        && keys
-            .iter()
-            .all(|key| scalar_of(&item.entries, key).is_some())
+    value_of(entries, "version").is_some() && LOCK_SECTIONS.iter().any(has_item)
 }
 
-/// The reason why nothing under `key` may be changed. `entries` are those of the mapping that
-/// contains `key`, and `above` is the key of that mapping.
-fn reason_to_keep(
-    key: &str,
-    above: Option<&str>,
-    entries: &[YamlEntry<'_>],
-) -> Option<&'static str> {
-    match (key, above) {
+/// The reason why nothing under `key` may be changed. `members` is the mapping that contains `key`.
+fn reason_to_keep(key: &str, members: &MappingContext<'_>) -> Option<&'static str> {
+    match (key, members.around.key) {
         ("openAPIV3Schema", _) => Some(CRD_SCHEMA),
         // Knative's annotation `knative.dev/example-checksum` must match the example
         ("_example", Some("data")) => Some("an annotation contains the checksum of this example"),
@@ -84,7 +91,43 @@ fn reason_to_keep(
             | "repositoryDigestMirrors",
             _,
         ) => Some(MIRROR_SET),
-        ("source", _) if value_of(entries, "mirrors").is_some() => Some(MIRROR_SET),
+        ("source", _) if members.has_mirrors => Some(MIRROR_SET),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tests::{becomes, run_as};
+    use crate::{TextSyntax, scan};
+
+    #[test]
+    fn a_lock_with_items_of_any_kind_is_not_changed() {
+        let digest = landfall_model::Digest::sha256(b"x");
+        for section in [
+            "images:\n- {name: 'quay.io/a/b:v1', digest: D, mediaType: m, size: 1}",
+            "images: []\nfiles:\n- {name: 'https://h/x', digest: D, size: 1}",
+            "files: []\ncharts:\n- {name: 'oci://quay.io/c:1', digest: D, size: 1, images: ['quay.io/a/b:v1']}",
+            "packages:\n- {name: 'apt:x', digest: D, architectures: [amd64], sources: []}",
+            "git:\n- {name: 'git+https://h/a', digest: D, wanted: [], refs: []}",
+            "providers:\n- {name: 'provider:h/a/b:1', digest: D, packages: []}",
+            "missing:\n- {kind: image, name: 'quay.io/a/b:v1', reason: r, until: '2027-01-31'}",
+            "unresolved:\n- {kind: image, name: 'quay.io/a/b:v1', cause: c}",
+        ] {
+            // a reference that any other document would have
+            let lock = format!("version: 1\nname: 'quay.io/a/b:v1'\n{section}\n...\n");
+            let lock = lock.replace('D', &digest.to_string());
+            assert_eq!(run_as(&lock, TextSyntax::Document), (lock.clone(), vec![]));
+            let found = scan(&lock, TextSyntax::Document, &crate::tests::known()).found;
+            assert_eq!(found, [], "{lock}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_images_with_a_version_is_not_a_lock() {
+        becomes(
+            "version: 1\nimages:\n- {name: 'quay.io/a/b:v1'}\nfiles: [x]\n",
+            "version: 1\nimages:\n- {name: 'r:5/p/a/b:v1'}\nfiles: [x]\n",
+        );
     }
 }

@@ -10,6 +10,7 @@ use crate::split_reference::SplitReference;
 use crate::walk::{MappingContext, OccurrenceCollector, ReferenceShape};
 use crate::yaml::{YamlDocument, YamlEntry, YamlScalar, position_of, scalar_of};
 use landfall_model::Destination;
+use std::collections::BTreeSet;
 
 /// The names that kubeadm appends to `imageRepository` (cmd/kubeadm/app/images/images.go in
 /// Kubernetes). CoreDNS is not among them, because its path depends on the registry.
@@ -32,20 +33,25 @@ impl ReferenceShape for PrefixShape {
         taken: &[usize],
     ) -> Vec<usize> {
         let mut found = in_two_parts(collector, members);
-        for (at, YamlEntry { key, value: node }) in members
-            .entries
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| taken.binary_search(at).is_err())
-        {
+        let mut neighbours = None;
+        for (at, YamlEntry { key, value: node }) in members.entries.iter().enumerate() {
             let (Some(key), Some(scalar)) = (key.scalar(), node.scalar()) else {
                 continue;
             };
+            if !is_prefix_key(&key.value) || taken.binary_search(&at).is_ok() {
+                continue;
+            }
             let Some(text) = scalar.text().map(str::trim) else {
                 continue;
             };
-            let is_part = || is_part(at, members, collector.document);
-            let lookup = lookup(collector.settings.index, members, &key.value, text, is_part);
+            let neighbours =
+                neighbours.get_or_insert_with(|| PrefixNeighbours::of(members, collector.document));
+            let prefix = PrefixEntry {
+                at,
+                key: &key.value,
+                text,
+            };
+            let lookup = prefix.lookup(collector.settings.index, members.around.key, neighbours);
             if let Some(occurrence) = occurrence(scalar, text, lookup) {
                 add(collector, scalar, occurrence);
                 found.push(at);
@@ -120,35 +126,76 @@ fn text_entry<'s>(entries: &'s [YamlEntry<'s>], key: &str) -> Option<(usize, &'s
     scalar.text().is_some().then_some((at, scalar))
 }
 
-/// Looks up the prefix `text` under `key`. The result is unknown if `key` is not the key of a
-/// prefix, or if `is_part` says that `text` belongs to one reference only.
-fn lookup(
-    index: &ReferenceIndex,
-    members: &MappingContext<'_>,
-    key: &str,
-    text: &str,
-    is_part: impl Fn() -> bool,
-) -> ReferenceLookup {
-    let MappingContext {
-        entries, around, ..
-    } = members;
-    match key {
-        // the `dns` and `etcd.local` of kubeadm: `<imageRepository>/coredns:<imageTag>`
-        "imageRepository" if matches!(around.key, Some("dns" | "local")) => {
-            let name = if around.key == Some("dns") {
-                "coredns"
-            } else {
-                "etcd"
-            };
-            component(index, text, name, scalar_of(entries, "imageTag"))
+/// Whether the value of `key` may be a prefix.
+fn is_prefix_key(key: &str) -> bool {
+    matches!(
+        key,
+        "imageRepository"
+            | "imageRegistry"
+            | "overwriteRegistry"
+            | "hub"
+            | "image-registry"
+            | "imageHub"
+    )
+}
+
+/// An entry whose value may be a prefix.
+struct PrefixEntry<'s> {
+    /// The position of the entry.
+    at: usize,
+    key: &'s str,
+    text: &'s str,
+}
+
+/// The entries of a mapping that decide about its prefixes. They are searched once for all of them:
+/// a mapping may have a million prefixes.
+struct PrefixNeighbours<'s> {
+    image_tag: Option<&'s str>,
+    /// Whether the mapping has a repository, which forms a split reference with a registry.
+    has_repository: bool,
+    /// The positions of the entries that are the registry of a split reference.
+    registries: BTreeSet<usize>,
+}
+
+impl<'s> PrefixNeighbours<'s> {
+    fn of(members: &MappingContext<'s>, document: &'s YamlDocument<'s>) -> PrefixNeighbours<'s> {
+        let entries = members.entries;
+        let references = SplitReference::all(entries, members.around.key, document);
+        let registries = references
+            .iter()
+            .filter_map(|(group, _)| group.get(&PartKind::Registry).copied());
+        PrefixNeighbours {
+            image_tag: scalar_of(entries, "imageTag"),
+            has_repository: has_repository(entries),
+            registries: registries.collect(),
         }
-        "imageRepository" if scalar_of(entries, "imageTag").is_none() => cluster(index, text),
-        "imageRegistry" | "overwriteRegistry" | "hub" | "image-registry" | "imageHub"
-            if !has_repository(entries) && !is_part() =>
-        {
-            index.lookup_prefix(text, &[])
+    }
+}
+
+impl PrefixEntry<'_> {
+    /// Looks up the prefix in a mapping under the key `under`. The result is unknown if its key is
+    /// not the key of a prefix there, or if the text belongs to one reference only.
+    fn lookup(
+        &self,
+        index: &ReferenceIndex,
+        under: Option<&str>,
+        neighbours: &PrefixNeighbours<'_>,
+    ) -> ReferenceLookup {
+        match self.key {
+            // the `dns` and `etcd.local` of kubeadm: `<imageRepository>/coredns:<imageTag>`
+            "imageRepository" if under == Some("dns") => {
+                component(index, self.text, "coredns", neighbours.image_tag)
+            }
+            "imageRepository" if under == Some("local") => {
+                component(index, self.text, "etcd", neighbours.image_tag)
+            }
+            "imageRepository" if neighbours.image_tag.is_none() => cluster(index, self.text),
+            "imageRepository" => ReferenceLookup::Unknown,
+            _ if neighbours.has_repository || neighbours.registries.contains(&self.at) => {
+                ReferenceLookup::Unknown
+            }
+            _ => index.lookup_prefix(self.text, &[]),
         }
-        _ => ReferenceLookup::Unknown,
     }
 }
 
@@ -191,18 +238,7 @@ fn add<'s>(
     collector.add_in_value(scalar, vec![occurrence], None);
 }
 
-/// Whether the entry `at` is the registry of a split reference.
-fn is_part<'s>(at: usize, members: &MappingContext<'s>, document: &'s YamlDocument<'s>) -> bool {
-    let MappingContext {
-        entries, around, ..
-    } = members;
-    let references = SplitReference::all(entries, around.key, document);
-    references
-        .iter()
-        .any(|(group, _)| group.get(&PartKind::Registry) == Some(&at))
-}
-
-/// Whether the mapping also has a repository, which forms a split reference with the registry.
+/// Whether a key names a repository.
 fn has_repository(entries: &[YamlEntry<'_>]) -> bool {
     let mut keys = entries
         .iter()

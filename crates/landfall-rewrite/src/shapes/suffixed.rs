@@ -31,24 +31,22 @@ impl ReferenceShape for SuffixedShape {
             return Vec::new();
         };
         let start = scalar.value.len() - scalar.value.trim_start().len();
+        let edit = match &meaning {
+            ReferenceMeaning::Known { to, .. } => Some(SpanEdit {
+                span: start..start + found.repository.1.len(),
+                bytes: to.clone(),
+            }),
+            _ => None,
+        };
         let mut occurrence = Occurrence::new(
             start,
             found.repository.1,
             ReferenceRole::Repository,
             meaning,
         );
-        match &occurrence.meaning {
-            ReferenceMeaning::Known { .. } if collector.document.is_shared(scalar) => {
-                occurrence.leave("other values share it by an anchor");
-            }
-            ReferenceMeaning::Known { to, .. } => {
-                let span = start..start + found.repository.1.len();
-                occurrence.edits.push(SpanEdit {
-                    span,
-                    bytes: to.clone(),
-                });
-            }
-            _ => {}
+        occurrence.edits.extend(edit);
+        if occurrence.is_change() && collector.document.is_shared(scalar) {
+            occurrence.leave("other values share it by an anchor");
         }
         collector.add_in_value(scalar, vec![occurrence], members.around.keep);
         found.parts

@@ -1,7 +1,7 @@
 //! The context of a node in its document.
 
 use crate::role::ReferenceRole;
-use crate::yaml::YamlEntry;
+use crate::yaml::{YamlDocument, YamlEntry, position_of, scalar_of, value_of};
 
 /// The keys above a node, and the properties that the shapes gave it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -43,5 +43,28 @@ pub(crate) struct MappingContext<'s> {
     pub(crate) entries: &'s [YamlEntry<'s>],
     /// The value of `kind`; empty if there is none.
     pub(crate) kind: &'s str,
+    /// The value of `encoding`.
+    pub(crate) encoding: Option<&'s str>,
+    /// Whether it has the key `mirrors`.
+    pub(crate) has_mirrors: bool,
     pub(crate) around: NodeContext<'s>,
+}
+
+impl<'s> MappingContext<'s> {
+    /// The context of a mapping. Keys that the shapes need at each entry are looked up here, once:
+    /// a mapping may have a million entries.
+    pub(super) fn new(
+        entries: &'s [YamlEntry<'s>],
+        around: NodeContext<'s>,
+        document: &'s YamlDocument<'s>,
+    ) -> MappingContext<'s> {
+        let kind = value_of(entries, "kind").and_then(|kind| document.text(kind));
+        MappingContext {
+            entries,
+            kind: kind.unwrap_or_default(),
+            encoding: scalar_of(entries, "encoding"),
+            has_mirrors: position_of(entries, "mirrors").is_some(),
+            around,
+        }
+    }
 }

@@ -163,13 +163,7 @@ impl<'s> DocumentWalker<'_, 's> {
     }
 
     fn mapping(&mut self, entries: &'s [YamlEntry<'s>], around: NodeContext<'s>) {
-        let kind =
-            yaml::value_of(entries, "kind").and_then(|kind| self.collector.document.text(kind));
-        let mut members = MappingContext {
-            entries,
-            kind: kind.unwrap_or_default(),
-            around,
-        };
+        let mut members = MappingContext::new(entries, around, self.collector.document);
         self.collector.collected.has_secret |=
             self.shapes.iter().any(|shape| shape.is_secret(&members));
         if around.keep.is_none() {

@@ -9,7 +9,7 @@ use crate::state::ServerState;
 use crate::upload_sessions::unknown_upload;
 use crate::writable::{IncomingBlob, WritableStore};
 use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, HeaderName, LOCATION};
+use axum::http::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderName, LOCATION};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use http_body_util::Limited;
@@ -59,6 +59,11 @@ pub(crate) async fn put_manifest(
     if let Some(invalid) = tags.iter().find(|tag| !is_tag(tag)) {
         let message = format!("'{invalid}' is not a tag");
         return Err(RequestError::bad_request("TAG_INVALID", message));
+    }
+    // a manifest is pushed as a whole (RFC 9110, 14.5); the distribution-spec has chunks of blobs only
+    if parts.headers.contains_key(CONTENT_RANGE) {
+        let message = "a manifest cannot be pushed in parts: Content-Range is not supported here";
+        return Err(RequestError::bad_request("MANIFEST_INVALID", message));
     }
     refuse_bundle_tags(&state, &name, &tags)?;
     let content_type = parts

@@ -81,7 +81,7 @@ pub(crate) fn read(
             })
         }
         Route::Referrers(name, subject) => Ok(ReadResult::Response(referrers_page(
-            state, name, subject, query,
+            state, name, subject, ns, query,
         )?)),
         Route::Uploads(_) | Route::Upload(..) => Err(RequestError::method_not_allowed(
             "this resource is for pushing",

@@ -45,15 +45,17 @@ struct ArtifactTypeField {
 }
 
 /// The page of referrers that `query` requests: an index of entries sorted by digest, each once.
+/// `ns` is the source host of the repository.
 pub(super) fn referrers_page(
     state: &ServerState,
     name: &str,
     subject: &Digest,
+    ns: Option<&str>,
     query: Option<&str>,
 ) -> Result<ServerResponse, RequestError> {
     let artifact_type = query_value(query, "artifactType").filter(|filter| !filter.is_empty());
     let max_entries = max_entries(query)?;
-    let sources = referrer_sources(state, name, subject, query_value(query, "ns").as_deref())?;
+    let sources = referrer_sources(state, name, subject, ns)?;
     let after = query_value(query, "last").unwrap_or_default();
     let mut rest = sources
         // continues after the last digest, not at a number: referrers may be added meanwhile
@@ -190,4 +192,85 @@ fn referrer_sources<'a>(
         }
     }
     Ok(sources)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{get, image, memory, start_at_site};
+    use crate::{ServedBundle, ServedContent};
+    use landfall_item::LockedReferrer;
+    use landfall_item::lockfile::Lock;
+    use landfall_model::{Digest, media_type};
+    use std::sync::Arc;
+
+    /// The content of a server: an image of quay.io, and a manifest that refers to it.
+    fn served() -> ServedContent {
+        let config = format!(
+            "{{\"mediaType\":\"m\",\"digest\":\"{}\",\"size\":2}}",
+            Digest::sha256(b"{}")
+        );
+        let head = format!(
+            "{{\"schemaVersion\":2,\"mediaType\":\"{}\",\"config\":{config},\"layers\":[]",
+            media_type::OCI_MANIFEST
+        );
+        let subject = format!("{head}}}").into_bytes();
+        let mut image = image("quay.io/x/app:1", &subject);
+        let referrer = format!(
+            "{head},\"subject\":{{\"mediaType\":\"{}\",\"digest\":\"{}\",\"size\":{}}}}}",
+            media_type::OCI_MANIFEST,
+            image.digest,
+            subject.len()
+        )
+        .into_bytes();
+        image.referrers = Some(vec![LockedReferrer {
+            digest: Digest::sha256(&referrer),
+            size: referrer.len() as u64,
+            media_type: media_type::OCI_MANIFEST.into(),
+            tag: None,
+            subject: Some(image.digest.clone()),
+        }]);
+        let blobs = Arc::new(memory(&[&subject, &referrer]));
+        let bundle = ServedBundle {
+            changes: None,
+            registry: None,
+            name: "b".into(),
+            digest: None,
+            missing: Vec::new(),
+            signatures: Vec::new(),
+            lock: Lock {
+                version: 1,
+                images: vec![image],
+                ..Lock::default()
+            },
+            blobs: blobs.clone(),
+        };
+        ServedContent {
+            bundles: vec![bundle],
+            content: vec![blobs],
+            ..ServedContent::default()
+        }
+    }
+
+    #[test]
+    fn referrers_are_found_by_the_host_of_the_request() {
+        let site = "apiVersion: landfall/v1\nkind: Site\n\
+                    registry: {address: 'r:5', paths: {quay.io: q}}\n";
+        let server = start_at_site(site, served);
+        let subject = served().bundles[0].lock.images[0].digest.clone();
+        for (target, count) in [
+            (format!("/v2/q/x/app/referrers/{subject}"), 1),
+            (format!("/v2/x/app/referrers/{subject}?ns=quay.io"), 1),
+            (format!("http://quay.io/v2/x/app/referrers/{subject}"), 1),
+            (format!("http://ghcr.io/v2/x/app/referrers/{subject}"), 0),
+        ] {
+            let (status, body) = get(&server.address, &target, "");
+            let body = String::from_utf8(body).unwrap();
+            assert_eq!(status, 200, "{target}: {body}");
+            assert_eq!(
+                body.matches("\"digest\"").count(),
+                count,
+                "{target}: {body}"
+            );
+        }
+    }
 }

@@ -13,6 +13,9 @@ use landfall_model::report::EntryCount;
 use landfall_model::{DestinationMap, Digest, alias_hosts, canonical_host};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The maximum number of files of one item that the page links: a set of packages has thousands.
+const MAX_LINKS: usize = 20;
+
 /// The names of everything in the bundles.
 pub(crate) struct BundleCatalog {
     repositories: BTreeMap<String, ServedRepository>,
@@ -133,10 +136,13 @@ impl BundleCatalog {
         if let Some(provider) = item.as_provider() {
             self.providers.add(provider, &mut self.warnings);
         }
-        let urls = match files.first() {
+        // a set of packages or a provider is not a file, but has several
+        let own_file = files.first().filter(|file| *file.digest == entry.digest);
+        let urls = match own_file {
             Some(file) => file.urls.iter().map(ToString::to_string).collect(),
             None => Vec::new(),
         };
+        let others = &files[usize::from(own_file.is_some())..];
         let attached = entry.referrers.iter().map(|referrer| AttachedManifest {
             descriptor: referrer.descriptor.clone(),
             tag: referrer.tag.clone(),
@@ -145,12 +151,13 @@ impl BundleCatalog {
             kind: entry.kind,
             repository_tag: format!("{}:{}", repositories[0], item.tag()),
             registry: registry.map(|mapping| mapping.target().registry.clone()),
-            link: files.first().and_then(|file| file_link(file.name)),
-            sidecar_links: files
+            link: own_file.and_then(|file| file_link(file.name)),
+            other_links: others
                 .iter()
-                .skip(1)
+                .take(MAX_LINKS)
                 .filter_map(|file| file_link(file.name))
                 .collect(),
+            unlisted_files: others.len().saturating_sub(MAX_LINKS),
             urls,
             digest: entry.digest.clone(),
             size: Some(entry.size()),
@@ -253,9 +260,9 @@ mod tests {
     use super::*;
     use crate::testing::{file, image};
     use landfall_content::MemoryBlobs;
-    use landfall_item::LockedImage;
     use landfall_item::file_repository;
     use landfall_item::lockfile::Lock;
+    use landfall_item::{LockedImage, LockedProvider, LockedProviderPackage, LockedSidecar};
     use landfall_model::Digest;
     use std::sync::Arc;
 
@@ -410,6 +417,48 @@ mod tests {
         assert!(
             bundles.listings[0].items[0].incomplete,
             "there is no content in memory"
+        );
+    }
+
+    #[test]
+    fn the_page_links_the_files_of_a_provider_but_calls_none_of_them_the_provider() {
+        let package = |platform: &str| LockedProviderPackage {
+            platform: platform.parse().unwrap(),
+            url: format!("https://h/p_{platform}.zip"),
+            digest: Digest::sha256(platform.as_bytes()),
+            size: 1,
+            h1: "h1:".into(),
+        };
+        let name = "provider:registry.opentofu.org/a/b:1.0.0".to_owned();
+        let provider = LockedProvider {
+            name: name.try_into().unwrap(),
+            digest: Digest::sha256(b"index"),
+            platforms: Vec::new(),
+            packages: ["linux_amd64", "linux_arm64"].map(package).to_vec(),
+        };
+        let mut kubelet = file("https://dl.k8s.io/v1/kubelet", b"kubelet");
+        kubelet.sidecars = (0..30)
+            .map(|n| LockedSidecar {
+                url: format!("https://dl.k8s.io/v1/kubelet.{n}"),
+                digest: Digest::sha256(b"sum"),
+                size: 3,
+            })
+            .collect();
+        let bundles = bundles(vec![Lock {
+            version: 1,
+            files: vec![kubelet],
+            providers: vec![provider],
+            ..Lock::default()
+        }]);
+        let [file, provider] = &bundles.listings[0].items[..] else {
+            panic!("two items")
+        };
+        assert_eq!(file.link.as_deref(), Some("/files/dl.k8s.io/v1/kubelet"));
+        assert_eq!((file.other_links.len(), file.unlisted_files), (20, 10));
+        assert_eq!((&provider.link, provider.urls.len()), (&None, 0));
+        assert_eq!(
+            provider.other_links,
+            ["/files/h/p_linux_amd64.zip", "/files/h/p_linux_arm64.zip"]
         );
     }
 }

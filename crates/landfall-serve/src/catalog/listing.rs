@@ -27,8 +27,11 @@ pub(crate) struct ItemListing {
     pub(crate) registry: Option<String>,
     /// The path of the file at this server (`/files/…`), if the item is a file.
     pub(crate) link: Option<String>,
-    /// The paths of its sidecars, such as a checksum file.
-    pub(crate) sidecar_links: Vec<String>,
+    /// The paths of other files: the sidecars of a file, or the files of a set of packages or of a
+    /// provider. Only the first ones of many.
+    pub(crate) other_links: Vec<String>,
+    /// The number of further files.
+    pub(crate) unlisted_files: usize,
     /// The original URLs of the file.
     pub(crate) urls: Vec<String>,
     pub(crate) digest: Digest,
@@ -66,7 +69,8 @@ impl ItemListing {
             repository_tag,
             registry: None,
             link: None,
-            sidecar_links: Vec::new(),
+            other_links: Vec::new(),
+            unlisted_files: 0,
             urls: Vec::new(),
             digest,
             size: None,

@@ -2,7 +2,7 @@
 
 use super::ExportError;
 use super::export_paths::{ExportFile, export_paths};
-use super::unpack::unpack_members;
+use super::unpack::{are_members_unpacked, unpack_members};
 use super::write_file::{check_file, write_file};
 use landfall_content::{BlobRead, ContentError, MemoryBlobs};
 use landfall_item::lockfile::Lock;
@@ -79,7 +79,7 @@ pub(super) fn write_all(
     let mut report = RunReport::default();
     for item in files {
         let exported = if dry_run {
-            check_file(&item, blobs, dir).map(|status| (status, 0))
+            check_file_and_members(&item, blobs, dir).map(|status| (status, 0))
         } else {
             write_and_unpack(&item, blobs, dir)
         };
@@ -125,6 +125,19 @@ fn write_and_unpack(
         return Ok((ItemStatus::Done, written + unpacked));
     }
     Ok((status, written))
+}
+
+/// Checks what [`write_and_unpack`] would do, like [`check_file`].
+fn check_file_and_members(
+    item: &ExportFile<'_>,
+    blobs: &dyn BlobRead,
+    dir: &Path,
+) -> Result<ItemStatus, ExportError> {
+    let status = check_file(item, blobs, dir)?;
+    if status == ItemStatus::Present && !are_members_unpacked(item, dir)? {
+        return Ok(ItemStatus::Skipped);
+    }
+    Ok(status)
 }
 
 #[cfg(test)]
@@ -313,14 +326,17 @@ mod tests {
         locked.unpack = vec!["bin/kubelet".into()];
         let dir = tempfile::tempdir().unwrap();
         let blobs = memory_of(&[&archive]);
-        let run = |locked: &landfall_item::LockedFile| {
+        let export = |locked: &landfall_item::LockedFile, dry_run| {
             let lock = Lock {
                 version: 1,
                 files: vec![locked.clone()],
                 ..Lock::default()
             };
-            export_files(&lock, &blobs, dir.path(), false, &SilentProgress).unwrap()
+            export_files(&lock, &blobs, dir.path(), dry_run, &SilentProgress).unwrap()
         };
+        let run = |locked: &landfall_item::LockedFile| export(locked, false);
+        let checked = |locked: &landfall_item::LockedFile| statuses(&export(locked, true));
+        assert_eq!(checked(&locked), [ItemStatus::Skipped]);
         assert_eq!(statuses(&run(&locked)), [ItemStatus::Done]);
         let kubelet = dir.path().join("h/node.tgz.d/bin/kubelet");
         assert_eq!(fs::read(&kubelet).unwrap(), b"content");
@@ -329,14 +345,24 @@ mod tests {
             !dir.path().join("h/node.tgz.d/README").exists(),
             "the lock does not request it"
         );
+        assert_eq!(checked(&locked), [ItemStatus::Present]);
         assert_eq!(statuses(&run(&locked)), [ItemStatus::Present]);
-        fs::write(&kubelet, "contenX").unwrap();
-        assert_eq!(
-            statuses(&run(&locked)),
-            [ItemStatus::Done],
-            "a changed file is written again"
-        );
+        for damage in [&b"contenX"[..], b"longer content", b""] {
+            fs::write(&kubelet, damage).unwrap();
+            assert_eq!(checked(&locked), [ItemStatus::Skipped]);
+            assert_eq!(fs::read(&kubelet).unwrap(), damage);
+            assert_eq!(
+                statuses(&run(&locked)),
+                [ItemStatus::Done],
+                "a changed file is written again"
+            );
+        }
+        fs::remove_dir_all(dir.path().join("h/node.tgz.d")).unwrap();
+        assert_eq!(checked(&locked), [ItemStatus::Skipped]);
+        assert!(!dir.path().join("h/node.tgz.d").exists());
+        assert_eq!(statuses(&run(&locked)), [ItemStatus::Done]);
         locked.unpack = vec!["bin/kubectl".into()];
+        assert_eq!(checked(&locked), [ItemStatus::Failed]);
         let report = run(&locked);
         assert_eq!(statuses(&report), [ItemStatus::Failed]);
         assert!(

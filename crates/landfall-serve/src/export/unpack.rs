@@ -22,18 +22,51 @@ const MAX_EXTENDED_HEADER: u64 = 1 << 20;
 /// Members that exist with the same content and mode are left unchanged. Returns the number of
 /// bytes written.
 pub(super) fn unpack_members(item: &ExportFile<'_>, dir: &Path) -> Result<u64, ExportError> {
+    let mut written = 0;
+    visit_members(item, dir, |member| {
+        written += member.write()?;
+        Ok(())
+    })?;
+    Ok(written)
+}
+
+/// Whether all members that the lock requests exist with the content and mode that the archive
+/// below `dir` gives them.
+pub(super) fn are_members_unpacked(item: &ExportFile<'_>, dir: &Path) -> Result<bool, ExportError> {
+    let mut are_unpacked = true;
+    visit_members(item, dir, |member| {
+        are_unpacked &= member.is_unpacked()?;
+        Ok(())
+    })?;
+    Ok(are_unpacked)
+}
+
+/// A member of an archive, and where it is extracted to.
+struct ArchiveMember<R> {
+    content: R,
+    size: u64,
+    path: PathBuf,
+    mode: u32,
+}
+
+/// Calls `visit` with each member that the lock requests from the archive below `dir`. Fails if the
+/// archive lacks one of them.
+fn visit_members(
+    item: &ExportFile<'_>,
+    dir: &Path,
+    mut visit: impl FnMut(ArchiveMember<&mut dyn Read>) -> Result<(), ExportError>,
+) -> Result<(), ExportError> {
     let Some(below) = item.paths.first() else {
-        return Ok(0);
+        return Ok(());
     };
     if item.file.members.is_empty() {
-        return Ok(0);
+        return Ok(());
     }
     let unreadable = |error: io::Error| archive_error(item, error.to_string());
     let mut folder = below.clone().into_os_string();
     folder.push(".d");
     let folder = PathBuf::from(folder);
     let mut missing: BTreeSet<&str> = item.file.members.iter().map(String::as_str).collect();
-    let mut written = 0;
     let mut archive = tar::Archive::new(open_archive(&dir.join(below)).map_err(unreadable)?);
     // the path in the extended headers before a member
     let mut extended = None;
@@ -63,14 +96,19 @@ pub(super) fn unpack_members(item: &ExportFile<'_>, dir: &Path) -> Result<u64, E
         let mode = member.header().mode().map_err(unreadable)? & 0o777;
         let target = folder.join(name);
         refuse_links(dir, &target)?;
-        written += write_member(&mut member, &dir.join(target), mode)?;
+        visit(ArchiveMember {
+            size: member.size(),
+            content: &mut member,
+            path: dir.join(target),
+            mode,
+        })?;
         // the rest of a compressed archive need not be unpacked
         if missing.is_empty() {
             break;
         }
     }
     match missing.first() {
-        None => Ok(written),
+        None => Ok(()),
         Some(name) => Err(archive_error(
             item,
             format!("it contains no {name}; `tar -t` lists its members"),
@@ -128,33 +166,43 @@ fn open_archive(path: &Path) -> io::Result<Box<dyn Read>> {
     Ok(Box::new(plain.take(MAX_UNPACKED)))
 }
 
-/// Writes a member to `path`, unless it is already there. Returns the number of bytes written.
-fn write_member(member: &mut impl Read, path: &Path, mode: u32) -> Result<u64, ExportError> {
-    try_write_member(member, path, mode).map_err(|source| ExportError::Write {
-        path: path.into(),
-        source,
-    })
-}
-
-fn try_write_member(member: &mut impl Read, path: &Path, mode: u32) -> io::Result<u64> {
-    let folder = path.parent().unwrap_or(path);
-    fs::create_dir_all(folder)?;
-    let mut temporary = NamedTempFile::new_in(folder)?;
-    let size = io::copy(member, &mut temporary)?;
-    temporary
-        .as_file()
-        .set_permissions(fs::Permissions::from_mode(mode))?;
-    // the archive has no digests of its members, so the content itself is compared
-    if is_up_to_date(temporary.as_file_mut(), path, size, mode)? {
-        return Ok(0);
+impl<R: Read> ArchiveMember<R> {
+    /// Extracts the member, unless it is already there. Returns the number of bytes written.
+    fn write(mut self) -> Result<u64, ExportError> {
+        let written = self.try_write();
+        let path = self.path;
+        written.map_err(|source| ExportError::Write { path, source })
     }
-    temporary.as_file().sync_all()?;
-    temporary.persist(path).map_err(|error| error.error)?;
-    Ok(size)
+
+    /// Whether the member is already there.
+    fn is_unpacked(self) -> Result<bool, ExportError> {
+        let is_unpacked = is_up_to_date(self.content, self.size, &self.path, self.mode);
+        let path = self.path;
+        is_unpacked.map_err(|source| ExportError::Write { path, source })
+    }
+
+    fn try_write(&mut self) -> io::Result<u64> {
+        let path = &self.path;
+        let folder = path.parent().unwrap_or(path);
+        fs::create_dir_all(folder)?;
+        let mut temporary = NamedTempFile::new_in(folder)?;
+        let size = io::copy(&mut self.content, &mut temporary)?;
+        temporary
+            .as_file()
+            .set_permissions(fs::Permissions::from_mode(self.mode))?;
+        // the archive has no digests of its members, so the content itself is compared
+        temporary.as_file_mut().rewind()?;
+        if is_up_to_date(temporary.as_file_mut(), size, path, self.mode)? {
+            return Ok(0);
+        }
+        temporary.as_file().sync_all()?;
+        temporary.persist(path).map_err(|error| error.error)?;
+        Ok(size)
+    }
 }
 
-/// Whether `path` is a regular file with this mode and the content of `file`.
-fn is_up_to_date(file: &mut fs::File, path: &Path, size: u64, mode: u32) -> io::Result<bool> {
+/// Whether `path` is a regular file with this mode and `content`, which has `size` bytes.
+fn is_up_to_date(content: impl Read, size: u64, path: &Path, mode: u32) -> io::Result<bool> {
     let metadata = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         metadata => metadata?,
@@ -165,8 +213,10 @@ fn is_up_to_date(file: &mut fs::File, path: &Path, size: u64, mode: u32) -> io::
     {
         return Ok(false);
     }
-    file.rewind()?;
-    have_same_content(BufReader::new(file), BufReader::new(fs::File::open(path)?))
+    have_same_content(
+        BufReader::new(content),
+        BufReader::new(fs::File::open(path)?),
+    )
 }
 
 fn have_same_content(mut a: impl BufRead, mut b: impl BufRead) -> io::Result<bool> {

@@ -3,15 +3,17 @@
 
 use super::route::GitRoute;
 use crate::request_host::ServerName;
-use crate::response::{ServerResponse, response_with_body};
+use crate::response::{RequestError, ServerResponse, blocking, response_with_body};
+use axum::body::Bytes;
 use axum::http::StatusCode;
 use axum::http::header::HOST;
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
-use landfall_item::LockedLargeFile;
+use landfall_item::{LockedGitRepository, LockedLargeFile};
 use landfall_model::Digest;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 const MEDIA_TYPE: &str = "application/vnd.git-lfs+json";
 
@@ -28,18 +30,27 @@ struct RequestedFile {
     size: u64,
 }
 
+/// The answer to a batch request.
+struct BatchAnswer {
+    status: StatusCode,
+    body: Vec<u8>,
+}
+
 /// Answers a batch request.
-pub(super) fn answer_batch(route: &GitRoute, parts: &Parts, message: &[u8]) -> ServerResponse {
-    let answer =
-        |status, body: Value| response_with_body(status, MEDIA_TYPE, body.to_string().into_bytes());
-    let Ok(request) = serde_json::from_slice::<BatchRequest>(message) else {
-        let body = json!({"message": "this is not a batch request of Git LFS"});
-        return answer(StatusCode::UNPROCESSABLE_ENTITY, body);
-    };
-    if request.operation != "download" {
-        let body = json!({"message": "repositories are read-only here"});
-        return answer(StatusCode::FORBIDDEN, body);
-    }
+pub(super) async fn answer_batch(
+    route: &GitRoute,
+    parts: &Parts,
+    message: Bytes,
+) -> Result<ServerResponse, RequestError> {
+    let repository = route.repository.clone();
+    let base = base_url(parts);
+    // a request may list many thousand files
+    let answer = blocking(move || BatchAnswer::new(&repository, &base, &message)).await?;
+    Ok(response_with_body(answer.status, MEDIA_TYPE, answer.body))
+}
+
+/// The URL below which the large files of a batch request are, with a trailing slash.
+fn base_url(parts: &Parts) -> String {
     let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = parts.uri.authority().map(Authority::as_str).or(host);
     // a proxy in front of this server may speak TLS
@@ -49,35 +60,96 @@ pub(super) fn answer_batch(route: &GitRoute, parts: &Parts, message: &[u8]) -> S
     let scheme = if is_tls { "https" } else { "http" };
     let path = parts.uri.path();
     let folder = path.strip_suffix("batch").unwrap_or(path);
-    let base = format!("{scheme}://{}{folder}", host.unwrap_or_default());
-    let objects: Vec<Value> = request
-        .objects
-        .iter()
-        .map(|RequestedFile { oid, size }| {
-            let digest: Option<Digest> = format!("sha256:{oid}").parse().ok();
-            match digest.and_then(|digest| large_file(route, &digest)) {
-                Some(_) => json!({
-                    "oid": oid,
-                    "size": size,
-                    "authenticated": true,
-                    "actions": {"download": {"href": format!("{base}{oid}")}},
-                }),
-                None => json!({
-                    "oid": oid,
-                    "size": size,
-                    "error": {"code": 404, "message": "the mirror does not have this file"},
-                }),
-            }
-        })
-        .collect();
-    answer(
-        StatusCode::OK,
-        json!({"transfer": "basic", "objects": objects}),
-    )
+    format!("{scheme}://{}{folder}", host.unwrap_or_default())
+}
+
+impl BatchAnswer {
+    /// The answer to `message`, for a repository whose large files are at URLs below `base`.
+    fn new(repository: &LockedGitRepository, base: &str, message: &[u8]) -> BatchAnswer {
+        let answer = |status, body: Value| BatchAnswer {
+            status,
+            body: body.to_string().into_bytes(),
+        };
+        let Ok(request) = serde_json::from_slice::<BatchRequest>(message) else {
+            let body = json!({"message": "this is not a batch request of Git LFS"});
+            return answer(StatusCode::UNPROCESSABLE_ENTITY, body);
+        };
+        if request.operation != "download" {
+            let body = json!({"message": "repositories are read-only here"});
+            return answer(StatusCode::FORBIDDEN, body);
+        }
+        let files = repository.large_files.iter().flatten();
+        let known: BTreeSet<&Digest> = files.map(|file| &file.digest).collect();
+        let objects: Vec<Value> = request
+            .objects
+            .iter()
+            .map(|RequestedFile { oid, size }| {
+                let digest: Option<Digest> = format!("sha256:{oid}").parse().ok();
+                if digest.is_some_and(|digest| known.contains(&digest)) {
+                    json!({
+                        "oid": oid,
+                        "size": size,
+                        "authenticated": true,
+                        "actions": {"download": {"href": format!("{base}{oid}")}},
+                    })
+                } else {
+                    json!({
+                        "oid": oid,
+                        "size": size,
+                        "error": {"code": 404, "message": "the mirror does not have this file"},
+                    })
+                }
+            })
+            .collect();
+        answer(
+            StatusCode::OK,
+            json!({"transfer": "basic", "objects": objects}),
+        )
+    }
 }
 
 /// The large file with this digest, if the repository has it.
 pub(super) fn large_file<'r>(route: &'r GitRoute, digest: &Digest) -> Option<&'r LockedLargeFile> {
     let mut files = route.repository.large_files.iter().flatten();
     files.find(|file| file.digest == *digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_model::document::growth::assert_linear;
+
+    #[test]
+    fn a_batch_takes_linear_time() {
+        assert_linear(2_000, |count| {
+            let file = |n: usize| LockedLargeFile {
+                digest: Digest::sha256(&n.to_be_bytes()),
+                size: 1,
+            };
+            let files: Vec<LockedLargeFile> = (0..count).map(file).collect();
+            let objects = files.iter().rev().map(|file| file.digest.hex());
+            let objects: Vec<Value> = objects
+                .map(|oid| json!({"oid": oid, "size": 1}))
+                .chain([json!({"oid": "00".repeat(32), "size": 1})])
+                .collect();
+            let repository = LockedGitRepository {
+                name: "git+https://h/a".into(),
+                digest: Digest::sha256(b"a"),
+                wanted: Vec::new(),
+                head: None,
+                refs: Vec::new(),
+                verified: Vec::new(),
+                depth: None,
+                shallow: Vec::new(),
+                submodules: None,
+                large_files: Some(files),
+                packs: Vec::new(),
+            };
+            let message = json!({"operation": "download", "objects": objects}).to_string();
+            let answer = BatchAnswer::new(&repository, "http://h/", message.as_bytes());
+            let body = String::from_utf8(answer.body).unwrap();
+            assert_eq!(body.matches("\"href\":\"http://h/").count(), count);
+            assert_eq!(body.matches("\"code\":404").count(), 1);
+        });
+    }
 }

@@ -9,11 +9,13 @@ use crate::response::{RequestError, ServerResponse, blocking, response_with_body
 use crate::route::query_value;
 use crate::state::ServerState;
 use crate::verified_blobs::blob_holders;
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes};
 use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use bytes::BytesMut;
 use flate2::read::GzDecoder;
+use futures_util::StreamExt;
 use landfall_content::BlobPackBytes;
 use landfall_git::{
     FetchRequest, GitError, ObjectDatabase, PackBytes, UploadPackRequest, advertise_version_0,
@@ -23,6 +25,8 @@ use landfall_item::LockedGitRepository;
 use landfall_model::media_type;
 use std::io::Read;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
 
 const ADVERTISEMENT: &str = "application/x-git-upload-pack-advertisement";
 const RESULT: &str = "application/x-git-upload-pack-result";
@@ -72,7 +76,7 @@ pub(crate) async fn respond_git(
                 return Err(not_allowed("POST"));
             }
             let message = read_message(state, parts, body).await?;
-            lfs::answer_batch(&route, parts, &message)
+            lfs::answer_batch(&route, parts, message).await?
         }
         GitService::LargeFile(digest) => {
             if parts.method != Method::GET && parts.method != Method::HEAD {
@@ -119,9 +123,7 @@ async fn read_message(
 ) -> Result<Bytes, RequestError> {
     let most = state.limits.document_bytes;
     let bad = |why: &str| RequestError::bad_request("UNSUPPORTED", why);
-    let bytes = to_bytes(body, most)
-        .await
-        .map_err(|_| bad("the request is too large or incomplete"))?;
+    let bytes = read_body(body, most, state.limits.stall).await?;
     match parts
         .headers
         .get(CONTENT_ENCODING)
@@ -140,6 +142,24 @@ async fn read_message(
             Ok(message.into())
         }
         Some(_) => Err(bad("the request has an unknown encoding")),
+    }
+}
+
+/// Reads a body of at most `most` bytes. A client that pauses for `stall` gets an error, because it
+/// holds a connection and a permit meanwhile.
+async fn read_body(body: Body, most: usize, stall: Duration) -> Result<Bytes, RequestError> {
+    let bad = |why: &str| RequestError::bad_request("UNSUPPORTED", why);
+    let mut pieces = body.into_data_stream();
+    let mut bytes = BytesMut::new();
+    loop {
+        let Ok(next) = timeout(stall, pieces.next()).await else {
+            return Err(bad("the body of the request stalled"));
+        };
+        match next {
+            Some(Ok(piece)) if piece.len() <= most - bytes.len() => bytes.extend_from_slice(&piece),
+            Some(_) => return Err(bad("the request is too large or incomplete")),
+            None => return Ok(bytes.freeze()),
+        }
     }
 }
 
@@ -230,4 +250,27 @@ async fn open_database(
         .git_databases
         .get_or_open(&repository.digest, open)
         .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::stream;
+    use std::io;
+
+    #[tokio::test]
+    async fn a_body_that_stalls_or_is_too_large_is_refused() {
+        let body = |rest: Vec<&'static str>| {
+            let pieces = rest.into_iter().map(Ok::<_, io::Error>);
+            stream::iter(pieces)
+        };
+        let complete = Body::from_stream(body(vec!["ab", "", "c"]));
+        assert_eq!(read_body(complete, 3, Duration::ZERO).await.unwrap(), "abc");
+        let stalled = Body::from_stream(body(vec!["ab"]).chain(stream::pending()));
+        let refused = read_body(stalled, 3, Duration::ZERO).await.unwrap_err();
+        assert!(refused.message.contains("stalled"), "{}", refused.message);
+        let large = Body::from_stream(body(vec!["ab", "cd"]).chain(stream::pending()));
+        let refused = read_body(large, 3, Duration::ZERO).await.unwrap_err();
+        assert!(refused.message.contains("too large"), "{}", refused.message);
+    }
 }

@@ -15,7 +15,9 @@ impl ImagePosition for KustomizePosition {
         members: &MappingContents<'d>,
         _taken: &[usize],
     ) -> Vec<usize> {
-        let MappingContents { entries, around } = members;
+        let MappingContents {
+            entries, around, ..
+        } = members;
         let in_images =
             matches!(&reader.path[..], [.., list, _] if list == "images") && around.key.is_none();
         let part = |key: &str| text_of(entries, key);

@@ -17,5 +17,7 @@ pub(super) struct NodePosition<'n> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MappingContents<'n> {
     pub(super) entries: &'n [YamlEntry<'n>],
+    /// The value of `name`. Looked up once, because each entry may need it.
+    pub(super) name: Option<&'n str>,
     pub(super) around: NodePosition<'n>,
 }

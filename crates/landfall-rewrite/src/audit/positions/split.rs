@@ -19,7 +19,9 @@ impl ImagePosition for SplitPosition {
         members: &MappingContents<'d>,
         taken: &[usize],
     ) -> Vec<usize> {
-        let MappingContents { entries, around } = members;
+        let MappingContents {
+            entries, around, ..
+        } = members;
         let mut done = Vec::new();
         for (group, reference) in SplitReference::all(entries, around.key, reader.document) {
             if group.values().any(|at| taken.binary_search(at).is_ok()) {

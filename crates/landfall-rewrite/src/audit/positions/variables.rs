@@ -4,7 +4,7 @@
 use super::image_keys::{is_image_name, is_list_name};
 use super::image_position::ImagePosition;
 use super::node_position::{MappingContents, NodePosition};
-use crate::yaml::{YamlNode, text_of};
+use crate::yaml::YamlNode;
 
 pub(super) struct VariablePosition;
 
@@ -15,8 +15,7 @@ impl ImagePosition for VariablePosition {
         _value: &'d YamlNode<'d>,
         child: &mut NodePosition<'d>,
     ) {
-        let Some(name) = text_of(members.entries, "name").filter(|_| child.key == Some("value"))
-        else {
+        let Some(name) = members.name.filter(|_| child.key == Some("value")) else {
             return;
         };
         if is_image_name(name) {

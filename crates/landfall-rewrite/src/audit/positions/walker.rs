@@ -95,7 +95,11 @@ impl<'d> PositionWalker<'d, '_> {
     }
 
     fn mapping(&mut self, entries: &'d [YamlEntry<'d>], around: NodePosition<'d>) {
-        let members = MappingContents { entries, around };
+        let members = MappingContents {
+            entries,
+            name: yaml::text_of(entries, "name"),
+            around,
+        };
         let mut taken = Vec::new();
         for position in self.positions {
             let more = position.references(&mut self.reader, &members, &taken);
