@@ -212,7 +212,7 @@ fn plan_push(
             &selected.objects,
             PackSending {
                 offset_deltas: server.has("ofs-delta"),
-                compress_small: false,
+                is_compact: false,
             },
             &mut out,
         )?;

@@ -36,10 +36,10 @@ fn written(database: &ObjectDatabase, tips: &[ObjectId], before: &[ObjectId]) ->
     bytes
 }
 
-fn sending(offset_deltas: bool, compress_small: bool) -> PackSending {
+fn sending(offset_deltas: bool, is_compact: bool) -> PackSending {
     PackSending {
         offset_deltas,
-        compress_small,
+        is_compact,
     }
 }
 
@@ -154,15 +154,9 @@ fn large_contents_are_sent_compressed() {
     let stored = pack.bytes();
     let database = database(std::slice::from_ref(&stored)).unwrap();
     let objects: Vec<_> = database.objects().collect();
-    let sizes = [false, true].map(|compress_small| {
+    let sizes = [false, true].map(|is_compact| {
         let mut sent = Vec::new();
-        send_pack(
-            &database,
-            &objects,
-            sending(true, compress_small),
-            &mut sent,
-        )
-        .unwrap();
+        send_pack(&database, &objects, sending(true, is_compact), &mut sent).unwrap();
         let size = sent.len();
         let mut received = ObjectDatabase::new(small_limits());
         received.add_pack(Arc::new(sent)).unwrap();

@@ -17,9 +17,9 @@ const MIN_COMPRESSED: u64 = 512;
 pub struct PackSending {
     /// Whether deltas name their bases by the offset, and not by the id.
     pub offset_deltas: bool,
-    /// Whether contents of fewer than 512 bytes are compressed, too. For a client that waits,
-    /// compressing them takes longer than sending them.
-    pub compress_small: bool,
+    /// Whether the pack is as small as it can be, for a file that is kept: contents of fewer than
+    /// 512 bytes are compressed too, and at a higher level. A client that waits gets the fastest.
+    pub is_compact: bool,
 }
 
 /// Writes a pack with `objects`, in this order, to `out`. A delta is sent as it is stored if its
@@ -35,7 +35,7 @@ pub fn send_pack(
     out: &mut dyn Write,
 ) -> Result<(), GitError> {
     let mut writer = PackWriter::new(out);
-    let mut compressor = FastCompressor::new();
+    let mut compressor = ContentCompressor::new(form);
     let mut offsets: HashMap<u32, u64> = HashMap::new();
     writer.head(objects.len() as u32)?;
     for object in objects {
@@ -59,7 +59,7 @@ pub fn send_pack(
                 let entry = database.raw_entry(stored)?;
                 let mut stream = &entry[..];
                 let size = EntryHeader::read(&mut stream).map_err(damaged)?.size;
-                if size >= MIN_COMPRESSED || form.compress_small {
+                if size >= MIN_COMPRESSED || form.is_compact {
                     compressor.write(&mut writer, entry_form, &inflate(&mut stream, size)?)?;
                 } else {
                     let mut header = Vec::new();
@@ -75,16 +75,21 @@ pub fn send_pack(
     writer.finish().map(drop)
 }
 
-/// Compresses contents at the fastest level.
-struct FastCompressor {
+/// Compresses contents one by one.
+struct ContentCompressor {
     stream: Compress,
     compressed: Vec<u8>,
 }
 
-impl FastCompressor {
-    fn new() -> FastCompressor {
-        FastCompressor {
-            stream: Compress::new(Compression::fast(), true),
+impl ContentCompressor {
+    fn new(form: PackSending) -> ContentCompressor {
+        let level = if form.is_compact {
+            Compression::default()
+        } else {
+            Compression::fast()
+        };
+        ContentCompressor {
+            stream: Compress::new(level, true),
             compressed: Vec::new(),
         }
     }

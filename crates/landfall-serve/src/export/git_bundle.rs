@@ -73,7 +73,7 @@ fn write(
     writeln!(out, "{head}").map_err(GitError::WritePack)?;
     let form = PackSending {
         offset_deltas: true,
-        compress_small: true,
+        is_compact: true,
     };
     send_pack(database, &selected.objects, form, &mut out)?;
     out.flush().map_err(GitError::WritePack)

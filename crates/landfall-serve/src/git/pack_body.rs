@@ -60,7 +60,7 @@ impl PackBody {
             &self.selected.objects,
             PackSending {
                 offset_deltas: self.offset_deltas,
-                compress_small: false,
+                is_compact: false,
             },
             &mut io::BufWriter::with_capacity(Packet::MAX_DATA - 1, &mut out),
         )
