@@ -61,6 +61,7 @@ pub fn start(
 }
 
 /// Like [`start`], read-only and for the site with this text.
+#[cfg(test)]
 pub(crate) fn start_at_site(
     site: &'static str,
     load: impl Fn() -> ServedContent + Send + 'static,

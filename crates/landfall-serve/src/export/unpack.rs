@@ -35,7 +35,7 @@ pub(super) fn unpack_members(item: &ExportFile<'_>, dir: &Path) -> Result<u64, E
 pub(super) fn are_members_unpacked(item: &ExportFile<'_>, dir: &Path) -> Result<bool, ExportError> {
     let mut are_unpacked = true;
     visit_members(item, dir, |member| {
-        are_unpacked &= member.is_unpacked()?;
+        are_unpacked &= member.exists()?;
         Ok(())
     })?;
     Ok(are_unpacked)
@@ -175,10 +175,10 @@ impl<R: Read> ArchiveMember<R> {
     }
 
     /// Whether the member is already there.
-    fn is_unpacked(self) -> Result<bool, ExportError> {
-        let is_unpacked = is_up_to_date(self.content, self.size, &self.path, self.mode);
+    fn exists(self) -> Result<bool, ExportError> {
+        let exists = is_up_to_date(self.content, self.size, &self.path, self.mode);
         let path = self.path;
-        is_unpacked.map_err(|source| ExportError::Write { path, source })
+        exists.map_err(|source| ExportError::Write { path, source })
     }
 
     fn try_write(&mut self) -> io::Result<u64> {
