@@ -39,7 +39,7 @@ fn artifact(images: &Images, layer: &str, more: Value) -> Value {
     images.blob(OCI_MANIFEST, &serde_json::to_vec_pretty(&manifest).unwrap())
 }
 
-/// Two `OCIRepository` objects of Flux and an Application of Argo CD for the artifacts at `registry`.
+/// `OCIRepository` objects of Flux and an Application of Argo CD for the artifacts at `registry`.
 fn objects(registry: &str, digest: &str) -> String {
     format!(
         "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {{name: app}}\n\

@@ -3,6 +3,7 @@
 mod bundles;
 mod clients;
 mod faults;
+mod gitea;
 mod large_files;
 mod repositories;
 mod shallow;

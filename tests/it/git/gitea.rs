@@ -1,0 +1,152 @@
+//! Gitea as the git server of a site.
+
+use super::manifest;
+use crate::support::git::{GitServer, history};
+use crate::support::process::{Guard, free_port};
+use crate::support::{Place, need, run, skip, test_name};
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::path::Path;
+
+const ACCOUNT: &str = "site:s3cret-word";
+
+/// A Gitea with the account [`ACCOUNT`], which creates repositories that are pushed.
+struct Gitea {
+    address: SocketAddr,
+    _guard: Guard,
+}
+
+impl Gitea {
+    /// Starts the program that `LANDFALL_GITEA` names. If it is not set, the test counts as skipped.
+    fn start(place: &Place) -> Option<Gitea> {
+        let Some(program) = std::env::var_os("LANDFALL_GITEA") else {
+            skip(&test_name(), "LANDFALL_GITEA names no program");
+            return None;
+        };
+        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+        let folder = place.path("gitea");
+        std::fs::create_dir(&folder).unwrap();
+        let root = folder.display();
+        // of a program that does not embed its templates, the folder with them
+        let templates = std::env::var("LANDFALL_GITEA_STATIC").unwrap_or_default();
+        place.write(
+            "gitea/app.ini",
+            format!(
+                "RUN_MODE = prod\nI_AM_BEING_UNSAFE_RUNNING_AS_ROOT = true\nWORK_PATH = {root}\n\
+                 [server]\nHTTP_ADDR = 127.0.0.1\nHTTP_PORT = {port}\nROOT_URL = http://{address}/\n\
+                 STATIC_ROOT_PATH = {templates}\nDISABLE_SSH = true\nOFFLINE_MODE = true\n\
+                 LFS_START_SERVER = true\n\
+                 [database]\nDB_TYPE = sqlite3\nPATH = {root}/gitea.db\n\
+                 [repository]\nROOT = {root}/repositories\nENABLE_PUSH_CREATE_USER = true\n\
+                 DEFAULT_PUSH_CREATE_PRIVATE = false\n\
+                 [security]\nINSTALL_LOCK = true\nSECRET_KEY = key\n\
+                 [oauth2]\nENABLED = false\n[actions]\nENABLED = false\n[log]\nLEVEL = Warn\n",
+                port = address.port(),
+            ),
+        );
+        let gitea = |arguments: &[&str]| {
+            let mut command = place.clean(&program);
+            command
+                .arg("-c")
+                .arg(folder.join("app.ini"))
+                .args(arguments);
+            command
+        };
+        run(&mut gitea(&["migrate"]));
+        let (name, password) = ACCOUNT.split_once(':').unwrap();
+        run(gitea(&[
+            "admin",
+            "user",
+            "create",
+            "--admin",
+            "--email",
+            "a@example.com",
+        ])
+        .args(["--username", name, "--password", password])
+        .arg("--must-change-password=false"));
+        let mut guard = Guard::start(gitea(&["web"]));
+        guard.wait_for_http(address);
+        Some(Gitea {
+            address,
+            _guard: guard,
+        })
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}/{path}", self.address)
+    }
+}
+
+fn status_of(report: &Value) -> &str {
+    report["items"][0]["status"].as_str().unwrap()
+}
+
+#[test]
+fn gitea_takes_branches_and_tags_and_keeps_what_was_moved_there() {
+    if !need(&["git"]) {
+        return;
+    }
+    let place = Place::new();
+    let Some(gitea) = Gitea::start(&place) else {
+        return;
+    };
+    let server = GitServer::new().unwrap();
+    let upstream = server.create("site/platform.git");
+    server.import(&upstream, &history("main", 0, 300));
+    server.git(&upstream, &["tag", "-a", "-m", "one", "v1.0", "main~10"]);
+    server.git(&upstream, &["tag", "v1.1", "main~5"]);
+    place.write(
+        "m.yaml",
+        manifest(
+            &server.url("site/platform.git"),
+            "refs: [main], tags: \".*\"",
+        ),
+    );
+    place.write("account", ACCOUNT);
+    place.write(
+        "site.yaml",
+        format!(
+            "apiVersion: landfall/v1\nkind: Site\nupstreams:\n  \"{}\": {{plainHTTP: true, \
+             credentials: {{file: account}}}}\n",
+            gitea.address
+        ),
+    );
+    let to = gitea.url("");
+    let to = to.trim_end_matches('/');
+    let push = |exit: i32, more: &[&str]| {
+        let push = ["push", "--git-to", to, "--site", "site.yaml"];
+        place.json(exit, &[&push, more].concat())
+    };
+    let remote = gitea.url("site/platform.git");
+    let refs = |repository: &str| {
+        let shown = server.git(Path::new("."), &["ls-remote", repository, "refs/*"]);
+        shown.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let local = upstream.display().to_string();
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    assert_eq!(status_of(&push(0, &[])), "done");
+    assert_eq!(refs(&remote), refs(&local));
+    assert_eq!(status_of(&push(0, &[])), "present");
+    let clone = place.path("clone").display().to_string();
+    server.git(Path::new("."), &["clone", "-q", &remote, &clone]);
+    server.git(Path::new(&clone), &["fsck", "--strict"]);
+    // upstream gets new commits, and a tag is moved at the site
+    server.import(&upstream, &history("main", 300, 4));
+    let as_site = remote.replacen("://", &format!("://{ACCOUNT}@"), 1);
+    let moved = ["push", "-q", "-f", &as_site, "v1.0^{}:refs/tags/v1.1"];
+    server.git(Path::new(&clone), &moved);
+    let before = refs(&remote);
+    place.ok(&["lock", "-f", "m.yaml", "--refresh"]);
+    place.ok(&["pull"]);
+    let report = push(1, &[]);
+    let reason = report["items"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains("refs/tags/v1.1"), "{reason}");
+    let is_tag = |line: &String| line.ends_with("/v1.1");
+    assert_eq!(
+        refs(&remote).iter().find(|line| is_tag(line)),
+        before.iter().find(|line| is_tag(line))
+    );
+    push(0, &["--move-tags"]);
+    assert_eq!(refs(&remote), refs(&local));
+}
