@@ -1,15 +1,14 @@
 //! Makes the recipe of a blob, and proves it by rebuilding the blob.
 
 use super::hashed_writer::HashedWriter;
-use super::plain_file::{PlainFile, TemporaryFile, TemporaryFileReader};
+use super::plain_blobs::PlainBlob;
+use super::plain_file::{STREAM_LIMITS, TemporaryFile, TemporaryFileReader};
 use super::rebuild::rebuild;
-use crate::format::blob_recipe::{
-    BlobCoding, MAX_PLAIN, MAX_STREAM_SECTION, RecipeHeader, SECTIONS,
-};
+use crate::format::blob_recipe::{BlobCoding, RecipeHeader, SECTIONS};
 use landfall_content::{BlobRead, ContentError};
-use landfall_deflate::{AnalysisLimits, DeflateError, analyze, assume, estimate_recipe_size};
+use landfall_deflate::{DeflateError, Recipe, analyze, estimate_recipe_size};
 use landfall_model::{Descriptor, Digest};
-use landfall_patch::{Listing, PatchBase, PatchError, PatchSections, create};
+use landfall_patch::{PatchBase, PatchError, PatchSections, create};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -20,13 +19,6 @@ const MAX_IN_MEMORY: usize = 4 << 20;
 
 /// A recipe is used if its size is at most this percentage of the blob's: rebuilding costs time.
 const MAX_PERCENT: u64 = 90;
-
-/// The limits of the stream section.
-const STREAM_LIMITS: AnalysisLimits = AnalysisLimits {
-    plain_bytes: MAX_PLAIN,
-    recipe_bytes: MAX_STREAM_SECTION,
-    recipe_percent: 25,
-};
 
 /// A recipe in a temporary file.
 #[derive(Debug)]
@@ -47,14 +39,6 @@ impl RecipeFile {
     }
 }
 
-/// A blob with its plain bytes.
-pub(super) struct PlainBlob {
-    pub(super) digest: Digest,
-    pub(super) coding: BlobCoding,
-    pub(super) plain: Arc<PlainFile>,
-    pub(super) listing: Arc<Listing>,
-}
-
 /// Why a blob has no recipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoRecipe {
@@ -64,21 +48,14 @@ pub(super) enum NoRecipe {
     NotSmaller,
 }
 
-/// How the stream section is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StreamAnalysis {
-    /// The encoder that wrote the beginning of the stream is assumed to have written all of it.
-    Assumed,
-    /// The output of the encoder is compared with the whole stream.
-    Compared,
-}
-
 /// A blob, and what a recipe can describe it by.
 pub(super) struct RecipeInput<'a> {
     pub(super) blob: &'a Descriptor,
     /// The plain bytes of the blob.
     pub(super) new: &'a PlainBlob,
     pub(super) bases: &'a [Arc<PlainBlob>],
+    /// The recipe of the blob's stream, if one encoder is assumed to have written all of it.
+    pub(super) assumed: Option<&'a Recipe>,
     /// Has the blob.
     pub(super) content: &'a dyn BlobRead,
 }
@@ -96,16 +73,25 @@ pub(super) fn make_recipe(
     folder: &Path,
 ) -> Result<Result<RecipeFile, NoRecipe>, ContentError> {
     // the proof compresses the whole stream anyway
-    match draft_recipe(input, StreamAnalysis::Assumed)? {
-        Err(no_recipe) => return Ok(Err(no_recipe)),
-        Ok(draft) => {
-            if let Ok(recipe) = draft.write(input, folder) {
-                return Ok(Ok(recipe));
+    if let Some(assumed) = input.assumed {
+        match draft_recipe(input, assumed.as_bytes().to_vec())? {
+            Err(no_recipe) => return Ok(Err(no_recipe)),
+            Ok(draft) => {
+                if let Ok(recipe) = draft.write(input, folder) {
+                    return Ok(Ok(recipe));
+                }
             }
         }
     }
     // another encoder wrote the end of the stream, or a file cannot be read or written
-    match draft_recipe(input, StreamAnalysis::Compared)? {
+    let stream = match input.new.coding {
+        BlobCoding::Plain => Vec::new(),
+        BlobCoding::Deflate => match analyze(|| open_blob(input), &STREAM_LIMITS) {
+            Ok(recipe) => recipe.as_bytes().to_vec(),
+            Err(error) => return no_stream_section(input, error).map(Err),
+        },
+    };
+    match draft_recipe(input, stream)? {
         Err(no_recipe) => Ok(Err(no_recipe)),
         Ok(draft) => match draft.write(input, folder) {
             Ok(recipe) => Ok(Ok(recipe)),
@@ -137,24 +123,11 @@ fn open_blob(input: &RecipeInput<'_>) -> io::Result<Box<dyn Read + Send>> {
     content.map_err(io::Error::other)
 }
 
-/// Describes the blob by parts of the bases.
+/// Describes the blob by its stream section and by parts of the bases.
 fn draft_recipe(
     input: &RecipeInput<'_>,
-    analysis: StreamAnalysis,
+    stream: Vec<u8>,
 ) -> Result<Result<RecipeDraft, NoRecipe>, ContentError> {
-    let open = || open_blob(input);
-    let described = match (input.new.coding, analysis) {
-        (BlobCoding::Plain, _) => Ok(None),
-        (BlobCoding::Deflate, StreamAnalysis::Assumed) => match assume(open, &STREAM_LIMITS) {
-            Ok(None) => analyze(open, &STREAM_LIMITS).map(Some),
-            assumed => assumed,
-        },
-        (BlobCoding::Deflate, StreamAnalysis::Compared) => analyze(open, &STREAM_LIMITS).map(Some),
-    };
-    let stream = match described {
-        Ok(recipe) => recipe.map_or_else(Vec::new, |recipe| recipe.as_bytes().to_vec()),
-        Err(error) => return no_stream_section(input, error).map(Err),
-    };
     let (header, patch) = draft_patch(input, stream.len() as u64)?;
     Ok(header.if_worth(input.blob).map(|_| RecipeDraft {
         header,

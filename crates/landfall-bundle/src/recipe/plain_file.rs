@@ -1,13 +1,20 @@
 //! The plain bytes of a blob in a temporary file.
 
-use crate::format::blob_recipe::{BlobCoding, MAX_PLAIN};
-use landfall_deflate::PlainReader;
+use crate::format::blob_recipe::{BlobCoding, MAX_PLAIN, MAX_STREAM_SECTION};
+use landfall_deflate::{AnalysisLimits, PlainReader, Recipe, assume};
 use landfall_patch::PlainSource;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+
+/// The limits of the stream section of a recipe.
+pub(super) const STREAM_LIMITS: AnalysisLimits = AnalysisLimits {
+    plain_bytes: MAX_PLAIN,
+    recipe_bytes: MAX_STREAM_SECTION,
+    recipe_percent: 25,
+};
 
 /// The first bytes of a gzip stream (RFC 1952, section 2.3.1).
 const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
@@ -138,4 +145,18 @@ pub(super) fn write_plain(
         ));
     }
     Ok(plain)
+}
+
+/// Writes the plain bytes of a compressed blob to a new file in `folder`. Also returns the recipe of
+/// its stream under the assumption that one encoder wrote all of it. Returns `None` if there is no
+/// such recipe within the limits, or if the blob is not a valid stream.
+pub(super) fn write_assumed_plain(
+    blob: impl Read,
+    folder: &Path,
+) -> io::Result<Option<(PlainFile, Recipe)>> {
+    let mut writer = TemporaryFile::writer(folder)?;
+    match assume(|| Ok(blob), &STREAM_LIMITS, &mut writer) {
+        Ok(Some(recipe)) => Ok(Some((writer.finish()?, recipe))),
+        Ok(None) | Err(_) => Ok(None),
+    }
 }

@@ -1,7 +1,7 @@
 //! Chooses the bases of each blob, and drafts its recipe.
 
-use super::make::{NoRecipe, PlainBlob, RecipeFile, RecipeInput, estimate_recipe, make_recipe};
-use super::plain_file::{sniff, write_plain};
+use super::make::{NoRecipe, RecipeFile, RecipeInput, estimate_recipe, make_recipe};
+use super::plain_blobs::{DecodedBlob, PlainBlob, PlainBlobs};
 use super::predecessors::{FamilyBlob, candidates, family_blobs};
 use super::summary::{PatchedBlob, RecipeSummary, UnpatchedBlob, UnpatchedReason};
 use crate::error::BundleError;
@@ -9,11 +9,11 @@ use crate::format::blob_recipe::BlobReference;
 use crate::plan::delta_base::{self, DeltaBase};
 use crate::plan::pack_plan::PackPlan;
 use crate::plan::planned_entry::ContentSource;
-use landfall_content::{BlobRead, ContentError};
+use landfall_content::BlobRead;
+use landfall_deflate::Recipe;
 use landfall_item::lockfile::Lock;
-use landfall_model::{Descriptor, Digest};
+use landfall_model::Digest;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -60,8 +60,7 @@ pub(super) struct RecipePlanner<'a> {
     elsewhere: Vec<FamilyBlob>,
     /// The blobs that the new lock names.
     named: HashSet<Digest>,
-    /// The plain bytes of recently compared blobs.
-    plain: HashMap<Digest, Arc<PlainBlob>>,
+    plain: PlainBlobs<'a>,
     /// The bases that the bundle does not contain.
     pub(super) references: BTreeMap<Digest, BlobReference>,
     pub(super) summary: RecipeSummary,
@@ -70,6 +69,8 @@ pub(super) struct RecipePlanner<'a> {
 /// A blob that is being described, and the older versions that resemble it.
 struct BlobComparison {
     new: Arc<PlainBlob>,
+    /// The recipe of its stream, if one encoder is assumed to have written all of it.
+    assumed: Option<Recipe>,
     bases: Vec<Arc<PlainBlob>>,
     /// The blobs that were compared with the new one. The bases are some of them.
     compared: Vec<FamilyBlob>,
@@ -98,7 +99,7 @@ impl<'a> RecipePlanner<'a> {
             pool: Vec::new(),
             elsewhere: Vec::new(),
             named: parts.map(|part| part.descriptor.digest).collect(),
-            plain: HashMap::new(),
+            plain: PlainBlobs::new(blobs, old.blobs, folder),
             references: BTreeMap::new(),
             summary: RecipeSummary::default(),
         };
@@ -156,7 +157,8 @@ impl<'a> RecipePlanner<'a> {
     /// Makes the recipe of a blob; `None` if it is not patched, with the reason in the summary.
     pub(super) fn make(&mut self, one: &PatchableBlob) -> Result<Option<BasedRecipe>, BundleError> {
         let failed = BundleError::content(&one.item);
-        let found = self.compare(one)?;
+        let new = self.plain.decoded_blob(&one.new.blob).map_err(failed)?;
+        let found = self.compare(one, new)?;
         let made = make_recipe(&found.input(one, self.blobs), self.folder).map_err(failed)?;
         let recipe = match made {
             Ok(recipe) => recipe,
@@ -172,7 +174,11 @@ impl<'a> RecipePlanner<'a> {
     /// Estimates what [`make`](Self::make) adds to the summary, in less time.
     pub(super) fn estimate(&mut self, one: &PatchableBlob) -> Result<(), BundleError> {
         let failed = BundleError::content(&one.item);
-        let found = self.compare(one)?;
+        let new = DecodedBlob {
+            blob: self.plain.plain_blob(&one.new.blob).map_err(failed)?,
+            assumed: None,
+        };
+        let found = self.compare(one, new)?;
         match estimate_recipe(&found.input(one, self.blobs)).map_err(failed)? {
             Ok(size) => _ = self.record_patched(one, &found, size),
             Err(no_recipe) => self.record_unpatched(one, &found, no_recipe),
@@ -180,18 +186,23 @@ impl<'a> RecipePlanner<'a> {
         Ok(())
     }
 
-    /// Finds the bases of a blob. From then on, it may be a base itself.
-    fn compare(&mut self, one: &PatchableBlob) -> Result<BlobComparison, BundleError> {
+    /// Finds the bases of a blob, which is `new`. From then on, it may be a base itself.
+    fn compare(
+        &mut self,
+        one: &PatchableBlob,
+        new: DecodedBlob,
+    ) -> Result<BlobComparison, BundleError> {
         let failed = BundleError::content(&one.item);
         let gone = |old: &FamilyBlob| !self.named.contains(&old.blob.digest);
         let compared: Vec<FamilyBlob> = candidates(&one.new, &self.pool, gone, MAX_CANDIDATES)
             .into_iter()
             .cloned()
             .collect();
-        let new = self.plain_blob(&one.new.blob).map_err(failed)?;
+        let assumed = new.assumed;
+        let new = new.blob;
         let mut shares = Vec::new();
         for candidate in &compared {
-            let base = self.plain_blob(&candidate.blob).map_err(failed)?;
+            let base = self.plain.plain_blob(&candidate.blob).map_err(failed)?;
             let share = new.listing.similarity(&base.listing);
             if share >= MIN_SHARE {
                 shares.push((share, base));
@@ -199,12 +210,13 @@ impl<'a> RecipePlanner<'a> {
         }
         shares.sort_by(|a, b| b.0.total_cmp(&a.0));
         // plain bytes of other families are not needed again
-        self.plain.retain(|digest, _| {
+        self.plain.retain(|digest| {
             *digest == new.digest || compared.iter().any(|old| old.blob.digest == *digest)
         });
         self.pool.push(one.new.clone());
         Ok(BlobComparison {
             new,
+            assumed,
             bases: shares
                 .into_iter()
                 .take(BASES)
@@ -270,30 +282,6 @@ impl<'a> RecipePlanner<'a> {
             self.references.insert(base.blob.digest.clone(), reference);
         }
     }
-
-    fn plain_blob(&mut self, blob: &Descriptor) -> Result<Arc<PlainBlob>, ContentError> {
-        if let Some(plain) = self.plain.get(&blob.digest) {
-            return Ok(Arc::clone(plain));
-        }
-        let read = |source: io::Error| ContentError::read(&blob.digest, source);
-        let content = if self.blobs.stat(&blob.digest)? == Some(blob.size) {
-            self.blobs.open(&blob.digest, 0)?
-        } else {
-            self.old.blobs.open(&blob.digest, 0)?
-        };
-        let (coding, content) = sniff(content).map_err(read)?;
-        let plain = write_plain(content, coding, self.folder).map_err(read)?;
-        let listing = landfall_patch::Listing::read(plain.reader(0))
-            .map_err(|error| read(io::Error::other(error)))?;
-        let plain = Arc::new(PlainBlob {
-            digest: blob.digest.clone(),
-            coding,
-            plain: Arc::new(plain),
-            listing: Arc::new(listing),
-        });
-        self.plain.insert(blob.digest.clone(), Arc::clone(&plain));
-        Ok(plain)
-    }
 }
 
 impl BlobComparison {
@@ -302,6 +290,7 @@ impl BlobComparison {
             blob: &one.new.blob,
             new: &self.new,
             bases: &self.bases,
+            assumed: self.assumed.as_ref(),
             content,
         }
     }
