@@ -54,7 +54,7 @@ impl Link {
     #[inline]
     fn slid_by_32_kib(self) -> Self {
         let highest = self.0 & 0x8000;
-        Self(self.0 & (highest - (highest >> 15) | 0xffff_0000))
+        Self(self.0 & ((highest - (highest >> 15)) | 0xffff_0000))
     }
 
     #[inline]
