@@ -1,15 +1,14 @@
 //! Makes the recipe of a blob, and proves it by rebuilding the blob.
 
 use super::hashed_writer::HashedWriter;
-use super::plain_file::{PlainFile, TemporaryFile, TemporaryFileReader};
+use super::plain_blobs::PlainBlob;
+use super::plain_file::{RecipeError, STREAM_LIMITS, TemporaryFile, TemporaryFileReader};
 use super::rebuild::rebuild;
-use crate::format::blob_recipe::{
-    BlobCoding, MAX_PLAIN, MAX_STREAM_SECTION, RecipeHeader, SECTIONS,
-};
+use crate::format::blob_recipe::{BlobCoding, RecipeHeader, SECTIONS};
 use landfall_content::{BlobRead, ContentError};
-use landfall_deflate::{AnalysisLimits, DeflateError, analyze, assume, estimate_recipe_size};
+use landfall_deflate::{DeflateError, Recipe, analyze, estimate_recipe_size};
 use landfall_model::{Descriptor, Digest};
-use landfall_patch::{Listing, PatchBase, PatchError, PatchSections, create};
+use landfall_patch::{PatchBase, PatchError, PatchSections, create};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -21,13 +20,6 @@ const MAX_IN_MEMORY: usize = 4 << 20;
 /// A recipe is used if its size is at most this percentage of the size of the blob: rebuilding
 /// costs time.
 const MAX_PERCENT: u64 = 90;
-
-/// The limits of the stream section.
-const STREAM_LIMITS: AnalysisLimits = AnalysisLimits {
-    plain_bytes: MAX_PLAIN,
-    recipe_bytes: MAX_STREAM_SECTION,
-    recipe_percent: 25,
-};
 
 /// A recipe in a temporary file.
 #[derive(Debug)]
@@ -48,14 +40,6 @@ impl RecipeFile {
     }
 }
 
-/// A blob with its plain bytes.
-pub(super) struct PlainBlob {
-    pub(super) digest: Digest,
-    pub(super) coding: BlobCoding,
-    pub(super) plain: Arc<PlainFile>,
-    pub(super) listing: Arc<Listing>,
-}
-
 /// Why a blob has no recipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoRecipe {
@@ -65,40 +49,18 @@ pub(super) enum NoRecipe {
     NotSmaller,
 }
 
-/// How the stream section is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StreamAnalysis {
-    /// The encoder that wrote the beginning of the stream is assumed to have written all of it.
-    Assumed,
-    /// The output of the encoder is compared with the whole stream.
-    Compared,
-}
-
 /// A blob, and the bases by which a recipe may describe it.
 pub(super) struct RecipeInput<'a> {
     pub(super) blob: &'a Descriptor,
     /// The plain bytes of the blob.
     pub(super) new: &'a PlainBlob,
     pub(super) bases: &'a [Arc<PlainBlob>],
+    /// The recipe of the blob's stream, if one encoder is assumed to have written all of it.
+    pub(super) assumed: Option<&'a Recipe>,
     /// The content that contains the blob.
     pub(super) content: &'a dyn BlobRead,
     /// The folder for temporary files.
     pub(super) folder: &'a Path,
-}
-
-/// Why it is unknown whether a blob has a recipe.
-#[derive(Debug)]
-pub(super) enum RecipeError {
-    /// Content cannot be read.
-    Content(ContentError),
-    /// A temporary file cannot be written.
-    Temporary(io::Error),
-}
-
-impl From<ContentError> for RecipeError {
-    fn from(error: ContentError) -> RecipeError {
-        RecipeError::Content(error)
-    }
 }
 
 /// A recipe that is not written yet.
@@ -118,18 +80,26 @@ struct WrittenRecipe {
 pub(super) fn make_recipe(
     input: &RecipeInput<'_>,
 ) -> Result<Result<RecipeFile, NoRecipe>, RecipeError> {
-    // the proof compresses the whole stream anyway
-    match draft_recipe(input, StreamAnalysis::Assumed)? {
-        Err(no_recipe) => return Ok(Err(no_recipe)),
-        Ok(draft) => {
-            let recipe = draft.write(input.folder)?;
-            if prove(&recipe, input).is_ok() {
-                return Ok(Ok(recipe.file));
+    if let Some(assumed) = input.assumed {
+        match draft_recipe(input, assumed.as_bytes().to_vec())? {
+            Err(no_recipe) => return Ok(Err(no_recipe)),
+            Ok(draft) => {
+                let recipe = draft.write(input.folder)?;
+                if prove(&recipe, input).is_ok() {
+                    return Ok(Ok(recipe.file));
+                }
             }
         }
     }
     // another encoder wrote the end of the stream, or a base cannot be read
-    match draft_recipe(input, StreamAnalysis::Compared)? {
+    let stream = match input.new.coding {
+        BlobCoding::Plain => Vec::new(),
+        BlobCoding::Deflate => match analyze(|| open_blob(input), &STREAM_LIMITS) {
+            Ok(recipe) => recipe.as_bytes().to_vec(),
+            Err(error) => return Ok(Err(no_stream_section(input, error)?)),
+        },
+    };
+    match draft_recipe(input, stream)? {
         Err(no_recipe) => Ok(Err(no_recipe)),
         Ok(draft) => {
             let recipe = draft.write(input.folder)?;
@@ -162,24 +132,11 @@ fn open_blob(input: &RecipeInput<'_>) -> io::Result<Box<dyn Read + Send>> {
     content.map_err(io::Error::other)
 }
 
-/// Describes the blob by parts of the bases.
+/// Describes the blob by its stream section and by parts of the bases.
 fn draft_recipe(
     input: &RecipeInput<'_>,
-    analysis: StreamAnalysis,
+    stream: Vec<u8>,
 ) -> Result<Result<RecipeDraft, NoRecipe>, RecipeError> {
-    let open = || open_blob(input);
-    let described = match (input.new.coding, analysis) {
-        (BlobCoding::Plain, _) => Ok(None),
-        (BlobCoding::Deflate, StreamAnalysis::Assumed) => match assume(open, &STREAM_LIMITS) {
-            Ok(None) => analyze(open, &STREAM_LIMITS).map(Some),
-            assumed => assumed,
-        },
-        (BlobCoding::Deflate, StreamAnalysis::Compared) => analyze(open, &STREAM_LIMITS).map(Some),
-    };
-    let stream = match described {
-        Ok(recipe) => recipe.map_or_else(Vec::new, |recipe| recipe.as_bytes().to_vec()),
-        Err(error) => return Ok(Err(no_stream_section(input, error)?)),
-    };
     let (header, patch) = draft_patch(input, stream.len() as u64)?;
     Ok(header.if_worth(input.blob).map(|_| RecipeDraft {
         header,

@@ -6,16 +6,18 @@
 //! digest that the lock names. Only this digest proves it: recipes are not trusted.
 //!
 //! 1. `plain_file`: the plain bytes of a blob in a temporary file;
-//! 2. `predecessors`: the blobs that a new blob probably resembles;
-//! 3. `make`: makes the recipe of a blob, and proves it by rebuilding the blob;
-//! 4. `planner`: chooses the bases of each blob;
-//! 5. `plan`: replaces blobs of a plan by recipes, or estimates the savings;
-//! 6. `rebuild`: rebuilds a blob from its recipe and its bases;
-//! 7. [`RebuiltBlobs`]: content with all blobs that can be rebuilt from it; [`RecipeBlobs`]: only
+//! 2. `plain_blobs`: decodes blobs;
+//! 3. `predecessors`: the blobs that a new blob probably resembles;
+//! 4. `make`: makes the recipe of a blob, and proves it by rebuilding the blob;
+//! 5. `planner`: chooses the bases of each blob;
+//! 6. `plan`: replaces blobs of a plan by recipes, or estimates the savings;
+//! 7. `rebuild`: rebuilds a blob from its recipe and its bases;
+//! 8. [`RebuiltBlobs`]: content with all blobs that can be rebuilt from it; [`RecipeBlobs`]: only
 //!    those blobs.
 
 mod hashed_writer;
 pub(crate) mod make;
+mod plain_blobs;
 mod plain_file;
 mod plan;
 mod planner;

@@ -1,13 +1,36 @@
 //! The plain bytes of a blob in a temporary file.
 
-use crate::format::blob_recipe::{BlobCoding, MAX_PLAIN};
-use landfall_deflate::{DeflateError, PlainReader};
+use crate::format::blob_recipe::{BlobCoding, MAX_PLAIN, MAX_STREAM_SECTION};
+use landfall_content::ContentError;
+use landfall_deflate::{AnalysisLimits, DeflateError, PlainReader, Recipe, assume};
 use landfall_patch::PlainSource;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+
+/// The limits of the stream section of a recipe.
+pub(super) const STREAM_LIMITS: AnalysisLimits = AnalysisLimits {
+    plain_bytes: MAX_PLAIN,
+    recipe_bytes: MAX_STREAM_SECTION,
+    recipe_percent: 25,
+};
+
+/// Why it is unknown whether a blob has a recipe.
+#[derive(Debug)]
+pub(super) enum RecipeError {
+    /// Content cannot be read.
+    Content(ContentError),
+    /// A temporary file cannot be written.
+    Temporary(io::Error),
+}
+
+impl From<ContentError> for RecipeError {
+    fn from(error: ContentError) -> RecipeError {
+        RecipeError::Content(error)
+    }
+}
 
 /// The first bytes of a gzip stream (RFC 1952, section 2.3.1).
 const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
@@ -179,4 +202,13 @@ pub(super) fn write_plain(
         return Err(PlainFileError::TooLong);
     }
     Ok(plain)
+}
+
+/// Writes the plain bytes of a compressed blob to a new file in `folder`. Also returns the recipe of
+/// its stream under the assumption that one encoder wrote all of it. Returns `None` if there is no
+/// such recipe within the limits, if the blob is not a valid stream, or if reading or writing fails.
+pub(super) fn write_assumed_plain(blob: impl Read, folder: &Path) -> Option<(PlainFile, Recipe)> {
+    let mut writer = TemporaryFile::writer(folder).ok()?;
+    let recipe = assume(|| Ok(blob), &STREAM_LIMITS, &mut writer).ok()??;
+    Some((writer.finish().ok()?, recipe))
 }

@@ -1,21 +1,20 @@
 //! Chooses the bases of each blob, and makes its recipe or estimates the size of the recipe.
 
-use super::make::{
-    NoRecipe, PlainBlob, RecipeError, RecipeFile, RecipeInput, estimate_recipe, make_recipe,
-};
-use super::plain_file::{PlainFileError, sniff, write_plain};
+use super::make::{NoRecipe, RecipeFile, RecipeInput, estimate_recipe, make_recipe};
+use super::plain_blobs::{DecodedBlob, PlainBlob, PlainBlobs};
+use super::plain_file::RecipeError;
 use super::predecessors::{FamilyBlob, candidates, family_blobs};
 use super::summary::{PatchedBlob, RecipeSummary, UnpatchedBlob, UnpatchedReason};
 use crate::error::BundleError;
-use crate::format::blob_recipe::{BlobCoding, BlobReference, MAX_CHAIN};
+use crate::format::blob_recipe::{BlobReference, MAX_CHAIN};
 use crate::plan::delta_base::{self, DeltaBase};
 use crate::plan::pack_plan::PackPlan;
 use crate::plan::planned_entry::ContentSource;
-use landfall_content::{BlobRead, ContentError};
+use landfall_content::BlobRead;
+use landfall_deflate::Recipe;
 use landfall_item::lockfile::Lock;
-use landfall_model::{Descriptor, Digest};
+use landfall_model::Digest;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -62,8 +61,7 @@ pub(super) struct RecipePlanner<'a> {
     elsewhere: Vec<FamilyBlob>,
     /// The blobs that the new lock names.
     named: HashSet<Digest>,
-    /// The plain bytes of recently compared blobs; `None` for a blob that has too many.
-    plain: HashMap<Digest, Option<Arc<PlainBlob>>>,
+    plain: PlainBlobs<'a>,
     /// The length of the chain of recipes that rebuilds a blob of the bundle.
     chains: HashMap<Digest, usize>,
     /// The bases that the bundle does not contain.
@@ -74,6 +72,8 @@ pub(super) struct RecipePlanner<'a> {
 /// A blob that is being described, and the older versions that resemble it.
 struct BlobComparison {
     new: Arc<PlainBlob>,
+    /// The recipe of its stream, if one encoder is assumed to have written all of it.
+    assumed: Option<Recipe>,
     bases: Vec<Arc<PlainBlob>>,
     /// The blobs that were compared with the new one. The bases are some of them.
     compared: Vec<FamilyBlob>,
@@ -102,7 +102,7 @@ impl<'a> RecipePlanner<'a> {
             pool: Vec::new(),
             elsewhere: Vec::new(),
             named: parts.map(|part| part.descriptor.digest).collect(),
-            plain: HashMap::new(),
+            plain: PlainBlobs::new(blobs, old.blobs, folder),
             chains: HashMap::new(),
             references: BTreeMap::new(),
             summary: RecipeSummary::default(),
@@ -160,10 +160,12 @@ impl<'a> RecipePlanner<'a> {
 
     /// Makes the recipe of a blob; `None` if it is not patched, with the reason in the summary.
     pub(super) fn make(&mut self, one: &PatchableBlob) -> Result<Option<BasedRecipe>, BundleError> {
-        let Some(found) = self.compare(one)? else {
+        let decoded = self.plain.decoded_blob(&one.new.blob);
+        let Some(new) = decoded.map_err(|error| self.failure(one, error))? else {
             self.record_unpatched(one, UnpatchedReason::Compression);
             return Ok(None);
         };
+        let found = self.compare(one, new)?;
         let made = make_recipe(&self.input(one, &found));
         let recipe = match made.map_err(|error| self.failure(one, error))? {
             Ok(recipe) => recipe,
@@ -178,10 +180,13 @@ impl<'a> RecipePlanner<'a> {
 
     /// Estimates what [`make`](Self::make) adds to the summary, in less time.
     pub(super) fn estimate(&mut self, one: &PatchableBlob) -> Result<(), BundleError> {
-        let Some(found) = self.compare(one)? else {
+        let plain = self.plain.plain_blob(&one.new.blob);
+        let Some(blob) = plain.map_err(|error| self.failure(one, error))? else {
             self.record_unpatched(one, UnpatchedReason::Compression);
             return Ok(());
         };
+        let assumed = None;
+        let found = self.compare(one, DecodedBlob { blob, assumed })?;
         let estimated = estimate_recipe(&self.input(one, &found));
         match estimated.map_err(|error| self.failure(one, error))? {
             Ok(size) => _ = self.record_patched(one, &found, size),
@@ -195,6 +200,7 @@ impl<'a> RecipePlanner<'a> {
             blob: &one.new.blob,
             new: &found.new,
             bases: &found.bases,
+            assumed: found.assumed.as_ref(),
             content: self.blobs,
             folder: self.folder,
         }
@@ -207,19 +213,22 @@ impl<'a> RecipePlanner<'a> {
         }
     }
 
-    /// Finds the bases of a blob; `None` if it has too many plain bytes for a recipe.
-    fn compare(&mut self, one: &PatchableBlob) -> Result<Option<BlobComparison>, BundleError> {
+    /// Finds the bases of a blob, which is `new`.
+    fn compare(
+        &mut self,
+        one: &PatchableBlob,
+        new: DecodedBlob,
+    ) -> Result<BlobComparison, BundleError> {
         let gone = |old: &FamilyBlob| !self.named.contains(&old.blob.digest);
         let compared: Vec<FamilyBlob> = candidates(&one.new, &self.pool, gone, MAX_CANDIDATES)
             .into_iter()
             .cloned()
             .collect();
-        let Some(new) = self.plain_blob(&one.new.blob, &one.item)? else {
-            return Ok(None);
-        };
+        let DecodedBlob { blob: new, assumed } = new;
         let mut shares = Vec::new();
         for candidate in &compared {
-            let Some(base) = self.plain_blob(&candidate.blob, &one.item)? else {
+            let plain = self.plain.plain_blob(&candidate.blob);
+            let Some(base) = plain.map_err(|error| self.failure(one, error))? else {
                 continue;
             };
             let share = new.listing.similarity(&base.listing);
@@ -229,18 +238,19 @@ impl<'a> RecipePlanner<'a> {
         }
         shares.sort_by(|a, b| b.0.total_cmp(&a.0));
         // plain bytes of other families are not needed again
-        self.plain.retain(|digest, _| {
+        self.plain.retain(|digest| {
             *digest == new.digest || compared.iter().any(|old| old.blob.digest == *digest)
         });
-        Ok(Some(BlobComparison {
+        Ok(BlobComparison {
             new,
+            assumed,
             bases: shares
                 .into_iter()
                 .take(BASES)
                 .map(|(_, base)| base)
                 .collect(),
             compared,
-        }))
+        })
     }
 
     /// Adds a blob with a recipe to the summary. From then on, the blob may be a base. Returns the digests
@@ -310,55 +320,6 @@ impl<'a> RecipePlanner<'a> {
                 path: base.path.clone(),
             };
             self.references.insert(base.blob.digest.clone(), reference);
-        }
-    }
-
-    /// The plain bytes of a blob; `None` if it has too many for a recipe.
-    fn plain_blob(
-        &mut self,
-        blob: &Descriptor,
-        item: &str,
-    ) -> Result<Option<Arc<PlainBlob>>, BundleError> {
-        if let Some(plain) = self.plain.get(&blob.digest) {
-            return Ok(plain.clone());
-        }
-        let failed = BundleError::content(item);
-        let read = |source: io::Error| failed(ContentError::read(&blob.digest, source));
-        let (mut coding, content) = sniff(self.open(blob).map_err(failed)?).map_err(read)?;
-        let mut written = write_plain(content, coding, self.folder);
-        // a file that only begins like a gzip stream
-        if let Err(PlainFileError::Invalid(_)) = written {
-            coding = BlobCoding::Plain;
-            written = write_plain(self.open(blob).map_err(failed)?, coding, self.folder);
-        }
-        let plain = match written {
-            Ok(plain) => plain,
-            Err(PlainFileError::Write(source)) => {
-                return Err(BundleError::write(self.folder)(source));
-            }
-            Err(PlainFileError::TooLong) => {
-                self.plain.insert(blob.digest.clone(), None);
-                return Ok(None);
-            }
-            Err(error) => return Err(read(error.into())),
-        };
-        let listing = landfall_patch::Listing::read(plain.reader(0))
-            .map_err(|error| read(io::Error::other(error)))?;
-        let plain = Some(Arc::new(PlainBlob {
-            digest: blob.digest.clone(),
-            coding,
-            plain: Arc::new(plain),
-            listing: Arc::new(listing),
-        }));
-        self.plain.insert(blob.digest.clone(), plain.clone());
-        Ok(plain)
-    }
-
-    fn open(&self, blob: &Descriptor) -> Result<Box<dyn Read + Send>, ContentError> {
-        if self.blobs.stat(&blob.digest)? == Some(blob.size) {
-            self.blobs.open(&blob.digest, 0)
-        } else {
-            self.old.blobs.open(&blob.digest, 0)
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Reads a file and writes its recipe.
 
-use super::prefix::{EncoderCandidates, StreamPrefix};
+use super::prefix::{EncoderCandidates, MatchesWanted, StreamPrefix};
 use super::replay::{EncoderReplay, ExpectedBytes, PlainPiece};
 use crate::bits::BitReader;
 use crate::encoder::EncoderSpec;
@@ -10,12 +10,10 @@ use crate::inflate::{InflatedPiece, Inflater};
 use crate::prediction::{PredictionSpec, TokenWriter};
 use crate::recipe_format::{FlushList, RebuildMethod, Recipe, RecipeBuilder, StreamMember};
 use std::collections::HashMap;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 
 /// The number of plain bytes after which only the most likely encoder continues.
 const AMBIGUOUS_BYTES: u64 = 4 << 20;
-/// Like [`AMBIGUOUS_BYTES`], if that encoder is assumed to have written the rest.
-const ASSUMED_BYTES: u64 = 1 << 20;
 /// Like [`AMBIGUOUS_BYTES`], for the next pass after this encoder's output differed.
 const MORE_AMBIGUOUS_BYTES: u64 = 16 << 20;
 /// The number of encoders that continue after [`MORE_AMBIGUOUS_BYTES`].
@@ -67,7 +65,8 @@ pub(crate) fn predict(stream: &[u8], limits: &AnalysisLimits) -> Result<Recipe, 
 }
 
 /// Like [`analyze`], but assumes that an encoder wrote a whole deflate stream if it wrote the
-/// beginning, which saves encoding the rest. Returns `None` if no encoder can be assumed.
+/// beginning, which saves encoding the rest. Returns `None` if no encoder can be assumed. Writes the
+/// plain bytes to `plain`, so that the stream is decoded once; after an error, some are missing.
 ///
 /// The recipe must be proven by rebuilding the stream. If the result differs, [`analyze`] still
 /// describes the stream.
@@ -77,10 +76,12 @@ pub(crate) fn predict(stream: &[u8], limits: &AnalysisLimits) -> Result<Recipe, 
 pub fn assume<R: Read>(
     open: impl FnOnce() -> io::Result<R>,
     limits: &AnalysisLimits,
+    plain: &mut dyn Write,
 ) -> Result<Option<Recipe>, DeflateError> {
     let mut plans = MemberPlans::new();
     let mut pass = AnalysisPass::new(open()?, *limits, &mut plans)?;
     pass.assumes_encoders = true;
+    pass.plain = Some(plain);
     pass.read_members()?;
     if pass.is_repeated {
         return Ok(None);
@@ -143,6 +144,8 @@ pub(super) struct AnalysisPass<'a, R> {
     /// Whether the encoder that wrote the beginning of a stream is assumed to have written all of
     /// it.
     assumes_encoders: bool,
+    /// Gets all plain bytes.
+    plain: Option<&'a mut dyn Write>,
     /// Whether all encoders were tried for the current member.
     were_all_tried: bool,
     inflater: Inflater,
@@ -170,6 +173,7 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
             plans,
             is_last_pass: false,
             assumes_encoders: false,
+            plain: None,
             were_all_tried: false,
             inflater: Inflater::new(),
             candidates: EncoderCandidates::default(),
@@ -238,6 +242,9 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
             self.inflater.step(&mut self.input)?;
             let piece = self.inflater.piece();
             checksum.update(piece.plain);
+            if let Some(plain) = &mut self.plain {
+                plain.write_all(piece.plain)?;
+            }
             self.plain_size += piece.plain.len() as u64;
             let positions = flush_positions(&piece);
             positions.iter().for_each(|position| flushes.add(*position));
@@ -303,7 +310,6 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
                 };
                 replays.retain_mut(|replay| replay.matches(&plain, expected));
                 let (bytes, most) = match plan {
-                    _ if self.assumes_encoders => (ASSUMED_BYTES, 1),
                     Some(MemberPlan::TryAll) => (MORE_AMBIGUOUS_BYTES, MAX_REPLAYS),
                     _ => (AMBIGUOUS_BYTES, 1),
                 };
@@ -339,8 +345,12 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
             plan == Some(MemberPlan::Predict) || self.is_last_pass && !prefix.is_last;
         self.were_all_tried = true;
         if !is_predicted {
-            let tries_all = plan == Some(MemberPlan::TryAll);
-            let found = self.candidates.matching(&prefix, header, tries_all);
+            let wanted = match plan {
+                _ if self.assumes_encoders => MatchesWanted::First,
+                Some(MemberPlan::TryAll) => MatchesWanted::All,
+                _ => MatchesWanted::OfKnownEncoders,
+            };
+            let found = self.candidates.matching(&prefix, header, wanted);
             self.were_all_tried = found.were_all_tried;
             if !found.replays.is_empty() {
                 let mut expected = prefix.expected;

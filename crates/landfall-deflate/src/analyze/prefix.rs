@@ -1,7 +1,7 @@
 //! The beginning of a deflate stream, from which its encoder is recognized.
 
 use super::replay::{EncoderReplay, ExpectedBytes, PlainPiece};
-use crate::encoder::{EncoderSpec, StreamHints};
+use crate::encoder::{BlockSize, EncoderSpec, StreamHints};
 use crate::framing::gzip_flags;
 use crate::inflate::{DecodedToken, DeflateBlock, InflatedPiece};
 
@@ -62,6 +62,19 @@ impl StreamPrefix {
         }
     }
 
+    /// The size of the first block, if it ended because it was full.
+    fn full_block(&self) -> Option<BlockSize> {
+        let [first, second, ..] = self.blocks.as_slice() else {
+            return None;
+        };
+        let size = BlockSize {
+            tokens: second.token_offset - first.token_offset,
+            plain_bytes: second.plain_offset - first.plain_offset,
+        };
+        let is_followed = second.plain_offset < self.plain.len() as u64;
+        (size.tokens > 0 && is_followed && !second.is_flush()).then_some(size)
+    }
+
     fn hints(&self, header: &[u8]) -> StreamHints {
         let flags = gzip_flags(header);
         let distances = self.tokens.iter().filter_map(|token| token.as_match());
@@ -77,9 +90,21 @@ impl StreamPrefix {
                 _ => None,
             }
             .filter(|tokens| *tokens > 0),
+            full_block: self.full_block(),
             has_flushes: !self.flushes.is_empty(),
         }
     }
+}
+
+/// The encoders that are wanted of those that write a prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MatchesWanted {
+    /// The first one.
+    First,
+    /// All of the encoders that wrote earlier streams of the file; of the others, if there is none.
+    OfKnownEncoders,
+    /// All.
+    All,
 }
 
 /// The encoders that are tried for the next deflate stream of a file.
@@ -92,23 +117,28 @@ pub(super) struct EncoderCandidates {
 }
 
 impl EncoderCandidates {
-    /// The encoders that write the prefix; at most one if the prefix is the whole stream. If an
-    /// encoder of an earlier stream writes it, others are tried only if `tries_all` is set and the
-    /// prefix is not the whole stream.
+    /// The encoders that write the prefix. With [`MatchesWanted::First`], and if the prefix is the
+    /// whole stream, at most one.
     pub(super) fn matching(
         &mut self,
         prefix: &StreamPrefix,
         header: &[u8],
-        tries_all: bool,
+        wanted: MatchesWanted,
     ) -> CandidateMatches {
         let mut replays = Vec::new();
+        let most = if prefix.is_last || wanted == MatchesWanted::First {
+            1
+        } else {
+            usize::MAX
+        };
         // one program usually writes all streams of a file, and each further encoder costs time
-        add_matching(prefix, &self.known, &mut replays);
-        let is_enough = !replays.is_empty() && (prefix.is_last || !tries_all);
+        add_matching(prefix, &self.known, &mut replays, most);
+        let is_enough = replays.len() >= most
+            || !replays.is_empty() && wanted == MatchesWanted::OfKnownEncoders;
         if !is_enough && self.misses < MAX_MISSES {
             let mut others = EncoderSpec::candidates(&prefix.hints(header));
             others.retain(|spec| !self.known.contains(spec));
-            add_matching(prefix, &others, &mut replays);
+            add_matching(prefix, &others, &mut replays, most);
         }
         CandidateMatches {
             replays,
@@ -135,16 +165,21 @@ pub(super) struct CandidateMatches {
     pub(super) were_all_tried: bool,
 }
 
-/// Adds those of `specs` that write the prefix; at most one if the prefix is the whole stream.
-fn add_matching(prefix: &StreamPrefix, specs: &[EncoderSpec], replays: &mut Vec<EncoderReplay>) {
+/// Adds those of `specs` that write the prefix, until there are `most`.
+fn add_matching(
+    prefix: &StreamPrefix,
+    specs: &[EncoderSpec],
+    replays: &mut Vec<EncoderReplay>,
+    most: usize,
+) {
     let piece = prefix.plain_piece();
     for spec in specs {
+        if replays.len() >= most {
+            return;
+        }
         let mut replay = EncoderReplay::new(*spec);
         if replay.matches(&piece, &prefix.expected) {
             replays.push(replay);
-            if prefix.is_last {
-                return;
-            }
         }
     }
 }
@@ -153,16 +188,12 @@ fn add_matching(prefix: &StreamPrefix, specs: &[EncoderSpec], replays: &mut Vec<
 mod tests {
     use super::*;
     use crate::bits::{BitReader, BitWriter};
+    use crate::encoder::vectors;
     use crate::inflate::Inflater;
 
-    #[test]
-    fn blocks_without_plain_bytes_complete_a_prefix() {
-        let mut out = BitWriter::default();
-        for _ in 0..3 * PREFIX_BLOCKS {
-            // a fixed block that has only the symbol for its end
-            out.write(1 << 1, 10);
-        }
-        let mut input = BitReader::new(out.bytes.as_slice());
+    /// The beginning of a raw stream.
+    fn prefix_of(stream: &[u8]) -> StreamPrefix {
+        let mut input = BitReader::new(stream);
         let mut inflater = Inflater::new();
         inflater.record_tokens(true);
         let mut prefix = StreamPrefix::default();
@@ -171,7 +202,67 @@ mod tests {
             inflater.step(&mut input).unwrap();
             prefix.extend(&inflater.piece(), input.since_mark(), &[]);
         }
+        prefix
+    }
+
+    #[test]
+    fn blocks_without_plain_bytes_complete_a_prefix() {
+        let mut out = BitWriter::default();
+        for _ in 0..3 * PREFIX_BLOCKS {
+            // a fixed block that has only the symbol for its end
+            out.write(1 << 1, 10);
+        }
+        let prefix = prefix_of(&out.bytes);
         assert!(prefix.plain.is_empty() && !prefix.is_last);
         assert!(prefix.blocks.len() < 2 * PREFIX_BLOCKS);
+    }
+
+    #[test]
+    fn the_encoder_of_a_stream_is_among_its_candidates() {
+        // each third of them, to save time
+        let specs = EncoderSpec::candidates(&StreamHints::default());
+        let mut missing = Vec::new();
+        for input in vectors::inputs() {
+            let plain = &input.plain[..input.plain.len().min(600_000)];
+            for spec in specs.iter().step_by(3) {
+                let mut out = BitWriter::default();
+                let mut encoder = spec.start();
+                encoder.write(plain, &mut out);
+                encoder.finish(&mut out);
+                let hints = prefix_of(&out.bytes).hints(&[]);
+                if !EncoderSpec::candidates(&hints).contains(spec) {
+                    missing.push(format!("{spec}: {}: {hints:?}", input.name));
+                }
+            }
+        }
+        assert!(missing.is_empty(), "{missing:#?}");
+    }
+
+    #[test]
+    fn a_full_block_excludes_the_encoders_with_blocks_of_another_size() {
+        let plain: Vec<u8> = vectors::inputs()
+            .into_iter()
+            .filter(|input| input.name == "text-400000")
+            .flat_map(|input| input.plain)
+            .collect();
+        let gnu = StreamHints {
+            gzip_extra_flags: Some(0),
+            ..StreamHints::default()
+        };
+        let is_gnu = |spec: &EncoderSpec| spec.to_string() == "GNU gzip, level 6";
+        let specs = EncoderSpec::candidates(&gnu);
+        let mut encoder = specs.iter().find(|spec| is_gnu(spec)).unwrap().start();
+        let mut out = BitWriter::default();
+        encoder.write(&plain, &mut out);
+        encoder.finish(&mut out);
+        // flags 0 and the system Unix at their offsets in a gzip header
+        let header = [0, 0, 0, 0, 0, 0, 0, 0, 0, 3];
+        let candidates = EncoderSpec::candidates(&prefix_of(&out.bytes).hints(&header));
+        let names: Vec<String> = candidates.iter().map(ToString::to_string).collect();
+        assert!(candidates.iter().any(is_gnu), "{names:?}");
+        assert!(
+            !names.iter().any(|name| name.contains("flate, level 6")),
+            "{names:?}"
+        );
     }
 }

@@ -23,5 +23,5 @@ pub(crate) mod testing;
 pub(crate) mod vectors;
 pub(crate) mod zlib;
 
-pub(crate) use replay::{Encoder, StreamHints};
+pub(crate) use replay::{BlockSize, Encoder, StreamHints};
 pub(crate) use spec::EncoderSpec;

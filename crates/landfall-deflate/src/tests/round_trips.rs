@@ -109,8 +109,10 @@ fn the_recipe_of_an_assumed_encoder_equals_that_of_analysis() {
     let plain = noise(3_000_000, 4);
     for flushes in [&[][..], &[700_000, 2_000_000]] {
         let stream = member(&runs(&plain, 50, flushes), &plain);
-        let assumed = assume(|| Ok(&stream[..]), &GENEROUS).unwrap();
+        let mut decoded = Vec::new();
+        let assumed = assume(|| Ok(&stream[..]), &GENEROUS, &mut decoded).unwrap();
         assert_eq!(assumed, Some(round_trip(&stream)));
+        assert!(decoded == plain);
     }
 }
 
@@ -120,7 +122,10 @@ fn a_wrongly_assumed_encoder_does_not_rebuild_the_stream() {
     let first = runs(&plain[..2_000_000], 50, &[2_000_000]);
     let half = &first[..first.len() - 2];
     let stream = member(&[half, &runs(&plain[2_000_000..], 1, &[])].concat(), &plain);
-    let assumed = assume(|| Ok(&stream[..]), &GENEROUS).unwrap().unwrap();
+    let mut decoded = Vec::new();
+    let assumed = assume(|| Ok(&stream[..]), &GENEROUS, &mut decoded);
+    let assumed = assumed.unwrap().unwrap();
+    assert!(decoded == plain);
     assert_eq!(names(&assumed), ["runs in blocks of 50,000 bytes"]);
     let is_same = |bytes| bytes == stream;
     assert!(!rebuilt(&assumed, &plain, 1 << 20).is_ok_and(is_same));

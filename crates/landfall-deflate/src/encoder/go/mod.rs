@@ -7,7 +7,7 @@
 pub(crate) mod classic;
 mod level;
 
-use super::{Encoder, StreamHints, klauspost};
+use super::{BlockSize, Encoder, StreamHints, klauspost};
 use level::GoLevel;
 use std::fmt;
 
@@ -39,6 +39,18 @@ impl GoFlate {
         }
     }
 
+    /// Whether the first block of a stream can be full at this size.
+    fn can_be_full(self, size: BlockSize) -> bool {
+        match self.generation {
+            GoGeneration::Classic => classic::can_be_full(self.level, size),
+            GoGeneration::Go1_27 => klauspost::can_be_full(
+                klauspost::rules::KlauspostGeneration::Go1_27,
+                self.level.resolved(),
+                size,
+            ),
+        }
+    }
+
     /// The encoders that can have written a stream, the most likely first.
     pub(crate) fn candidates(hints: &StreamHints) -> Vec<Self> {
         let levels: &[i8] = match (hints.zlib_header, hints.gzip_extra_flags) {
@@ -60,6 +72,7 @@ impl GoFlate {
                 [GoGeneration::Classic, GoGeneration::Go1_27]
                     .map(|generation| Self { generation, level })
             })
+            .filter(|spec| hints.full_block.is_none_or(|size| spec.can_be_full(size)))
             .collect()
     }
 

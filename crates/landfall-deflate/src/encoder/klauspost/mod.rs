@@ -22,7 +22,8 @@ mod plain;
 mod restart;
 pub(crate) mod rules;
 
-use super::{Encoder, StreamHints};
+use super::block::MAX_STORED;
+use super::{BlockSize, Encoder, StreamHints};
 use fast::FastEncoder;
 use lazy::LazyEncoder;
 use parallel::ParallelEncoder;
@@ -116,14 +117,16 @@ impl KlauspostFlate {
         for level in levels {
             for pieces in pieces {
                 for generation in KlauspostGeneration::ALL {
+                    let is_possible = hints
+                        .full_block
+                        .is_none_or(|size| can_be_full(generation, *level, size));
                     let is_also_go = *pieces == PgzipPieces::One
                         && generation.representative(*level, false)
                             == KlauspostGeneration::Go1_27.representative(*level, false);
                     let candidate = Self::new(generation, *level, *pieces);
-                    candidates.extend(
-                        candidate
-                            .filter(|candidate| !is_also_go && candidate.generation == generation),
-                    );
+                    candidates.extend(candidate.filter(|candidate| {
+                        is_possible && !is_also_go && candidate.generation == generation
+                    }));
                 }
             }
         }
@@ -186,6 +189,19 @@ fn start_piece(generation: KlauspostGeneration, level: i8) -> Box<dyn RestartEnc
         0 => Box::new(KlauspostPlainEncoder::stored(rules)),
         1..=6 => Box::new(FastEncoder::new(level, rules)),
         7.. => Box::new(LazyEncoder::new(level, rules)),
+    }
+}
+
+/// Whether the first block of a stream at a level can be full at this size. Later tokens may have
+/// been appended to it.
+pub(crate) fn can_be_full(generation: KlauspostGeneration, level: i8, size: BlockSize) -> bool {
+    match level {
+        ..=0 => {
+            let block = generation.rules().literal_block as u64;
+            size.plain_bytes.is_multiple_of(block)
+        }
+        1..=6 => size.plain_bytes.is_multiple_of(MAX_STORED as u64),
+        7.. => size.tokens.is_multiple_of(lazy::BLOCK_TOKENS as u64),
     }
 }
 

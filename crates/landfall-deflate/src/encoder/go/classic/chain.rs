@@ -16,7 +16,7 @@ const LOOKAHEAD: usize = MIN_MATCH + MAX_LENGTH;
 /// Matches of four bytes are only used up to this distance.
 const MAX_SHORT_DISTANCE: usize = 4096;
 /// The number of tokens of a block.
-const BLOCK_TOKENS: usize = 1 << 14;
+pub(super) const BLOCK_TOKENS: usize = 1 << 14;
 
 /// The parameters of the search for matches at one level.
 #[derive(Debug, Clone, Copy)]

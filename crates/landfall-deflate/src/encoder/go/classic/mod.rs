@@ -33,10 +33,19 @@ mod plain;
 mod speed;
 
 use super::level::GoLevel;
-use crate::encoder::Encoder;
+use crate::encoder::block::MAX_STORED;
+use crate::encoder::{BlockSize, Encoder};
 use chain::{ChainEncoder, ChainRules};
 use plain::GoPlainEncoder;
 use speed::SpeedEncoder;
+
+/// Whether the first block of a stream at a level can be full at this size.
+pub(super) fn can_be_full(level: GoLevel, size: BlockSize) -> bool {
+    match level.resolved() {
+        ..=1 => size.plain_bytes == MAX_STORED as u64,
+        2.. => size.tokens == chain::BLOCK_TOKENS as u64,
+    }
+}
 
 /// Starts the encoder of a level.
 pub(super) fn start(level: GoLevel) -> Box<dyn Encoder> {

@@ -18,7 +18,7 @@ use effort::{LazySearchRules, MIN_MATCH, NO_MATCH};
 /// The number of bytes that must follow before a match is searched, unless the stream is flushed.
 const LOOKAHEAD: usize = MIN_MATCH + MAX_LENGTH;
 /// The number of tokens of a block.
-const BLOCK_TOKENS: usize = 1 << 15;
+pub(super) const BLOCK_TOKENS: usize = 1 << 15;
 /// The estimated size of a new block is increased by this size shifted right by this many bits.
 const PENALTY_SHIFT: u32 = 8;
 
