@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::PathBuf;
 
-/// A site with a store, its lock, and upstream.
+/// A folder with a store, its lock, and an upstream registry.
 struct Outputs(Rig);
 
 impl Outputs {
@@ -33,7 +33,7 @@ impl Outputs {
         .concat()
     }
 
-    /// The stderr of landfall, which must end with this code.
+    /// Runs landfall, which must exit with `code`, and returns its stderr.
     fn printed(&self, code: i32, args: &[&str]) -> String {
         let output = self
             .0
@@ -170,7 +170,7 @@ fn one_name_has_one_bundle() {
     assert_eq!(names(), ["B", "B.0131"]);
     fs::remove_file(site.path("B.0131")).unwrap();
     let whole = site.0.place.json(0, &site.args(&["verify", "B"]))["bundle"]["digest"].clone();
-    // a file next to volumes would be read instead of them
+    // the volumes replace the file: commands would read a file of this name instead of the volumes
     let printed = site.printed(0, &volumes);
     assert!(!printed.contains("there is a file B too"), "{printed}");
     assert_eq!(names(), ["B.0001", "B.0002", "B.0003", "B.sha256sums"]);
@@ -178,7 +178,7 @@ fn one_name_has_one_bundle() {
         site.0.place.json(0, &site.args(&["verify", "B"]))["bundle"]["digest"],
         whole
     );
-    // volumes next to a file would be read by their own names
+    // a file replaces the volumes, which commands could still read by the names of the volumes
     for again in [&file[..], &["pull", "--bundle", "B"]] {
         site.printed(0, again);
         assert_eq!(names(), ["B"], "{again:?}");

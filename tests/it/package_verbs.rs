@@ -1,5 +1,5 @@
-//! Packages in verbs: updates of their pins, differences of two locks, and audits of packages that
-//! scripts install.
+//! Packages in commands: updates of pins, deltas of `refresh`, changes and changelogs in `diff`,
+//! and audits of packages that scripts install.
 
 use crate::support::apt::{AptUpstream, deb};
 use crate::support::object_store::ObjectStore;
@@ -24,7 +24,7 @@ fn moved(report: &Value) -> Vec<String> {
     moves
 }
 
-/// `change name from to` of each package in the changes of a report.
+/// Each package in the changes of a report, as `change name from to`.
 fn packages(report: &Value) -> Vec<String> {
     let all = report["changes"]
         .as_array()
@@ -462,7 +462,7 @@ fn diff_shows_changelogs_of_available_apt_packages() {
         changelogs(&diff("landfall.lock", "old.lock")).is_empty(),
         "older versions have no new entries"
     );
-    // one source package has one changelog, and it is escaped for the terminal
+    // the changelog of a source package is printed once, and is escaped for the terminal
     let text = place.ok(&["diff", "old.lock", "landfall.lock"]);
     assert_eq!(text.matches("CVE-2024-1").count(), 1, "{text}");
     assert!(

@@ -1,5 +1,5 @@
-//! The files in the packages of `scripts/dist`: manual pages, completions, the unit, and the lists
-//! in Cargo.toml.
+//! The files in the packages of `scripts/dist`: manual pages, completions, the unit, the example
+//! site, and the lists in Cargo.toml.
 
 use crate::support::library::Site;
 use crate::support::{Place, need};
@@ -224,7 +224,7 @@ fn the_unit_is_sound_and_hardened() {
         return;
     }
     let place = Place::new();
-    // systemd looks for the program: the packages put it into /usr/bin
+    // systemd-analyze fails if the program is missing, and only packages install /usr/bin/landfall
     let unit = unit.replace("/usr/bin/landfall", env!("CARGO_BIN_EXE_landfall"));
     let path = place.write("landfall.service", unit);
     let analyze = |arguments: &[&str]| {

@@ -236,8 +236,8 @@ fn diff_estimates_what_a_bundle_with_patches_carries() {
         let found = blobs.iter().filter(|blob| blob["carried"] == carried);
         assert_eq!(found.count(), count, "{carried}: {image:#}");
     }
-    // the content of both versions is in bundles (one of them with patches to the other), in the
-    // store, or in both
+    // the content of both versions is in bundles (the second with patches to the first), in the
+    // store, or in a bundle and the store
     let nothing = ["--store", "empty"];
     for (args, store) in [
         (["b1", "p2"], &nothing[..]),
@@ -599,7 +599,7 @@ fn a_reader_written_from_the_documentation_applies_patches() {
             .unwrap()
             .contains("are good")
     );
-    // the file is rebuilt by both patches from the first version
+    // the file is rebuilt from the first version with both patches
     let (bytes, error) = read(&["p3", &sha256(&tool(2)), "p2", "b1"]);
     assert!(bytes == tool(2), "{error}");
     let (_, error) = read(&["p3", &sha256(&tool(2)), "p2"]);

@@ -10,8 +10,8 @@ use crate::support::images::{noise, sha256};
 use crate::support::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
 use serde_json::{Value, json};
 
-/// A folder whose proxy stands in for the internet, and a server at a private address that must not
-/// be contacted.
+/// A folder whose proxy stands in for the internet, and a server at a private address, which must
+/// not be contacted unless the site allows it.
 struct World {
     place: Place,
     _internet: TestProxy,
@@ -408,7 +408,7 @@ fn an_invalid_host_gets_no_request_and_no_firewall_rule() {
         "{record}"
     );
 
-    // hosts that an earlier release recorded are not in any rule either
+    // an invalid host that an earlier release recorded is not in any rule either
     let poisoned = record.replacen(
         "\"hosts\": [",
         "\"hosts\": [{\"host\": \"*.*\", \"port\": 443, \"scheme\": \"https\", \

@@ -44,7 +44,7 @@ impl Providers {
         self.place.write("m.yaml", text);
     }
 
-    /// A manifest that names a lock file with these hashes.
+    /// Writes a lock file with these hashes, and a manifest that names it.
     fn locked_by(&self, hashes: &[String], more: &str) {
         let text = lock_file(HOST, "1.0.0", hashes);
         self.place.write("infra/.terraform.lock.hcl", text);
@@ -119,7 +119,7 @@ fn providers_of_a_lock_file_are_locked_carried_served_and_exported() {
     let by_url = http::get(&served.address, &format!("/files/{HOST}/files/{file}"));
     assert!(by_url.body == archive, "by its URL, too");
 
-    // the same as a folder
+    // an exported folder has the same content
     place.ok(&["export", "providers", "bundle.tar.zst", "-o", "mirror"]);
     let folder = format!("mirror/{HOST}/acme/random");
     for path in ["index.json", "1.0.0.json", file] {
@@ -204,7 +204,7 @@ fn hashes_decide_which_packages_are_accepted() {
     let mut up = Providers::new();
     let archive = package("1.0.0", "linux_amd64");
     let platforms = ", platforms: [linux_amd64]";
-    // no hash of this package
+    // the lock file has no hash of this package
     up.locked_by(&[zh(b"other")], platforms);
     let report = up.lock(1, &[]).to_string();
     assert!(
@@ -212,7 +212,7 @@ fn hashes_decide_which_packages_are_accepted() {
         "{report}"
     );
     assert_eq!(up.server.requests("GET /files/"), 0, "not even downloaded");
-    // without hashes, to learn the hash of its files
+    // without a lock file, the package is locked, and the lock records its `h1` hash
     up.manifest(&format!(
         "source: {HOST}/acme/random, version: 1.0.0{platforms}"
     ));
@@ -222,7 +222,7 @@ fn hashes_decide_which_packages_are_accepted() {
         .unwrap()
         .to_owned();
     let before = up.place.read("landfall.lock");
-    // that hash alone is enough
+    // the `h1` hash alone is enough
     up.locked_by(&[h1, zh(b"other")], platforms);
     up.lock(0, &["--refresh"]);
     assert_eq!(up.place.read("landfall.lock"), before);
@@ -558,7 +558,7 @@ fn the_real_programs_install_providers_from_the_mirror() {
                 place.path(installed).exists() && written.contains(package["h1"].as_str().unwrap())
             });
             assert_eq!(known.count(), 1, "{work}: {written}");
-            // a lock file with the hashes of all platforms is a manifest
+            // a manifest can name a lock file that has the hashes of all platforms
             let platforms = packages
                 .iter()
                 .map(|package| format!("-platform={}", package["platform"].as_str().unwrap()));

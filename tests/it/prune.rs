@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 const NEEDS: [&str; 2] = ["docker-registry", "gzip"];
 
 /// A private registry with `app:v1` and `app:v2`, two indexes that share an image, each with a
-/// signature under cosign's tag, and the bundles that were pushed. `other` is an unrelated
-/// repository.
+/// signature under cosign's tag, and the bundles that were pushed. The repository `other` was
+/// filled without landfall; it has the image that is only in `v1`.
 struct Far {
     place: Place,
     registry: Server,

@@ -155,7 +155,7 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
         "{:?}",
         store.requests()
     );
-    // both servers switch at once, and content of the last lock is still available by digest
+    // both servers switch at once, and content of the previous lock is still available by digest
     site.publish(STORE, "two.lock");
     for server in [&server, &far] {
         assert_eq!(tag(&server.address, &repository), *new);

@@ -12,7 +12,8 @@ use std::path::PathBuf;
 
 const NEEDS: [&str; 1] = ["gzip"];
 
-/// A registry with three images over one base, and their lock.
+/// A folder with the lock of three images over one base layer, their registry, and the layers: the
+/// base, and one for each image.
 fn locked() -> (Place, Server, Vec<Value>) {
     let place = Place::new();
     let registry = own_registry();
@@ -75,7 +76,7 @@ fn a_partial_blob_is_resumed_at_its_last_byte() {
         "{report:#}"
     );
 
-    // a partial file with wrong bytes is detected, deleted, and downloaded again
+    // a partial file with wrong bytes is detected and deleted, and the blob is downloaded again
     std::fs::remove_dir_all(place.path("store")).unwrap();
     place.write(
         &format!("store/.landfall/partial/sha256-{}", hex(&layers[0])),

@@ -36,7 +36,7 @@ impl Upstream {
         self.rig.place.path(name)
     }
 
-    /// `pull --bundle OUT` from an empty store, with JSON output.
+    /// Runs `pull --bundle OUT` without a store, and returns the JSON report.
     fn pull(&self, exit: i32, out: &str, more: &[&str]) -> Value {
         self.rig.place.json(
             exit,
@@ -78,7 +78,7 @@ impl Upstream {
         assert!(left.is_empty(), "{what}: {left:?} are left");
     }
 
-    /// The number of bytes sent of each blob and file.
+    /// The number of bytes that the upstream sent of each blob and file, by path.
     fn sent(&self) -> BTreeMap<String, usize> {
         let mut sent = BTreeMap::new();
         for seen in self
@@ -291,7 +291,7 @@ fn a_copied_store_is_hashed_with_progress_before_it_is_used() {
         &["pack", "-o", "out.tar.zst"],
         &["pull", "--bundle", "out.tar.zst"],
     ] {
-        // the files of a copied store have other inodes, so that no recorded hash applies
+        // stands in for a copied store: its files have other inodes, so no recorded hash applies
         fs::remove_file(&verified).unwrap();
         let mut command = up.rig.place.command();
         let output = command

@@ -7,7 +7,8 @@ use crate::support::{Images, Place, http, need};
 
 const NEEDS: [&str; 1] = ["gzip"];
 
-/// An upstream with images of two names; they are locked, pulled and packed as `b`.
+/// An upstream with the images `one/app` and `two/app`. The ones that `manifest` lists are locked,
+/// pulled and packed as `b`; `DIGEST` in it stands for the digest of `one/app`.
 fn packed(manifest: &str) -> (Place, Server, Images) {
     let place = Place::new();
     let upstream = own_registry();

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 const NEEDS: [&str; 1] = ["gzip"];
 
-/// The names of a locked image's referrers: `tag` or `subject`, and the digest.
+/// The referrers of the first image in a lock: the `tag` or `subject` of each, and its digest.
 pub(crate) fn referrers_of(lock: &str) -> BTreeSet<(String, String)> {
     let lock: Value = serde_yaml::from_str(lock).unwrap();
     let referrers = lock["images"][0]["referrers"].as_array().unwrap().clone();
@@ -30,7 +30,7 @@ pub(crate) fn referrers_of(lock: &str) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// `app:v1` behind a [`Front`], which the manifest names.
+/// An upstream, and a [`Front`] of it; the manifest names `app:v1` at the front.
 fn fronted() -> (Signed, Front) {
     let signed = Signed::new(Upstream::Own);
     let front = Front::new(&signed.upstream.address);
@@ -566,7 +566,7 @@ fn tags_are_requested_by_name_if_not_listed_and_lists_have_pages() {
     );
     again("tags without an end");
 
-    // the API in two pages, with one entry for something else
+    // the API in two pages, with one entry that has another subject
     let entry = |one: &Value| json!({"mediaType": one["mediaType"], "digest": one["digest"], "size": one["size"]});
     let list = |entries: &[Value]| {
         serde_json::to_vec(&json!({"schemaVersion": 2, "manifests": entries})).unwrap()

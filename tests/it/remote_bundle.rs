@@ -11,7 +11,7 @@ const BUNDLE: &str = "s3://mirror/out/b.tar.zst";
 /// The maximum number of bytes that reading the index may take.
 const LITTLE: u64 = 3 << 20;
 
-/// The number of requested bytes of the bundle, and the number of requests.
+/// The number of bytes that GET requests asked for, and the number of these requests.
 fn read_of(store: &ObjectStore) -> (u64, usize) {
     let requests: Vec<RecordedRequest> = store
         .requests()
@@ -39,7 +39,7 @@ fn a_bundle_is_packed_into_an_object_and_every_verb_reads_it_by_ranges() {
     let on_disk = place.json(0, &["pack", "--store", "stores/first", "-o", "b.tar.zst"]);
     assert!(
         fs::read(store.file("out/b.tar.zst")).unwrap() == place.read_bytes("b.tar.zst"),
-        "other bytes"
+        "the bytes differ"
     );
     assert_eq!(packed["bundle"]["digest"], on_disk["bundle"]["digest"]);
     assert_eq!(
@@ -235,7 +235,7 @@ fn a_signed_remote_bundle_behaves_like_a_file() {
     }
     assert!(
         fs::read(store.file("out/b.tar.zst")).unwrap() == place.read_bytes("b.tar.zst"),
-        "other bytes"
+        "the bytes differ"
     );
     place.write(
         "deploy.yaml",
@@ -264,6 +264,9 @@ fn a_signed_remote_bundle_behaves_like_a_file() {
             )
         });
         assert_eq!(exports[0].0, exports[1].0, "{args:?}");
-        assert!(exports[0].1 == exports[1].1, "{args:?}: another archive");
+        assert!(
+            exports[0].1 == exports[1].1,
+            "{args:?}: the archives differ"
+        );
     }
 }

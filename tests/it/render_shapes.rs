@@ -1,5 +1,5 @@
-//! `landfall render helm-values` on one small chart for each way in which real charts compose an
-//! image.
+//! `landfall render helm-values` on one small chart for each way in which real charts compose the
+//! reference of an image.
 
 use crate::support::Place;
 use crate::support::library::Digest;
@@ -55,7 +55,7 @@ fn overlay(values: &str) -> Value {
     rendered(0, values, "")["values"].clone()
 }
 
-/// `path reference | why` of every entry in a list of a report.
+/// Every entry in a list of a report, as `path reference | why`.
 fn finding_lines(report: &Value, list: &str) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let line = |one: &Value| {

@@ -490,7 +490,7 @@ fn curl_reads_ranges_and_sends_conditions() {
     );
     assert!(
         shown.contains("range_invalid"),
-        "the body has the announced length: {shown}"
+        "the body has the error code: {shown}"
     );
     place.write("part", &blob[..2_000_000]);
     curl(&["-C", "-", "-o", "part"]);

@@ -155,7 +155,7 @@ fn archives_of_other_tools_feed_a_pull_without_a_network() {
         "-c",
         "gzip -k skopeo-oci.tar && zstd -q skopeo-oci.tar -o skopeo-oci.tar.zst",
     ]));
-    // in the layout of a Hauler archive and of a Zarf package: at the root, and below `images`
+    // a Hauler archive has the image layout at its root, and a Zarf package has it below `images`
     run(place.clean("sh").args([
         "-c",
         "tar -C skopeo-oci -cf - . | zstd -q -o haul.tar.zst

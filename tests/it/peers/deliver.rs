@@ -10,7 +10,7 @@ use crate::support::{Images, Place, http, need};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 
-/// nginx refuses a body that is too large before it has read it, and closes the connection.
+/// nginx refuses a body that is too large without reading it, and closes the connection.
 #[test]
 fn chunks_fit_the_limit_of_an_nginx_in_front() {
     if !need(&["docker-registry", "gzip", "nginx"]) {
@@ -198,7 +198,7 @@ fn a_wrong_range_of_a_foreign_layer_is_not_requested_again() {
         ),
     );
     place.ok(&["lock", "-f", "m.yaml", "--store", "store"]);
-    // the rest after a cut is requested as a range, which has the bytes of another one
+    // after a cut, the rest is requested as a range; the response has the bytes of another range
     let cut = || Fault::once(RequestKind::File, FaultKind::Cut(8000));
     web.set_faults([
         cut(),

@@ -1,7 +1,7 @@
 //! Runs the sessions in README.md and the pages of `docs/`, and compares their output.
 //!
-//! Each fenced block marked `console` is run. Lines with `$ ` are shell commands (`> ` continues a
-//! command), the lines after them are the expected output on stdout. `…` matches anything in a
+//! Each fenced block marked `console` is run. Lines that begin with `$ ` are shell commands (`> `
+//! continues a command), and the lines after a command are its stdout. `…` matches anything in a
 //! line, and a line with only `…` matches any lines. The blocks of one document run in order in one
 //! folder, which has the files of `examples/quickstart`. They run in their own network namespace:
 //! the upstream registries are stand-ins, and the private registry is at 172.20.0.2:5000.

@@ -181,7 +181,7 @@ fn a_manifest_is_delivered_to_a_private_registry_through_a_bundle() {
     );
     assert!(
         warm_requests <= max_requests,
-        "{warm_requests} requests, not {max_requests}:\n{}",
+        "{warm_requests} requests, more than {max_requests}:\n{}",
         registry.log()
     );
 }

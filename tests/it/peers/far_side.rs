@@ -30,8 +30,8 @@ pub(super) struct FarSide {
 }
 
 impl FarSide {
-    /// `None`, and the test counts as skipped, if a program or a right is missing. `more` are
-    /// programs that the test itself needs.
+    /// Returns `None`, and counts the test as skipped, if a program or a permission is missing.
+    /// `more` are programs that the test itself needs.
     pub(super) fn new(more: &[&str]) -> Option<FarSide> {
         if !need(&[&NEEDS, more].concat()) {
             return None;
@@ -58,7 +58,7 @@ impl FarSide {
         })
     }
 
-    /// Writes the site of this side, `far.yaml`.
+    /// Writes `far.yaml`, the site of the closed network.
     pub(super) fn site(&self, text: &str) {
         self.place.write(
             "far.yaml",
@@ -76,7 +76,7 @@ impl FarSide {
         self.network.on("operator", &command)
     }
 
-    /// Pushes the bundle with the site.
+    /// Pushes the bundle with `far.yaml`.
     pub(super) fn push(&self) {
         run(&mut self.operator(&["push", "bundle.tar.zst"]));
     }
@@ -105,8 +105,8 @@ impl FarSide {
         (self.registry_over_tls(&authority, "", ""), authority)
     }
 
-    /// The registry for one account; with `clients`, only for clients with a certificate of its
-    /// authority.
+    /// The registry over TLS, which requires [`ACCOUNT`] and, if `clients` is set, a client
+    /// certificate of the returned authority.
     pub(super) fn registry_with_account(&self, clients: bool) -> (Guard, Authority) {
         let authority = Authority::new(&self.place, "corp");
         let users = run(self.place.clean("htpasswd").arg("-Bbn").args(ACCOUNT));

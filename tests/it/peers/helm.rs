@@ -1,5 +1,5 @@
 //! Helm installs charts in a closed network: from `serve`, and from docker-registry after a push,
-//! with their provenance. It also renders charts if the manifest names its version.
+//! with their provenance. `lock` renders charts with Helm if the manifest names a version of Helm.
 
 use crate::support::charts::{Chart, Signer, Upstream, failure_reasons, repository};
 use crate::support::helm::{command, helm};

@@ -67,9 +67,9 @@ fn the_script_of_a_profile_downloads_binaries_from_the_site() {
     );
 }
 
-/// Writes the files that operating-system-manager writes on a machine of a datacenter with these
-/// node settings and this Secret: the configuration of containerd 1.x and 2.x, and its hosts.toml
-/// files.
+/// Writes the files that operating-system-manager creates on a machine, from the settings `node` of
+/// a datacenter and the Secret `credentials`: the configuration of containerd 1.x and 2.x, and the
+/// hosts.toml files.
 fn machine_of_kkp(far: &Place, node: &Value, credentials: &Value) {
     for (host, of_host) in node["containerdRegistryMirrors"]["registries"]
         .as_mapping()

@@ -1,5 +1,5 @@
-//! Tests with real peers: docker-registry, skopeo, containerd, docker, podman, squid, nginx, and
-//! networks of namespaces.
+//! Tests with real peers, such as docker-registry, skopeo, containerd, squid, apt, gpg, Helm and
+//! Trivy, and with networks of namespaces.
 
 mod apt;
 mod archives;

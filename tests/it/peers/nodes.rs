@@ -32,12 +32,12 @@ fn deliver_and_pull(side: &FarSide, site: &str, args: &[&str]) {
         .display()
         .to_string();
     let by_header = !args.contains(&"auth=config");
+    // containerd 1.6 cannot pull a nested index for one platform
     for upstream in world
         .upstreams
         .iter()
         .filter(|upstream| !upstream.name.contains("nested"))
     {
-        // containerd 1.6 cannot pull a nested index for one platform
         let digest = upstream.descriptor["digest"].as_str().unwrap();
         if by_header {
             let options = ["--hosts-dir", &hosts, "--platform", "linux/amd64"];

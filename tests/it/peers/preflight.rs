@@ -237,7 +237,8 @@ fn checks_of_a_registry_with_tokens_leave_no_content() {
                 "{says}"
             );
         }
-        // a denied deletion is requested twice, and does not invalidate the token for uploads
+        // if the deletion is denied, its token is requested a second time; the token for uploads is
+        // still used
         for (actions, times) in [
             ("pull,push", 1),
             ("pull,delete", 2 - usize::from(may_delete)),

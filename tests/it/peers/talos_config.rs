@@ -32,7 +32,7 @@ proxy:
   noProxy: {installation: [10.0.0.0/8]}
 ";
 
-/// What Talos reads from a configuration for `version` that has the rendered patches.
+/// Renders the patches for `version`, and returns what Talos reads from a configuration with them.
 fn read_by_talos(program: &Path, place: &Place, version: &str) -> Value {
     let setting = format!("version={version}");
     place.ok(&[

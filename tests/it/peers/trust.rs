@@ -17,8 +17,9 @@ struct Secured {
     _open: Server,
 }
 
-/// A registry on loopback with TLS and its own authority, and another registry with an image to
-/// mirror to it. With `clients`, the first one requires client certificates of the same authority.
+/// A registry on loopback with TLS and its own authority, and a second registry with the image that
+/// the tests mirror to the first. With `clients`, the first registry requires client certificates
+/// of the same authority.
 fn secured(clients: bool) -> Secured {
     let place = Place::new();
     let authority = Authority::new(&place, "Throw-away CA");

@@ -1,5 +1,5 @@
-//! Every platform at two sites: one with plain names and no account, and one with a prefix, a
-//! private authority, an account, and a proxy with an account.
+//! The platforms for nodes and clusters at two sites: one without a prefix and without an account,
+//! and one with a prefix, a private authority, an account, and a proxy with an account.
 
 use super::{golden, place, refused};
 use crate::support::Place;
@@ -119,7 +119,7 @@ fn inexpressible_settings_are_refused_with_an_alternative() {
         let printed = refused(&place, exit, args);
         assert!(printed.contains(words), "{printed}");
     }
-    // containerd 1.x, which TKG has, would not start
+    // containerd 1.x, which TKG has, does not start with this address in the name of a table
     let site = "registry: {address: \"[fd00::2]:5000\", skipVerify: true}\n";
     let printed = refused(
         &super::place(site, IMAGES),

@@ -212,7 +212,7 @@ fn merging_sets_keys_and_keeps_every_other_byte() {
     // a second merge changes nothing
     render();
     assert_eq!(place.read("mine.yaml"), merged);
-    // documents of other kinds are not changed
+    // a file without a document of a rendered kind is refused, and not changed
     place.write("mine.yaml", "kind: Other\n");
     let run = place
         .command()

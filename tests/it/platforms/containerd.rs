@@ -200,7 +200,7 @@ consumers: [containerd]
             && !printed.contains("hush"),
         "{printed}"
     );
-    // with one account for the whole registry
+    // kubespray configures one account for the whole registry
     let printed = place.ok(&[
         "render",
         "kubespray",
@@ -267,7 +267,7 @@ fn no_table_name_contains_an_ipv6_address() {
         ),
         "{config}"
     );
-    // two mirrors of one host need tables, which is reported
+    // with upstream as the fallback, the mirror needs a table, which is reported
     place.write(
         "site.yaml",
         "apiVersion: landfall/v1\nkind: Site\nregistry: {address: \"[fd00::2]:5000\", plainHTTP: true, upstreamFallback: true}\n",

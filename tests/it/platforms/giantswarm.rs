@@ -9,7 +9,7 @@ fn an_app_refers_to_both_sources_if_complete_or_merged() {
     place.write("proxy-account", "myProxyUser:mySuperSecretPassword\n");
     render(&place, &["giantswarm"]);
     let app = yaml(&place, "mycluster/app.yaml");
-    // a complete App, in which `[...]` is replaced by the fields that the kind requires
+    // a complete App also has the other fields that the kind requires
     render(
         &place,
         &[

@@ -1,5 +1,5 @@
-//! `kubeone`: the URLs of binaries for releases up to 1.4, which are written completely or not at
-//! all, and the paths of mirrors.
+//! `kubeone`: the URLs of binaries for releases up to 1.4 (all of them or none), and the paths of
+//! mirrors.
 
 use super::{place, refused};
 use crate::support::library::Digest;

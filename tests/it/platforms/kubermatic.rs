@@ -82,7 +82,7 @@ fn a_profile_becomes_a_custom_profile_of_the_site() {
     );
     let old = place.read("osp.yaml");
     let new = place.read("out/osp-example-landfall.yaml");
-    // every line is kept except those with a kind, a name, a version, or something locked
+    // every line is kept except those with a kind, a name, a version, or a locked URL or image
     let mut lines = new.lines();
     for line in old.lines() {
         let is_new = [

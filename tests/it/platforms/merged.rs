@@ -1,5 +1,5 @@
-//! Merges with `--into` into files of users, which have accounts in Secrets, ordered commands, and
-//! files of machines. Their content is kept.
+//! Merges with `--into` into files of users that contain accounts in Secrets, ordered commands, or
+//! files of machines. Existing content is kept.
 
 use super::{place, refused};
 use crate::support::Place;
@@ -40,7 +40,7 @@ fn merge(place: &Place, platform: &str, more: &[&str]) -> String {
     .concat())
 }
 
-/// The message of `landfall render` for a merge into `mine.yaml` that it refuses (exit 2).
+/// Runs a merge into `mine.yaml`, which must fail with exit code 2. Returns its stderr.
 fn refused_merge(place: &Place, platform: &str, more: &[&str]) -> String {
     let args = [
         &[
@@ -319,7 +319,7 @@ fn commands_are_inserted_where_they_have_an_effect() {
     assert!(merge(&place, "tkg", &[]).contains("is up to date"));
 }
 
-/// A list with `start` and `restart` but without `stop` once left containerd stopped.
+/// A merge into a list with `start` and `restart` but without `stop` once left containerd stopped.
 #[test]
 fn existing_commands_in_another_order_are_refused() {
     let place = tkg();

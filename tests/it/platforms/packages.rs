@@ -11,8 +11,8 @@ const SITE: &str = "registry: {address: r.test}\nfiles: http://files.test/up\n";
 const APT: &str = "etc/apt/landfall.sources.d/landfall.sources";
 const YUM: &str = "etc/dnf/dnf.conf";
 
-/// A folder with a lock of an apt set and a yum set, and the output of `render` for each below its
-/// name.
+/// A folder with a lock of an apt set and a yum set, the output of `render apt` in `apt`, and that
+/// of `render yum` in `yum`.
 fn machines() -> Place {
     let place = place(SITE, &[]);
     place.write(

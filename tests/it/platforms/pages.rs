@@ -1,4 +1,5 @@
-//! The commands of docs/how-to/platforms/, run unchanged with a site that every platform supports.
+//! The `landfall render` commands of docs/how-to/platforms/, run unchanged with a site that every
+//! platform supports.
 
 use super::place;
 use std::path::Path;

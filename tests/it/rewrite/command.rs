@@ -604,7 +604,7 @@ fn references_not_in_the_lock_are_counted_and_the_audit_command_is_printed() {
     );
     assert!(!printed(&["known.yaml"], 0).contains("not in the lock"));
     assert_eq!(place.json(&["known.yaml"], 0)["unknown"]["count"], 0);
-    // in a reverse rewrite, names are those of the destination
+    // a reverse rewrite reads names of the destination, so it does not count unknown references
     assert!(
         place
             .json(&["d.yaml", "--reverse"], 0)

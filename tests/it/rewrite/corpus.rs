@@ -120,7 +120,7 @@ fn every_reference_shape_gives_its_expected_result() {
     assert!(shapes >= 25, "{shapes}");
 }
 
-/// A lock of two thirds of the images in `texts` and of the files that `texts` download.
+/// A lock of about two thirds of the images in `texts` and of the files that `texts` download.
 fn lock_of(texts: &[(String, TextSyntax, String)]) -> Lock {
     let nothing = Lock::parse("l", "version: 1\n").unwrap();
     let nothing = ReferenceIndex::new(

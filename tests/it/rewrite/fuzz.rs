@@ -146,7 +146,7 @@ impl Target {
         }
     }
 
-    /// Calls `make` on mutated texts, and checks the results.
+    /// Calls `make` on mutated texts, and checks how the resulting texts are rewritten.
     fn run(&self, name: &str, kind: TextSyntax, make: impl Fn(&mut Random, String) -> String) {
         let seed = std::env::var("LANDFALL_FUZZ_SEED")
             .ok()

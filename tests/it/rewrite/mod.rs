@@ -133,7 +133,7 @@ fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// Replaces each pair in `text`, which must contain it.
+/// Replaces the first text of each pair by the second one. `text` must contain the first text.
 fn replaced(text: &str, pairs: &[(&str, &str)]) -> String {
     pairs.iter().fold(text.to_owned(), |text, (old, new)| {
         assert!(text.contains(old), "{old}");

@@ -210,7 +210,8 @@ fn a_broken_chart_in_a_folder_is_reported() {
         "{report:#}"
     );
     fs::remove_file(place.path("t/broken.tgz")).unwrap();
-    // a broken archive in the `charts` of a chart is reported too; its other archives are not read
+    // a broken archive in the `charts` of a chart is reported too; archives in other folders of the
+    // chart are not read
     place.put("c/Chart.yaml", "name: c\nversion: 1.0.0\n");
     place.put("c/charts/sub.tgz", "this is no archive");
     place.put("c/files/data.tgz", "nor is this");

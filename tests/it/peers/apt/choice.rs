@@ -1,5 +1,5 @@
-//! Compares landfall's selection of packages with that of the machine's apt, over the packages of
-//! its suites.
+//! Compares landfall's selection of packages with that of the machine's apt, for packages of the
+//! machine's suites.
 
 use super::base::minimal_root;
 use super::{Offered, STATUS, field, names, paragraphs, suites};
@@ -202,7 +202,7 @@ fn the_selection_equals_that_of_apt_for_many_packages_and_machines() {
             kept.map(|(_, paragraph)| format!("{}\n\n", paragraph.trim_end()))
                 .collect()
         };
-        // the other architecture has the same packages
+        // i386 has copies of the amd64 packages that the requests in FOREIGN may need
         let other = of(&foreign).replace("\nArchitecture: amd64\n", "\nArchitecture: i386\n");
         for (arch, text) in [
             ("amd64", of(&needed)),

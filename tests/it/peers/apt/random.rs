@@ -43,7 +43,7 @@ impl MadePackage {
     }
 }
 
-/// A name with a version constraint.
+/// A name, with a version constraint if `bound` is set.
 #[derive(Clone)]
 struct Target {
     name: String,
@@ -521,7 +521,8 @@ fn the_selection_nearly_always_equals_that_of_apt_on_generated_repositories() {
         equal[0], all[0], equal[1], all[1], equal[2], all[2]
     );
     println!("{log}");
-    // apt's heuristics may miss a possible set, but no set may have missing or conflicting packages
+    // apt's heuristics may miss a possible set, but a set that landfall selects must not have
+    // missing or conflicting packages
     assert_eq!(invalid, 0, "{log}");
     assert!(
         (all[0] + all[1]) * 3 > cases.len() && all[1] > 0,

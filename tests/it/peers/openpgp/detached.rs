@@ -151,7 +151,7 @@ fn of_forms(key: &Key) -> Vec<Case> {
     ]
 }
 
-/// Cases with keys and signatures that expire.
+/// Cases with keys that expire, and with a key from the future.
 fn of_ends(place: &Place) -> Vec<Case> {
     let case = |name, good, key: &Key, ago| {
         Case::new(name, good, &key.public(), &key.sign(ago, CONTENT, &[]))

@@ -1,6 +1,6 @@
 //! Compares OpenPGP verification with gpgv: for a table of keys and signatures, landfall must
-//! accept and refuse the same cases as gpgv with the options of apt, except cases with a `stricter`
-//! reason: landfall refuses these although gpgv accepts them.
+//! accept and refuse the same cases as gpgv with the options of apt. Cases with a `stricter` reason
+//! are exceptions: landfall refuses them although gpgv accepts them.
 
 mod clear;
 mod crafted;
@@ -13,14 +13,14 @@ use crate::support::{Place, need};
 use serde_json::Value;
 use std::process::Command;
 
-/// A key, and a signature that may be by it.
+/// Keys, and a signature that one of them may have made.
 pub struct Case {
     pub name: &'static str,
     pub keys: Vec<u8>,
     /// The detached signature of `content`, or a clear-signed text.
     pub signature: Vec<u8>,
     pub content: Vec<u8>,
-    /// The expected verdict: whether gpgv accepts it.
+    /// The expected verdict: whether gpgv accepts the signature.
     pub good: bool,
     /// The reason why landfall refuses a case that gpgv accepts.
     pub stricter: Option<&'static str>,
@@ -54,8 +54,8 @@ fn file(at: usize) -> String {
     format!("c{at:03}")
 }
 
-/// How apt interprets gpgv's output: at least one good signature, and none that is bad (apt's
-/// `methods/gpgv.cc`). apt refuses SHA-1 and RIPEMD-160 with these options.
+/// Whether apt would accept the case: gpgv reports at least one good signature, and none that is
+/// bad (apt's `methods/gpgv.cc`). With apt's options, gpgv refuses SHA-1 and RIPEMD-160.
 fn gpgv(place: &Place, case: &Case, at: usize) -> bool {
     let name = file(at);
     let keys = place.write(&format!("gpgv/{name}.gpg"), dearmored(place, &case.keys));

@@ -1,4 +1,4 @@
-//! Keys whose owner names another key that may revoke them, a designated revoker.
+//! Keys with a designated revoker: another key that may revoke them.
 
 use super::Case;
 use super::crafted::{config, public, secret};
