@@ -172,7 +172,7 @@ fn one_name_has_one_bundle() {
     let whole = site.0.place.json(0, &site.args(&["verify", "B"]))["bundle"]["digest"].clone();
     // the volumes replace the file: commands would read a file of this name instead of the volumes
     let printed = site.printed(0, &volumes);
-    assert!(!printed.contains("there is a file B too"), "{printed}");
+    assert!(!printed.contains("there is also a file"), "{printed}");
     assert_eq!(names(), ["B.0001", "B.0002", "B.0003", "B.sha256sums"]);
     assert_eq!(
         site.0.place.json(0, &site.args(&["verify", "B"]))["bundle"]["digest"],

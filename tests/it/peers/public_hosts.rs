@@ -70,8 +70,8 @@ fn redirects_from_public_to_private_addresses_are_refused() {
             "{printed}"
         );
         assert!(
-            printed.contains("add `privateTargets: [") && printed.contains(address)
-                || printed.contains("::1"),
+            printed.contains("add `privateTargets: [")
+                && (printed.contains(address) || printed.contains("::1")),
             "{printed}"
         );
     }
