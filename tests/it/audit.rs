@@ -357,7 +357,7 @@ fn missing_references_and_placeholders_are_distinguished() {
     assert!(undecided[1].contains("placeholder") && undecided[2].contains("placeholder"));
     assert!(
         undecided[3].contains("not an image reference")
-            && undecided[4].contains("may not be an image")
+            && undecided[4].contains("perhaps it is not an image")
     );
 }
 
