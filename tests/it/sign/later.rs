@@ -123,7 +123,7 @@ fn signing_volumes_changes_only_the_last_one_and_updates_the_checksums() {
     let [old_sums, old_signature] = ["V.sha256sums", "V.sha256sums.sig"]
         .map(|name| (name, fs::read(desk.place.path(name)).unwrap_or_default()));
     desk.place.ok(&["sign", "V", "--key", "board"]);
-    // killed after either of the last two writes: the next run completes them
+    // a killed run may leave the old checksums or their old signature: the next run updates them
     for (name, old) in [&old_sums, &old_signature] {
         let new = fs::read(desk.place.path(name)).unwrap();
         assert_ne!(&new, old);

@@ -153,8 +153,8 @@ pub fn landfall_serve(place: &Place, args: &[&str]) -> Server {
     start_landfall(place.command(), args)
 }
 
-/// Like [`landfall_serve`], in a process whose memory is limited, including stacks and reserved
-/// memory.
+/// Like [`landfall_serve`], in a process whose address space is limited to `bytes`, including
+/// stacks and reserved memory.
 pub fn landfall_serve_within(place: &Place, bytes: u64, args: &[&str]) -> Server {
     let mut command = place.clean("prlimit");
     command

@@ -106,7 +106,7 @@ impl LargeGoProgram {
     }
 }
 
-/// The Go program in the folder `tests/data/NAME`, built once for its sources. If it cannot be
+/// The Go program in the folder `tests/data/NAME`, rebuilt when its sources change. If it cannot be
 /// built, the test counts as skipped and should return.
 #[must_use]
 pub fn go_program(name: &str) -> Option<PathBuf> {
@@ -134,15 +134,16 @@ fn go_build_here(name: &str) -> Result<PathBuf, String> {
             .arg(into.join(name))
             .arg(".")
             .env("CGO_ENABLED", "0")
-            // OpenPGP in Go instead of a C library, in the library of podman and skopeo
+            // the library of podman and skopeo then uses OpenPGP in Go instead of a C library
             .env("GOFLAGS", "-tags=containers_image_openpgp")
             .current_dir(sources);
         build
     })
 }
 
-/// The program `name` in `folder`. If it is missing, the command builds it in a temporary folder,
-/// and it is renamed when complete, because another test may run it at the same time.
+/// The program `name` in `folder`. If it is missing, the command builds it in a temporary folder.
+/// The complete program is then moved to `folder`, because another test may look for it at the same
+/// time.
 fn go(
     folder: &Path,
     name: &str,

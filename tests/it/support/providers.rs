@@ -1,4 +1,4 @@
-//! A provider registry of OpenTofu and Terraform: the files that a web server needs to be one.
+//! A provider registry of OpenTofu and Terraform: the files with which a web server acts as one.
 
 use super::Place;
 use super::images::sha256;

@@ -22,7 +22,7 @@ pub struct Upstream {
     /// Its repository at the upstream, including the path of the mirror.
     pub repository: &'static str,
     pub tag: &'static str,
-    /// The destination, without the registry.
+    /// The repository in the private registry, without the host.
     pub destination: &'static str,
     pub descriptor: Value,
 }

@@ -11,7 +11,7 @@ pub enum RequestKind {
     /// GET of a blob at the registry.
     Blob,
     BlobHead,
-    /// POST that begins an upload, or mounts.
+    /// POST that begins an upload or mounts a blob.
     Begin,
     /// PUT that ends an upload.
     Upload,
@@ -22,7 +22,7 @@ pub enum RequestKind {
     Tags,
     /// The list of the referrers of a manifest.
     Referrers,
-    /// A token realm.
+    /// A request for a token.
     Token,
     /// A plain file.
     File,
@@ -55,11 +55,13 @@ pub enum FaultKind {
     Page(&'static str),
     /// Ignores `Range`: answers 200 with the whole content.
     RangeDropped,
-    /// Answers 206 with another range than the requested one, and with its `Content-Range`.
+    /// Answers 206 with another range than the requested one. `Content-Range` is that of the sent
+    /// range.
     RangeShifted,
     /// Answers 206 with the requested `Content-Range`, but the bytes of another range.
     RangeLies,
-    /// Answers this status to any `Range`, with a `Content-Length` but without the content.
+    /// Answers this status to any `Range`, with the `Content-Length` of the whole content but with
+    /// a short body.
     RangeRefused(u16),
     /// Answers this status with errors in the format of the distribution API.
     Status(u16),
@@ -102,6 +104,7 @@ pub enum FaultKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryAfter {
     Seconds(u64),
+    /// The date that is this many seconds in the future.
     Date(u64),
     Unsaid,
     /// The pull quota is exhausted for this many seconds.
