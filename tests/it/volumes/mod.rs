@@ -112,7 +112,7 @@ fn all_missing_or_damaged_volumes_are_named() {
     let last = volumes.len();
     let called = |number: usize| format!("V.{number:04}");
 
-    // volume 5 is missing, and with it the first one, the third one, or the last one, which only the
+    // volume 5 is missing, and also the first one, the third one, or the last one, which only the
     // checksums list
     for lost in [1, 3, last] {
         fs::remove_file(&volumes[lost - 1]).unwrap();

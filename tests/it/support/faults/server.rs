@@ -111,7 +111,7 @@ pub(super) struct State {
 
 impl Faults {
     pub fn new(content: Content) -> Faults {
-        // a port that no other test gets after this one
+        // ports that no other test gets later, so late clients cannot reach the server of that test
         let first = free_listener();
         let second = free_listener();
         let address = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
