@@ -430,8 +430,8 @@ fn a_swapped_signature_is_refused() {
     let theirs = text_at(&other);
     assert_eq!(ours.len(), theirs.len());
 
-    // a signature of another bundle by the same key: the bundle is intact, but not the one that was
-    // signed
+    // a signature of another bundle by the same key: the bundle is intact, but the signature is not
+    // for its content
     let mut swapped = good.clone();
     swapped[ours.clone()].copy_from_slice(&other[theirs.clone()]);
     let frame = |range: &std::ops::Range<usize>| range.start - 9..range.end;

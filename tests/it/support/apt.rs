@@ -1,5 +1,5 @@
-//! Generated apt repositories: packages by dpkg-deb, indexes by apt-ftparchive, signed with their
-//! own key. Also an apt with its own folders.
+//! Generated apt repositories: packages by dpkg-deb, and indexes by apt-ftparchive, signed with a
+//! new key. Also an apt with its own folders.
 
 use super::charts::Signer;
 use super::images::sha256;
@@ -70,7 +70,7 @@ impl AptUpstream {
             .arg(self.place.write(&file, text)));
     }
 
-    /// Builds packages into `up/r/FOLDER`, each named as Debian names it, without the epoch.
+    /// Builds packages into `up/r/FOLDER`, as `NAME_VERSION_ARCH.deb` without the epoch.
     pub fn build(&self, folder: &str, debs: &[Deb<'_>]) {
         let out = self.place.path(format!("up/r/{folder}"));
         fs::create_dir_all(&out).unwrap();

@@ -254,7 +254,7 @@ pub fn skopeo_push(place: &Place, layout: &Path, name: &str, to: &str) {
     ]));
 }
 
-/// The raw manifest of a registry at `reference` (`host:port/repository:tag` or `…@digest`).
+/// The bytes of the manifest that `reference` names: `host:port/repository:tag` or `…@digest`.
 pub fn skopeo_raw(place: &Place, reference: &str) -> Vec<u8> {
     run(skopeo(place).args([
         "inspect",

@@ -43,8 +43,8 @@ pub fn go_build(module: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// A program of a Go module that takes many minutes to build, so that a test builds it only if
-/// `LANDFALL_BUILD_TOOLS` is set.
+/// A Go program that takes many minutes to build. A test builds it only if `LANDFALL_BUILD_TOOLS`
+/// is set.
 pub struct LargeGoProgram {
     /// The variable that names an existing program instead.
     pub variable: &'static str,

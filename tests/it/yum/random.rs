@@ -50,7 +50,7 @@ struct BasePackage {
     files: Vec<String>,
 }
 
-/// Writes the case of a seed.
+/// Generates the case of a seed.
 struct Author {
     dice: Dice,
     /// The prefix of all package names, since one run of rpmbuild builds the packages of all cases.

@@ -342,7 +342,8 @@ impl Faults {
         found
     }
 
-    /// Responses that need no content.
+    /// The response to a request if it does not depend on the content: that of a fault, a token, or
+    /// a refusal because of the quota or a missing token.
     fn early(
         &self,
         on: Option<RequestKind>,

@@ -77,9 +77,9 @@ pub enum FaultKind {
     NoLength,
     /// Redirects (307) to the second host, with a valid or an expired URL.
     Redirect { expired: bool },
-    /// The form of `Location` in responses to uploads.
+    /// The form of `Location` in the response to a request that begins an upload.
     Location(Location),
-    /// The response to a mount.
+    /// The status of the response to a mount.
     Mount(u16),
     /// Answers 201 without `Location`.
     NoLocation,
@@ -97,7 +97,7 @@ pub enum FaultKind {
     Pages(usize),
     /// Answers with `"tags": null`.
     NullTags,
-    /// Moves the tag to the other image before each response.
+    /// Swaps the images of the tag and of the tag `other` before each response.
     Moving,
 }
 
