@@ -61,8 +61,8 @@ pub struct LargeGoProgram {
 }
 
 impl LargeGoProgram {
-    /// The program: the one that its variable names, or the one in the user's cache folder. If there
-    /// is none, the test counts as skipped and should return.
+    /// The path of the program: the one in the variable, or the one in the user's cache folder. If
+    /// there is none, and it cannot be built, the test counts as skipped and should return.
     #[must_use]
     pub fn find(&self) -> Option<PathBuf> {
         if let Some(path) = std::env::var_os(self.variable) {
