@@ -47,7 +47,8 @@ impl Carried {
         }
     }
 
-    /// Locks `top` as `name`; of an index, only its first `keep` children.
+    /// Adds the manifest `top` to the lock as `name`. If `top` is an index, only its first `keep`
+    /// children are locked.
     fn image(&mut self, name: &str, top: &Value, keep: usize) {
         let Descriptor {
             digest,
@@ -128,8 +129,8 @@ impl Carried {
 }
 
 /// Locks `x/app:1` of two hosts, one of them with a trimmed index; nginx; an image by digest; a
-/// file with a second URL, a mode and a checksum file; and a file with a hostile URL. Returns the
-/// index of the first name, and the image of all other names.
+/// file with a second URL, a mode and a checksum file; and a file with a hostile URL. Also returns
+/// the index that the first name refers to, and the image that all other names refer to.
 fn carried() -> (Carried, Value, Value) {
     let mut carried = Carried::new();
     let base = carried.images.layer(&[("base", &noise(1, 3 << 20))]);

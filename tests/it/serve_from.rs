@@ -143,7 +143,8 @@ fn files_are_served_from_a_registry() {
         "{news}"
     );
 
-    // without the artifact, its lock is reported as incomplete and the file returns 404
+    // after the artifact of a file is deleted, the lock with the file is reported as incomplete,
+    // and a request for the file gets 404
     let page = get(&server.address, "/?q=v1").text();
     assert!(
         page.contains("tools at ") && !page.contains("incomplete"),

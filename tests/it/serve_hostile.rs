@@ -204,7 +204,7 @@ fn no_response_but_the_page_may_run_scripts() {
     assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
 }
 
-/// A certificate for loopback, and the arguments of the server for it.
+/// Writes a certificate for 127.0.0.1 and its key. Returns the server's arguments for both.
 fn tls(place: &Place) -> [&'static str; 4] {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     place.write("cert.pem", made.cert.pem());
@@ -223,7 +223,7 @@ fn unfinished_tls_handshakes_are_closed_oldest_first() {
     let silent: Vec<TcpStream> = (0..20)
         .map(|number| {
             let mut stream = TcpStream::connect(&server.address).unwrap();
-            // half of them send only the header of a ClientHello, a record of 512 bytes
+            // half of them send only the header of a TLS record that announces 512 bytes
             if number % 2 == 0 {
                 stream.write_all(&[0x16, 3, 1, 2, 0]).unwrap();
             }
@@ -246,7 +246,7 @@ fn unfinished_tls_handshakes_are_closed_oldest_first() {
     let open: Vec<bool> = silent.iter().map(is_open_and_silent).collect();
     assert!(
         !open[0] && open[19],
-        "the oldest is closed although it sent the last bytes, and the youngest stays open: {open:?}"
+        "the oldest is closed although it sent last, and the youngest stays open: {open:?}"
     );
     assert!(open.iter().filter(|open| !**open).count() < 10, "{open:?}");
 }
@@ -385,7 +385,8 @@ fn manifests_with_many_annotations_take_little_memory() {
             });
         }
     });
-    // with a subject, it is refused: each list of referrers would contain its annotations
+    // a manifest with a subject and so many annotations is refused, because each list of referrers
+    // would contain the annotations
     let subject = format!(",\"subject\":{config}");
     let headers = [("Content-Type", OCI_MANIFEST)];
     let bytes = annotated(0, &subject).into_bytes();

@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// A connection that has sent this request, and reads nothing.
+/// Sends a GET request on a new connection. Returns the connection; no response was read from it.
 fn asks(server: &Server, target: &str) -> TcpStream {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream
@@ -37,7 +37,7 @@ fn read_answer(stream: &mut TcpStream, size: usize) -> Vec<u8> {
     body
 }
 
-/// Raises this process's limit of open files, since it plays all clients.
+/// Raises the limit of open files of this process, which runs all clients.
 fn open_many_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -53,7 +53,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
     }
 }
 
-/// The memory of the server in KiB.
+/// The resident memory of the server in KiB.
 fn memory(server: &Server) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status
@@ -73,7 +73,8 @@ fn metric(server: &Server, name: &str) -> u64 {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-/// A server with an incompressible blob of `size` bytes.
+/// Starts a server with an incompressible blob of `size` bytes. Also returns the blob's path on the
+/// server, and its content.
 fn with_blob(place: &Place, size: usize, args: &[&str]) -> (Server, String, Vec<u8>) {
     let server = landfall_serve(place, &[&["--writable", "written"], args].concat());
     let blob = noise(1, size);
@@ -131,7 +132,7 @@ fn clients_that_never_read_do_not_block_the_server() {
     open_many_files();
     let before = memory(&server);
     let stalled: Vec<TcpStream> = (0..256).map(|_| asks(&server, &target)).collect();
-    // all request slots are taken, and waiting requests get them
+    // the stalled clients hold all request slots, and waiting requests get these slots
     for _ in 0..3 {
         assert!(get(&server.address, &target).body == blob);
     }

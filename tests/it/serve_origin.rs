@@ -1,5 +1,5 @@
-//! `landfall serve` under the names of the source hosts of its files and images: original URLs work
-//! if DNS maps these names to the server.
+//! `landfall serve` under the names of the hosts that its content comes from: the original URLs of
+//! files and images work if DNS maps these names to the server.
 
 use crate::support::http::{ACCEPT, get, request};
 use crate::support::images::{noise, sha256};
@@ -7,8 +7,8 @@ use crate::support::peers::{Server, nginx_with, own_registry, skopeo};
 use crate::support::pki::Authority;
 use crate::support::{Images, Place, free_port, landfall_serve, need, run};
 
-/// The downloads of a new worker, first as in a profile of operating-system-manager, then as in
-/// KubeOne's script for Flatcar.
+/// The downloads of a new worker node, first as in a profile of operating-system-manager, then as
+/// in KubeOne's script for Flatcar.
 const WORKER: &str = r#"set -eu
 ARCH="$1" KUBE_VERSION=v1.33.4 CNI_VERSION=v1.9.1 CRI_TOOLS_RELEASE=v1.33.0
 mkdir "$ARCH" "$ARCH/flatcar"
@@ -33,7 +33,8 @@ curl -L --remote-name-all "https://dl.k8s.io/release/$KUBE_VERSION/bin/linux/$AR
 cmp kubelet ../kubelet
 "#;
 
-/// The files of a worker at upstream: three kinds of checksum files, and redirects to other paths.
+/// A web server with the files of a worker node: with three kinds of checksum files, and with
+/// redirects to other paths.
 struct Worker {
     place: Place,
     upstream: Server,
@@ -83,7 +84,7 @@ impl Worker {
         Worker { place, upstream }
     }
 
-    /// The bundle of the shipped manifest.
+    /// Locks, pulls and packs the shipped manifest.
     fn pack(&self) {
         let manifest = concat!(
             env!("CARGO_MANIFEST_DIR"),
@@ -224,7 +225,7 @@ fn a_url_is_found_by_host_header_sni_and_absolute_target() {
         .unwrap();
     assert!(
         through.stdout == kubelet,
-        "a request in the form for proxies"
+        "a request with an absolute URL, as for a proxy"
     );
 
     // the registry and the page work under any name

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// The size limit of a page in bytes.
 const MAX_PAGE_BYTES: usize = 100_000;
 
-/// A server with these files; the content of each is its URL.
+/// Starts a server with files that have these URLs. The content of each file is its URL.
 fn served(place: &Place, urls: &[String]) -> Server {
     let images = Images::new(place.path("store"));
     let mut lock = Lock {
@@ -34,7 +34,7 @@ fn served(place: &Place, urls: &[String]) -> Server {
     landfall_serve(place, &["bundle.tar.zst"])
 }
 
-/// The addresses in a page.
+/// The link targets in a page.
 fn links(page: &str) -> Vec<String> {
     let links = page
         .split("href=\"")

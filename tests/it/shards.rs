@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const SHARDS: usize = 8;
 
-/// The command of a shard that pulls into `store`.
+/// The command that pulls the shard `number` into `store`.
 fn pull(rig: &Rig, store: &str, number: usize) -> Command {
     let mut command = rig.place.command();
     command.args([
@@ -48,7 +48,7 @@ fn names(report: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-/// The shard of each digest of the lock.
+/// The number of the shard that transfers each digest of the lock.
 fn owners(rig: &Rig) -> BTreeMap<Digest, usize> {
     let parts = rig.lock.each_entry().flat_map(|entry| entry.parts);
     let costs: BTreeMap<Digest, u64> = parts
@@ -117,7 +117,7 @@ fn kill(
 fn eight_shards_pull_everything_once_and_a_killed_one_runs_again() {
     let rig = Rig::of(4);
     let whole = rig.up.moved();
-    // transfers are slow, so that shards are killed during one and leave partial content
+    // transfers are slow, so that shards are killed during a transfer and leave partial content
     rig.up.set(Settings {
         pace: Some((8000, Duration::from_millis(8))),
         ..Settings::default()
@@ -276,8 +276,8 @@ fn eight_shards_upload_everything_once_although_some_are_killed() {
         for (number, _) in kills {
             report(pull(&rig, &store, number).spawn().unwrap());
         }
-        // the number of requests for each digest, by kind: for a whole object, for each part of a
-        // large one, or to complete its parts
+        // the number of requests for each digest and kind of request: an upload of a whole object,
+        // an upload of one part, or the completion of an upload in parts
         let mut sent: BTreeMap<(Digest, String), usize> = BTreeMap::new();
         for request in objects.requests() {
             let Some(digest) = request.key.strip_prefix("fleet/blobs/") else {
@@ -298,7 +298,7 @@ fn eight_shards_upload_everything_once_although_some_are_killed() {
         }
         assert!(
             sent.keys().any(|(_, kind)| kind == "completed"),
-            "something has several parts"
+            "at least one object is uploaded in parts"
         );
         for ((digest, kind), times) in &sent {
             let owner = owners[digest];

@@ -1,5 +1,6 @@
-//! Comparing a registry with a lock: present, missing, different and foreign tags, and that `push`
-//! fixes them.
+//! `landfall status` compares a registry with a lock: it reports present, missing, different,
+//! incomplete and foreign tags. `push` fixes tags that are missing or different, or whose image
+//! lacks a signature.
 
 use crate::support::images::noise;
 use crate::support::peers::{Server, own_registry};
@@ -41,7 +42,7 @@ fn packed() -> (Place, Server, Images) {
     (place, upstream, images)
 }
 
-/// The field `at`, a repository and a tag, of every tag in this state.
+/// `REPOSITORY:TAG` of every tag in this state.
 fn those(report: &Value, state: &str) -> Vec<String> {
     let all = report["standings"].as_array().unwrap().iter();
     all.filter(|one| one["state"] == state)
@@ -66,7 +67,7 @@ fn assert_drift_is_reported_and_fixed(registry: &Server) {
     let before = registry.requests("/v2/");
     let whole = status(0, &[]);
     assert_eq!(those(&whole, "there").len(), 4);
-    // one HEAD per image and one for the signature
+    // one HEAD per image, one for the signature, and at most one other request
     let count = registry.requests("/v2/") - before;
     assert!(
         count <= 6 && registry.requests("\"GET /v2/a/") == 0,
@@ -87,7 +88,7 @@ fn assert_drift_is_reported_and_fixed(registry: &Server) {
     assert_eq!(different.unwrap()["stands"], other["digest"]);
     assert!(
         those(&drifted, "foreign").is_empty(),
-        "no list was requested"
+        "foreign tags are reported only with --foreign"
     );
     let foreign = status(4, &["--foreign"]);
     assert_eq!(those(&foreign, "foreign"), ["c:v0"], "{foreign:#}");

@@ -58,7 +58,7 @@ fn passing(dice: &mut Dice, on: RequestKind, what: FaultKind) -> Fault {
     Fault::once(on, what).skip(dice.roll(6)).times(times)
 }
 
-/// A temporary fault for a request that writes.
+/// A fault for a request that writes: a temporary one, or a permanent size limit of uploads.
 fn writing(dice: &mut Dice) -> Fault {
     let on = dice.pick(&[
         RequestKind::Begin,

@@ -1,4 +1,4 @@
-//! The display on a terminal during a transfer, on pseudo-terminals of real widths.
+//! The display of transfers and manual pages on pseudo-terminals.
 
 use crate::support::faults::{Fault, FaultKind, RequestKind, Rig};
 use crate::support::{Place, need, which};
@@ -174,7 +174,7 @@ fn pressed(mut child: Child, words: &str, keys: &str) -> (String, String) {
     )
 }
 
-/// `text` with single spaces: man inserts spaces to justify its lines.
+/// Replaces each run of whitespace by one space, because man inserts spaces to justify its lines.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

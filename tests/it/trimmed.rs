@@ -58,7 +58,7 @@ fn apt_accepts_trimmed_metadata_signed_by_the_site() {
     wants("");
     up.lock(0, &[]);
     let signed = place.read("landfall.lock");
-    // `index: trimmed` causes no request upstream
+    // adding `index: trimmed` to a locked entry sends no request to upstream
     let before = up.server.requests("\"");
     wants(", index: trimmed");
     up.lock(0, &[]);
@@ -181,7 +181,7 @@ fn apt_accepts_trimmed_metadata_signed_by_the_site() {
         .unwrap();
     assert!(!refused.status.success(), "{refused:?}");
 
-    // a repository has only one form of metadata
+    // entries with the same repository must have the same form of metadata
     let entry = |more: &str| {
         let url = up.url();
         format!(

@@ -97,7 +97,7 @@ fn signing_that_was_killed_is_completed_by_the_next_run() {
     assert!(fs::read(desk.place.path("B")).unwrap() == signed);
     assert!(!desk.place.path("B.signing").exists());
     desk.place.ok(&["sign", "B", "--key", "other"]);
-    // a leftover of another bundle with this name changes nothing
+    // a `B.signing` that another bundle with this name left is ignored and removed
     assert!(fs::read(desk.pack("B", &[])).unwrap() == plain);
     desk.place.write(
         "B.signing",
@@ -123,7 +123,7 @@ fn signing_volumes_changes_only_the_last_one_and_updates_the_checksums() {
     let [old_sums, old_signature] = ["V.sha256sums", "V.sha256sums.sig"]
         .map(|name| (name, fs::read(desk.place.path(name)).unwrap_or_default()));
     desk.place.ok(&["sign", "V", "--key", "board"]);
-    // killed after either of the last two writes: the next run completes them
+    // a killed run may leave the old checksums or their old signature: the next run updates them
     for (name, old) in [&old_sums, &old_signature] {
         let new = fs::read(desk.place.path(name)).unwrap();
         assert_ne!(&new, old);
@@ -303,7 +303,7 @@ fn an_older_bundle_of_a_series_is_refused() {
         "own.json",
     ];
     assert_eq!(code(&desk.run(&older)), 4);
-    // going back needs a flag, and then the old bundle is the last one
+    // pushing an older bundle requires --allow-older; that bundle then counts as the last one
     let output = push("b1", &["--allow-older"]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     assert_eq!(last()["series"], json!({"node images": 1, "others": 1}));

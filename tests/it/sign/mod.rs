@@ -84,7 +84,8 @@ impl Desk {
         run(self.place.clean("sh").args(["-c", &script]));
     }
 
-    /// A site that accepts only bundles signed by one of `allowed`.
+    /// Writes a site that accepts only bundles signed by a signer in the file `allowed`. Returns
+    /// its path.
     fn site(&self) -> &'static str {
         let site = "apiVersion: landfall/v1\nkind: Site\nsigners: allowed\n";
         self.place
@@ -101,7 +102,7 @@ fn shown(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// An SSH agent, and its socket.
+/// Starts an SSH agent. Also returns the path of its socket.
 fn agent(desk: &Desk) -> (Guard, PathBuf) {
     // the path of a socket must be short
     let socket = std::env::temp_dir().join(format!("landfall-agent-{}", free_port()));
@@ -398,7 +399,7 @@ fn an_unaccepted_signature_is_refused_with_its_reason() {
     );
 }
 
-/// The position of the signature's text in the file.
+/// The byte range of the signature's text in the file.
 fn text_at(bundle: &[u8]) -> std::ops::Range<usize> {
     let place = |part: &str| {
         bundle
@@ -429,8 +430,8 @@ fn a_swapped_signature_is_refused() {
     let theirs = text_at(&other);
     assert_eq!(ours.len(), theirs.len());
 
-    // a signature of another bundle by the same key: the bundle is intact, but not the one that was
-    // signed
+    // a signature of another bundle by the same key: the bundle is intact, but the signature is not
+    // for its content
     let mut swapped = good.clone();
     swapped[ours.clone()].copy_from_slice(&other[theirs.clone()]);
     let frame = |range: &std::ops::Range<usize>| range.start - 9..range.end;
@@ -687,7 +688,7 @@ fn checksums_next_to_a_signed_bundle_are_signed_too() {
         report["bundle"]["signer"]["principals"],
         "board@example.com"
     );
-    // the joined volumes equal the bundle in one file, with its signature
+    // the joined volumes equal a signed bundle in one file
     let whole = std::fs::read(desk.pack("C", &["--sign", "board"])).unwrap();
     let volume = |n: usize| std::fs::read(desk.place.path(format!("B.{n:04}"))).unwrap();
     assert_eq!([volume(1), volume(2)].concat(), whole);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use syn::visit::{self, Visit};
 
-/// The names that one file imports from another; files are named relative to `src/`.
+/// The imported names by importing and imported file. The paths of files are relative to `src/`.
 pub type Imports = BTreeMap<(String, String), BTreeSet<String>>;
 
 /// A path of identifiers, such as `crate::model::Digest`.
@@ -94,8 +94,8 @@ impl Crate {
         self.0.insert(path, module);
     }
 
-    /// The module that defines the item that `path` names in the module `from`; `None` if it
-    /// belongs to another crate.
+    /// Resolves `path`, as written in the module `from`, to the module that defines the item.
+    /// Returns `None` if the item belongs to another crate.
     fn resolve(&self, from: &[String], path: &[String], depth: usize) -> Option<Names> {
         let (mut at, mut rest) = match path.first()?.as_str() {
             _ if depth > 12 => return None,

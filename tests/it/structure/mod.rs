@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// The imports of all crates, read once. A file in a folder of the documented order is named like
-/// `registry/sink.rs`; the paths of other files begin with the crate's short name.
+/// The imports of all crates, read once. A file in a folder that the documented order lists has a
+/// path like `registry/sink.rs`. The paths of other files of libraries begin with the crate's name
+/// without `landfall-`.
 static ALL_IMPORTS: LazyLock<Imports> = LazyLock::new(|| {
     let mut all = imports(&root().join("src"));
     for name in crates() {
@@ -83,7 +84,7 @@ fn order() -> BTreeMap<String, usize> {
         .collect()
 }
 
-/// The folder of a file, or `None` for a file next to `lib.rs`.
+/// The first folder of a path, or `None` if the path is only a file name.
 fn folder(file: &str) -> Option<&str> {
     Some(file.split_once('/')?.0)
 }
@@ -112,7 +113,7 @@ fn imports_against_order(imports: &Imports, order: &BTreeMap<String, usize>) -> 
     back.collect()
 }
 
-/// The shortest cycle through each file that is part of one, each cycle once.
+/// Finds the shortest cycle through each file that is part of a cycle. Describes each cycle once.
 fn import_cycles(imports: &Imports) -> Vec<String> {
     let mut next: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     imports
@@ -184,7 +185,7 @@ fn imports_between_folders_follow_the_documented_order() {
         .collect();
     assert!(
         gone.is_empty(),
-        "docs/explanation/architecture.md lists {gone:?}, which do not exist"
+        "docs/explanation/architecture.md lists {gone:?}, which have no imports"
     );
     let back = imports_against_order(imports, &order);
     assert!(

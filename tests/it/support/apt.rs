@@ -1,5 +1,5 @@
-//! Generated apt repositories: packages by dpkg-deb, indexes by apt-ftparchive, signed with their
-//! own key. Also an apt with its own folders.
+//! Generated apt repositories: packages by dpkg-deb, and indexes by apt-ftparchive, signed with a
+//! new key. Also an apt with its own folders.
 
 use super::charts::Signer;
 use super::images::sha256;
@@ -70,7 +70,7 @@ impl AptUpstream {
             .arg(self.place.write(&file, text)));
     }
 
-    /// Builds packages into `up/r/FOLDER`, each named as Debian names it, without the epoch.
+    /// Builds packages into `up/r/FOLDER`, as `NAME_VERSION_ARCH.deb` without the epoch.
     pub fn build(&self, folder: &str, debs: &[Deb<'_>]) {
         let out = self.place.path(format!("up/r/{folder}"));
         fs::create_dir_all(&out).unwrap();
@@ -102,7 +102,7 @@ impl AptUpstream {
     }
 
     /// Writes the suite `suite` with the component `main` and all packages in `pool/SUITE`. `more`
-    /// are lines of its Release.
+    /// are additional lines of the Release file.
     pub fn suite(&self, suite: &str, more: &str) {
         let root = self.place.path("up/r");
         let folder = format!("dists/{suite}");
@@ -125,8 +125,8 @@ impl AptUpstream {
         self.release(&folder, &head);
     }
 
-    /// Writes the flat repository in `FOLDER` with the packages there. `more` are lines of its
-    /// Release.
+    /// Writes the flat repository in `FOLDER` with the packages there. `more` are additional lines
+    /// of the Release file.
     pub fn flat(&self, folder: &str, more: &str) {
         let root = self.place.path(format!("up/r/{folder}"));
         let mut list = Command::new("apt-ftparchive");
@@ -154,7 +154,8 @@ impl AptUpstream {
         }
     }
 
-    /// Writes the Release of a folder, signed in both ways.
+    /// Writes the Release file of a folder, with an inline and a detached signature. `head` are its
+    /// first lines.
     pub fn release(&self, folder: &str, head: &str) {
         let root = self.place.path(format!("up/r/{folder}"));
         for old in ["Release", "InRelease", "Release.gpg"] {
@@ -180,7 +181,7 @@ impl AptUpstream {
         self.sign(folder, &format!("{head}{sums}"));
     }
 
-    /// Writes this text as the Release of a folder, signed in both ways.
+    /// Writes this text as the Release file of a folder, with an inline and a detached signature.
     pub fn sign(&self, folder: &str, text: &str) {
         let root = self.place.path(format!("up/r/{folder}"));
         fs::write(root.join("Release"), text).unwrap();
@@ -285,8 +286,9 @@ impl Apt {
         get
     }
 
-    /// Name and version of the packages that `apt-get install --simulate` would install, sorted, or
-    /// its error. Names of foreign packages have their architecture.
+    /// Returns the name and version of each package that `apt-get install --simulate` would
+    /// install, sorted. The error is the output of apt-get. The names of packages of foreign
+    /// architectures include the architecture.
     pub fn simulate(
         &self,
         place: &Place,

@@ -15,7 +15,7 @@ pub struct Browser {
     answers: BufReader<File>,
     session: Option<String>,
     last: u64,
-    /// The console output, and failed scripts.
+    /// The console output, exceptions, and log entries such as failed requests.
     pub errors: Vec<String>,
     /// `host:port` of every network request.
     pub hosts: BTreeSet<String>,

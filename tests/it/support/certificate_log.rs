@@ -1,4 +1,4 @@
-//! A certificate transparency log (RFC 6962), whose promises are in certificates.
+//! A certificate transparency log (RFC 6962). Its promises (SCTs) are embedded in certificates.
 
 use super::sigstore::{ImageSigner, Sigstore, base64, raw_sha256};
 use super::timestamps::tagged;
@@ -31,7 +31,7 @@ impl CertificateLog {
         })
     }
 
-    /// A signer with a certificate of `sigstore` that has the promise of this log.
+    /// A signer with a certificate that `sigstore` issued and that contains a promise of this log.
     pub fn signer(&self, sigstore: &Sigstore, mut params: CertificateParams) -> ImageSigner {
         params.serial_number = Some(SerialNumber::from(7_u64));
         let key = KeyPair::generate().unwrap();
@@ -83,7 +83,8 @@ impl CertificateLog {
     }
 }
 
-/// The first value in a DER sequence with a length of two bytes, as certificates have.
+/// The first value in a DER sequence. The lengths of both must be encoded in two bytes, as in
+/// certificates.
 fn first_value(sequence: &[u8]) -> &[u8] {
     let content = &sequence[4..];
     let length = usize::from(u16::from_be_bytes([content[2], content[3]]));

@@ -89,7 +89,8 @@ impl Chart {
     }
 }
 
-/// Writes a repository of `charts` into `folder`: each URL is `base` and the name of the archive.
+/// Writes a repository of `charts` into `folder`. Each URL is `base`, followed by the name of the
+/// archive.
 pub fn repository(place: &Place, folder: &str, base: &str, charts: &[Chart]) {
     let mut names: Vec<&str> = charts.iter().map(|chart| &*chart.name).collect();
     names.dedup();
@@ -171,7 +172,7 @@ impl Upstream {
     }
 }
 
-/// The reasons of a report's items, and its error.
+/// The reasons of the items in a report, and the message of its error, one per line.
 pub fn failure_reasons(report: &Value) -> String {
     let items = report["items"]
         .as_array()
@@ -219,7 +220,7 @@ impl Signer {
         gpg
     }
 
-    /// `text` with the signature below it.
+    /// Signs `text` inline: the result contains the text and the signature below it.
     pub fn sign(&self, text: &str) -> Vec<u8> {
         let input = self.home.join("text");
         std::fs::write(&input, text).unwrap();

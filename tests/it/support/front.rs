@@ -14,7 +14,7 @@ pub struct Front {
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-/// The response to a target: status, headers and body. Status 0 closes the connection.
+/// A response: status, headers and body. Status 0 closes the connection.
 pub type Answer = (u16, String, Vec<u8>);
 
 impl Front {
@@ -99,7 +99,8 @@ impl Front {
         requests
     }
 
-    /// Answers requests whose target ends with `target` like this from now on.
+    /// From now on, answers requests whose `METHOD TARGET` ends with `target` with this status,
+    /// these headers and this body.
     pub fn answer(&self, target: &str, status: u16, headers: &str, body: &[u8]) {
         let mut answers = self.answers.lock().unwrap();
         answers.retain(|(known, _)| known != target);

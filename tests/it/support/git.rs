@@ -29,11 +29,11 @@ struct GitServerState {
 pub struct GitServerBehavior {
     /// The `Authorization` header that requests need; requests without it get a challenge.
     pub authorization: Option<String>,
-    /// The `host:port` of the URLs of large files, if it is not that of the request.
+    /// The `host:port` in the URLs of large files; by default that of the request.
     pub large_file_host: Option<String>,
-    /// The status with which uploads of large files are answered, if it is not `200 OK`.
+    /// The status of responses to uploads of large files; by default `200 OK`.
     pub upload_status: Option<&'static str>,
-    /// How many packs break off after 10,000 bytes.
+    /// The number of packs that are still to be cut off after 10,000 bytes.
     pub cut_packs: usize,
     /// After this many bytes of a pack, the server sends nothing until this field is `None` again.
     pub hold_packs_after: Option<u64>,
@@ -105,7 +105,8 @@ impl GitServer {
         assert!(child.wait().unwrap().success());
     }
 
-    /// The requests so far: method and path.
+    /// The requests so far: method and target, followed by `fetch` if the request is for a pack. An
+    /// entry `held` means that the server paused within a pack.
     pub fn requests(&self) -> Vec<String> {
         self.state.requests.lock().unwrap().clone()
     }
@@ -122,7 +123,7 @@ impl GitServer {
         requests.iter().filter(|one| one.ends_with("fetch")).count()
     }
 
-    /// The number of packs of which only the first bytes were sent.
+    /// The number of packs that the server has held after their first bytes.
     pub fn held_packs(&self) -> usize {
         self.requests().iter().filter(|one| *one == "held").count()
     }

@@ -121,7 +121,7 @@ fn answer_request(
         .and_then(|path| path.split('/').next())
         .unwrap_or("");
     let project = projects.get_mut(name);
-    // whatever the token, a missing project gets the same response as a missing right
+    // a missing project gets the same response as a request without a valid token
     if request.header("authorization") != Some("Bearer good") || project.is_none() {
         let host = request.header("host").unwrap_or("");
         let challenge =

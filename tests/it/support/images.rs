@@ -41,8 +41,8 @@ pub fn noise(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// An OCI layout to which calls add content. They return descriptors: JSON objects with
-/// `mediaType`, `digest`, `size` and, if applicable, `platform` and `annotations`.
+/// An OCI layout. Its methods add content and return descriptors: JSON objects with `mediaType`,
+/// `digest`, `size` and, if applicable, `platform` and `annotations`.
 pub struct Images {
     dir: PathBuf,
     tags: Vec<Value>,
@@ -126,7 +126,7 @@ impl Images {
         let manifest = json!({
             "schemaVersion": 2, "mediaType": manifest_type, "config": config, "layers": layers,
         });
-        // two spaces and a final newline: bytes that no serializer would reproduce by chance
+        // indented and with a final newline: bytes that no serializer would reproduce by chance
         let mut bytes = serde_json::to_vec_pretty(&manifest).unwrap();
         bytes.push(b'\n');
         let mut descriptor = self.blob(manifest_type, &bytes);
@@ -288,7 +288,7 @@ pub fn tarball(files: &[(&str, &[u8])]) -> Vec<u8> {
     tar.into_inner().unwrap()
 }
 
-/// Compressed by the machine's gzip, without name or time.
+/// Compresses `bytes` with the machine's gzip, without name or time.
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     filter("gzip", &["-nc"], bytes)
 }

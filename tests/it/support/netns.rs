@@ -36,7 +36,8 @@ impl Network {
         ] {
             assert!(network.add(host), "cannot create the namespace of {host}");
             let name = network.name(host);
-            // the pair is created inside the namespaces, so the machine itself never has an end
+            // the pair is created inside the namespaces, so the machine's own namespace never
+            // contains an end of it
             ip(&[
                 "-n", &name, "link", "add", "eth0", "type", "veth", "peer", "name", host, "netns",
                 &switch,
@@ -145,7 +146,7 @@ impl Network {
         format!("{}-{host}", self.prefix)
     }
 
-    /// `command`, run on a host of the network.
+    /// Wraps `command` so that it runs on a host of the network.
     pub fn on(&self, host: &str, command: &Command) -> Command {
         let mut ip = Command::new(found("ip".as_ref()));
         ip.args(["netns", "exec", &self.name(host)]);
@@ -241,7 +242,8 @@ impl Network {
 
     /// Like [`Network::containerd`], with the files that `landfall render containerd` wrote to
     /// `folder`: those below `etc` are at their path on the node, and the file for this release of
-    /// containerd is the configuration, to which only the test's folders are added.
+    /// containerd is the configuration, to which only the test's folders, sockets and snapshotter
+    /// are added.
     pub fn containerd_with(&self, place: &Place, folder: &Path) -> Containerd<'_> {
         self.containerd_on("node", place, folder, "")
     }
@@ -333,7 +335,8 @@ impl Network {
     }
 }
 
-/// `outer` with `command` as its last arguments, in the environment of `command`.
+/// Appends `command` to the arguments of `outer`. The result has the environment and the working
+/// directory of `command`.
 pub fn within(mut outer: Command, command: &Command) -> Command {
     outer.arg(command.get_program()).args(command.get_args());
     outer.env_clear();

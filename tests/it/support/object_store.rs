@@ -37,7 +37,7 @@ pub enum Fault {
     LostAnswer,
     /// The connection is cut before anything happens.
     Cut,
-    /// The request is refused, because the clock of the client is wrong.
+    /// Refused, because the clock of the client is wrong.
     Skewed,
     /// Refused, because a part of the upload differs from the one in the request.
     InvalidPart,
@@ -295,7 +295,7 @@ async fn answer(
     }
 }
 
-/// The prefix of a listing.
+/// The prefix in a request for a listing; `None` for other requests.
 fn listed_folder(query: &str) -> Option<String> {
     let pairs: std::collections::BTreeMap<_, _> = url::form_urlencoded::parse(query.as_bytes())
         .into_owned()
@@ -303,7 +303,7 @@ fn listed_folder(query: &str) -> Option<String> {
     pairs.get("list-type").and(pairs.get("prefix")).cloned()
 }
 
-/// A listing with the strange keys of its folder.
+/// Adds the strange keys that begin with `prefix` to a listing.
 async fn with_strange_keys(
     state: &Shared,
     listing: Response<s3s::Body>,

@@ -57,8 +57,8 @@ impl PackageSets {
         }
     }
 
-    /// The packages selected for the set `name`, each formatted by `shown`, sorted; or the reason
-    /// why it was refused.
+    /// The packages selected for the set `name`, each formatted by `shown`, sorted. The error is
+    /// the reason why the set was refused.
     pub fn chosen(
         &self,
         name: &str,

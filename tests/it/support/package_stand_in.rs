@@ -9,14 +9,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The kind of repositories of a manifest.
+/// Repositories of the kind that the manifest needs.
 pub enum PackageStandIn {
     Apt(AptUpstream),
     Yum(YumUpstream),
 }
 
 impl PackageStandIn {
-    /// Returns repositories for the manifests in `folder`, and writes the keys that they name.
+    /// Returns repositories for the manifests in `folder`, and writes their key to each path that
+    /// the manifests name for a key.
     /// `None` if the manifests name no packages, or if a program is missing.
     pub fn new(folder: &Path) -> Option<PackageStandIn> {
         let files = fs::read_dir(folder)

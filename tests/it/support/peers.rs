@@ -153,8 +153,8 @@ pub fn landfall_serve(place: &Place, args: &[&str]) -> Server {
     start_landfall(place.command(), args)
 }
 
-/// Like [`landfall_serve`], in a process whose memory is limited, including stacks and reserved
-/// memory.
+/// Like [`landfall_serve`], in a process whose address space is limited to `bytes`, including
+/// stacks and reserved memory.
 pub fn landfall_serve_within(place: &Place, bytes: u64, args: &[&str]) -> Server {
     let mut command = place.clean("prlimit");
     command
@@ -254,7 +254,7 @@ pub fn skopeo_push(place: &Place, layout: &Path, name: &str, to: &str) {
     ]));
 }
 
-/// The raw manifest of a registry at `reference` (`host:port/repository:tag` or `…@digest`).
+/// The bytes of the manifest that `reference` names: `host:port/repository:tag` or `…@digest`.
 pub fn skopeo_raw(place: &Place, reference: &str) -> Vec<u8> {
     run(skopeo(place).args([
         "inspect",

@@ -5,7 +5,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use std::path::PathBuf;
 
 pub struct Authority {
-    /// The authority's certificate in PEM form.
+    /// The path of the authority's certificate in PEM form.
     pub pem: PathBuf,
     name: String,
     issuer: Issuer<'static, KeyPair>,
@@ -27,7 +27,8 @@ impl Authority {
         }
     }
 
-    /// A certificate for these names and addresses and its key, both in PEM form.
+    /// Issues a certificate for these names and addresses. Returns the paths of the certificate and
+    /// of its key, both in PEM form.
     pub fn issue(&self, place: &Place, names: &[&str]) -> (PathBuf, PathBuf) {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let first = names.first().map_or("client", String::as_str).to_owned();

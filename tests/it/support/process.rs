@@ -16,7 +16,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts `command`, which is killed when the guard is dropped.
+    /// Starts `command`. Its process is stopped when the guard is dropped.
     pub fn start(mut command: Command) -> Guard {
         let name = PathBuf::from(command.get_program())
             .file_name()

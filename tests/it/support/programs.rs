@@ -43,8 +43,8 @@ pub fn go_build(module: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// A program of a Go module that takes many minutes to build, so that a test builds it only if
-/// `LANDFALL_BUILD_TOOLS` is set.
+/// A Go program that takes many minutes to build. A test builds it only if `LANDFALL_BUILD_TOOLS`
+/// is set.
 pub struct LargeGoProgram {
     /// The variable that names an existing program instead.
     pub variable: &'static str,
@@ -61,8 +61,8 @@ pub struct LargeGoProgram {
 }
 
 impl LargeGoProgram {
-    /// The program: the one that its variable names, or the one in the user's cache folder. If there
-    /// is none, the test counts as skipped and should return.
+    /// The path of the program: the one in the variable, or the one in the user's cache folder. If
+    /// there is none, and it cannot be built, the test counts as skipped and should return.
     #[must_use]
     pub fn find(&self) -> Option<PathBuf> {
         if let Some(path) = std::env::var_os(self.variable) {
@@ -106,7 +106,7 @@ impl LargeGoProgram {
     }
 }
 
-/// The Go program in the folder `tests/data/NAME`, built once for its sources. If it cannot be
+/// The Go program in the folder `tests/data/NAME`, rebuilt when its sources change. If it cannot be
 /// built, the test counts as skipped and should return.
 #[must_use]
 pub fn go_program(name: &str) -> Option<PathBuf> {
@@ -134,15 +134,16 @@ fn go_build_here(name: &str) -> Result<PathBuf, String> {
             .arg(into.join(name))
             .arg(".")
             .env("CGO_ENABLED", "0")
-            // OpenPGP in Go instead of a C library, in the library of podman and skopeo
+            // the library of podman and skopeo then uses OpenPGP in Go instead of a C library
             .env("GOFLAGS", "-tags=containers_image_openpgp")
             .current_dir(sources);
         build
     })
 }
 
-/// The program `name` in `folder`. If it is missing, the command builds it in a temporary folder,
-/// and it is renamed when complete, because another test may run it at the same time.
+/// The program `name` in `folder`. If it is missing, the command builds it in a temporary folder.
+/// The complete program is then moved to `folder`, because another test may look for it at the same
+/// time.
 fn go(
     folder: &Path,
     name: &str,

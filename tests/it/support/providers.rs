@@ -1,4 +1,4 @@
-//! A provider registry of OpenTofu and Terraform: the files that a web server needs to be one.
+//! A provider registry of OpenTofu and Terraform: the files with which a web server acts as one.
 
 use super::Place;
 use super::images::sha256;
@@ -51,7 +51,7 @@ impl ProviderFiles {
         self.locate(version, platform, &location);
     }
 
-    /// Writes what the registry answers about a package.
+    /// Writes the registry's response about the package of a version for a platform.
     pub fn locate(&mut self, version: &str, platform: &str, location: &Value) {
         let (os, arch) = platform.split_once('_').unwrap();
         let below = format!("www/v1/providers/{ADDRESS}");
@@ -74,7 +74,7 @@ impl ProviderFiles {
     }
 }
 
-/// The archive of a version for a platform. Programs only check that the provider is executable.
+/// The archive of a version for a platform. Its program is only a shell script.
 pub fn package(version: &str, platform: &str) -> Vec<u8> {
     let program = format!("#!/bin/sh\necho {platform}\n").repeat(20);
     zip_package(&[

@@ -1,10 +1,10 @@
 //! Repositories of RPM packages, generated from a short notation. They have only metadata, so
 //! nothing can be installed from them.
 //!
-//! Each line is a package: `name version[-release] [arch]: provides x = 1; requires y; file
-//! /bin/z`. The default release is 1, the default architecture `noarch`. A `file` is in the primary
-//! index and in the list of all files, a `listed` file only in the list, as `createrepo_c` does
-//! with files outside `/etc` and the folders of programs.
+//! Each line is a package: `name [epoch:]version[-release] [arch]: provides x = 1; requires y; file
+//! /bin/z`. The defaults are version 1, release 1 and the architecture `noarch`. A `file` is in the
+//! primary index and in the list of all files. A `listed` file is only in the list, like files
+//! outside `/etc` and the folders of programs in a repository by `createrepo_c`.
 
 use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest, Sha256};

@@ -106,7 +106,7 @@ pub struct Signed {
     pub sbom: Value,
     /// A referrer of `sbom`.
     pub sbom_sig: Value,
-    /// A referrer of the amd64 manifest: an index of two.
+    /// A referrer of the amd64 manifest: an index of two artifacts.
     pub report: Value,
 }
 

@@ -46,7 +46,7 @@ impl Sigstore {
         })
     }
 
-    /// The bundle that `cosign sign-blob` wrote before Sigstore's bundles.
+    /// A bundle in the format that `cosign sign-blob` wrote before there were Sigstore bundles.
     pub fn cosign_bundle(&self, signer: &ImageSigner, content: &[u8], signature: &str) -> Value {
         let entry = self.found_entry(&hashedrekord(content, signature, signer));
         json!({
@@ -139,7 +139,7 @@ fn answer(mut stream: TcpStream, entries: &[(String, Value)], requests: &Mutex<u
             .collect();
         ("200 OK", Value::from(found).to_string())
     } else {
-        // the ClientHello of a probe too, which gets an HTTP response
+        // also for the ClientHello of a probe, which is not an HTTP request
         ("404 Not Found", String::new())
     };
     let head = format!(
@@ -150,7 +150,7 @@ fn answer(mut stream: TcpStream, entries: &[(String, Value)], requests: &Mutex<u
     let _ = stream.write_all(head.as_bytes());
 }
 
-/// The bytes of `text` in base64.
+/// Decodes `text` from base64.
 pub fn decoded(text: &str) -> Vec<u8> {
     STANDARD.decode(text).unwrap()
 }

@@ -48,7 +48,7 @@ pub fn raw_sha256(bytes: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// The payload of cosign for `image`.
+/// The payload that cosign signs for `image` (simple signing).
 pub fn simple_payload(image: &Value) -> Vec<u8> {
     let payload = json!({
         "critical": {
@@ -108,7 +108,8 @@ impl ImageSigner {
         sha256(&self.key.subject_public_key_info())
     }
 
-    /// The part of a bundle that says who signed, with a log entry.
+    /// The verification material of a bundle: the certificate or a hint of the key, and the log
+    /// entry.
     pub(super) fn material(&self, entry: Option<Value>) -> Value {
         let mut material = match &self.certificate {
             Some(certificate) => json!({"certificate": {"rawBytes": base64(certificate)}}),
@@ -183,7 +184,7 @@ impl Sigstore {
         }
     }
 
-    /// The `trusted_root.json`.
+    /// The `trusted_root.json` with the certificate authority and the log.
     pub fn trusted_root(&self) -> String {
         let valid = json!({"start": "2020-01-01T00:00:00Z"});
         let log = self.log.subject_public_key_info();

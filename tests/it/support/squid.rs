@@ -94,5 +94,5 @@ impl Squid {
     }
 }
 
-/// The programs that these tests need.
+/// The programs that tests with squid need.
 pub const NEEDS: [&str; 5] = ["squid", "docker-registry", "htpasswd", "gzip", "curl"];

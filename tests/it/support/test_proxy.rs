@@ -15,7 +15,7 @@ pub struct RecordedRequest {
     pub headers: Vec<(String, String)>,
     /// `Content-Length`.
     pub length: usize,
-    /// The body, after it was read.
+    /// The body; empty until it was read.
     pub body: Vec<u8>,
 }
 

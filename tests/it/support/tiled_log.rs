@@ -1,5 +1,5 @@
-//! A transparency log of version 2 of Rekor: tiled, with a checkpoint for each entry and without a
-//! time (C2SP, tlog-checkpoint and signed-note).
+//! A Rekor v2 transparency log: tiled, with a checkpoint for each entry, and without times (C2SP,
+//! tlog-checkpoint and signed-note).
 
 use super::sigstore::{ImageSigner, base64, raw_sha256};
 use rcgen::{KeyPair, PKCS_ED25519, PublicKeyData, SigningKey};
@@ -28,13 +28,14 @@ impl TiledLog {
         })
     }
 
-    /// The ID of the key of a signed note.
+    /// The ID of the log's key, as defined for signed notes.
     fn id(&self) -> Vec<u8> {
         let key = self.0.der_bytes();
         raw_sha256(&[ORIGIN.as_bytes(), b"\n\x01", key].concat())
     }
 
-    /// Replaces the log entries of a bundle with a statement by one of this log.
+    /// Replaces the log entries in `bundle`, which contains a statement, with one entry of this
+    /// log. `signed` are the bytes that `signer` signed.
     pub fn log(&self, bundle: &mut Value, signer: &ImageSigner, signed: &[u8]) {
         let certificate = base64(signer.certificate.as_ref().unwrap());
         let body = json!({"apiVersion": "0.0.2", "kind": "hashedrekord", "spec": {

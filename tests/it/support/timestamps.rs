@@ -1,4 +1,4 @@
-//! A timestamp authority (RFC 3161) that signs with `openssl` and says any time.
+//! A timestamp authority (RFC 3161) that signs any given time with `openssl`.
 
 use super::sigstore::{base64, raw_sha256};
 use super::{Place, run};
@@ -35,7 +35,7 @@ impl TimestampAuthority {
         let root_certificate = root.self_signed(&root_key).unwrap();
         let mut leaf = params("test timestamp authority");
         leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        // the purpose must be critical, which rcgen does not write
+        // the extended key usage must be critical, and rcgen does not write it as critical
         let purpose = sequence(&[&[6, 8, 0x2b, 6, 1, 5, 5, 7, 3, 8]]);
         let mut usage = CustomExtension::from_oid_content(&[2, 5, 29, 37], purpose);
         usage.set_criticality(true);
@@ -65,7 +65,7 @@ impl TimestampAuthority {
         })
     }
 
-    /// The response for `signature`, in base64. `time` is as in `20260101120000Z`.
+    /// The response for `signature`, in base64. `time` has the form `20260101120000Z`.
     pub fn stamp(&self, signature: &[u8], time: &str) -> String {
         let sha256 = sequence(&[&[6, 9, 0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, 1], &[5, 0]]);
         let imprint = sequence(&[&sha256, &tagged(4, &raw_sha256(signature))]);

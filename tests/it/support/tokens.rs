@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// A token server that runs until the process ends. It answers at `/token`.
+/// A token server that runs until the process ends. It answers token requests at any path.
 pub struct Tokens {
     pub address: String,
     /// The certificate of the signing key, which docker-registry trusts.

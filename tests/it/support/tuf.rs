@@ -1,4 +1,5 @@
-//! A TUF repository (theupdateframework.io) as Sigstore publishes trust roots.
+//! A TUF repository (theupdateframework.io), like the one in which Sigstore publishes its trust
+//! root.
 
 use super::Place;
 use super::sigstore::hex;
@@ -6,7 +7,7 @@ use rcgen::{KeyPair, PKCS_ED25519, PublicKeyData, SigningKey};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// A repository in the folder `www/tuf`, whose files one key signs.
+/// A repository in the folder `www/tuf`. One key signs all its metadata.
 pub struct TufRepository {
     key: KeyPair,
     root_version: u64,
@@ -55,7 +56,7 @@ impl TufRepository {
         }
     }
 
-    /// Publishes a root with a new key, signed by the old and the new one, and returns it.
+    /// Publishes a root with a new key, signed by the old and the new key. Returns the root.
     pub fn rotate(&mut self, place: &Place) -> String {
         let new = KeyPair::generate_for(&PKCS_ED25519).unwrap();
         let old = std::mem::replace(&mut self.key, new);
@@ -113,7 +114,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The text that signatures cover: with sorted members.
+/// The text that signatures cover: JSON with sorted members.
 fn canonical(value: &Value) -> String {
     fn sorted(value: &Value) -> Value {
         match value {

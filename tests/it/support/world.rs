@@ -16,13 +16,13 @@ pub enum UpstreamRegistry {
 
 /// An image of an upstream registry.
 pub struct Upstream {
-    /// The registry's name in manifests.
+    /// The full name of the image.
     pub name: &'static str,
     pub at: UpstreamRegistry,
-    /// Its repository at the upstream, including the path of the mirror.
+    /// The image's repository at the upstream, including the path of the mirror.
     pub repository: &'static str,
     pub tag: &'static str,
-    /// The destination, without the registry.
+    /// The repository in the private registry, without the host.
     pub destination: &'static str,
     pub descriptor: Value,
 }

@@ -46,7 +46,7 @@ impl YumUpstream {
     pub fn build(&self, packages: &[(&str, &str, &str, &[&str])]) {
         let mut left: Vec<_> = packages.iter().collect();
         while !left.is_empty() {
-            // one run of rpmbuild builds all packages that differ in their names and files
+            // one run of rpmbuild can only build packages with distinct names and distinct files
             let mut seen = HashSet::new();
             let (batch, rest): (Vec<_>, Vec<_>) =
                 left.into_iter().partition(|(name, _, _, files)| {
@@ -103,7 +103,7 @@ impl YumUpstream {
             .arg(path));
     }
 
-    /// Writes the indexes of `up/r`, packed as `form`, and signs them.
+    /// Writes the indexes of `up/r`, compressed as `form`, and signs `repomd.xml`.
     pub fn index(&self, form: &str) {
         run(self.createrepo(form).args(["--update", "."]));
         self.sign();
@@ -116,7 +116,7 @@ impl YumUpstream {
         self.index(form);
     }
 
-    /// Writes a repository of the same packages below `up/r`.
+    /// Writes a repository with the packages of `up/r` to `up/r/FOLDER`.
     pub fn copy(&self, folder: &str) {
         let root = self.place.path(format!("up/r/{folder}"));
         fs::create_dir_all(&root).unwrap();
@@ -243,8 +243,8 @@ pub fn dnf_each(place: &Place, commands: &[Command]) -> Option<Vec<Vec<u8>>> {
     )
 }
 
-/// `name arch version` of the packages that `dnf --assumeno` would install, sorted; nothing if it
-/// refuses.
+/// `name arch version` of each package that `dnf --assumeno` would install, sorted. Empty if dnf
+/// refuses the installation.
 pub fn planned(output: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(output);
     let table = text.split("Skipping packages").next().unwrap();

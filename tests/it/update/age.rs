@@ -1,4 +1,4 @@
-//! Minimum ages: versions wait from the day on which this project first saw them.
+//! Minimum ages: the waiting time of a version begins with the first run that sees the version.
 
 use super::moved;
 use super::upstream::Upstream;
@@ -31,7 +31,7 @@ impl Upstream {
     }
 }
 
-/// The versions that wait: name, version and until when.
+/// The versions that wait: the name, the version, and the time until which it waits.
 fn waiting(report: &Value) -> Vec<(String, String, String)> {
     let mut found = Vec::new();
     for moved in report["updates"].as_array().unwrap() {
@@ -160,7 +160,7 @@ fn a_tag_that_moves_while_it_waits_starts_again() {
     up.put("b", "stable", 6);
     up.run(0, "update", &[]);
     assert_eq!(up.place.read("landfall.lock"), lock);
-    // 1.0.1 was listed 8 days ago, but its present content only 6
+    // 1.0.1 was first seen 8 days ago, but its present content only 6 days ago
     up.day(8);
     let report = up.run(0, "update", &[]);
     assert_eq!(moved(&report), [], "{report:#}");

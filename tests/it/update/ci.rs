@@ -185,7 +185,8 @@ impl Forge {
         assert!(night(self, "four").0);
     }
 
-    /// Writes the lock that the bundle was packed from to a file, and returns its path.
+    /// Writes the lock on the branch `refresh`, from which the bundle was packed, to a file.
+    /// Returns the path of the file.
     fn clone_lock(&self, _bundle: &Path) -> String {
         let lock = self.at("refresh", "landfall.lock");
         self.up

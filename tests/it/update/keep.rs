@@ -94,7 +94,8 @@ fn a_list_grows_and_shrinks_to_the_number_in_keep() {
         up.run(0, "update", &["--lock", &format!("{keep}.lock")]);
         assert_eq!(up.place.read("m.yaml"), text.replacen(value, expected, 1));
     }
-    // `keep` is refused without a list, and if it is 0
+    // `keep` is refused with `policy: digest`, for git entries, for a variable that is not a list,
+    // and if it is 0
     for body in [
         "images: [{ref: 'REG/a:1.0.0', update: {policy: digest, keep: 2}}]\n",
         "images: [{ref: 'REG/a:1.0.0', update: {policy: minor, keep: 0}}]\n",
@@ -164,7 +165,7 @@ fn an_image_keeps_several_versions_in_entries_of_their_own() {
     let waiting = &report["updates"][0]["waiting"];
     assert_eq!(waiting.as_array().map(Vec::len), Some(2), "{report:#}");
     assert_eq!(up.place.read("m.yaml"), text);
-    // an entry after them moves in the same run
+    // an entry below the added entries is updated in the same run
     up.place.set("LANDFALL_TEST_CLOCK", "2026-11-08T12:00:00Z");
     up.put("other", "1.1.0", 8);
     let report = up.run(0, "update", &[]);
@@ -183,7 +184,7 @@ fn an_image_keeps_several_versions_in_entries_of_their_own() {
         let locked = format!("- name: \"{name}:{tag}\"\n  pin: {digest}\n  digest: {digest}\n");
         assert!(lock.contains(&locked), "{lock}");
     }
-    // the oldest leaves, and the newest is a copy
+    // the oldest entry is removed, and the new entry is a copy of another one
     let newest = up.put("node-exporter", "v1.9.3", 4);
     up.run(0, "update", &["--urgent", &format!("{name}=v1.9.3")]);
     let text = text.replacen(&up.here(&first), "", 1).replacen(

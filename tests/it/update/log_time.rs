@@ -61,7 +61,8 @@ impl LogRig {
         push_bundle(&self.images, &self.address, repository, image, &bundle);
     }
 
-    /// Writes a manifest with these entries and a rule for all images.
+    /// Writes a manifest with these entries. Its rules require signatures of all images but those
+    /// below `free/`.
     fn manifest(&self, body: &str) -> String {
         let head = "apiVersion: landfall/v1\nkind: Manifest\nminAge: 7d\n";
         let address = &self.address;
@@ -168,7 +169,8 @@ fn a_time_that_no_log_has_signed_does_not_end_a_wait() {
     rig.push_signed("time", "1.0.1", Tampering::Time);
     rig.push_signed("missing", "1.0.1", Tampering::Missing);
     rig.push("unsigned", "1.0.1");
-    // a signature of somebody else, of something else, and one that no rule asks for
+    // a signature by another identity, a signature of another image, and a signature that no rule
+    // requires
     let image = rig.push("other", "1.0.1");
     let mallory = rig.sigstore.signer(ISSUER, "https://git.test/mallory/app");
     rig.sign("other", &image, &mallory, Tampering::None);
@@ -179,7 +181,7 @@ fn a_time_that_no_log_has_signed_does_not_end_a_wait() {
         .simple_layer(&rig.images, &signer, &payload, Tampering::None);
     push_tagged(&rig.images, &rig.address, "other", &image, &layer, ".sig");
     rig.push_signed("free/app", "1.0.1", Tampering::None);
-    // one of the two images of a version
+    // only one of the two images of this version is signed
     rig.push_signed("pair", "1.0.1", Tampering::None);
     rig.push("free/pair", "1.0.1");
     let entries = ["time", "missing", "unsigned", "other", "free/app"]
@@ -193,7 +195,7 @@ fn a_time_that_no_log_has_signed_does_not_end_a_wait() {
     assert_eq!(moved(&report), [], "{report:#}");
     assert_eq!(waiting(&report), ["1.0.1"; 6]);
     assert_eq!(rig.place.read("m.yaml"), text);
-    // only the digest of the signed one of the two is old
+    // of the digests, only that of the signed image `pair` has the time of the log
     let sights = rig.place.read(SIGHTS);
     let logged: Vec<&str> = sights
         .lines()

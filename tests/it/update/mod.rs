@@ -397,7 +397,7 @@ fn failed_updates_are_errors_with_a_position_or_failed_items() {
             "{part}: {report:#}"
         );
     }
-    // values that YAML would write differently are left unchanged
+    // values with YAML escapes are left unchanged
     up.put("a", "1.0.1", 1);
     let text = up.manifest("images: [{ref: \"REG/a:1.0\\x2e0\", update: patch}]\n");
     let report = up.run(0, "update", &[]);

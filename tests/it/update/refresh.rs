@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// An upstream with one image of each policy.
+/// An upstream, and a manifest with four images: with the policies patch and digest, without a
+/// policy, and with a variable whose policy is minor.
 fn upstream() -> Upstream {
     let up = Upstream::new();
     for (repository, tag) in [("a", "1.0.0"), ("b", "stable"), ("c", "v1"), ("d", "2.0.0")] {
@@ -28,7 +29,7 @@ fn times(folder: &Path) -> BTreeMap<String, SystemTime> {
     let mut all = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
-        // files that are only locked are not content
+        // the home folder and files that are only locked are not content
         let is_content =
             !path.ends_with("home") && !path.ends_with("lock") && !path.ends_with("in-use");
         match path.is_dir() {

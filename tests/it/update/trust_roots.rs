@@ -35,7 +35,7 @@ fn a_trust_root_follows_its_tuf_repository() {
     let report = place.json(0, &update);
     assert!(moves(&report).is_empty(), "{report}");
 
-    // keys that were rotated several times, and a new trust root
+    // the keys were rotated twice, and there is a new trust root
     repository.rotate(&place);
     let newest = repository.rotate(&place);
     repository.publish(&place, &second, "2040-01-01");

@@ -85,7 +85,7 @@ impl Upstream {
         text
     }
 
-    /// `text` with the addresses of this upstream.
+    /// Replaces `REG` and `URL` in `text` by the addresses of this upstream.
     pub(super) fn here(&self, text: &str) -> String {
         text.replace("REG", &self.faults.address)
             .replace("URL", &format!("http://{}/files", self.faults.address))

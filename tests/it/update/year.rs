@@ -35,7 +35,8 @@ fn expected(up: &Upstream, cluster: &str, tools: &str) -> String {
     ))
 }
 
-/// Omits the content of the private registry: `sent.lock` is the lock of the last push.
+/// The flags that omit the content of the private registry from a bundle: `sent.lock` is the lock
+/// of the last push.
 const SINCE: [&str; 2] = ["--since", "sent.lock"];
 
 /// The upstream on the connected side, and the registry on the disconnected side.

@@ -7,8 +7,8 @@ use crate::support::peers::{landfall_serve, own_registry};
 use serde_json::Value;
 use std::fs;
 
-/// Three discs, `1`, `2` and `3`, each with a volume of `V` and the checksums. Each has layers of
-/// two images.
+/// Three discs, `1`, `2` and `3`, each with a volume of `V` and the checksums. Each volume contains
+/// layers of two images.
 fn three_discs() -> Site {
     let site = Site::images(6, 50_000);
     let volumes = site.split("V", "130k");

@@ -112,7 +112,8 @@ fn all_missing_or_damaged_volumes_are_named() {
     let last = volumes.len();
     let called = |number: usize| format!("V.{number:04}");
 
-    // a volume at the beginning, one in the middle, and the last one, which only the checksums list
+    // volume 5 is missing, and also the first one, the third one, or the last one, which only the
+    // checksums list
     for lost in [1, 3, last] {
         fs::remove_file(&volumes[lost - 1]).unwrap();
         fs::remove_file(&volumes[4]).unwrap();
@@ -276,7 +277,7 @@ fn a_volume_size_that_is_too_small_is_refused_with_the_minimum() {
         let size = printed.rsplit("--volume-size ").next().unwrap();
         size.split(' ').next().unwrap().parse::<u64>().unwrap()
     };
-    // too small for the longest frame; then known from the beginning
+    // every size that is too small for the longest frame is refused with the same minimum
     let longest = smallest("4096");
     assert_eq!(smallest("5000"), longest);
     assert_eq!(smallest(&(longest - 1).to_string()), longest);
@@ -288,7 +289,7 @@ fn a_volume_size_that_is_too_small_is_refused_with_the_minimum() {
                 .all(|path| path.metadata().unwrap().len() <= longest)
     );
     site.place.json(0, &["verify", "V"]);
-    // nothing fits into a smaller one, which is said before anything is read of the store
+    // sizes below 4096 bytes and invalid sizes are refused before the store is read
     for bad in ["0", "10", "4095", "cd", "4Q"] {
         site.place
             .landfall()
@@ -362,7 +363,8 @@ fn a_shorter_set_removes_volumes_of_a_longer_one() {
         &expected | &BTreeSet::from(["V.sha256sums".into()])
     );
 
-    // a kill between the renames: no set looks complete, and another run repairs it
+    // after a kill between the renames, the set is reported as incomplete, and another run repairs
+    // it
     fs::rename(&volumes[0], site.place.path("V.partial.0001")).unwrap();
     fs::remove_file(site.place.path("V.sha256sums")).unwrap();
     assert!(site.refused(&["verify", "V"]).contains("V.0001 is missing"));
@@ -513,7 +515,7 @@ fn a_volume_that_cannot_be_rebuilt_is_kept_and_the_reason_reported() {
     fs::create_dir(site.place.path("out")).unwrap();
     site.place.ok(&[&like("3")[..], &["-o", "out/V"]].concat());
     assert!(fs::read(site.place.path("out/V.0003")).unwrap() == good);
-    // a second volume is missing too
+    // another volume is missing
     fs::remove_file(&volumes[5]).unwrap();
     let printed = site.refused(&like("3"));
     assert!(
@@ -521,7 +523,7 @@ fn a_volume_that_cannot_be_rebuilt_is_kept_and_the_reason_reported() {
         "{printed}"
     );
     site.place.ok(&like("6"));
-    // the volume gets the signatures and the number that the bundle has
+    // a rebuilt volume gets the bundle's signatures and serial number, so these flags are refused
     for more in [["--sign", "key"], ["--serial", "2"]] {
         let mut repack = site.place.landfall();
         let refused = repack

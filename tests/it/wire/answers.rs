@@ -9,8 +9,8 @@ use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::{Images, Place, need};
 use serde_json::{Value, json};
 
-/// A file server with `tool.bin`, behind a proxy that compresses every response and sets
-/// `Content-Encoding`.
+/// A file server with `tool.bin`, behind a proxy that refuses HEAD requests, and compresses every
+/// other response and sets `Content-Encoding`.
 fn compressing(place: &Place) -> TestProxy {
     place.write("www/tool.bin", vec![b'a'; 5000]);
     let server = file_server(&place.path("www"));
@@ -217,7 +217,7 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
         "right",
         &(0..32).map(|n| child(n, CHILD)).collect::<Vec<_>>(),
     );
-    // an index that declares a smaller size than its child has
+    // an index that declares a size for its child that is smaller than the real size
     let large = vec![b' '; CHILD];
     let digest = sha256(&large);
     content.manifests.insert(

@@ -1,4 +1,4 @@
-//! Unusual responses, accounts and tokens, and hosts that do not answer.
+//! Unusual responses, accounts and tokens, hosts that do not answer, and limits of manifests.
 
 mod accounts;
 mod answers;

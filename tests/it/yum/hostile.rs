@@ -257,7 +257,7 @@ fn a_package_whose_content_differs_from_the_signed_one_is_refused() {
             "{why}"
         );
     }
-    // refused packages stay in the store, but are not packed, nor pulled into a bundle
+    // refused packages stay in the store, but are neither packed nor pulled into a bundle
     let why = failure_reasons(&place.json(3, &["pack", "-o", "b"]));
     assert!(
         why.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"),

@@ -184,7 +184,7 @@ fn dnf_installs_mirrored_packages_in_a_closed_network() {
     }
 }
 
-/// Compares dnf and landfall for each case.
+/// Compares dnf and landfall for each case in `tests/data/packages/yum-cases.txt`.
 #[test]
 fn the_selection_equals_that_of_dnf() {
     if !need(&["dnf", "gpg"]) {
@@ -246,7 +246,7 @@ fn the_selection_equals_that_of_dnf() {
         cases.len(),
         differences.join("\n")
     );
-    // the program dnf gives the same result as its modules
+    // the program dnf gives the same result as its modules, which `dnf_each` loads
     for number in [0, cases.len() / 2, cases.len() - 1] {
         assert_eq!(
             planned(&ask(number).output().unwrap().stdout),
@@ -341,8 +341,8 @@ fn installed_packages_of_machines_decide_what_is_mirrored() {
     );
 }
 
-/// `doctor packages` with the list `node.rpms` that `landfall.lock` is based on, and with other
-/// nodes.
+/// Runs `doctor packages` for the machine whose list `node.rpms` is the base of `landfall.lock`,
+/// and for other machines.
 fn assert_doctor_simulates_installations(up: &YumUpstream, plain: &str) {
     let place = &up.place;
     place.ok(&["pull"]);
@@ -479,7 +479,7 @@ fn module_streams_are_handled_as_by_dnf() {
         ["app noarch 1-1", "lib noarch 1-1", "plain noarch 1-1"],
         "{output:?}"
     );
-    // with metadata of only the mirrored packages, signed by the site, streams still work
+    // streams also work with trimmed metadata
     up.wants("install: [app, plain], base: none, index: trimmed");
     up.lock(0, &[]);
     place.write(

@@ -1,7 +1,7 @@
 //! Compares the selection of packages with dnf on random repositories, for empty machines and for
 //! machines with packages.
 //!
-//! `LANDFALL_YUM_SEEDS=1000..1300` uses these seeds instead of the few of every run.
+//! `LANDFALL_YUM_SEEDS=1000..1300` uses these seeds instead of the default ones.
 
 use crate::support::charts::Signer;
 use crate::support::dice::Dice;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-/// The seeds of every run. The solver was developed with other seeds.
+/// The default seeds. The solver was developed with other seeds.
 const SEEDS: Range<u64> = 90_000..90_060;
 
 const CAPABILITIES: [&str; 5] = ["cap(a)", "cap(b)", "cap(c)", "libd.so.1()(64bit)", "cap(e)"];
@@ -50,7 +50,7 @@ struct BasePackage {
     files: Vec<String>,
 }
 
-/// Writes the case of a seed.
+/// Generates the case of a seed.
 struct Author {
     dice: Dice,
     /// The prefix of all package names, since one run of rpmbuild builds the packages of all cases.
@@ -413,7 +413,7 @@ fn the_selection_equals_that_of_dnf_on_random_repositories() {
         "{equal} of {all} are equal; dnf refuses {refused}\n{}",
         differences.join("\n")
     );
-    // both refuse impossible requests, and most are possible
+    // dnf must accept most requests, so that most cases compare a selection of packages
     assert!(refused * 2 < all, "{refused} of {all} cannot be installed");
     assert!(equal * 100 >= all * 98, "{equal} of {all} are equal");
 }

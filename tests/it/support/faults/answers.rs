@@ -27,7 +27,7 @@ impl Faults {
         if let (Some(FaultKind::Moving), Some(other), false) =
             (fault, other, reference.starts_with("sha256:"))
         {
-            // swaps the images of the two tags, so that each response has the other image
+            // swaps the images of the two tags, so that successive responses alternate between them
             state.content.tags.insert(key("other"), digest.clone());
             state.content.tags.insert(key(reference), other.clone());
             digest = other;
@@ -324,7 +324,7 @@ pub(super) fn ranged(request: &Request, bytes: &[u8], fault: Option<&FaultKind>)
     match (request.range().filter(|start| *start > 0), fault) {
         (None, _) | (_, Some(FaultKind::RangeDropped)) => octets(200, bytes),
         (Some(_), Some(FaultKind::RangeRefused(status))) => {
-            // docker-registry's 416: the length of the blob, and a short body
+            // like a 416 of docker-registry: the `Content-Length` of the blob, and a short body
             Answer {
                 length: Some(size),
                 ..octets(*status, b"requested range not satisfiable\n")

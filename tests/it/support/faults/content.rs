@@ -70,13 +70,13 @@ impl Content {
         descriptor
     }
 
-    /// An index over images of its repository.
+    /// An index over images in the same repository.
     pub fn index(&mut self, repository: &str, children: &[Value]) -> Value {
         let document = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": children});
         self.manifest(repository, OCI_INDEX, &document)
     }
 
-    /// An artifact, with an optional subject: a manifest in its repository.
+    /// An artifact with an optional subject, which is a manifest in the same repository.
     pub fn artifact(&mut self, repository: &str, text: &str, subject: Option<&Value>) -> Value {
         let config = self.blob(repository, OCI_EMPTY, b"{}".to_vec());
         let layer = self.blob(repository, "text/plain", text.as_bytes().to_vec());
@@ -111,7 +111,7 @@ impl Content {
             .map(|(_, bytes)| bytes.clone())
     }
 
-    /// The digests of the blobs and manifests that a manifest names and its repository lacks.
+    /// The digests of the blobs and manifests that `manifest` refers to and `repository` lacks.
     pub fn lacking(&self, repository: &str, manifest: &[u8]) -> Vec<String> {
         let document: Value = serde_json::from_slice(manifest).unwrap_or_default();
         let list = |key: &str| document[key].as_array().cloned().unwrap_or_default();

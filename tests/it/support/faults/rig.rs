@@ -52,8 +52,9 @@ pub struct Rig {
     /// The notes that runs reported as progress.
     pub notes: Arc<Notes>,
     runtime: tokio::runtime::Runtime,
-    /// The result of a run without faults.
+    /// The lock of a run without faults.
     pub lock: Lock,
+    /// The digest of the bundle of that run.
     pub bundle: Digest,
 }
 
@@ -250,7 +251,8 @@ impl Rig {
             .unwrap()
     }
 
-    /// `landfall pull --bundle` without a store; the bundle exists if nothing failed.
+    /// `landfall pull --bundle` without a store. Asserts that the bundle was completed exactly if
+    /// no item failed.
     pub fn pull_bundle(&self, out: &Path) -> Vec<ReportItem> {
         let plan = Arc::new(PackPlan::of_complete_lock(
             &self.lock,
@@ -272,7 +274,7 @@ impl Rig {
         pulled.items
     }
 
-    /// `landfall pack` of a store: the bundle's digest.
+    /// `landfall pack` of a store. Returns the digest of the bundle.
     pub fn pack(&self, store: &str) -> Digest {
         let (store, out) = (self.open(store), self.place.path(format!("{store}.bundle")));
         let plan = PackPlan::new(&self.lock, &store, today()).unwrap();

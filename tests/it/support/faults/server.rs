@@ -111,7 +111,7 @@ pub(super) struct State {
 
 impl Faults {
     pub fn new(content: Content) -> Faults {
-        // a port that no other test gets after this one
+        // ports that no other test gets later, so late clients cannot reach the server of that test
         let first = free_listener();
         let second = free_listener();
         let address = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
@@ -342,7 +342,8 @@ impl Faults {
         found
     }
 
-    /// Responses that need no content.
+    /// The response to a request if it does not depend on the content: that of a fault, a token, or
+    /// a refusal because of the quota or a missing token.
     fn early(
         &self,
         on: Option<RequestKind>,
@@ -354,7 +355,7 @@ impl Faults {
             Some(FaultKind::Status(status)) => return Some(Answer::error(*status, "UNKNOWN")),
             Some(FaultKind::Refusal(status, code)) => return Some(Answer::error(*status, code)),
             Some(FaultKind::Page(title)) => {
-                // longer than what is read of a page to find its title
+                // longer than the part of a page that landfall reads to find the title
                 let styles = "p {}\n".repeat(20_000);
                 let page = format!(
                     "<!DOCTYPE html>\n<html><head><title>{title}</title>\n\
@@ -586,7 +587,8 @@ fn spoil(answer: &mut Answer, fault: &FaultKind, request: &Request) {
     }
 }
 
-/// The time that is this many days ahead of the machine's clock.
+/// The value of `Date` for a time this many days ahead of the machine's clock, or behind if
+/// negative.
 fn http_date(days: i64) -> String {
     let day = Duration::from_hours(24);
     let span = day * u32::try_from(days.unsigned_abs()).unwrap();

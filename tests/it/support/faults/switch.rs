@@ -11,7 +11,7 @@ pub enum RequestKind {
     /// GET of a blob at the registry.
     Blob,
     BlobHead,
-    /// POST that begins an upload, or mounts.
+    /// POST that begins an upload or mounts a blob.
     Begin,
     /// PUT that ends an upload.
     Upload,
@@ -22,7 +22,7 @@ pub enum RequestKind {
     Tags,
     /// The list of the referrers of a manifest.
     Referrers,
-    /// A token realm.
+    /// A request for a token.
     Token,
     /// A plain file.
     File,
@@ -55,11 +55,13 @@ pub enum FaultKind {
     Page(&'static str),
     /// Ignores `Range`: answers 200 with the whole content.
     RangeDropped,
-    /// Answers 206 with another range than the requested one, and with its `Content-Range`.
+    /// Answers 206 with another range than the requested one. `Content-Range` is that of the sent
+    /// range.
     RangeShifted,
     /// Answers 206 with the requested `Content-Range`, but the bytes of another range.
     RangeLies,
-    /// Answers this status to any `Range`, with a `Content-Length` but without the content.
+    /// Answers this status to any `Range`, with the `Content-Length` of the whole content but with
+    /// a short body.
     RangeRefused(u16),
     /// Answers this status with errors in the format of the distribution API.
     Status(u16),
@@ -75,9 +77,9 @@ pub enum FaultKind {
     NoLength,
     /// Redirects (307) to the second host, with a valid or an expired URL.
     Redirect { expired: bool },
-    /// The form of `Location` in responses to uploads.
+    /// The form of `Location` in the response to a request that begins an upload.
     Location(Location),
-    /// The response to a mount.
+    /// The status of the response to a mount.
     Mount(u16),
     /// Answers 201 without `Location`.
     NoLocation,
@@ -95,13 +97,14 @@ pub enum FaultKind {
     Pages(usize),
     /// Answers with `"tags": null`.
     NullTags,
-    /// Moves the tag to the other image before each response.
+    /// Swaps the images of the tag and of the tag `other` before each response.
     Moving,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryAfter {
     Seconds(u64),
+    /// The date that is this many seconds in the future.
     Date(u64),
     Unsaid,
     /// The pull quota is exhausted for this many seconds.
