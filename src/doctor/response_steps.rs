@@ -59,7 +59,7 @@ impl HostChecker<'_> {
         let verdict = match status.as_u16() {
             // 401 has a step of its own; 416 is the response for the first byte of an empty file.
             200..=399 | 401 | 416 => CheckStatus::Ok,
-            // The host can be reached, and these steps check nothing else.
+            // The host answered; these steps do not require that the path exists.
             404 | 405 => CheckStatus::Note,
             // A file server may forbid listing its root and still serve files.
             403 if response.url.path() == "/" => CheckStatus::Note,
@@ -75,7 +75,9 @@ impl HostChecker<'_> {
             Ok(Some(account)) if trusted => (true, account.to_string()),
             Ok(Some(account)) => (
                 false,
-                format!("{account} is not sent over http that was found by probing"),
+                format!(
+                    "{account} is not sent: plain http was found by probing and is not configured"
+                ),
             ),
             Ok(None) => (false, "no account is configured for this host".into()),
             Err(error) => (false, error.to_string()),

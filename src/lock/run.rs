@@ -77,7 +77,7 @@ pub(crate) async fn lock(
         ..
     } = run;
     lock.endpoints.clone_from(&manifest.endpoints);
-    // rounds and kinds finish in any order, and the same manifests must give the same bytes
+    // later rounds append to the sections, but a lock lists its items by name
     lock.sort();
     lock.missing = results.missing;
     lock.unresolved = results.unresolved;

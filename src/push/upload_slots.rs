@@ -172,7 +172,7 @@ fn dispatch(queue: &Arc<UploadQueue>) {
 }
 
 impl UploadSlot {
-    /// Returns the slot, which serves the next upload.
+    /// Puts the slot back, unless it is lent, and gives the free slots to waiting uploads.
     fn release(&self) {
         let held = locked(&self.held).take();
         if let Some(priority) = held {

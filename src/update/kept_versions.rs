@@ -145,7 +145,7 @@ impl UpdateRun<'_> {
             Err(rejected) => Err(rejected),
         };
         let taken = match trial {
-            // each version was checked alone
+            // `try_kept` has checked the minimum age of each new version
             Ok(trial) => self.accept(trial, None).await,
             Err(rejected) => Err(rejected),
         };

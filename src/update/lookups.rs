@@ -185,8 +185,8 @@ impl RequestVisitor for LogTimeVisitor<'_, '_> {
         let limit = resolver.limits().jobs;
         let times = run_concurrently_by_host(pending.len(), limit, host, async |at: usize| {
             let (request, digest) = pending[at];
-            // Without a verified signature the item waits from its first sight on. `lock`
-            // reports what is wrong with the signature.
+            // Without a verified signature, the age of the digest counts from its first sight.
+            // `lock` reports what is wrong with the signature.
             let time = request.logged_since(resolver, digest).await.ok().flatten();
             (key(request), time)
         });

@@ -172,8 +172,8 @@ fn an_impossible_installation_is_reported_with_all_reasons() {
         ),
         (
             "new-style",
-            "new-style 1 needs library (>= 2), and apt selects library 1, or none; \
-             library 2 would satisfy it: request library=2 too",
+            "new-style 1 needs library (>= 2); library 2 would satisfy it, but apt selects \
+             library 1 or no version: request library=2 too",
         ),
     ] {
         assert_eq!(refused(install), why);

@@ -164,7 +164,7 @@ fn discover_reads_a_cluster_and_the_lists_of_a_node_from_stdin() {
 }
 
 #[test]
-fn discover_reads_downloads_and_packages_of_cloud_init_and_units() {
+fn discover_finds_urls_and_package_names_in_cloud_init_and_units() {
     let place = place();
     place.write("nodes/user-data", USER_DATA);
     place.write(

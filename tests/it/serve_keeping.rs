@@ -209,7 +209,7 @@ fn tags_manifests_and_blobs_can_be_deleted_and_the_sweep_removes_unreferenced_bl
     assert_eq!(get(&server.address, &of_layer).status, 404);
     assert_eq!(manifest(&server.address, "a", "v2").body, new);
     assert!(get(&server.address, &format!("/v2/a/blobs/{}", sha256(&second))).body == second);
-    // an unreferenced blob is removed at once
+    // a DELETE request removes an unreferenced blob at once
     let alone = noise(3, 2_000_000);
     put_blob(&server.address, "a", &sha256(&alone), &alone);
     let target = format!("/v2/a/blobs/{}", sha256(&alone));

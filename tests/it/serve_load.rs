@@ -214,7 +214,7 @@ fn stalled_uploads_lose_their_slot() {
 
 /// A short version of the load that `scripts/load` keeps up for a minute.
 #[test]
-fn idle_reading_and_stalled_clients_cause_no_error() {
+fn idle_clients_and_readers_and_stalled_clients_cause_no_error() {
     let place = Place::new();
     let (server, target, blob) = with_blob(&place, 6 << 20, &[]);
     open_many_files();

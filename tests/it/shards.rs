@@ -328,7 +328,7 @@ fn eight_shards_upload_everything_once_although_some_are_killed() {
 }
 
 #[test]
-fn push_and_mirror_share_repositories_and_verify_shares_a_bundle() {
+fn shards_of_push_and_mirror_deliver_each_item_once_and_shards_of_verify_split_a_bundle() {
     let rig = Rig::new();
     let to = rig.down.address.clone();
     let all: BTreeSet<String> = rig.lock.each_entry().map(|entry| entry.name).collect();

@@ -21,16 +21,17 @@ pub trait BlobRead: Send + Sync {
         Ok(self.stat(&blob.digest)? == Some(blob.size))
     }
 
-    /// Opens the blob at `offset`. A store on disk hashes a blob that changed since its last
-    /// verification before it returns a byte; a bundle compares the hash of each frame. Damage that
+    /// Opens the blob at `offset`. Before it returns a byte, a store on disk hashes the blob if it
+    /// changed since its last verification; a bundle compares the hash of each frame. Damage that
     /// is found during a read is an error of kind `InvalidData`.
     ///
     /// # Errors
     /// If the blob is missing or cannot be opened.
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError>;
 
-    /// Opens the whole blob for a receiver that accepts nothing before the end, such as an upload.
-    /// The last bytes are held back if the digest is wrong, but earlier ones may be wrong too.
+    /// Opens the whole blob for a receiver that uses the content only once it is complete, such as
+    /// an upload. The last bytes are held back if the digest is wrong, but earlier ones may be
+    /// wrong too.
     ///
     /// # Errors
     /// If the blob is missing or cannot be opened.

@@ -68,7 +68,8 @@ impl CachedSource {
             progress: Arc::new(SilentProgress),
         };
         let part_to_fetch = part.clone();
-        // no slot: the upload that reads the part lends its own while no bytes arrive
+        // this transfer needs no slot: the upload that reads the part already has one, and lends it
+        // while no bytes arrive
         let fetching = async move { transfer.run(&part_to_fetch, Arc::new(UnlimitedSlot)).await };
         let mut fetching = BackgroundTransfer(tokio::spawn(inherit_upload_mark(fetching)));
         match begun.await {

@@ -3,8 +3,8 @@
 //! Each limit, with what it counts, its number, and how long a slot is held:
 //!
 //! - **resolutions** ([`run_concurrently_by_host`](crate::run_concurrently_by_host)): items that
-//!   `lock` and `update` resolve, for each upstream host. Number: `--jobs`, twice as many for
-//!   images. Held from the start of an item to its result.
+//!   `lock` and `update` resolve, for each upstream host. Number: `--jobs`; twice as many when
+//!   `lock` resolves images. Held from the start of an item to its result.
 //! - **deliveries** ([`run_concurrently_by_host`](crate::run_concurrently_by_host)): items that
 //!   `push` and `mirror` deliver, for each source host. Number: 2 × `--jobs`. Held from the first
 //!   blob of an item to its tag.
@@ -45,9 +45,9 @@
 //!    requests of later classes. An upload's source, whose host may be that of the upload, is read
 //!    with slots of `UploadSource`; it is opened before the upload takes its host slot. A delivery
 //!    that waits for a blob that another delivery uploads holds no upload slot.
-//! 3. **Hosts do not wait for each other.** Transfers from a host that other transfers already wait
-//!    for start last, and no host has more transfers in progress than there are slots, so that a
-//!    slow host does not delay the others.
+//! 3. **Hosts do not wait for each other.** If other transfers already wait for a host, further
+//!    transfers from it start last. No host has more transfers in progress than there are slots, so
+//!    a slow host does not delay the others.
 //!
 //! If, for ten minutes, no request is in flight or waits to be retried, a
 //! [`Watchdog`](crate::Watchdog) ends the run with an error that says so.

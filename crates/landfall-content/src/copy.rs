@@ -45,7 +45,7 @@ pub fn copy_checked(
             .checked_sub(chunk.len() as u64)
             // checked before the chunk is written, so that the receiver never gets more than `size`
             // bytes
-            .ok_or_else(|| io::Error::other("it is longer than its size"))?;
+            .ok_or_else(|| io::Error::other("it is longer than its expected size"))?;
         hasher.update(chunk);
         write(chunk).map_err(ChunkError::Write)
     });

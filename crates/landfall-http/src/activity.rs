@@ -1,11 +1,12 @@
-//! Distinguishes a run that waits for the network from one that is stuck: counts the requests,
-//! bodies and pauses under way.
+//! Distinguishes a run that waits or works from one that is stuck: counts the requests, bodies,
+//! pauses and long local work under way.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Counts what a run waits for: requests in flight, bodies, pauses before another attempt. Each of
-/// them has a time limit, so that it ends by itself.
+/// Counts what a run waits for: requests in flight, bodies, pauses before another attempt, and long
+/// local work such as the writing of git packs. Requests, bodies and pauses have time limits, so
+/// they end by themselves.
 #[derive(Debug, Clone, Default)]
 pub struct Activity(Arc<Counters>);
 
@@ -15,20 +16,20 @@ struct Counters {
     ended: AtomicU64,
 }
 
-/// Counts a request, a body or a pause as under way until it is dropped.
+/// Counts a request, a body, a pause or local work as under way until it is dropped.
 #[derive(Debug)]
 pub struct ActivityGuard(Activity);
 
 /// The counts of an [`Activity`] at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ActivitySnapshot {
-    /// The number of requests, bodies and pauses under way.
+    /// The number of requests, bodies, pauses and pieces of local work under way.
     pub busy: usize,
     ended: u64,
 }
 
 impl Activity {
-    /// Counts a request, a body or a pause as under way until the guard is dropped.
+    /// Counts a request, a body, a pause or local work as under way until the guard is dropped.
     pub fn busy(&self) -> ActivityGuard {
         self.0.busy.fetch_add(1, Ordering::Relaxed);
         ActivityGuard(self.clone())

@@ -71,7 +71,8 @@ struct LedgerLine {
     requests: u64,
     purposes: BTreeSet<RequestPurpose>,
     named_by: BTreeSet<String>,
-    /// How many seconds the host's clock is ahead of this machine's, by the latest date it sent.
+    /// The largest number of seconds by which a date of this host was ahead of this machine's
+    /// clock.
     clock_offset: Option<i64>,
 }
 
@@ -118,7 +119,7 @@ impl Ledger {
     pub(super) fn server_clock(&self, entry: &LedgerEntry, headers: &HeaderMap) {
         let offset = clock_offset(headers, SystemTime::now());
         if let Some(line) = locked(&self.0).get_mut(&entry.0) {
-            // a cache without `Age` may send an old date, so the latest one counts
+            // a cache without `Age` may send an old date, so the largest offset counts
             line.clock_offset = line.clock_offset.max(offset);
         }
     }

@@ -36,7 +36,6 @@ pub struct ProxyAccount {
     pub source: String,
 }
 
-// written by hand, because a derived implementation would print the password
 impl fmt::Debug for ProxyUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.url)?;
@@ -53,6 +52,7 @@ impl fmt::Display for ProxyAccount {
     }
 }
 
+// written by hand, because a derived implementation would print the password
 impl fmt::Debug for ProxyAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
@@ -244,8 +244,8 @@ impl ProxyUrl {
     /// # Errors
     /// If the scheme is not http or https, or the text is not a URL.
     pub fn parse(text: &str, source: &str) -> Result<ProxyUrl, ProxyUrlError> {
-        // Without a scheme, it is an http proxy. A password may contain `://` too; the error for a
-        // scheme must not repeat it.
+        // A text without a scheme names an http proxy. A `://` may also be part of the password,
+        // and the error about a scheme must not print the password.
         let (scheme, rest) = text
             .trim()
             .split_once("://")

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn one_wrong_clock_of_three_is_not_the_median_and_of_two_the_smaller_counts() {
+    fn the_median_ignores_one_wrong_clock_of_three_and_is_the_smaller_offset_of_two() {
         assert_eq!(median(Vec::new()), None);
         assert_eq!(median(vec![5]), Some(5));
         assert_eq!(median(vec![-999_999, 3]), Some(-999_999));

@@ -9,14 +9,16 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The settings of a site for one `host` or `host:port`.
+/// The settings for one `host` or `host:port`, from the site, the flags, the keychain and `certs.d`
+/// folders.
 #[derive(Debug, Clone, Default)]
 pub struct HostRule {
     /// Certificate authorities and the client certificate.
     pub tls: TlsProfile,
     /// Whether the flag or the site selects plain http.
     pub plain_http: bool,
-    /// Whether the site has credentials for the host. It is then never probed for plain http.
+    /// Whether the site or the keychain has credentials for the host. Such a host is never probed
+    /// for plain http.
     pub has_credentials: bool,
     /// The maximum number of requests in flight, instead of [`Limits::per_host`].
     pub max_concurrent: Option<usize>,

@@ -178,7 +178,7 @@ fn a_damaged_patch_gives_an_error_or_at_most_the_declared_number_of_bytes() {
 }
 
 #[test]
-fn a_gap_of_any_size_is_an_error_at_most() {
+fn a_gap_beyond_the_stream_is_an_error() {
     let compressed = |bytes: &[u8]| zstd::encode_all(bytes, 0).unwrap();
     // one part: all 8 bytes of the base; after its first word, the next one is far away
     let largest = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];

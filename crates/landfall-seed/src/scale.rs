@@ -1,6 +1,7 @@
 //! Models the time and cost of `landfall pull --shard I/N` for a large fleet, with 1 to 256 shards.
-//! landfall's own code assigns the blobs to shards. Most default parameters of the model are
-//! measured values. Each parameter can be given as `NAME=NUMBER`.
+//! landfall's own code assigns the blobs to shards. The defaults whose description names
+//! docs/explanation/performance.md are measured; the others are settings or assumptions. Each
+//! parameter can be given as `NAME=NUMBER`.
 
 use anyhow::{Context, Result, bail};
 use landfall_model::{assign_shards, transfer_cost};
@@ -22,7 +23,7 @@ const PARAMETERS: &[(&str, f64, &str)] = &[
     (
         "request_ms",
         47.0,
-        "one request besides its bytes: 910 in 3.53 s by 12 at once, \
+        "ms of one request besides its bytes: 910 requests in 3.53 s over 12 connections, \
          docs/explanation/performance.md, Slow network",
     ),
     (
@@ -258,8 +259,8 @@ fn table(parameters: &BTreeMap<&str, f64>, fleet: &[u64]) {
     }
     let gets = bytes / (parameters["part"] * 1e6) + fleet.len() as f64;
     println!(
-        "\nBesides: {:.0} $ a month for storage; one machine that packs all of it reads for \
-         {:.1} hours, for {:.2} $ of GETs.",
+        "\nIn addition: {:.0} $ a month for storage. If one machine packs the whole fleet, it \
+         reads for {:.1} hours, and its GETs cost {:.2} $.",
         bytes / 1e9 * GB_MONTH,
         bytes / (parameters["pack"] * 1e6) / 3600.0,
         gets / 1000.0 * GETS,

@@ -2,8 +2,8 @@
 
 use crate::cli::shared::CliError;
 use clap::Args;
-use landfall_model::Shard;
 use landfall_model::report::RunReport;
+use landfall_model::{Limits, Shard};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -88,7 +88,8 @@ fn shard_from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<S
         let shard = shard.ok_or_else(|| {
             CliError::usage(format!(
                 "--shard auto: {index} is '{at}' and {count} is '{of}', which is not a valid \
-                 index: the first runner has {first}"
+                 shard: the first runner has index {first}, and at most {most} runners are allowed",
+                most = Limits::DEFAULT.shards
             ))
         })?;
         found.insert(index, shard);
@@ -195,11 +196,11 @@ mod tests {
             ),
             (
                 &[("JOB_COMPLETION_INDEX", "8"), ("LANDFALL_SHARDS", "8")],
-                "not a valid index: the first runner has 0",
+                "not a valid shard: the first runner has index 0, and at most 10000 runners",
             ),
             (
                 &[("CI_NODE_INDEX", "0"), ("CI_NODE_TOTAL", "8")],
-                "not a valid index: the first runner has 1",
+                "not a valid shard: the first runner has index 1, and at most 10000 runners",
             ),
             (
                 &[("CI_NODE_INDEX", "x"), ("CI_NODE_TOTAL", "8")],

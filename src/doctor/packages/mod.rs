@@ -1,5 +1,5 @@
-//! Simulates the installation of carried packages on a node: the choice of its apt or dnf, computed
-//! from the carried indexes and the node's list of packages.
+//! Simulates the installation of carried packages on a node: computes which packages its apt or dnf
+//! would select, from the carried indexes and the node's list of packages.
 
 mod apt;
 mod node_list;

@@ -314,11 +314,13 @@ fn range(text: &str) -> Option<RangeInclusive<u16>> {
 
 /// Parses `host` or `host:port`; an IPv6 address may have brackets.
 fn address(text: &str) -> Option<(String, Option<u16>)> {
-    let bare: Option<std::net::IpAddr> = text.parse().ok();
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(text);
+    let is_ip = bare.parse::<std::net::IpAddr>().is_ok();
     let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if bare.is_none() => {
-            (host, Some(port.parse().ok().filter(|port| *port > 0)?))
-        }
+        Some((host, port)) if !is_ip => (host, Some(port.parse().ok().filter(|port| *port > 0)?)),
         _ => (text, None),
     };
     let host = host.trim_matches(['[', ']']);
@@ -432,14 +434,17 @@ mod tests {
 
     #[test]
     fn addresses_and_ranges_are_parsed_and_unknown_names_get_a_suggestion() {
-        let set = [
-            ("seed-nodeport-proxy", "fd00::5"),
-            ("nodeport-range", "31000-31002"),
-        ];
-        assert_eq!(
-            connections("user-cluster-node", "NodePort", &set).unwrap()[0],
-            "fd00::5 [31000, 31001, 31002]"
-        );
+        for address in ["fd00::5", "[fd00::5]"] {
+            let set = [
+                ("seed-nodeport-proxy", address),
+                ("nodeport-range", "31000-31002"),
+            ];
+            assert_eq!(
+                connections("user-cluster-node", "NodePort", &set).unwrap()[0],
+                "fd00::5 [31000, 31001, 31002]",
+                "{address}"
+            );
+        }
         let set = [("cloud-provider-api", "[fd00::9]:8443")];
         assert_eq!(
             connections("seed-cluster-node", "", &set).unwrap()[0],
@@ -457,5 +462,6 @@ mod tests {
         );
         assert!(connections("kkp-user", "", &[("nodeport-range", "9-1")]).is_err());
         assert!(connections("kkp-user", "", &[("seed-api", "https://x")]).is_err());
+        assert!(connections("kkp-user", "", &[("seed-api", "[fd00::9]:x")]).is_err());
     }
 }

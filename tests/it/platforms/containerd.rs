@@ -196,11 +196,11 @@ consumers: [containerd]
         "{printed}"
     );
     assert!(
-        printed.contains("team/app has another account, so allow the first one to read it too")
+        printed.contains("team/app needs another account; allow the account of ")
             && !printed.contains("hush"),
         "{printed}"
     );
-    // kubespray configures one account for the whole registry
+    // with one account for the whole registry
     let printed = place.ok(&[
         "render",
         "kubespray",
@@ -267,7 +267,7 @@ fn no_table_name_contains_an_ipv6_address() {
         ),
         "{config}"
     );
-    // with upstream as the fallback, the mirror needs a table, which is reported
+    // with the fallback to upstream, the mirror needs a table, which is reported
     place.write(
         "site.yaml",
         "apiVersion: landfall/v1\nkind: Site\nregistry: {address: \"[fd00::2]:5000\", plainHTTP: true, upstreamFallback: true}\n",

@@ -92,7 +92,7 @@ fn the_next_mirror_is_used_if_one_fails() {
     };
     assert!(
         requests_to("gone") == requests_to("empty") && requests_to("empty") == requests_to("r"),
-        "each URL before the working mirror is tried as often as the working mirror"
+        "each URL before the working mirror gets as many requests as the working mirror"
     );
 
     // if one mirror has a changed index, the index is downloaded from the next mirror

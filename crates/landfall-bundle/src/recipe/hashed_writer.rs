@@ -39,7 +39,7 @@ impl<W: Write> HashedWriter<W> {
     pub(super) fn finish(mut self) -> io::Result<(W, Digest)> {
         self.sink.flush()?;
         if self.left > 0 {
-            return Err(invalid("it is shorter than its size"));
+            return Err(invalid("it is shorter than its expected size"));
         }
         Ok((self.sink, self.hasher.finish()))
     }
@@ -57,7 +57,7 @@ impl<W: Write> HashedWriter<W> {
 impl<W: Write> Write for HashedWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.len() as u64 > self.left {
-            return Err(invalid("it is longer than its size"));
+            return Err(invalid("it is longer than its expected size"));
         }
         self.sink.write_all(bytes)?;
         self.hasher.update(bytes);

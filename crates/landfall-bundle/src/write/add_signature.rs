@@ -131,11 +131,11 @@ fn sum_again(base: &Path, file: &Path, signer: &Signer) -> Result<(), BundleErro
     let sum = hash_file(file).map_err(failed)?;
     let new = checksums::replaced(&text, file, &sum);
     let signature_file = signature_path(base);
-    // the file is listed with this sum already, or not at all; a signature over other checksums is
-    // left by a process that was killed before it wrote the signature
     let is_signed = fs::read(&signature_file).is_ok_and(|bytes| {
         Signature::parse(&bytes).is_ok_and(|old| old.check(SUMS_NAMESPACE, &new).is_ok())
     });
+    // if the checksums do not change, they may still have an old signature: a process may have been
+    // killed before it wrote the new one
     if new == text && is_signed {
         return Ok(());
     }

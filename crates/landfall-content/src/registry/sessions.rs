@@ -127,7 +127,7 @@ impl RegistrySessions {
         Ok(RegistrySession::new(host, base, transport, keychain))
     }
 
-    /// Returns the URL to read from `host`, of its mirror if it has one.
+    /// Returns the base URL for reads from `host`: that of its mirror if it has one.
     ///
     /// # Errors
     /// If the scheme of the host cannot be determined.
@@ -173,8 +173,8 @@ impl RegistrySessions {
         }
     }
 
-    /// Checks that `url`, which the file at the URL `by` names, does not lead from a public host to
-    /// a private address. A mirror in the site is exempt. For an `oci` URL, its registry is
+    /// Checks a `url` found in the file at `by`: if the host of `by` is public, `url` must not lead
+    /// to a private address. A mirror in the site is exempt. For an `oci` URL, its registry is
     /// checked.
     ///
     /// # Errors

@@ -133,7 +133,7 @@ fn a_wrongly_assumed_encoder_does_not_rebuild_the_stream() {
 }
 
 #[test]
-fn an_encoder_of_an_earlier_member_that_differs_late_is_replaced_by_another() {
+fn if_the_encoder_of_an_earlier_member_fails_late_another_is_used() {
     let encoded = |level: u8, plain: &[u8]| {
         let spec = ZlibDeflate::new(level, 15, 8, ZlibStrategy::Default).unwrap();
         let mut out = crate::bits::BitWriter::default();

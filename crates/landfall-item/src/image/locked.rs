@@ -8,7 +8,8 @@ use serde::Deserialize;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct LockedImage {
-    /// `registry/repository:tag`, or `registry/repository@digest` if the manifest names no tag.
+    /// `registry/repository:tag`, or `registry/repository@digest` if the landfall manifest names no
+    /// tag.
     pub name: ImageRef,
     /// The requested platforms; empty means all.
     #[serde(default)]

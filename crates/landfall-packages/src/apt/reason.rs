@@ -178,18 +178,18 @@ fn describe(
                             name_and_version(universe, selected)
                         });
                     format!(
-                        "and apt selects {selected}, or none; {} would satisfy it: request \
+                        "; {} would satisfy it, but apt selects {selected} or no version: request \
                          {name}={} too",
                         name_and_version(universe, *fits),
                         offer.version
                     )
                 }
-                (true, None) => "which no source offers".into(),
-                (false, None) => format!("and the sources have {}", versions.join(", ")),
+                (true, None) => ", which no source offers".into(),
+                (false, None) => format!(", and the sources have {}", versions.join(", ")),
             };
             (
                 format!(
-                    "{} needs {text}, {existing}",
+                    "{} needs {text}{existing}",
                     name_and_version(universe, *version)
                 ),
                 all,
@@ -200,7 +200,7 @@ fn describe(
                 .iter()
                 .map(|package| package_name(universe, *package))
                 .collect();
-            // several versions of one package are adjacent
+            // packages of different architectures may have the same name
             names.dedup();
             let tried_names = match names[..] {
                 // the dependency names the package already

@@ -1,5 +1,5 @@
-//! The index `filelists`, a list of all files. It is read only for files that relations or requests
-//! name and the primary index does not contain.
+//! The index `filelists`, a list of all files. It is downloaded only if a relation or a request
+//! names a file that the primary index does not contain.
 
 use super::error::YumError;
 use super::pool::{PackageId, Pool, RpmRelationKind};

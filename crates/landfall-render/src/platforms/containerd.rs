@@ -248,8 +248,8 @@ pub(super) fn other_accounts(
                 };
                 notes.push(format!(
                     "{host}: containerd has one account for this mirror, that of {owner}; \
-                     {first}{more} has another account, so allow the first one to read it too, or \
-                     give its pods an imagePullSecret"
+                     {first}{more} needs another account; allow the account of {owner} to read it \
+                     too, or give the pods that use it an imagePullSecret"
                 ));
             }
         }
@@ -257,7 +257,8 @@ pub(super) fn other_accounts(
     Ok(notes)
 }
 
-/// Returns the URL of a mirror. containerd adds `/v2` only if there is no path.
+/// Returns the URL of a mirror. containerd adds `/v2` to a URL without a path. For a mirror with a
+/// prefix, `keys` sets `override_path`, so the URL has to contain `/v2`.
 pub(super) fn mirror_url(mirror: &HostMirror, registry: &NodeRegistry<'_>) -> String {
     match mirror.prefix.as_str() {
         "" => registry.url(),

@@ -1,4 +1,5 @@
-//! The platforms, one file or folder each, and the table of all.
+//! The platforms and the table of all. Similar platforms share a file, such as CRI-O and Podman in
+//! `registries_conf`.
 
 mod apt;
 mod capi;

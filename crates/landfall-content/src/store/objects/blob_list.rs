@@ -127,7 +127,7 @@ fn parse(key: &str, compressed: &[u8]) -> Option<BlobSizes> {
 }
 
 async fn read(bucket: &Bucket, object: BucketObject) -> Result<Option<BlobList>, HttpError> {
-    // deleted since it was listed: its successor has the same blobs
+    // deleted since it was listed, for example by a `gc`
     let Some((compressed, _)) = bucket.get(&object.key, MAX_COMPRESSED).await? else {
         return Ok(None);
     };

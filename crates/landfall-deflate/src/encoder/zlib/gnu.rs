@@ -97,8 +97,8 @@ struct GnuDialect {
 }
 
 impl GnuDialect {
-    /// Judges a block of a multiple of 4,096 tokens. Not inlined, so that the check of the other
-    /// tokens is.
+    /// Judges a block of a multiple of 4,096 tokens. Not inlined, so that `ends_block`, which is
+    /// called for every token, can be inlined.
     #[inline(never)]
     fn is_profitable(&mut self, tokens: &[Token], plain_size: usize) -> bool {
         if tokens.len() == JUDGED_TOKENS {

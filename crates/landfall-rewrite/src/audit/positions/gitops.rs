@@ -17,7 +17,7 @@ impl ImagePosition for GitopsPosition {
         members: &MappingContents<'d>,
         _taken: &[usize],
     ) -> Vec<usize> {
-        // charts in keys of their own have another position
+        // a source that names its chart in a separate key is handled by `ChartPosition`
         let source = GitopsSource::of(members.entries).filter(|source| source.chart.is_none());
         let Some(source) = source else {
             return Vec::new();

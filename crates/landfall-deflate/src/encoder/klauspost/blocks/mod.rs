@@ -29,8 +29,7 @@ const MIN_NOISE: usize = 1024;
 #[derive(Debug)]
 pub(super) struct KlauspostBlockWriter {
     rules: KlauspostRules,
-    /// The estimated size of a new block is increased by this size shifted right by
-    /// `penalty_shift` bits.
+    /// The estimated size of a new block is increased by `estimate >> penalty_shift`.
     penalty_shift: u32,
     fixed: BlockCodes,
     codes: BlockCodes,

@@ -19,7 +19,7 @@ use effort::{LazySearchRules, MIN_MATCH, NO_MATCH};
 const LOOKAHEAD: usize = MIN_MATCH + MAX_LENGTH;
 /// The number of tokens of a block.
 pub(super) const BLOCK_TOKENS: usize = 1 << 15;
-/// The estimated size of a new block is increased by this size shifted right by this many bits.
+/// The estimated size of a new block is increased by `estimate >> PENALTY_SHIFT`, a 256th.
 const PENALTY_SHIFT: u32 = 8;
 
 /// The encoder of levels 7 to 9.
