@@ -171,7 +171,7 @@ fn a_wrong_range_of_a_foreign_layer_is_not_requested_again() {
     let content = noise(7, 70_000);
     place.write("files/layer", &content);
     let web = Faults::new(Content {
-        folder: Some(place.path("files")),
+        folder: Some(place.dir().to_owned()),
         ..Content::default()
     });
     let registry = Faults::new(Content::default());
@@ -182,7 +182,7 @@ fn a_wrong_range_of_a_foreign_layer_is_not_requested_again() {
             "mediaType": "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
             "digest": sha256(&content),
             "size": content.len(),
-            "urls": [format!("http://{}/layer", web.address)],
+            "urls": [format!("http://{}/files/layer", web.address)],
         });
         let manifest = json!({
             "schemaVersion": 2, "mediaType": DOCKER_MANIFEST, "config": config, "layers": [layer],
