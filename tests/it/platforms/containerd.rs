@@ -201,14 +201,18 @@ consumers: [containerd]
         "{printed}"
     );
     // with one account for the whole registry
-    let printed = place.ok(&[
-        "render",
-        "kubespray",
-        "--site",
-        "site.yaml",
-        "-o",
-        "kubespray",
-    ]);
+    let site = site
+        .replace("consumers: [containerd]", "consumers: [kubespray]")
+        .replace(
+            "    quay.io/far: {to: [far/far], credentials: {file: team}}\n",
+            "",
+        );
+    place.write(
+        "kubespray.yaml",
+        format!("apiVersion: landfall/v1\nkind: Site\n{site}"),
+    );
+    let render = ["render", "kubespray", "--site", "kubespray.yaml"];
+    let printed = place.ok(&[&render[..], &["-o", "kubespray"]].concat());
     assert!(
         printed.contains("that of the registry; ") && !printed.contains("that of ;"),
         "{printed}"
