@@ -42,7 +42,7 @@ pub(super) fn are_members_unpacked(item: &ExportFile<'_>, dir: &Path) -> Result<
 }
 
 /// A member of an archive, and where it is extracted to.
-struct ArchiveMember<R> {
+struct UnpackedMember<R> {
     content: R,
     size: u64,
     path: PathBuf,
@@ -54,7 +54,7 @@ struct ArchiveMember<R> {
 fn visit_members(
     item: &ExportFile<'_>,
     dir: &Path,
-    mut visit: impl FnMut(ArchiveMember<&mut dyn Read>) -> Result<(), ExportError>,
+    mut visit: impl FnMut(UnpackedMember<&mut dyn Read>) -> Result<(), ExportError>,
 ) -> Result<(), ExportError> {
     let Some(below) = item.paths.first() else {
         return Ok(());
@@ -96,7 +96,7 @@ fn visit_members(
         let mode = member.header().mode().map_err(unreadable)? & 0o777;
         let target = folder.join(name);
         refuse_links(dir, &target)?;
-        visit(ArchiveMember {
+        visit(UnpackedMember {
             size: member.size(),
             content: &mut member,
             path: dir.join(target),
@@ -166,7 +166,7 @@ fn open_archive(path: &Path) -> io::Result<Box<dyn Read>> {
     Ok(Box::new(plain.take(MAX_UNPACKED)))
 }
 
-impl<R: Read> ArchiveMember<R> {
+impl<R: Read> UnpackedMember<R> {
     /// Extracts the member, unless it is already there. Returns the number of bytes written.
     fn write(mut self) -> Result<u64, ExportError> {
         let written = self.try_write();

@@ -31,7 +31,7 @@ struct RequestedFile {
 }
 
 /// The answer to a batch request.
-struct BatchAnswer {
+struct LfsBatchResponse {
     status: StatusCode,
     body: Vec<u8>,
 }
@@ -45,7 +45,7 @@ pub(super) async fn answer_batch(
     let repository = route.repository.clone();
     let base = base_url(parts);
     // a request may list many thousand files
-    let answer = blocking(move || BatchAnswer::new(&repository, &base, &message)).await?;
+    let answer = blocking(move || LfsBatchResponse::new(&repository, &base, &message)).await?;
     Ok(response_with_body(answer.status, MEDIA_TYPE, answer.body))
 }
 
@@ -63,10 +63,10 @@ fn base_url(parts: &Parts) -> String {
     format!("{scheme}://{}{folder}", host.unwrap_or_default())
 }
 
-impl BatchAnswer {
+impl LfsBatchResponse {
     /// The answer to `message`, for a repository whose large files are at URLs below `base`.
-    fn new(repository: &LockedGitRepository, base: &str, message: &[u8]) -> BatchAnswer {
-        let answer = |status, body: Value| BatchAnswer {
+    fn new(repository: &LockedGitRepository, base: &str, message: &[u8]) -> LfsBatchResponse {
+        let answer = |status, body: Value| LfsBatchResponse {
             status,
             body: body.to_string().into_bytes(),
         };
@@ -146,7 +146,7 @@ mod tests {
                 packs: Vec::new(),
             };
             let message = json!({"operation": "download", "objects": objects}).to_string();
-            let answer = BatchAnswer::new(&repository, "http://h/", message.as_bytes());
+            let answer = LfsBatchResponse::new(&repository, "http://h/", message.as_bytes());
             let body = String::from_utf8(answer.body).unwrap();
             assert_eq!(body.matches("\"href\":\"http://h/").count(), count);
             assert_eq!(body.matches("\"code\":404").count(), 1);
