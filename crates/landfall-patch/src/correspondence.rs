@@ -31,11 +31,11 @@ pub(crate) struct Correspondence<'a> {
 
 /// Finds a file by a hash. A sorted list needs a third of the memory of a hash table.
 struct FileIndex {
-    entries: Vec<HashedFile>,
+    entries: Vec<FileByHash>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct HashedFile {
+struct FileByHash {
     hash: u64,
     /// The number of the file among all files of all bases.
     number: u32,
@@ -45,11 +45,11 @@ impl FileIndex {
     /// An index of the files for which `hash` returns a hash.
     fn new(listings: &[&Listing], hash: impl Fn(&ListedFile) -> Option<u64>) -> FileIndex {
         let files = listings.iter().flat_map(|listing| &listing.files);
-        let mut entries: Vec<HashedFile> = (0..)
+        let mut entries: Vec<FileByHash> = (0..)
             .zip(files)
             .filter_map(|(number, file)| {
                 let hash = hash(file)?;
-                Some(HashedFile { hash, number })
+                Some(FileByHash { hash, number })
             })
             .collect();
         entries.sort_unstable();

@@ -185,6 +185,13 @@ pub(super) const MEMBERS: &[Member] = &[
          `verified` in the lock, and `verified`: whether this run verified it",
     ),
     member(
+        "repositories",
+        "array",
+        &["verify"],
+        "the git repositories: `name`, and whether their packs were `checked` to have everything \
+         that their refs need; a delta needs its bases for that",
+    ),
+    member(
         "platforms",
         "object",
         &["ls", "render"],
