@@ -142,6 +142,13 @@ fn every_report_matches_the_schema() {
         .collect();
     assert_eq!(
         unseen,
-        ["patches", "signatures", "archive", "keys", "stale"]
+        [
+            "patches",
+            "signatures",
+            "repositories",
+            "archive",
+            "keys",
+            "stale"
+        ]
     );
 }
