@@ -353,6 +353,11 @@ fn the_pipeline_of_gitlab_opens_a_merge_request_and_keeps_a_bundle() {
             .args(["-c", &script])
             .output()
             .unwrap();
+        println!(
+            "{night}: {}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
         keep_store(forge, &clone);
         (output.status.success(), clone.join("delta.bundle"))
     });
