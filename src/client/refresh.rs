@@ -55,14 +55,14 @@ pub(crate) struct RefreshBase {
     /// The fingerprint of the lock whose content the receiver has completely; `None` for a partial
     /// bundle.
     pub(crate) complete_lock: Option<Digest>,
-    /// The names of the items in a receipt, which may lack items that could not be pushed. `None` if
-    /// the base is not a receipt.
+    /// The names of the items in a receipt, which may lack items that could not be pushed. `None`
+    /// if the base is not a receipt.
     pub(crate) pushed: Option<BTreeSet<String>>,
 }
 
 impl RefreshBase {
-    /// Whether the receiver has all items of `lock`. A receipt does not list git repositories, which
-    /// are not pushed to registries.
+    /// Whether the receiver has all items of `lock`. A receipt does not list git repositories,
+    /// which are not pushed to registries.
     fn has_all(&self, lock: &Lock) -> bool {
         let is_pushed = |item: &dyn LockedItem| {
             let pushed = self.pushed.as_ref();

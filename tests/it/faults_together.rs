@@ -186,7 +186,7 @@ fn seeded_storms() {
     let rounds = rounds(12);
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        // a round spends most of its time waiting, so many rounds run at once
+        // a round mostly waits, so twelve rounds run concurrently
         for _ in 0..12 {
             scope.spawn(|| {
                 let mut rig = Rig::of_images(IMAGES / 2);

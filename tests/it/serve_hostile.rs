@@ -385,7 +385,7 @@ fn manifests_with_many_annotations_take_little_memory() {
             });
         }
     });
-    // a manifest with a subject and so many annotations is refused, because each list of referrers
+    // a manifest with a subject and this many annotations is refused: each list of its referrers
     // would contain the annotations
     let subject = format!(",\"subject\":{config}");
     let headers = [("Content-Type", OCI_MANIFEST)];

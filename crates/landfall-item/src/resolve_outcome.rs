@@ -39,8 +39,8 @@ impl<T> ResolveOutcome<T> {
 }
 
 impl<T: LockedItem + Clone> ResolveOutcome<T> {
-    /// The outcome for an item with this digest whose signatures could not be verified. `old` is the
-    /// item in the old lock, and `is_accepted` whether its recorded signatures meet the policy.
+    /// The outcome for an item with this digest whose signatures could not be verified. `old` is
+    /// the item in the old lock, and `is_accepted` whether its recorded signatures meet the policy.
     pub(crate) fn unverified(
         old: Option<&T>,
         is_accepted: impl Fn(&T) -> bool,

@@ -10,8 +10,8 @@ use std::io::{self, Read};
 /// file.
 const MAX_FILES: usize = 1 << 17;
 
-/// The largest extended header, with a long path or attributes, that is read into memory. Bytes from
-/// a larger one on are not listed as files of the archive.
+/// The largest extended header, with a long path or attributes, that is read into memory. Bytes
+/// from a larger one on are not listed as files of the archive.
 const MAX_EXTENDED_HEADER: u64 = 1 << 20;
 
 /// The files of a plain stream in order. They cover it without gaps.
@@ -199,8 +199,8 @@ impl ListedFile {
     }
 }
 
-/// The path in an extended header, if it has one. Fails if the header is too long, or gives the next
-/// file another size than its own header does: the end of that file is not known then.
+/// The path in an extended header, if it has one. Fails if the header is too long, or gives the
+/// next file another size than its own header does: the end of that file is not known then.
 fn extended_path(header: &mut impl Read, kind: tar::EntryType) -> io::Result<Option<Vec<u8>>> {
     let mut text = Vec::new();
     // one byte more than allowed, to tell a header that is too long from one that just fits

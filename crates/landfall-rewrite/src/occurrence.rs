@@ -13,8 +13,8 @@ pub struct Occurrence {
     pub column: usize,
     /// The position in the decoded content, if the value is encoded: `base64, line 3, column 8`.
     pub inside: Option<String>,
-    /// The reference as written, with `***` for the secrets of a URL. The parts of a split reference
-    /// are joined.
+    /// The reference as written, with `***` for the secrets of a URL. The parts of a split
+    /// reference are joined.
     pub written: String,
     /// The role of the reference, by its position.
     pub role: ReferenceRole,

@@ -2,7 +2,7 @@
 
 use super::Exit;
 use landfall_model::redact_urls;
-use landfall_model::report::{ErrorInfo, RunReport, RunStatus, TransferSide, one_line};
+use landfall_model::report::{ErrorInfo, ReportItem, RunReport, RunStatus, TransferSide, one_line};
 use std::fmt;
 
 /// The error that stops a verb before its end: the exit code, the message and the report.
@@ -54,6 +54,23 @@ impl CliError {
     /// Exit 4: a check failed.
     pub(crate) fn refused(message: impl Into<String>) -> CliError {
         CliError::new(Exit::Refused, message)
+    }
+
+    /// Exit 4: these items failed a check. The message has a line for each item, with its reason,
+    /// below `head`, and the report has the items.
+    pub(crate) fn refused_items(head: String, failed: Vec<ReportItem>) -> CliError {
+        let mut lines = vec![head];
+        for ReportItem { name, reason, .. } in &failed {
+            lines.push(format!(
+                "  {name}: {}",
+                reason.as_deref().unwrap_or_default()
+            ));
+        }
+        let report = RunReport {
+            items: failed,
+            ..RunReport::default()
+        };
+        CliError::of_lines(Exit::Refused, &lines).with_report(report)
     }
 
     /// The error of a command that Ctrl-C ended (exit 130).

@@ -1,6 +1,6 @@
 //! Signatures of items: verified by the rules of the site, and shown as locks record them.
 
-use crate::cli::shared::{CliError, Exit};
+use crate::cli::shared::CliError;
 use landfall_content::BlobRead;
 use landfall_item::lockfile::Lock;
 use landfall_item::{LockedItem, verified_signatures};
@@ -107,16 +107,7 @@ impl ImageSignatures {
             },
             site.key("verify")
         );
-        let lines = failed.iter().map(|item| {
-            let reason = item.reason.as_deref().unwrap_or_default();
-            format!("  {}: {reason}", item.name)
-        });
-        let lines: Vec<String> = std::iter::once(head).chain(lines).collect();
-        let report = RunReport {
-            items: failed,
-            ..RunReport::default()
-        };
-        Err(CliError::of_lines(Exit::Refused, &lines).with_report(report))
+        Err(CliError::refused_items(head, failed))
     }
 
     /// The line of text mode; empty if no signature was verified.

@@ -108,7 +108,7 @@ impl PackPlan {
                 }
             }
 
-            // the digest of an item does not cover the signatures of its packages, nor the hashes of
+            // the digest of an item covers neither the signatures of its packages, nor the hashes of
             // a provider, and the store contains items that `pull` refused, too.
             let has_claims = matches!(entry.kind, EntryKind::Package | EntryKind::Provider);
             let refused = if absent.is_empty() && has_claims {

@@ -1,7 +1,7 @@
 //! The plain bytes of a blob in a temporary file.
 
 use crate::format::blob_recipe::{BlobCoding, MAX_PLAIN, MAX_STREAM_SECTION};
-use landfall_content::ContentError;
+use landfall_content::{ContentError, for_each_chunk};
 use landfall_deflate::{AnalysisLimits, DeflateError, PlainReader, Recipe, assume};
 use landfall_patch::PlainSource;
 use std::fs::File;
@@ -56,17 +56,10 @@ impl TemporaryFile {
     /// Writes all of `content` to a new file in `folder`.
     fn write(mut content: impl Read, folder: &Path) -> Result<TemporaryFile, PlainFileError> {
         let mut writer = TemporaryFile::writer(folder).map_err(PlainFileError::Write)?;
-        let mut buffer = vec![0; 64 << 10];
-        loop {
-            match content.read(&mut buffer) {
-                Ok(0) => return writer.finish().map_err(PlainFileError::Write),
-                Ok(count) => writer
-                    .write_all(&buffer[..count])
-                    .map_err(PlainFileError::Write)?,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(PlainFileError::of_reading(error)),
-            }
-        }
+        for_each_chunk(&mut content, |chunk| {
+            writer.write_all(chunk).map_err(PlainFileError::Write)
+        })?;
+        writer.finish().map_err(PlainFileError::Write)
     }
 
     pub(super) fn size(&self) -> u64 {
@@ -168,8 +161,9 @@ pub(super) enum PlainFileError {
     TooLong,
 }
 
-impl PlainFileError {
-    fn of_reading(error: io::Error) -> PlainFileError {
+/// An error of reading.
+impl From<io::Error> for PlainFileError {
+    fn from(error: io::Error) -> PlainFileError {
         match error.downcast::<DeflateError>() {
             Ok(invalid) => PlainFileError::Invalid(invalid),
             Err(error) => PlainFileError::Read(error),
@@ -204,9 +198,10 @@ pub(super) fn write_plain(
     Ok(plain)
 }
 
-/// Writes the plain bytes of a compressed blob to a new file in `folder`. Also returns the recipe of
-/// its stream under the assumption that one encoder wrote all of it. Returns `None` if there is no
-/// such recipe within the limits, if the blob is not a valid stream, or if reading or writing fails.
+/// Writes the plain bytes of a compressed blob to a new file in `folder`. Also returns the recipe
+/// of its stream under the assumption that one encoder wrote all of it. Returns `None` if there is
+/// no such recipe within the limits, if the blob is not a valid stream, or if reading or writing
+/// fails.
 pub(super) fn write_assumed_plain(blob: impl Read, folder: &Path) -> Option<(PlainFile, Recipe)> {
     let mut writer = TemporaryFile::writer(folder).ok()?;
     let recipe = assume(|| Ok(blob), &STREAM_LIMITS, &mut writer).ok()??;

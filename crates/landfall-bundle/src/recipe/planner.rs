@@ -253,8 +253,8 @@ impl<'a> RecipePlanner<'a> {
         })
     }
 
-    /// Adds a blob with a recipe to the summary. From then on, the blob may be a base. Returns the digests
-    /// of its bases.
+    /// Adds a blob with a recipe to the summary. From then on, the blob may be a base. Returns the
+    /// digests of its bases.
     fn record_patched(
         &mut self,
         one: &PatchableBlob,

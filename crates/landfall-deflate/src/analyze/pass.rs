@@ -65,8 +65,9 @@ pub(crate) fn predict(stream: &[u8], limits: &AnalysisLimits) -> Result<Recipe, 
 }
 
 /// Like [`analyze`], but assumes that an encoder wrote a whole deflate stream if it wrote the
-/// beginning, which saves encoding the rest. Returns `None` if no encoder can be assumed. Writes the
-/// plain bytes to `plain`, so that the stream is decoded once; after an error, some are missing.
+/// beginning, which saves encoding the rest. Returns `None` if no encoder can be assumed. Writes
+/// the plain bytes to `plain`, so that the stream is decoded once; after an error, some are
+/// missing.
 ///
 /// The recipe must be proven by rebuilding the stream. If the result differs, [`analyze`] still
 /// describes the stream.

@@ -122,8 +122,8 @@ impl<'t> Universe<'t> {
             .for_each(|known| known.current = None);
     }
 
-    /// Adds a version of a package, unsorted. Returns `None` if the machine does not have its architecture,
-    /// or the fields lack the name or the version.
+    /// Adds a version of a package, unsorted. Returns `None` if the machine does not have its
+    /// architecture, or the fields lack the name or the version.
     fn add_version(
         &mut self,
         source: Option<u16>,

@@ -1,5 +1,5 @@
-//! Base64 texts, gzipped or not: data of Secrets, binary data of `ConfigMap`s, user data of machines,
-//! `write_files` of cloud-init, data URLs of Ignition.
+//! Base64 texts, gzipped or not: data of Secrets, binary data of `ConfigMap`s, user data of
+//! machines, `write_files` of cloud-init, data URLs of Ignition.
 
 use crate::base64_text::Base64Style;
 use crate::edit::SpanEdit;

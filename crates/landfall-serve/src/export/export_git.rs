@@ -156,20 +156,14 @@ fn repository_files(
         files: Vec::new(),
         made: MemoryBlobs::default(),
     };
-    let mut all = ObjectDatabase::new(limits);
     let mut names = String::new();
     for pack in &repository.packs {
         if blobs.stat(&pack.digest)?.is_none() {
             return Err(ContentError::missing(&pack.digest).into());
         }
-        let bytes = || {
-            let blobs = blobs.clone();
-            let digest = pack.digest.clone();
-            Arc::new(BlobPackBytes::new(blobs, digest, pack.size))
-        };
+        let bytes = BlobPackBytes::new(blobs.clone(), pack.digest.clone(), pack.size);
         let mut alone = ObjectDatabase::new(limits);
-        alone.add_pack(bytes())?;
-        all.add_pack(bytes())?;
+        alone.add_pack(Arc::new(bytes))?;
         let index = alone.index_file()?;
         out.files.push(RepositoryFile {
             path: format!("objects/pack/{}.pack", index.name),
@@ -194,6 +188,7 @@ fn repository_files(
             size: file.size,
         });
     }
+    let all = repository.objects(blobs, limits)?;
     let mut packed = String::new();
     let mut info = String::new();
     for one in &repository.refs {

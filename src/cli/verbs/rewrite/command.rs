@@ -62,8 +62,8 @@ struct OutputFlags {
     /// has neither a host nor a tag
     #[arg(long)]
     check: bool,
-    /// Change nothing, and print a unified diff in which values of Secrets and passwords in URLs are
-    /// masked
+    /// Change nothing, and print a unified diff in which values of Secrets and passwords in URLs
+    /// are masked
     #[arg(long)]
     diff: bool,
     /// Change nothing, and print a kustomize component whose `images` have the same effect

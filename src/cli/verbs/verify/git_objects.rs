@@ -1,6 +1,6 @@
 //! The git repositories of a bundle: whether their packs have everything that their refs need.
 
-use crate::cli::shared::{CliError, Exit};
+use crate::cli::shared::CliError;
 use landfall_content::{BlobRead, missing_blobs};
 use landfall_item::lockfile::Lock;
 use landfall_item::{LockedGitRepository, LockedItem};
@@ -97,18 +97,7 @@ fn incomplete(failed: Vec<ReportItem>) -> CliError {
         "{} {verb} not complete",
         count_of(failed.len(), "git repository")
     );
-    let lines = failed.iter().map(|item| {
-        let reason = item.reason.as_deref().unwrap_or_default();
-        format!("  {}: {reason}", item.name)
-    });
-    let lines: Vec<String> = std::iter::once(head).chain(lines).collect();
-    let report = RunReport {
-        items: failed,
-        ..RunReport::default()
-    };
-    CliError::of_lines(Exit::Refused, &lines)
-        .with_help(
-            "the bundle is as it was packed, so lock the repository again, and pack a new bundle",
-        )
-        .with_report(report)
+    CliError::refused_items(head, failed).with_help(
+        "the bundle is as it was packed, so lock the repository again, and pack a new bundle",
+    )
 }

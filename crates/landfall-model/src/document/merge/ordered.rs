@@ -157,8 +157,8 @@ fn command_identity(item: &str) -> String {
 }
 
 /// Merges two items with the same identity; returns the new text of the old item. `None` if both
-/// export a variable, and the old one does more than that, or the value of NO_PROXY in either cannot
-/// be read.
+/// export a variable, and the old one does more than that, or the value of NO_PROXY in either
+/// cannot be read.
 fn changed_item(old: &str, new: &str) -> Option<String> {
     if old.split_whitespace().eq(new.split_whitespace()) {
         return Some(old.to_owned());
@@ -187,8 +187,8 @@ fn exported_variable(command: &str) -> Option<(&str, &str)> {
     (is_name && !name.is_empty()).then_some((name, value))
 }
 
-/// The shell word `text` without its quotes. `None` if it is not a single word, because it also sets
-/// another variable or runs another command.
+/// The shell word `text` without its quotes. `None` if it is not a single word, because it also
+/// sets another variable or runs another command.
 fn shell_word(text: &str) -> Option<&str> {
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'));
     let Some(quote) = quote else {
