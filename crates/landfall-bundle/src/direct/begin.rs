@@ -29,7 +29,8 @@ use std::sync::{Arc, Mutex};
 /// The state of a direct bundle when it is opened.
 #[derive(Debug)]
 pub enum DirectStart {
-    /// The bundle exists already, complete and verified; it is signed by these keys.
+    /// The bundle exists already, and its content was verified. Its signatures name these keys; the
+    /// signatures were not verified.
     Complete(PackedBundle, Vec<PublicKey>),
     /// The bundle must be written, from the beginning or from where an earlier run stopped.
     Incomplete(DirectBundle),
@@ -41,8 +42,8 @@ impl DirectBundle {
     /// for another lock is not downloaded again. `signer` signs the bundle at the end.
     ///
     /// # Errors
-    /// If another process writes the bundle, the disk has too little space, or the files cannot
-    /// be created.
+    /// If another process writes the bundle, the bundle would exceed a limit of its readers, the
+    /// disk has too little space, or the files cannot be created.
     pub fn begin(
         plan: Arc<PackPlan>,
         store: Option<DiskStore>,
@@ -155,8 +156,8 @@ fn signing_keys(bundle: &Bundle) -> Vec<PublicKey> {
         .collect()
 }
 
-/// Whether two indexes are of bundles with the same lock, options and serial. Entries are not
-/// compared: they follow from these.
+/// Whether two indexes are of bundles with the same release, lock, options, series and serial.
+/// Entries are not compared: they follow from these.
 fn has_same_plan(one: &ContentsIndex, other: &ContentsIndex) -> bool {
     one.landfall == other.landfall
         && one.options == other.options
@@ -167,8 +168,8 @@ fn has_same_plan(one: &ContentsIndex, other: &ContentsIndex) -> bool {
 }
 
 impl DirectState {
-    /// Refuses to begin with less disk space than the rest of the bundle may need, including the
-    /// moment when the largest compressed entry is both in the spool and in the file.
+    /// Fails if the disk has less free space than the rest of the bundle may need. The largest
+    /// compressed entry counts twice, because it can be in the spool and in the file at once.
     fn check_room(&self) -> Result<(), BundleError> {
         let compressed = &self.plan.entries[self.compressed..];
         let largest = compressed

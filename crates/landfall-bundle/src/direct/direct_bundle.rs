@@ -112,7 +112,7 @@ impl DirectState {
         std::iter::once(&self.spool).chain(&self.store)
     }
 
-    /// Makes the stores hash a damaged blob again, so that they remove it.
+    /// Makes the stores hash a blob again, so that they remove it if it is damaged.
     pub(super) fn distrust(&self, digest: &Digest) {
         if let Some(&entry_index) = self.entry_indexes.get(digest) {
             let size = self.plan.entries[entry_index].descriptor.size;

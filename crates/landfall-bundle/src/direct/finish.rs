@@ -81,8 +81,8 @@ impl DirectBundle {
         })?;
         state
             .file
-            // an earlier run that was killed after this may have left a longer file, with other
-            // signatures
+            // an earlier run that was killed after it wrote its index may have left a longer file,
+            // with other signatures
             .set_len(out.end)
             .and_then(|()| state.file.sync_all())
             .map_err(failed)?;

@@ -69,7 +69,7 @@ impl JournalRecords {
 }
 
 /// Reads the journal at `path`: the first line, which identifies the bundle, and the records.
-/// `None` if there is no journal.
+/// `None` if there is no journal, or its first line is incomplete.
 pub(super) fn read(path: &Path) -> io::Result<Option<(String, JournalRecords)>> {
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(
             (&known.there[&b], known.whole[&a]),
             (&vec![(0, 9)], (512, 60)),
-            "opening the journal ended the torn line, which is a record now"
+            "opening the journal added a line feed to the torn line, which is a record now"
         );
         // a journal of another bundle is ignored
         assert_eq!(

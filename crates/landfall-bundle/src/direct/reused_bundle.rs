@@ -30,7 +30,8 @@ impl ReusedBundle {
         if fs::metadata(path)?.len() > 0 {
             fs::rename(path, work.join("previous"))?;
         }
-        // the file before its journal: a journal without its file would describe the new one
+        // the file before its journal: after a crash in between, the next run still finds the
+        // journal at this path and sets it aside
         fs::rename(journal, work.join("previous.journal"))
     }
 

@@ -18,7 +18,8 @@ pub(crate) const MAX_CHAIN: usize = 16;
 /// The largest plain content that a reader rebuilds: 64 GiB.
 pub(crate) const MAX_PLAIN: u64 = 64 << 30;
 
-/// The longest section about the compression, which a reader keeps in memory.
+/// The maximum length of the stream section, which says how the blob was compressed. A reader keeps
+/// it in memory.
 pub(crate) const MAX_STREAM_SECTION: u64 = 64 << 20;
 
 /// The number of sections of a recipe.
@@ -142,8 +143,8 @@ impl RecipeHeader {
         bytes
     }
 
-    /// Reads the header of a recipe of `size` bytes for a blob with `bases` bases. Fails if the
-    /// recipe is not one of this version, or its sections do not fill it.
+    /// Reads the header of a recipe of `size` bytes with `bases` bases. Fails if the header is not
+    /// one of this version, exceeds a limit, or contradicts `size` or `bases`.
     pub(crate) fn read(input: &mut impl Read, size: u64, bases: usize) -> io::Result<RecipeHeader> {
         let bad = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
         let mut start = [0; MAGIC.len() + 3];

@@ -85,15 +85,15 @@ impl ContentsIndex {
 
 /// Whether an entry that is not a blob may have this name: a name of the OCI layout, or one of
 /// landfall's own. Later releases may add entries with other names of landfall's, which this reader
-/// ignores.
+/// ignores. The index lists neither the frame table nor itself.
 fn is_own_name(name: &str) -> bool {
     let own = name
         .strip_prefix("landfall-")
         .or_else(|| name.strip_prefix("landfall."));
-    let is_known = [FRAMES, CONTENTS].contains(&name);
+    let is_unlisted = [FRAMES, CONTENTS].contains(&name);
     // names of up to 100 bytes fit into a plain tar header
     LAYOUT.contains(&name)
-        || !is_known
+        || !is_unlisted
             && name.len() <= 100
             && own.is_some_and(|rest| {
                 rest.bytes()

@@ -43,7 +43,7 @@ pub(super) fn check_recipes(contents: &ContentsIndex) -> Result<(), String> {
         let digest = &recipe.blob.digest;
         if inside.contains(digest) || omitted.contains(digest) {
             return Err(format!(
-                "it has a recipe for {digest}, and lists it elsewhere"
+                "it has a recipe for {digest}, but also contains or omits it"
             ));
         }
         if !names.contains(recipe.entry.as_str()) {
@@ -113,7 +113,7 @@ fn check_order(contents: &ContentsIndex) -> Result<(), String> {
         }
         if longest >= MAX_CHAIN {
             return Err(format!(
-                "the recipe for {} uses too many others",
+                "the recipe for {} needs too long a chain of recipes",
                 recipe.blob.digest
             ));
         }

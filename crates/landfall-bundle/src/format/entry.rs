@@ -93,7 +93,7 @@ impl TarEntry {
     }
 
     /// The frame at `index` with this hash and these offsets, which are from rows of the frame
-    /// table. Fails if the frame cannot be there.
+    /// table. Fails if the frame at `index` cannot have these offsets.
     pub fn frame(
         &self,
         index: usize,

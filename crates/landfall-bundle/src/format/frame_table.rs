@@ -1,6 +1,6 @@
 //! The frame table: a row with offset and hash for each frame. It is separate from the contents
-//! index, so that opening a large bundle reads no more than opening a small one: rows are read
-//! together with their frames.
+//! index, so that little must be read to open a large bundle: rows are read together with their
+//! frames.
 
 use super::hash::FrameHash;
 use super::header;

@@ -1,5 +1,5 @@
 //! Tar headers: POSIX ustar with fixed metadata, a PAX path for names over 100 bytes, a base-256
-//! size from 8 GiB up. Go's archive/tar, GNU tar and Python's tarfile read both.
+//! size from 8 GiB up. Go's archive/tar, GNU tar and Python's tarfile read both extensions.
 
 use tar::{EntryType, Header};
 

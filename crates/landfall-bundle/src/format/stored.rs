@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use xxhash_rust::xxh64::Xxh64;
 
-/// The content bytes of one frame. Longer content is split; only the last frame has fewer.
+/// The number of content bytes in a frame. Longer content is split; only the last frame may have
+/// fewer.
 pub(crate) const CHUNK: usize = 1 << 20;
 /// The maximum content of a raw block (RFC 8878, §3.1.1.2.4).
 pub(crate) const BLOCK: usize = 128 << 10;

@@ -44,7 +44,7 @@ impl DockerImage {
 }
 
 /// The media type of the first layer that not every docker version accepts.
-pub(super) fn strange_layer(one: &OneManifest) -> Option<&str> {
+pub(super) fn unsupported_layer_type(one: &OneManifest) -> Option<&str> {
     let types = one.layers.iter().map(|layer| &*layer.media_type);
     types.into_iter().find(|kind| !LAYERS.contains(kind))
 }

@@ -51,7 +51,7 @@ pub struct ImageArchive {
     pub lost: Vec<ReportItem>,
     /// Indexes that have another digest than in the lock, since they were trimmed.
     pub trimmed: Vec<TrimmedImageIndex>,
-    /// The files that follow from the lock, in the order of the archive.
+    /// The computed files, which are not blobs of the source, in the order of the archive.
     pub(super) computed: Vec<(String, Vec<u8>)>,
     /// The blobs, with their sizes in bytes.
     pub(super) blobs: BTreeMap<Digest, u64>,
@@ -187,7 +187,7 @@ fn planned(
         ImageArchiveFormat::Docker => {
             // an archive in docker's format has one platform of each image
             let one = image.select_one(blobs, options.platforms.first())?;
-            if let Some(kind) = docker_manifest::strange_layer(&one) {
+            if let Some(kind) = docker_manifest::unsupported_layer_type(&one) {
                 let why = "docker does not accept layers of this type; use --format oci, or lock \
                            without these images";
                 return Err(SkippedImage::Unfit(why, kind.into()));
@@ -195,8 +195,7 @@ fn planned(
             let docker = Some(DockerImage::of(&one, tags.iter().cloned()));
             let mut parts = vec![one.manifest.clone(), one.config];
             for layer in one.layers {
-                // an image may have the same layer twice, but a tar must not have two members with
-                // one name
+                // an image may have the same layer twice, but the archive contains it once
                 if !parts.iter().any(|part| part.digest == layer.digest) {
                     parts.push(layer);
                 }

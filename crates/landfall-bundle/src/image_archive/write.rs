@@ -62,7 +62,7 @@ impl ImageArchive {
             out.write_all(zero_padding(*size))
                 .map_err(ImageArchiveError::Write)?;
         }
-        // only now is the archive complete: a tar without its end is noticed by every reader
+        // written last, so that an archive that was cut off is not a complete tar
         out.write_all(&END)
             .and_then(|()| out.flush())
             .map_err(ImageArchiveError::Write)

@@ -66,8 +66,8 @@ impl PackPlan {
     }
 
     /// Plans a delta: layers and files that every base has are omitted, and `blobs` need not
-    /// contain them. A set of packages is missing if one of its packages contradicts the lock, or
-    /// is an RPM package that is not signed by a key of its source.
+    /// contain them. A set of packages or a provider is missing if its content contradicts the
+    /// lock. So is a set with an RPM package that is not signed by a key of its source.
     ///
     /// # Errors
     /// Like [`PackPlan::new`], and if a manifest cannot be read.
@@ -189,8 +189,8 @@ impl PackPlan {
         }
     }
 
-    /// Plans again a bundle without recipes: `packed` is its index, and `lock` is the lock that the
-    /// bundle was packed from.
+    /// Recreates the plan of a bundle without recipes from its index `packed` and the lock that it
+    /// was packed from.
     pub fn repack(lock: &Lock, packed: &ContentsIndex) -> PackPlan {
         let mut plan = PackPlan::without(lock, &packed.partial.iter().cloned().collect());
         plan.omit(|blob| {
@@ -304,7 +304,7 @@ impl PackPlan {
         sum_sizes(blobs.iter().map(|entry| entry.descriptor.size))
     }
 
-    /// The bytes that the stored entries occupy in the file, without their tar headers.
+    /// The bytes that the stored entries occupy in the file, without tar headers and padding.
     pub fn stored_bytes(&self) -> u64 {
         let stored = self
             .entries

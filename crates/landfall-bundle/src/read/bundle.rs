@@ -391,7 +391,7 @@ impl VerifiedRead for Bundle {
             ContentForm::Stored if !self.0.volumes.is_remote() => Box::new(
                 VerifiedBlobReader::new(Arc::clone(&self.0), entry_index, offset),
             ),
-            // frames of a remote object are not read twice
+            // `VerifiedBlobReader` would request each frame of a remote object twice
             ContentForm::Stored | ContentForm::Compressed => Box::new(BundleEntryReader::of_known(
                 Arc::clone(&self.0),
                 entry_index,

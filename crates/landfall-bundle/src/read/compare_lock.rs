@@ -9,7 +9,6 @@ use crate::format::damage::Damage;
 use crate::format::names::{CONTENTS, ItemName, LAYOUT, LOCK};
 use crate::plan::delta_base::kept;
 use landfall_content::LockEntry;
-
 use landfall_item::lockfile::Lock;
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Descriptor, Digest, Limits, MediaType};
@@ -223,7 +222,7 @@ fn lock_against_manifests(
     damage.collect()
 }
 
-/// The blobs that the lock requires and that the bundle omits, or has only recipes for.
+/// The blobs that the bundle omits, or has only recipes for.
 fn not_contained(bundle: &Bundle) -> impl Iterator<Item = &Descriptor> {
     let rebuilt = bundle.contents().recipes.iter().map(|recipe| &recipe.blob);
     bundle.omitted().iter().chain(rebuilt)

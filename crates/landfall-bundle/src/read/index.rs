@@ -149,7 +149,7 @@ fn read_signatures(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<String
         .ok_or_else(|| Damage::new("signatures", at, "they are not a list of signatures"))
 }
 
-/// Parses a contents index, after checking that this release supports its version.
+/// Parses a contents index, after checking that this release supports its version and features.
 fn parse(
     path: &Path,
     index: &[u8],

@@ -47,8 +47,8 @@ impl VerifiedBlobReader {
     /// The rest of the blob, as runs of the bundle's files.
     pub(super) fn runs(mut self) -> FileRuns {
         Box::new(iter::from_fn(move || {
-            // the frame of a run is compared when the run is requested; after an error, no later
-            // run is returned
+            // the frame of a run is checked when the run is requested; after an error, the next
+            // request checks the same frame again
             (self.content.at < self.content.size).then(|| {
                 self.check()?;
                 let (offset, run) = self.content.next_run();

@@ -139,9 +139,9 @@ impl VolumeReader {
             .any(|part| matches!(part.medium, Medium::Object(_)))
     }
 
-    /// A reader for `range`, up to the end of the object that contains its first byte; that end is
-    /// returned, too. `None` for local files, short ranges, and ranges in memory, which are better
-    /// read on demand.
+    /// A reader for `range`, which stops at the end of the object that contains the first byte, and
+    /// the offset at which it stops. `None` for local files, short ranges, and ranges in memory,
+    /// which are better read on demand.
     pub fn reader(&self, range: Range<u64>) -> Option<(u64, RangeReader)> {
         let VolumePart {
             start,
@@ -260,8 +260,8 @@ impl VolumeReader {
         }
     }
 
-    /// The part with the byte at offset `at`, with its index and the number of its bytes from there
-    /// on.
+    /// The index of the part with the byte at offset `at`, the part, and the number of its bytes
+    /// from that offset on.
     fn find_part(&self, at: u64) -> io::Result<(usize, &VolumePart, u64)> {
         let index = self.part_at(at);
         let part = self.parts.get(index).ok_or(io::ErrorKind::UnexpectedEof)?;

@@ -49,8 +49,8 @@ impl VolumeSet {
         Ok((!set.found.is_empty()).then_some(set))
     }
 
-    /// Finds the volumes of `base` next to it and at the locations `more`. The volume `number` must
-    /// exist.
+    /// Finds the volumes of `base` next to it and at the locations `more`. If volume `number` does
+    /// not exist, it counts as missing.
     fn with(base: &Path, more: &[PathBuf], number: usize) -> io::Result<VolumeSet> {
         let mut bases = vec![base.to_path_buf()];
         bases.extend(more.iter().map(|location| in_folder(base, location)));

@@ -3,7 +3,7 @@
 use landfall_model::{Descriptor, Digest, Hasher};
 use std::io::{self, Write};
 
-/// Writes at most as many bytes to `sink` as the limit allows, and hashes them.
+/// Writes a limited number of bytes to `sink`, and hashes them.
 pub(super) struct HashedWriter<W> {
     sink: W,
     hasher: Hasher,

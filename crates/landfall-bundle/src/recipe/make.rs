@@ -45,7 +45,7 @@ impl RecipeFile {
 pub(super) enum NoRecipe {
     /// The compression cannot be described in few bytes.
     Compression,
-    /// The recipe would not be much smaller than the blob.
+    /// The recipe would be larger than [`MAX_PERCENT`] of the blob.
     NotSmaller,
 }
 
@@ -91,7 +91,7 @@ pub(super) fn make_recipe(
             }
         }
     }
-    // another encoder wrote the end of the stream, or a base cannot be read
+    // no encoder is assumed, another encoder wrote the end of the stream, or a base cannot be read
     let stream = match input.new.coding {
         BlobCoding::Plain => Vec::new(),
         BlobCoding::Deflate => match analyze(|| open_blob(input), &STREAM_LIMITS) {

@@ -98,7 +98,7 @@ impl<'a> PlainBlobs<'a> {
                 assumed: Some(recipe),
             }));
         }
-        // what failed above is done again here, and reported
+        // the attempt above hides its error; this one reports it
         let plain = self.plain_blob(blob)?;
         Ok(plain.map(|blob| DecodedBlob {
             blob,

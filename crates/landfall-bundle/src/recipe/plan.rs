@@ -16,8 +16,8 @@ use landfall_model::{Descriptor, sum_sizes};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Replaces each layer and file of `plan` by a recipe, if the recipe is much smaller. `blobs` has
-/// the content of `lock`. Plain bytes are written to temporary files in `folder`.
+/// Replaces each layer and file of `plan` by a recipe, if the recipe is at least 10 % smaller.
+/// `blobs` has the content of `lock`. Plain bytes are written to temporary files in `folder`.
 ///
 /// # Errors
 /// If content is missing or damaged, or `folder` cannot be written.

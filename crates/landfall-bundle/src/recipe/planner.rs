@@ -64,7 +64,7 @@ pub(super) struct RecipePlanner<'a> {
     plain: PlainBlobs<'a>,
     /// The length of the chain of recipes that rebuilds a blob of the bundle.
     chains: HashMap<Digest, usize>,
-    /// The bases that the bundle does not contain.
+    /// The blobs that recipes use and that the bundle does not contain.
     pub(super) references: BTreeMap<Digest, BlobReference>,
     pub(super) summary: RecipeSummary,
 }
@@ -237,7 +237,7 @@ impl<'a> RecipePlanner<'a> {
             }
         }
         shares.sort_by(|a, b| b.0.total_cmp(&a.0));
-        // plain bytes of other families are not needed again
+        // the next blob is probably compared with this one or with the same candidates
         self.plain.retain(|digest| {
             *digest == new.digest || compared.iter().any(|old| old.blob.digest == *digest)
         });
@@ -253,8 +253,8 @@ impl<'a> RecipePlanner<'a> {
         })
     }
 
-    /// Adds a blob with a recipe to the summary. From then on, the blob may be a base. Returns the
-    /// digests of its bases.
+    /// Adds a blob with a recipe to the summary. From then on, the blob may be a base, unless its
+    /// chain of recipes is too long. Returns the digests of its bases.
     fn record_patched(
         &mut self,
         one: &PatchableBlob,

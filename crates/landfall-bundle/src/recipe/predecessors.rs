@@ -3,7 +3,8 @@
 use landfall_item::LockedItem;
 use landfall_model::Descriptor;
 
-/// A blob of an item, and the family of the item: only blobs of one family are compared.
+/// A blob of an item, and the family of the item. A blob is compared with blobs of its family if
+/// there are any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FamilyBlob {
     pub(super) blob: Descriptor,
@@ -77,7 +78,7 @@ pub(super) fn candidates<'a>(
             .collect();
     }
     let distance = |old: &FamilyBlob| old.position.abs_diff(new.position);
-    // of those at the same distance, the blob of the most similar size
+    // at the same distance, the blob with the most similar size is first
     found.sort_by_key(|old| (distance(old), old.blob.size.abs_diff(new.blob.size)));
     let mut seen = std::collections::HashSet::new();
     found.retain(|old| seen.insert(&old.blob.digest));

@@ -44,7 +44,7 @@ struct KnownRecipe {
     recipe: BlobRecipe,
 }
 
-/// The recipe that each blob is rebuilt with, by its number among those for the blob.
+/// For each blob, the index of the chosen recipe among the recipes for that blob.
 #[derive(Default)]
 struct RecipeChoice {
     recipes: HashMap<Digest, usize>,
@@ -119,7 +119,7 @@ impl RebuiltBlobs {
                 ) {
                     (Some(known), _) => pending.push(known),
                     (None, Some(blob)) => missing.push(blob.clone()),
-                    // an entry of the bundle that cannot be read
+                    // the base is an entry of the bundle, but the content lacks it
                     (None, None) => return Ok(None),
                 }
             }
@@ -152,7 +152,7 @@ impl RebuiltBlobs {
         }
     }
 
-    /// Returns the recipe that rebuilds a blob; `None` if a base of each recipe is unavailable.
+    /// Returns the recipe that rebuilds a blob; `None` if no recipe has all of its bases.
     fn chosen(&self, digest: &Digest) -> Result<Option<&KnownRecipe>, ContentError> {
         let Some(recipes) = self.recipes.get(digest) else {
             return Ok(None);

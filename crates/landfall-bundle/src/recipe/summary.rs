@@ -46,7 +46,7 @@ pub struct UnpatchedBlob {
 /// Why a blob has no recipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UnpatchedReason {
-    /// Its compression cannot be described in few bytes.
+    /// Its compression cannot be described in few bytes, or it has too many plain bytes.
     Compression,
     /// A recipe without an older version would not be much smaller than the blob.
     NoOlderVersion,

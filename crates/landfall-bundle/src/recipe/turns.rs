@@ -3,7 +3,7 @@
 use landfall_model::locked;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Limits how many threads do something at the same time.
+/// Limits how many threads have a turn at the same time.
 pub(super) struct RebuildTurns {
     free: Mutex<usize>,
     freed: Condvar,

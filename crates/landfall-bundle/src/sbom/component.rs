@@ -177,7 +177,7 @@ fn purl_of_file(url: &str, digest: &Digest) -> String {
     )
 }
 
-/// `pkg:generic/…`: the last component of the URL, with the URL and `git+` in front as a qualifier.
+/// `pkg:generic/…`: the last component of the URL, with the URL, including `git+`, as a qualifier.
 fn purl_of_repository(name: &str) -> String {
     format!(
         "pkg:generic/{}?vcs_url={}",

@@ -1,4 +1,5 @@
-//! The CycloneDX document of a bundle. The same bundle always has the same document.
+//! The CycloneDX document of a bundle. The same bundle, time and release of landfall give the same
+//! document.
 
 use super::component::{ItemFacts, component, hash};
 use super::linked_documents::{LinkedDocument, linked_documents};
@@ -89,7 +90,7 @@ pub fn cyclonedx(
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "serialNumber": serial_number(subject.digest),
-        // always 1: the serial number is derived from the bundle, and neither ever changes
+        // always 1: another bundle has another serial number
         "version": 1,
         "metadata": {
             "tools": {"components": [

@@ -87,7 +87,7 @@ pub struct LinkedDocument {
 }
 
 /// The documents that refer to `entry`, which is in `repository` (with its registry), as far as
-/// `blobs` contains them.
+/// `blobs` contains their manifests.
 pub fn linked_documents(
     entry: &LockEntry,
     repository: &str,

@@ -3,7 +3,7 @@
 //! - `linked_documents.rs`: the kinds and identifiers of the SBOMs and attestations in the bundle.
 //! - `component.rs`: one item of the lock as a component.
 //! - `package.rs`: a package of a set as a component.
-//! - `document.rs`: the whole document, the same for the same bundle.
+//! - `document.rs`: the whole document.
 
 mod component;
 mod document;
