@@ -108,8 +108,8 @@ impl PackPlan {
                 }
             }
 
-            // the digest of an item covers neither the signatures of its packages, nor the hashes of
-            // a provider, and the store contains items that `pull` refused, too.
+            // the digest of an item covers neither the signatures of its packages nor the hashes of
+            // a provider, and the store also contains items that `pull` refused
             let has_claims = matches!(entry.kind, EntryKind::Package | EntryKind::Provider);
             let refused = if absent.is_empty() && has_claims {
                 item.contradictions(blobs, SignatureTime::Now)

@@ -82,8 +82,8 @@ impl<'a> PlainBlobs<'a> {
     }
 
     /// The plain bytes of a blob and the recipe of its stream; `None` if the blob has too many
-    /// plain bytes for a recipe. The stream is decoded once for both, if one encoder can be assumed to
-    /// have written all of it.
+    /// plain bytes for a recipe. The stream is decoded once for both, if one encoder can be assumed
+    /// to have written all of it.
     pub(super) fn decoded_blob(
         &mut self,
         blob: &Descriptor,

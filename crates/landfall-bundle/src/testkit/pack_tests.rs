@@ -67,7 +67,7 @@ fn an_accepted_loss_leaves_the_bundle_complete_until_its_date() {
 }
 
 #[test]
-fn a_bundle_that_exceeds_the_limits_of_readers_is_not_begun() {
+fn an_index_that_exceeds_the_limit_of_readers_is_refused() {
     let (memory, lock) = sample();
     let plan = PackPlan::new(&lock, &memory, today()).unwrap();
     let index = IndexBuilder::new(&plan, PackOptions::default());

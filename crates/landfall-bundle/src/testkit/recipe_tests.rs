@@ -174,7 +174,7 @@ fn a_blob_that_only_begins_like_gzip_is_patched_as_it_is() {
 }
 
 #[test]
-fn a_changed_layer_is_carried_as_a_recipe_and_rebuilt_from_the_old_one() {
+fn a_changed_layer_is_packed_as_a_recipe_and_rebuilt_from_the_old_one() {
     let Versions {
         memory,
         old,
@@ -218,7 +218,7 @@ fn a_changed_layer_is_carried_as_a_recipe_and_rebuilt_from_the_old_one() {
         blobs.missing_bases(&new_layer.digest).unwrap(),
         Some(Vec::new())
     );
-    // a server watches the files of the base itself, so that it notices changes
+    // `RecipeBlobs` hides the base, which a server lists as another source
     assert_eq!(blobs.stat(&old_layer.digest).unwrap(), Some(old_layer.size));
     let blobs = RecipeBlobs(blobs);
     assert_eq!(blobs.stat(&old_layer.digest).unwrap(), None);
@@ -258,8 +258,8 @@ fn the_estimate_of_recipes_equals_the_result_of_packing() {
     );
 }
 
-/// A gzip member of stored blocks. Go's fastest level writes blocks of 65,535 bytes for content that
-/// does not compress; from `odd` on, the blocks are shorter.
+/// A gzip member of stored blocks. Go's fastest level writes blocks of 65,535 bytes for content
+/// that does not compress; from `odd` on, the blocks are shorter.
 fn stored_member(plain: &[u8], odd: usize) -> Vec<u8> {
     let mut member = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
     let (regular, irregular) = plain.split_at(odd);
@@ -428,7 +428,7 @@ fn versions_within_one_bundle_are_patched_too() {
 }
 
 #[test]
-fn simultaneous_readers_share_a_rebuilt_blob() {
+fn simultaneous_readers_get_the_right_bytes_of_a_rebuilt_blob() {
     let Versions {
         memory,
         old,
@@ -486,7 +486,7 @@ impl Read for BrokenReader {
     }
 }
 
-/// A source of the content without the new layer. Its first readers fail: as many as `failures`.
+/// A source of the content without the new layer. Its first `failures` readers fail.
 fn failing(memory: &Memory, new_layer: &Descriptor, failures: usize) -> Arc<dyn BlobRead> {
     let mut blobs = memory.blobs.clone();
     blobs.remove(&new_layer.digest);
@@ -501,7 +501,7 @@ fn failing(memory: &Memory, new_layer: &Descriptor, failures: usize) -> Arc<dyn 
 }
 
 #[test]
-fn a_blob_is_rebuilt_again_after_its_base_could_not_be_read() {
+fn rebuilding_is_tried_again_after_a_base_could_not_be_read() {
     let Versions {
         memory,
         old,

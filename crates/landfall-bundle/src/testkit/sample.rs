@@ -203,8 +203,9 @@ impl Packed {
         (contents, rows.collect())
     }
 
-    /// Ends the file at `end` with a frame table of these rows, this index, these signatures, and a
-    /// footer. Corrects the description of the table in the index, unless it was forged (`is_lie`).
+    /// Truncates the file at `end`, and appends a frame table of these rows, this index, these
+    /// signatures, and a footer. Corrects the description of the table in the index, unless it was
+    /// forged (`is_lie`).
     pub(super) fn seal(
         &self,
         mut contents: ContentsIndex,
@@ -265,7 +266,8 @@ impl Packed {
             .unwrap();
     }
 
-    /// Replaces the content of an entry by other content of the same size, with matching frames.
+    /// Changes the content of a stored entry that has one frame of content, with a matching frame
+    /// and hash. The size must stay the same.
     #[cfg(test)]
     pub(super) fn replace(&self, entry_index: usize, change: impl FnOnce(&mut Vec<u8>)) {
         self.reseal(|contents, rows| {
@@ -297,7 +299,7 @@ pub(super) fn blob(contents: &ContentsIndex, form: ContentForm) -> usize {
 }
 
 /// Writes the bundle of `plan` to `out`. Every blob's digest is checked on the way. The index of
-/// the bundle lists the items that are missing from `plan`.
+/// the bundle lists the missing items of `plan`.
 ///
 /// # Errors
 /// If there is not enough space, content is damaged or missing, or the file cannot be written. In

@@ -28,7 +28,7 @@ pub(crate) struct EntryWriter<'a> {
     pub blobs: &'a dyn BlobRead,
     /// The compression level of zstd.
     pub level: i32,
-    /// The maximum number of frames in flight.
+    /// About how many frames are in flight.
     pub depth: usize,
     /// The path of the bundle, for messages.
     pub path: &'a Path,

@@ -30,8 +30,8 @@ use std::path::{Path, PathBuf};
 /// path and size of the volume.
 ///
 /// # Errors
-/// If other volumes are missing or damaged, the contents index was in the lost volume, content is
-/// missing, or the result differs from the lost volume.
+/// If the bundle has recipes, other volumes are missing or damaged, the contents index was in the
+/// lost volume, content is missing, or the result differs from the lost volume.
 pub fn write_volume(
     like: &[PathBuf],
     number: usize,
@@ -53,7 +53,7 @@ pub fn write_volume(
     };
     let (bundle, part) = open_without(like, number, &cannot)?;
     let packed = bundle.contents();
-    // a recipe follows from the bases too, which may be gone
+    // recipes also depend on their bases, which may no longer be available
     if !packed.recipes.is_empty() {
         return Err(cannot(
             "the bundle has patches; pack it again with --since and --patches",
