@@ -21,9 +21,9 @@ pub trait BlobRead: Send + Sync {
         Ok(self.stat(&blob.digest)? == Some(blob.size))
     }
 
-    /// Opens the blob at `offset`. Before it returns a byte, a store on disk hashes the blob if it
-    /// changed since its last verification; a bundle compares the hash of each frame. Damage that
-    /// is found during a read is an error of kind `InvalidData`.
+    /// Opens the blob at `offset`. Before any byte is returned, a store on disk hashes the blob if
+    /// it changed since its last verification; a bundle compares the hash of each frame. Damage
+    /// that is found during a read is an error of kind `InvalidData`.
     ///
     /// # Errors
     /// If the blob is missing or cannot be opened.

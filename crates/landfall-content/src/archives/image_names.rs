@@ -209,7 +209,7 @@ impl ArchiveImages {
             ));
             return Ok(());
         }
-        // created at the first document: most archives need none
+        // created at the first document: the archives may have none
         let file = match &mut self.documents_file {
             Some(file) => file,
             none => none.insert(tempfile::tempfile_in(folder)?),

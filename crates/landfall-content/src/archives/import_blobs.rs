@@ -24,9 +24,9 @@ pub struct ImportedBlobs {
     pub skipped: Vec<String>,
 }
 
-/// Writes the `wanted` blobs that `archive` has to `store`, and removes them from `wanted`. The
-/// remaining ones are fetched upstream. [`ImportedBlobs::skipped`] lists members that could not be
-/// used.
+/// Copies the `wanted` blobs from `archive` to `store`, and removes the copied ones from `wanted`.
+/// The remaining ones are fetched upstream. [`ImportedBlobs::skipped`] lists members that could not
+/// be used.
 ///
 /// # Errors
 /// If the store cannot be written.

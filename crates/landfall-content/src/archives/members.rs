@@ -75,8 +75,9 @@ fn refuse_size_override(header: &mut impl Read) -> io::Result<()> {
     Ok(())
 }
 
-/// Calls `each` with every regular file of a folder and its subfolders, sorted by name. Fails if
-/// one cannot be read, or `each` fails.
+/// Calls `each` with every regular file of a folder and its subfolders, sorted by name. Skips
+/// hidden files and folders, and everything below [`MAX_DEPTH`] levels of folders. Fails if a file
+/// or folder cannot be read, or `each` fails.
 pub(super) fn for_each_in_folder(
     folder: &Path,
     each: &mut dyn FnMut(&mut ArchiveMember<'_>) -> io::Result<()>,
@@ -103,7 +104,7 @@ fn walk(
     names.sort_by(|a, b| a.0.cmp(&b.0));
     for (name, kind) in names {
         let at = folder.join(&name);
-        // a label: the file is opened by its name, which need not be UTF-8
+        // only a label: the file is opened by `name`, which need not be UTF-8
         let path = format!("{above}{}", name.to_string_lossy());
         // the type of the entry itself: `metadata` would follow a link, possibly in a circle
         if kind.is_dir() && depth > 0 {
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_of_a_folder_are_sorted_by_name() {
+    fn files_of_a_folder_are_sorted_and_hidden_files_and_links_are_skipped() {
         let dir = tempfile::tempdir().unwrap();
         for path in [
             "blobs/sha256/b",

@@ -1,6 +1,6 @@
 //! Blobs from archives and layouts that other tools made, by digest. [`SourceArchive::open`]
 //! detects the format of a path, [`read_image_names`] reads the names of its images, and
-//! [`import_blobs`] writes blobs that a lock needs to a store.
+//! [`import_blobs`] copies the blobs that a lock needs into a store.
 //!
 //! An archive is read once from beginning to end, because a compressed one cannot be read
 //! otherwise. Nothing in it is trusted: names are only labels, members are identified by their
