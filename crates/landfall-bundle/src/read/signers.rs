@@ -40,9 +40,9 @@ impl Bundle {
     /// ignored.
     ///
     /// # Errors
-    /// If fewer than `at_least` persons signed the bundle: signatures are missing, were made by keys
-    /// that are not allowed, or cover other content. Keys with a common principal belong to one
-    /// person. Also if the contents index cannot be read again.
+    /// If fewer than `at_least` persons signed the bundle: signatures are missing, were made by
+    /// keys that are not allowed, or cover other content. Keys with a common principal belong to
+    /// one person. Also if the contents index cannot be read again.
     pub fn signed_by(
         &self,
         allowed: &AllowedSigners,
