@@ -137,7 +137,7 @@ pub enum BundleError {
         /// The largest accepted size in bytes.
         limit: u64,
     },
-    /// The bundle would have too many volumes, or a volume cannot hold a single frame.
+    /// The bundle would have too many volumes, or a frame does not fit into a volume.
     #[error(
         "volumes of {size} bytes are too small: a bundle has at most {limit} volumes, and no frame \
          is split; use --volume-size {smallest} or more"

@@ -140,7 +140,8 @@ impl DirectState {
         Ok(())
     }
 
-    /// Recovers the compressed entries of an earlier run, as far as they are intact and contiguous.
+    /// Recovers the compressed entries of an earlier run, up to the first one that is missing or
+    /// damaged.
     pub(super) fn recover(&self) {
         let mut written = self.compressed_entries();
         for entry in &self.contents.entries[self.compressed..] {

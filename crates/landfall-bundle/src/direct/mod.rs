@@ -2,7 +2,7 @@
 //!
 //! The offsets of stored blobs follow from the lock, so their bytes are written to their final
 //! offsets in `OUT.partial` while they arrive, in any order ([`sink`], [`stored_blob_writer`]).
-//! Blobs to be compressed come after them in the file, and pass through a spool ([`compress`]).
+//! Blobs to be compressed follow them in the file, and pass through a spool ([`compress`]).
 //! The [`journal`] and the spool are in `OUT.partial.work`. The result has the same bytes as the
 //! bundle that [`write()`](crate::write()) makes from a store.
 //!

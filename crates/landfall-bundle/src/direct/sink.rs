@@ -64,8 +64,8 @@ impl BlobStore for DirectBundle {
         if !matches!(planned.content, ContentSource::Store) {
             return Ok(true);
         }
-        // a blob that is stored uncompressed always counts as absent here: `begin` hashes the bytes
-        // that the file has of it. Its copies in stores are verified now
+        // a blob that is stored uncompressed always counts as absent here: `begin` hashes its bytes
+        // in the file. Copies in stores are verified now
         if entry_index < state.compressed {
             state
                 .disks()

@@ -24,7 +24,7 @@ pub(super) struct StoredBlobWriter {
 struct FrameProgress {
     stream: FrameStream,
     frames: Vec<FrameRecord>,
-    /// Whether the blob is complete and recorded as such.
+    /// Whether the blob is complete.
     kept: bool,
 }
 

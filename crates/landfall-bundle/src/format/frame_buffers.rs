@@ -10,7 +10,7 @@ impl FrameBuffers {
     /// The smallest buffer in bytes that is worth keeping; smaller ones are cheap to allocate.
     const LEAST: usize = 128 << 10;
 
-    /// Takes a buffer with unspecified content.
+    /// Removes a buffer from the pool, or creates one. Its length and content are unspecified.
     pub(crate) fn take(&self) -> Vec<u8> {
         self.0
             .lock()

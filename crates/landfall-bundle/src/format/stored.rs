@@ -126,7 +126,8 @@ pub(crate) struct StoredReader<T> {
 }
 
 impl<T> StoredReader<T> {
-    /// The offset of the next byte in the source, and the number of contiguous bytes there.
+    /// The offset of the next byte in the source, and the number of content bytes that are
+    /// contiguous from that offset on.
     pub(crate) fn next_run(&self) -> (u64, usize) {
         let (offset, run) = stored_position(self.at);
         (

@@ -50,11 +50,11 @@ impl FrameStream {
             if inside == 0 {
                 self.hash.update(head(content));
             }
-            // the hash covers the frame in the file, so the headers of its blocks too
+            // the hash covers the frame as it is in the file, with the headers of its blocks
             if inside.is_multiple_of(BLOCK) {
                 self.hash.update(block_header(content, inside));
             }
-            // at most to the end of the block, because the header of the next one comes in between
+            // at most to the end of the block, because the header of the next block follows it
             let run = bytes
                 .len()
                 .min(BLOCK - inside % BLOCK)

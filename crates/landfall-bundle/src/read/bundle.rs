@@ -33,7 +33,7 @@
 //! - **Signatures** that are missing, swapped, of another key, or for another purpose. Each covers
 //!   the whole index, and is not trusted until [`Bundle::signed_by`] has compared it with the
 //!   allowed keys.
-//! - **An older bundle** that was valid once. Its serial is in the index, under the signatures.
+//! - **An older bundle** that was valid once. Its serial is in the index, which is signed.
 //! - **Newer formats** that this release would misread. Their version or `requires` names the
 //!   unsupported feature.
 

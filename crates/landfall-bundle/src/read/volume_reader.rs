@@ -91,7 +91,7 @@ impl VolumeReader {
                 path: path.clone(),
                 source,
             })?;
-            // the first ones stay open from here; the others are opened when they are read
+            // the first files stay open; the others are opened again when they are read
             if open.len() < MAX_OPEN {
                 open.push_back((parts.len(), Arc::new(file)));
             }

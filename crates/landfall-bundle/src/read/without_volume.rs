@@ -50,7 +50,7 @@ pub(crate) fn open_without(
         .map(|other| set.name(other))
         .collect();
     let others = VolumeReader::over(set.found().values().cloned().collect(), true)?;
-    // if the last volume is missing, there is no footer here
+    // if the last volume is missing, the other volumes do not end with a footer
     let footer = footer_ending_at(&others, others.length()).ok().flatten();
     let length = footer
         .as_ref()

@@ -273,7 +273,7 @@ impl RebuiltBlobs {
         let header = RecipeHeader::read(&mut open(0)?, size, recipe.from.len())?;
         let mut bases: Vec<Arc<PlainFile>> = Vec::new();
         for (base, coding) in recipe.from.iter().zip(&header.bases) {
-            // a base that is rebuilt itself is complete before this blob takes its turn
+            // a base that must be rebuilt itself is complete before this blob takes a turn
             let reader = open_base(base)?;
             bases.push(Arc::new(write_plain(reader, *coding, &self.folder)?));
         }

@@ -26,7 +26,7 @@ use std::path::Path;
 /// Returns the bundle with the signature.
 ///
 /// The new end is first written to `FILE.signing` next to the file. If the process is killed while
-/// it changes the file, another run completes the change from there.
+/// it changes the file, another run completes the change from `FILE.signing`.
 ///
 /// # Errors
 /// If the file is not a bundle, cannot be signed or written, or is being written by another

@@ -33,7 +33,7 @@ fn requires(plan: &PackPlan) -> Vec<String> {
     words
 }
 
-/// The contents index and the frame table, as far as entries are written.
+/// The contents index and the frame table while the entries are being written.
 pub(crate) struct IndexBuilder {
     pub contents: ContentsIndex,
     /// The rows of the frame table.
