@@ -1,5 +1,5 @@
-//! Several readers of content as one, such as a delta and its bases, and a check for blobs that
-//! none of them has.
+//! Several readers of content as one, such as a delta and its bases, and a search for missing
+//! blobs.
 
 use crate::chunks::has_digest;
 use crate::{BlobRead, ContentError, LockEntry};

@@ -39,9 +39,9 @@ pub trait BlobRead: Send + Sync {
         self.open(digest, 0)
     }
 
-    /// Opens the whole blob in the copy with this number, counted from 0; `None` if there are fewer
-    /// copies. It is read from that copy alone, so a reader that finds wrong bytes can begin again
-    /// with the next.
+    /// Opens the copy of the blob with this number, counted from 0; `None` if there are fewer
+    /// copies. The blob is read from that copy alone, so a reader that finds wrong bytes can begin
+    /// again with the next copy.
     ///
     /// # Errors
     /// If this copy cannot be opened.
