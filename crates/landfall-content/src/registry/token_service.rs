@@ -285,7 +285,7 @@ impl Auth {
             .await?;
         let repository = wanted
             .as_deref()
-            // the repository has another name at the other host; its challenge contains it
+            // the repository may have another name at this host, which the challenge contains
             .and_then(|word| word.split(':').nth(1))
             .unwrap_or(&scope.repository);
         let there = TokenScope {
