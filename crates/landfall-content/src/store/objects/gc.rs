@@ -37,7 +37,7 @@ pub struct BucketGcReport {
     pub uploads: usize,
     /// The number of blobs that locks and claims name.
     pub kept: usize,
-    /// The size of these blobs in bytes.
+    /// The size of the kept blobs in bytes.
     pub kept_bytes: u64,
     /// The number of locks with a valid claim.
     pub claims: usize,

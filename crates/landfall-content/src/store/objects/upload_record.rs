@@ -221,8 +221,8 @@ async fn take_over(
 /// Aborts the upload that the record at `key` names, and deletes the record.
 async fn abort_recorded(bucket: &Bucket, key: &str, bytes: &[u8]) -> Result<(), HttpError> {
     let blob = key.replacen(keys::UPLOADS, "blobs", 1);
-    // also of a record that another release wrote with other fields: without its record, no `gc`
-    // finds the upload
+    // not parsed as `UploadRecord`: another release may have written other fields, and without its
+    // record, no `gc` finds the upload
     let record: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
     if let Some(upload) = record.as_ref().and_then(|record| record["upload"].as_str()) {
         bucket.abort_parts(&blob, &upload.to_owned()).await?;
@@ -318,7 +318,7 @@ mod tests {
     }
 
     /// Takes over an upload whose record was changed. Returns whether it is continued, and whether
-    /// its parts still exist.
+    /// it still exists in the object store.
     async fn is_continued(change: impl FnOnce(&mut serde_json::Value)) -> [bool; 2] {
         let bucket = bucket();
         let blob = blob(100 << 20);
