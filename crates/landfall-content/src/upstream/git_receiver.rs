@@ -47,7 +47,7 @@ pub struct GitPush {
     pub size: u64,
 }
 
-/// Changes refs of the server at `url`, and sends the pack with what they need.
+/// Changes refs of the server at `url`, and sends the pack with the objects that they need.
 ///
 /// # Errors
 /// If the server cannot be reached, or refuses a change. A server with atomic pushes has then
