@@ -79,7 +79,7 @@ impl Auth {
     }
 
     /// Fetches a token for an account. If the account was accepted before and is denied now, the
-    /// request is repeated. If it is denied again, a request without a scope tells whether the
+    /// request is repeated. If it is denied again, a request without a scope shows whether the
     /// account or only the scope is denied.
     async fn token_for(
         &self,
