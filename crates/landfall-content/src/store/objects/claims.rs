@@ -5,7 +5,7 @@
 //! at least one of the two sees the other: either `gc` keeps the blobs that the run needs, or the
 //! run waits until the marker is gone, and only then looks for present blobs.
 //!
-//! If a `gc` cannot tell whether its deletion has ended, the marker stays and is valid for
+//! If a `gc` does not know whether its deletion has ended, the marker stays and is valid for
 //! [`MARKER_LIFETIME`]: a deletion is sent within [`DELETION_TIMEOUT`] of its marker or not at all,
 //! and S3 refuses a request whose signature is older than 15 minutes.
 

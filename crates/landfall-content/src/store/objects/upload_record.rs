@@ -119,7 +119,7 @@ impl OwnUploadRecord {
                 self.version = version;
                 return Ok(());
             }
-            // a request whose answer was lost may have written it
+            // a request whose answer was lost may have written the record
             match self.record.stored_version(bucket, &key).await? {
                 Some(version) if version != self.version => self.version = version,
                 _ => {
@@ -240,7 +240,7 @@ async fn write(
     let key = keys::upload(&blob.digest);
     let version = match bucket.put(&key, record.to_bytes()?, condition).await? {
         PutOutcome::Written(version) => Some(version),
-        // a request whose answer was lost may have written it
+        // a request whose answer was lost may have written the record
         PutOutcome::Refused => record.stored_version(bucket, &key).await?,
     };
     Ok(version.map(|version| OwnUploadRecord { record, version }))
