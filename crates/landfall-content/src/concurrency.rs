@@ -8,7 +8,7 @@
 //! - **deliveries** ([`run_concurrently_by_host`](crate::run_concurrently_by_host)): items that
 //!   `push` and `mirror` deliver, for each source host. Number: 2 × `--jobs`. Held from the first
 //!   blob of an item to its tag.
-//! - **transfer slots** ([`TransferSlot`](crate::TransferSlot), given out by
+//! - **transfer slots** ([`TransferSlot`](crate::TransferSlot), assigned by
 //!   [`TransferSchedule`](crate::TransferSchedule)): blobs and manifests that `pull` fetches.
 //!   Number: `--jobs` blobs and 4 manifests. Held from the start of a transfer to its end; lent
 //!   during waits.

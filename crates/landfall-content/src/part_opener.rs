@@ -1,5 +1,5 @@
-//! Opens one part of a source for a sink, as often and at whatever offset the attempts of the sink
-//! need. A stream that breaks off is resumed here, so that the sink does not notice.
+//! Opens one part of a source for a sink, at any offset and as often as the sink needs it. A stream
+//! that breaks off is resumed here, so that the sink does not notice.
 
 use super::error::truncated;
 use super::retry::PartAttempts;

@@ -35,7 +35,7 @@ pub async fn pushed_refs(
         .map_err(|error| git_error(error).at(&answered))
 }
 
-/// A push: what changes, and what the server needs for it.
+/// A push: the changes of refs, and the objects that the server needs for them.
 pub struct GitPush {
     /// The changes of refs.
     pub updates: Vec<RefUpdate>,

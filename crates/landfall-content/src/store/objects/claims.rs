@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::time::sleep;
 
-/// How long after its marker a deletion may be sent, and how long its response is waited for.
+/// The time after its marker within which a deletion is sent and its response must arrive.
 const DELETION_TIMEOUT: Duration = Duration::from_mins(5);
 /// How long a marker is valid: longer than [`DELETION_TIMEOUT`] plus the age at which S3 refuses a
 /// signature.
