@@ -12,7 +12,7 @@ const PIECE_SIZE: usize = 256 << 10;
 const INITIAL_SIZE: usize = 16 << 10;
 
 /// Turns a blocking reader into a stream of pieces of at most 256 KiB, which are read on blocking
-/// threads. The buffers of pieces that were dropped are used again.
+/// threads. The buffers of dropped pieces are reused.
 pub fn read_blocking(reader: Box<dyn Read + Send>) -> ByteStream {
     let buffers = FreeBuffers::default();
     futures_util::stream::unfold(Some(reader), move |reader| {

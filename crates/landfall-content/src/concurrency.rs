@@ -8,29 +8,30 @@
 //! - **deliveries** ([`run_concurrently_by_host`](crate::run_concurrently_by_host)): items that
 //!   `push` and `mirror` deliver, for each source host. Number: 2 × `--jobs`. Held from the first
 //!   blob of an item to its tag.
-//! - **transfer slots** ([`TransferSlot`](crate::TransferSlot), given out by
+//! - **transfer slots** ([`TransferSlot`](crate::TransferSlot), assigned by
 //!   [`TransferSchedule`](crate::TransferSchedule)): blobs and manifests that `pull` fetches.
 //!   Number: `--jobs` blobs and 4 manifests. Held from the start of a transfer to its end; lent
 //!   during waits.
 //! - **idle slots** ([`IdleSlots`](crate::IdleSlots)): helpers that fetch ranges of a large blob.
 //!   Idle slots are the transfer slots for blobs that no transfer needs any more. Number: the rest
-//!   of `--jobs`. Held from the start of a helper to the end of its range.
+//!   of `--jobs`; a [`CachedSource`](crate::CachedSource) has `--jobs` of its own. Held from the
+//!   start of a helper to the end of its range.
 //! - **upload slots** (`src/push/upload_slots.rs`): blobs that `push` and `mirror` upload or mount.
 //!   Number: `--jobs`. Held from the look-up at the destination to the end of the upload; lent
 //!   during waits.
 //! - **host slots** (`host_limiter.rs` of `landfall-http`): requests to one host, for each
-//!   [`SlotClass`](landfall_http::SlotClass). Number: `maxConcurrent` of the site, else `--jobs`
-//!   and at least 12; a shard's share of it. Halved by 429. Held from the sending of a request to
-//!   the end of its response; lent during waits.
+//!   [`SlotClass`](landfall_http::SlotClass). Number: `maxConcurrent` of the site, else the larger
+//!   of `--jobs` and 12; at an upstream, a shard's share of it. Halved by 429. Held from the
+//!   sending of a request to the end of its response; lent during waits.
 //! - **local streams** (`local_first.rs`): blobs that are read from the store or an older bundle
 //!   instead of upstream. Number: 4. Held from the first byte to the last.
 //!
 //! None of these can replace another. Host slots protect servers, whichever command sends the
 //! requests. Transfer and upload slots limit memory and open files, and decide which blob is next:
-//! large ones first, so that none of them begins at the end. Deliveries and resolutions limit how
-//! many items are incomplete at the same time, so that a run that ends early leaves complete items.
-//! Their limits are higher than those of transfers and uploads, because some items wait for a blob
-//! that another item uploads.
+//! large ones first, so that none of them begins at the end (every fourth upload slot goes to the
+//! smallest). Deliveries and resolutions limit how many items are incomplete at the same time, so
+//! that a run that ends early leaves complete items. The limit of deliveries is higher than that of
+//! uploads, because some items wait for a blob that another item uploads.
 //!
 //! # Why the limits cannot deadlock
 //!

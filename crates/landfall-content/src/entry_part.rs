@@ -42,8 +42,8 @@ pub enum PartOrigin {
     },
     /// A file on a web server.
     Url(String),
-    /// A file with several URLs for the same bytes. The first is its own; if a URL does not provide
-    /// the file, the next one is tried.
+    /// A file with several URLs for the same bytes. If a URL does not provide the file, the next
+    /// one is tried.
     Urls(Vec<String>),
     /// A pack that is written from the objects of a git repository.
     Git {

@@ -98,8 +98,7 @@ impl TransferError {
     /// Whether another URL may have the part: this one lacks it, denies it, or has other bytes.
     pub fn may_be_elsewhere(&self) -> bool {
         self.side == TransferSide::Source
-            // network errors are not among them: they were retried, and the next attempt may
-            // succeed
+            // not after a network error, which does not show whether this URL has the part
             && matches!(
                 self.why.kind,
                 ErrorKind::NotFound | ErrorKind::Denied | ErrorKind::Invalid

@@ -15,5 +15,6 @@ pub struct FileRun {
     pub length: u64,
 }
 
-/// The runs of a blob in order. A run is checked before it is returned, and an error ends them.
+/// The runs of a blob in order. Each run is checked before it is returned. An error ends the
+/// iterator.
 pub type FileRuns = Box<dyn Iterator<Item = io::Result<FileRun>> + Send>;

@@ -28,12 +28,12 @@ pub struct GitPack {
     pub digest: Digest,
     /// The size of the pack in bytes.
     pub size: u64,
-    /// The commits and annotated tags that the pack completes.
+    /// The commits and annotated tags whose objects this pack and the earlier packs contain.
     pub tips: Vec<ObjectId>,
 }
 
 impl GitPacks {
-    /// The tips of the packs before the pack at `at`.
+    /// Returns the tips of the packs before the pack at `at`.
     pub fn tips_before(&self, at: usize) -> Vec<ObjectId> {
         let packs = self.packs.iter().take(at);
         packs.flat_map(|pack| pack.tips.iter().copied()).collect()

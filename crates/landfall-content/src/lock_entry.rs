@@ -23,7 +23,7 @@ pub struct LockEntry {
     /// last. A trimmed index comes before `top`.
     pub parts: Vec<EntryPart>,
     /// Manifests that refer to this entry, such as signatures, children before parents. A push
-    /// delivers them before the tag. Their manifests and blobs are among the parts.
+    /// delivers them before the tag. These manifests and their blobs are among the parts.
     pub referrers: Vec<AttachedReferrer>,
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 pub struct MemoryObject {
     /// The content of the object.
     pub bytes: Vec<u8>,
-    /// The ranges that were requested.
+    /// The ranges that were requested since the last call of [`MemoryObject::requests`].
     pub requests: Mutex<Vec<Range<u64>>>,
     /// How many bytes each response has at most; 0 for no limit.
     pub cut: u64,
@@ -27,7 +27,7 @@ impl MemoryObject {
         }
     }
 
-    /// Takes the ranges that were requested since the last call.
+    /// Returns the ranges that were requested since the last call.
     pub fn requests(&self) -> Vec<Range<u64>> {
         std::mem::take(&mut self.requests.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,10 +1,10 @@
 //! Fetches a big blob over several connections, when slots are idle near the end of a run.
 //!
-//! The first connection reads in order and hashes. A helper takes the second half of the largest
-//! range that another connection still has to read, so that all end at about the same time. It
-//! requests the rest of the blob and closes its connection at the end of its range, which may
-//! become shorter meanwhile. Its bytes are written at their offset, recorded in a journal, and
-//! hashed when the first connection reaches them.
+//! The first connection reads in order and hashes. A helper gets a range that no connection has, or
+//! the second half of a range that another connection still has to read, so that all end at about
+//! the same time. It requests the rest of the blob and closes its connection at the end of its
+//! range, which may become shorter meanwhile. Its bytes are written at their offset, recorded in a
+//! journal, and hashed when the first connection reaches them.
 
 use super::blocking::blocking;
 use super::error::truncated;
@@ -59,8 +59,8 @@ impl IdleSlots {
     }
 }
 
-/// Writes the rest of a big part to `writer`, with helpers on idle `slots`. The `ranges` after its
-/// offset are written already.
+/// Writes the rest of a big part to `writer`, with helpers on idle `slots`. The `ranges` after the
+/// offset of `writer` are written already.
 pub(super) async fn fetch_parallel(
     opener: &Arc<PartOpener>,
     writer: VerifiedWriter,
@@ -138,7 +138,8 @@ impl ParallelFetch {
             let wanted = is_useful && self.plan().largest_share().is_some();
             tokio::select! {
                 result = &mut first => break result,
-                // polled after each event: the range that is worth sharing changes with every byte
+                // `wanted` is computed again after each event, because the largest share becomes
+                // smaller with every byte
                 slot = slots.acquire(), if wanted => {
                     let fetch = self.clone();
                     let slots = slots.clone();
@@ -182,8 +183,7 @@ impl ParallelFetch {
     async fn pump(&self, writer: &mut VerifiedWriter) -> Result<(), FailedAttempt> {
         let descriptor = &self.opener.part().descriptor;
         let opened = self.opener.open(writer.offset()).await?;
-        // helpers and the first connection both need ranges, so one connection must fetch the whole
-        // blob
+        // helpers need ranges as well, so the next attempt fetches the blob over one connection
         if opened.start != writer.offset() {
             let message = format!("{}: its host does not support ranges", descriptor.digest);
             return Err(
@@ -228,7 +228,7 @@ impl ParallelFetch {
         self.may_need_helper.notify_one();
     }
 
-    /// Runs a helper, which takes a range and writes it.
+    /// Runs a helper, which fetches a range and writes it.
     async fn run_helper(&self, slots: &IdleSlots) {
         let Some((helper, from)) = self.plan().add_helper() else {
             return;

@@ -1,5 +1,5 @@
-//! Opens one part of a source for a sink, as often and at whatever offset the attempts of the sink
-//! need. A stream that breaks off is resumed here, so that the sink does not notice.
+//! Opens one part of a source for a sink, at any offset and as often as the sink needs it. A stream
+//! that breaks off is resumed here, so that the sink does not notice.
 
 use super::error::truncated;
 use super::retry::PartAttempts;
@@ -88,8 +88,8 @@ impl PartOpener {
         self.progress.bytes(bytes);
     }
 
-    /// Counts up to `bytes` as done and returns how many were not counted yet: a part never counts
-    /// more than its size.
+    /// Counts `bytes` more as done, but in total never more than the size of the part. Returns how
+    /// many of them it counted.
     fn count(&self, bytes: u64) -> u64 {
         let mut state = self.state();
         // bytes of a repeated attempt are not progress a second time
@@ -264,7 +264,7 @@ impl PartOpener {
         state.is_broken || state.failure.is_some()
     }
 
-    /// Takes the failure of the source in this attempt, if there was one.
+    /// Removes and returns the failure of the source in this attempt, if there was one.
     pub fn failure(&self) -> Option<FailedAttempt> {
         self.state().failure.take()
     }

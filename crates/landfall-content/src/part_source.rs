@@ -27,8 +27,8 @@ pub struct OpenedPart {
     pub start: u64,
     /// The bytes of the part from `start` on.
     pub stream: ByteStream,
-    /// Whether the bytes were verified when they were stored, and have been protected by checksums
-    /// since.
+    /// Whether the source has verified the bytes, or verifies them while they are read, so that
+    /// they are not hashed again.
     pub is_checked: bool,
     /// Called if a blob that contains these bytes turns out wrong. The source answers differently
     /// afterwards, for example without ranges.
@@ -49,7 +49,7 @@ impl OpenedPart {
         }
     }
 
-    /// Returns a stream that either has the right bytes or fails before its end.
+    /// Returns a stream whose bytes the source has verified, or verifies while they are read.
     pub fn checked(start: u64, stream: ByteStream) -> OpenedPart {
         OpenedPart {
             is_checked: true,

@@ -13,7 +13,7 @@ pub fn merge_ranges(mut ranges: Vec<ByteRange>) -> Vec<ByteRange> {
     let mut merged: Vec<ByteRange> = Vec::new();
     for (from, to) in ranges {
         match merged.last_mut() {
-            // `max`, because a range may lie within the one before
+            // `max`, because a range may be inside the previous one
             Some(last) if from <= last.1 => last.1 = last.1.max(to),
             _ => merged.push((from, to)),
         }

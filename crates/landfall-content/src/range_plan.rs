@@ -87,8 +87,9 @@ impl RangePlan {
         self.written.iter().copied().chain(helpers).collect()
     }
 
-    /// Returns the largest range for a new helper: one that no connection has, or the second half
-    /// of what a connection still has to read. Returns `None` if it is not worth a connection.
+    /// Returns the largest range for a new helper: one that is not written and that no connection
+    /// has, or the second half of what a connection still has to read. Returns `None` if that range
+    /// is shorter than `min_share`.
     pub(super) fn largest_share(&self) -> Option<ByteRange> {
         let halves = self
             .helpers

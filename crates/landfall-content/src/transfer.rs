@@ -25,14 +25,15 @@ pub struct Transfer {
 pub enum TransferOutcome {
     /// The sink had the blob already, or mounted it from another repository.
     AlreadyPresent,
-    /// This many bytes were received.
+    /// This many bytes were received, repeated ones included.
     Received(u64),
 }
 
 impl Transfer {
     /// Transfers one part. If the source breaks off, reading resumes at the next byte within the
-    /// same write. If the part has several URLs, the next one is tried when one lacks the part or
-    /// returns wrong bytes. `slot` is lent to others while the source sends nothing.
+    /// same write. If the part has several URLs, the next one is tried when one lacks the part,
+    /// denies access or returns wrong bytes. `slot` is lent to others while the source sends
+    /// nothing.
     ///
     /// # Errors
     /// The side that failed and why, after all attempts.
@@ -123,8 +124,8 @@ impl Transfer {
     }
 }
 
-/// Subtracts the counted bytes from the progress if the transfer ends without the complete part:
-/// after an error, or when it is dropped because its image failed.
+/// Raises the total of progress by the counted bytes if the transfer ends without the complete
+/// part: after an error, or when it is dropped because its image failed.
 struct ProgressGuard {
     opener: Arc<PartOpener>,
     is_complete: bool,

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 pub(super) type AwsProfile = BTreeMap<String, String>;
 
 /// Returns the settings of the profile that `AWS_PROFILE` names, or of `default`, from both files.
-/// Fails if neither file has the named profile, or if its credentials come from a program, a login
-/// or a role.
+/// Fails if neither file has the named profile, or if it has no access key and its credentials come
+/// from a program, a login or a role.
 pub(super) fn load_profile(
     environment: impl Fn(&str) -> Option<String>,
 ) -> Result<AwsProfile, String> {

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 
-/// The runtime of these requests, which lives as long as the process.
+/// The runtime for requests to object stores, which lives as long as the process.
 // started at the first request: most runs use no object store
 static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
     Builder::new_multi_thread()

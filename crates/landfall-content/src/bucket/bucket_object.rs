@@ -20,7 +20,7 @@ pub struct BucketObject {
     pub modified: SystemTime,
 }
 
-/// Identifies one write of an object, as far as the store distinguishes them.
+/// Identifies one write of an object, as far as the store distinguishes writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectVersion {
     pub(super) etag: Option<String>,

@@ -3,7 +3,7 @@
 use landfall_http::{ErrorKind, HttpError};
 use std::error::Error as _;
 
-/// Returns the error of a request about `location`, an object or folder.
+/// Returns the error of a failed request for `location`, an object or a folder.
 pub(super) fn request_error(location: &str, error: object_store::Error) -> HttpError {
     // an error of the transport already says which host failed and why
     if let Some(own) = own_cause(&error) {

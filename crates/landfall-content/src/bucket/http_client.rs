@@ -49,8 +49,8 @@ impl HttpService for TransportClient {
                 .map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
             // the user has named this host, so a private address is allowed
             self.0.add_own_host(&url);
-            // collected, so that the transport can send it again; uploads come in parts of bounded
-            // size
+            // collected, so that the transport can send it again; uploads are sent in parts of
+            // bounded size
             let bytes = body.collect().await?.to_bytes();
             let body = if bytes.is_empty() {
                 RequestBody::Empty

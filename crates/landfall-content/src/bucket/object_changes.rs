@@ -109,9 +109,8 @@ impl Bucket {
     }
 
     /// Deletes objects that were listed. In Google Cloud Storage, an object that was written again
-    /// since then is kept, even if the deletion is delayed. For other stores the crate has no such
-    /// condition: the etag of S3 is the same for equal bytes anyway, and that of Azure would have
-    /// to be signed.
+    /// since then is kept, even if the deletion is delayed. Other stores get no condition: in S3,
+    /// equal bytes have the same etag, and for Azure, the condition would have to be signed.
     ///
     /// # Errors
     /// Like [`Bucket::delete`].

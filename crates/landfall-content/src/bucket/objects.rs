@@ -258,7 +258,7 @@ impl Bucket {
         Ok(self.byte_stream(key, result))
     }
 
-    /// Sends a read whose `options` may require a version of the object.
+    /// Sends a read request. Its `options` may require a version of the object.
     async fn get_version(&self, key: &str, options: GetOptions) -> Result<GetResult, HttpError> {
         let result = self.0.cloud.get_opts(&self.path(key), options).await;
         result.map_err(|error| match error {

@@ -35,7 +35,7 @@ pub(super) struct ProtocolFixes<S>(pub S);
 
 impl<S: HttpService + Clone> HttpConnector for ProtocolFixes<S> {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        // the options are those of the client that this one replaces
+        // ignored: the options configure the client that this one replaces
         Ok(HttpClient::new(self.clone()))
     }
 }
@@ -51,7 +51,7 @@ impl<S: HttpService> HttpService for ProtocolFixes<S> {
     {
         Box::pin(async move {
             if request.method() == Method::DELETE
-                // `object_store` has no parameter for it, so the condition travels with the task
+                // a task-local variable, because `object_store` has no parameter for the condition
                 && let Ok(generation) = ONLY_GENERATION.try_with(Clone::clone)
             {
                 request.headers_mut().insert(GENERATION, generation);

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The state of one account at one registry.
 #[derive(Default)]
 pub(super) struct AccountState {
-    /// Whether a request was accepted and none was denied since, so that requests may be sent
-    /// concurrently.
+    /// Whether a request was accepted, and the account was not denied since, so that requests may
+    /// be sent concurrently.
     proven: AtomicBool,
     /// Held by the only request in flight until the account is proven, so that only one worker gets
     /// the challenge and presents the account: several failed logins at once could lock it.

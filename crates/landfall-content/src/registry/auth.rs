@@ -96,7 +96,7 @@ impl Auth {
         let account = match self.scheme() {
             // no account is presented before the registry requires one: public images need none
             AuthScheme::None => None,
-            // why an account cannot be read is reported if the registry denies the request
+            // an account that cannot be read is reported only if the registry denies the request
             AuthScheme::Basic | AuthScheme::Bearer { .. } => {
                 self.account(scope).await.unwrap_or_default()
             }
@@ -213,7 +213,7 @@ impl Auth {
             return self.deny_account(account, &signer.state);
         }
         let error = self.denied(scope, StatusCode::UNAUTHORIZED).await;
-        // a push cancels many uploads, and does without if the account may not delete
+        // a push may cancel many uploads: after the first denial, no more such requests are sent
         if scope.delete {
             signer.state.deny_scope(scope, error.clone());
         }

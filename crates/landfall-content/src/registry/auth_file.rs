@@ -49,8 +49,7 @@ impl fmt::Debug for AuthEntry {
     }
 }
 
-/// Returns the name of a helper, if there is one. In docker, the helper "" stands for the file
-/// itself.
+/// Returns the name of a helper, if there is one. In docker, the helper "" means the file itself.
 fn helper_name(helper: Option<&String>) -> Option<String> {
     helper.filter(|helper| !helper.is_empty()).cloned()
 }
@@ -145,7 +144,7 @@ impl AuthFile {
     }
 
     async fn helper_response(&self, helper: &str, host: &str) -> CredentialLookup {
-        // held while the helper runs, because some of them open a dialog
+        // locked while a helper runs, because some helpers open a dialog
         let mut helper_responses = self.helper_responses.lock().await;
         if let Some(answer) = helper_responses.get(host) {
             return answer.clone();

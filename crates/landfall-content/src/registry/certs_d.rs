@@ -37,7 +37,7 @@ pub fn certs_d(folders: &[PathBuf]) -> BTreeMap<String, TlsProfile> {
         };
         let files = sorted(&folder);
         let host = match name {
-            // the name of the API, which connections use
+            // connections use the host name of Docker Hub's API
             "docker.io" => "registry-1.docker.io".to_owned(),
             name => name.to_ascii_lowercase(),
         };

@@ -9,7 +9,7 @@ impl RegistrySession {
     /// Deletes a manifest with all of its tags. Returns whether it existed.
     ///
     /// # Errors
-    /// If the registry refuses; [`is_deletion_disabled`] tells whether it refuses all deletions.
+    /// If the registry refuses; [`is_deletion_disabled`] says whether it refuses all deletions.
     pub async fn delete_manifest(
         &self,
         repository: &str,

@@ -42,7 +42,7 @@ impl RegistrySession {
         document.is_some_and(|document| document.get("auth_mode").is_some())
     }
 
-    /// Whether Harbor has this project, or `None` if the response does not tell, for example if
+    /// Whether Harbor has this project, or `None` if the response does not say so, for example if
     /// this account may not see it.
     ///
     /// # Errors

@@ -327,7 +327,7 @@ mod tests {
             ("far.test", "other/app", "far:p"),
             ("quay.io", "x", "quay:p"),
             ("ghcr.io", "x", "ghcr:p"),
-            // the site names no file for gcr.io: its first file with such an account, by host
+            // the site names no file for gcr.io, so its first file with an account for it is used
             ("gcr.io", "x", "ghcr:p"),
             ("docker.io", "x", "own:p"),
         ] {

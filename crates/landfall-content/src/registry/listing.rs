@@ -205,7 +205,7 @@ impl RegistrySession {
             if response.status != StatusCode::OK || response.is_page() {
                 return Ok(ListResponse::Other(Box::new(response)));
             }
-            // before the body, which consumes the response
+            // the header is read first, because reading the body consumes the response
             let next = next_page(&request.url, &response);
             match response.bytes(limit).await {
                 Ok(bytes) => return Ok(ListResponse::Page(bytes, next)),
@@ -276,12 +276,12 @@ fn may_lack_api(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 404 | 405 | 406 | 501)
 }
 
-/// Tells whether a response without a list means that the registry has no referrers API. The spec
-/// demands 404 then, but some registries also send 404 for a manifest without referrers or a hidden
-/// repository, with error objects that say so.
+/// Returns `NoApi` if a response without a list means that the registry has no referrers API, and
+/// `NoList` otherwise. The spec demands 404 for a missing API, but some registries also send 404
+/// for a manifest without referrers or a hidden repository, with error objects that say so.
 async fn no_list(response: HttpResponse) -> ReferrersResponse {
     let says_no_api = matches!(response.status.as_u16(), 404 | 405 | 501) && !response.is_page();
-    // error objects are short; a longer body is not one
+    // error objects are short, so a longer body is something else
     match response.bytes(64 << 10).await {
         Ok(body)
             if says_no_api

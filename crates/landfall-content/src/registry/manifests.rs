@@ -196,7 +196,8 @@ impl RegistrySession {
     }
 
     /// Resolves a tag or digest to the digest of its manifest, or `None` if there is none. This
-    /// takes one HEAD request, and a GET if the registry does not report the digest.
+    /// takes one HEAD request, and a GET if the registry does not report the digest. With `push`, a
+    /// 403 response counts as none, too.
     ///
     /// # Errors
     /// If the request fails.

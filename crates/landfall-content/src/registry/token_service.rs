@@ -79,7 +79,7 @@ impl Auth {
     }
 
     /// Fetches a token for an account. If the account was accepted before and is denied now, the
-    /// request is repeated. If it is denied again, a request without a scope tells whether the
+    /// request is repeated. If it is denied again, a request without a scope shows whether the
     /// account or only the scope is denied.
     async fn token_for(
         &self,
@@ -285,7 +285,7 @@ impl Auth {
             .await?;
         let repository = wanted
             .as_deref()
-            // the repository has another name at the other host; its challenge contains it
+            // the repository may have another name at this host, which the challenge contains
             .and_then(|word| word.split(':').nth(1))
             .unwrap_or(&scope.repository);
         let there = TokenScope {

@@ -152,7 +152,7 @@ fn add_upload_parameters(url: &mut Url, digest: &Digest, from: Option<String>) {
     }
 }
 
-/// Whether the registry refuses a mount: 401 and 403 without rights for the other repository, 404
+/// Whether the registry refuses a mount: 401 and 403 without rights for the source repository, 404
 /// for an unknown repository, and other 4xx that are not transient if it does not support mounts.
 pub(super) fn refuses_mount(error: &HttpError) -> bool {
     match error.kind {

@@ -66,7 +66,7 @@ impl RegistrySession {
                     )
                     .await?;
                 // each response may name another URL to continue at; its `Range` header is ignored,
-                // as it is stale at some registries
+                // because some registries send a stale one
                 if let Some(location) = response.header(LOCATION.as_str()) {
                     let continued = upload_url(&target, location);
                     target = continued.map_err(|error| {

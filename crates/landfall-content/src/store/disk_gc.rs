@@ -65,7 +65,7 @@ pub struct DiskGcReport {
 /// # Errors
 /// If another process uses the store, or a file cannot be read or removed.
 pub fn gc(dir: &Path, keep: &BTreeSet<Digest>, dry_run: bool) -> Result<DiskGcReport, StoreError> {
-    // a dry run removes nothing, so it may run while others use the store
+    // a dry run removes no content, so it may run while others use the store
     let disk = if dry_run {
         DiskStore::open(dir)?
     } else {

@@ -69,7 +69,7 @@ impl LayoutIndex {
     /// Parses `index.json` and ignores entries without a name.
     ///
     /// # Errors
-    /// If it is not valid JSON.
+    /// If it is not a JSON object, or its `manifests` are not a list.
     pub fn parse(bytes: &[u8]) -> Result<LayoutIndex, serde_json::Error> {
         #[derive(Deserialize)]
         struct ParsedIndex {

@@ -101,7 +101,7 @@ impl OfferedBlobs {
                 known
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
-                    // a replaced object gets a new verification, because its version differs
+                    // a replaced object is verified again, because its version differs
                     .remove(digest);
                 Err(ContentError::read(digest, source))
             }

@@ -44,7 +44,7 @@ pub(super) fn open(
             .write(true)
             .open(&path)
             .map_err(io("open", &path))?;
-        // waits: the other process fetches the same blob, which is then present here
+        // waits for a process that fetches the same blob, and uses its blob if it is complete
         file.lock().map_err(io("lock", &path))?;
         // the process that held the lock before may have completed the file and renamed it
         let inode_at_path = std::fs::metadata(&path).map(|metadata| metadata.ino()).ok();

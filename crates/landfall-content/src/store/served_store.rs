@@ -188,7 +188,7 @@ impl ServedStore {
         let before = match &current.pointer.previous {
             None => None,
             Some(previous) => match self.lock(previous).await {
-                // it may have been removed by now
+                // the previous lock may have been removed by now
                 Err(ServedStoreError::Damaged { .. }) => None,
                 before => Some(before?),
             },

@@ -148,8 +148,8 @@ pub fn expect_success(response: HttpResponse) -> Result<HttpResponse, HttpError>
     }
 }
 
-/// The error for a response with an unexpected status. `to` follows the status in the message, as
-/// in ` to an upload`.
+/// Returns the error for a response with an unexpected status. `to` follows the status in the
+/// message, as in ` to an upload`.
 pub(super) fn status_error(response: &HttpResponse, to: &str) -> HttpError {
     let kind = match response.status.as_u16() {
         404 | 410 => ErrorKind::NotFound,

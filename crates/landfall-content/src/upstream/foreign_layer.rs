@@ -86,7 +86,7 @@ async fn open_url(
         send_from_offset(sessions.transport(), &target, offset, size, send).await?;
     let stream = expect_file(response, url).await?.stream();
     let transport = sessions.transport().clone();
-    // the ranges of this host turn out wrong, not those of the registry
+    // if the bytes turn out wrong, this host is distrusted, not the registry
     Ok(OpenedPart::ranged(start, stream, move || {
         transport.distrust_ranges(&target);
     }))

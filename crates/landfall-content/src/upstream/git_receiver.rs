@@ -35,7 +35,7 @@ pub async fn pushed_refs(
         .map_err(|error| git_error(error).at(&answered))
 }
 
-/// A push: what changes, and what the server needs for it.
+/// A push: the changes of refs, and the objects that the server needs for them.
 pub struct GitPush {
     /// The changes of refs.
     pub updates: Vec<RefUpdate>,
@@ -47,7 +47,7 @@ pub struct GitPush {
     pub size: u64,
 }
 
-/// Changes refs of the server at `url`, and sends the pack with what they need.
+/// Changes refs of the server at `url`, and sends the pack with the objects that they need.
 ///
 /// # Errors
 /// If the server cannot be reached, or refuses a change. A server with atomic pushes has then

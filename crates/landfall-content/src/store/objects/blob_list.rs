@@ -60,7 +60,7 @@ pub(super) fn compress(
     Ok((key(&Digest::sha256(text.as_bytes())), compressed.into()))
 }
 
-/// Returns a list of present blobs as an object, with its key.
+/// Returns the key and the compressed bytes of a list of present blobs.
 ///
 /// # Errors
 /// If it cannot be compressed.

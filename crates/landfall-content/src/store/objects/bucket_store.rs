@@ -33,7 +33,8 @@ struct KnownContent {
     present: BlobSizes,
     /// Present blobs that no list has yet.
     unlisted: BlobSizes,
-    /// Blobs that `gc` may delete, and damaged ones. They count as absent and are written again.
+    /// Blobs that `gc` may delete, and damaged ones. They count as absent, so a run that needs them
+    /// writes them again.
     condemned: BTreeSet<Digest>,
     /// The blobs that the lists contain, if the lists are not trusted.
     distrusted: BlobSizes,
@@ -219,8 +220,8 @@ impl BucketStore {
         self.known().unlisted.len()
     }
 
-    /// Lists damaged or missing blobs, so that every run considers them absent and writes them
-    /// again.
+    /// Lists damaged or missing blobs, so that every run considers them absent, and rewrites those
+    /// that it needs.
     pub(super) async fn condemn(
         &self,
         damaged: impl IntoIterator<Item = Digest>,

@@ -5,7 +5,7 @@
 //! at least one of the two sees the other: either `gc` keeps the blobs that the run needs, or the
 //! run waits until the marker is gone, and only then looks for present blobs.
 //!
-//! If a `gc` cannot tell whether its deletion has ended, the marker stays and is valid for
+//! If a `gc` does not know whether its deletion has ended, the marker stays and is valid for
 //! [`MARKER_LIFETIME`]: a deletion is sent within [`DELETION_TIMEOUT`] of its marker or not at all,
 //! and S3 refuses a request whose signature is older than 15 minutes.
 
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::time::sleep;
 
-/// How long after its marker a deletion may be sent, and how long its response is waited for.
+/// The time after its marker within which a deletion is sent and its response must arrive.
 const DELETION_TIMEOUT: Duration = Duration::from_mins(5);
 /// How long a marker is valid: longer than [`DELETION_TIMEOUT`] plus the age at which S3 refuses a
 /// signature.

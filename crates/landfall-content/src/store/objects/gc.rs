@@ -2,9 +2,9 @@
 //!
 //! There is no file lock, so blobs are removed in two steps, separated by a grace period that is
 //! longer than any run. The first `gc` **condemns** unused blobs by writing a list of them. A run
-//! that reads this list considers these blobs absent, and writes them again. A later `gc`
-//! **deletes** blobs that were condemned before the grace period, unless a lock or a claim names
-//! them by then, or they were written again. Blobs are marked before they are deleted, see
+//! that reads this list considers these blobs absent, and rewrites those that it needs. A later
+//! `gc` **deletes** blobs that were condemned before the grace period, unless a lock or a claim
+//! names them by then, or they were written again. Blobs are marked before they are deleted, see
 //! [`super::claims`].
 
 use super::blob_list::{self, BlobSizes};
@@ -37,7 +37,7 @@ pub struct BucketGcReport {
     pub uploads: usize,
     /// The number of blobs that locks and claims name.
     pub kept: usize,
-    /// The size of these blobs in bytes.
+    /// The size of the kept blobs in bytes.
     pub kept_bytes: u64,
     /// The number of locks with a valid claim.
     pub claims: usize,

@@ -63,6 +63,6 @@ pub(super) fn content_of(folder: &str, key: &str) -> Option<Digest> {
 
 /// Returns a string that no other process generates.
 pub(super) fn unique() -> String {
-    // the standard library seeds each `RandomState` from the random numbers of the system
+    // the standard library seeds `RandomState` from the random numbers of the system
     format!("{:016x}", RandomState::new().hash_one(0))
 }

@@ -31,7 +31,7 @@ impl BlobStore for BucketStore {
         };
         let is_intact = match hashed {
             Ok(is_intact) => is_intact,
-            // wrong bytes; any other error does not tell whether the blob is intact
+            // wrong bytes; any other error does not show whether the blob is intact
             Err(error) if error.kind() == std::io::ErrorKind::InvalidData => false,
             Err(error) => return Err(WriteError::Refused(error.to_string())),
         };

@@ -126,7 +126,7 @@ impl BlobWrite for MultipartWrite {
             });
             let filled = tokio::select! {
                 filled = upload.fill(opener) => filled,
-                // a run that has lost its upload must stop: another one uploads the same parts
+                // a run that has lost its upload must stop: another run uploads the same parts
                 lost = upload.send_heartbeats(timeouts) => Err(lost),
             };
             match filled {

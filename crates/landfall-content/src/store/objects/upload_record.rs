@@ -119,7 +119,7 @@ impl OwnUploadRecord {
                 self.version = version;
                 return Ok(());
             }
-            // a request whose answer was lost may have written it
+            // a request whose answer was lost may have written the record
             match self.record.stored_version(bucket, &key).await? {
                 Some(version) if version != self.version => self.version = version,
                 _ => {
@@ -221,8 +221,8 @@ async fn take_over(
 /// Aborts the upload that the record at `key` names, and deletes the record.
 async fn abort_recorded(bucket: &Bucket, key: &str, bytes: &[u8]) -> Result<(), HttpError> {
     let blob = key.replacen(keys::UPLOADS, "blobs", 1);
-    // also of a record that another release wrote with other fields: without its record, no `gc`
-    // finds the upload
+    // not parsed as `UploadRecord`: another release may have written other fields, and without its
+    // record, no `gc` finds the upload
     let record: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
     if let Some(upload) = record.as_ref().and_then(|record| record["upload"].as_str()) {
         bucket.abort_parts(&blob, &upload.to_owned()).await?;
@@ -240,7 +240,7 @@ async fn write(
     let key = keys::upload(&blob.digest);
     let version = match bucket.put(&key, record.to_bytes()?, condition).await? {
         PutOutcome::Written(version) => Some(version),
-        // a request whose answer was lost may have written it
+        // a request whose answer was lost may have written the record
         PutOutcome::Refused => record.stored_version(bucket, &key).await?,
     };
     Ok(version.map(|version| OwnUploadRecord { record, version }))
@@ -318,7 +318,7 @@ mod tests {
     }
 
     /// Takes over an upload whose record was changed. Returns whether it is continued, and whether
-    /// its parts still exist.
+    /// it still exists in the object store.
     async fn is_continued(change: impl FnOnce(&mut serde_json::Value)) -> [bool; 2] {
         let bucket = bucket();
         let blob = blob(100 << 20);
