@@ -146,7 +146,8 @@ impl LinkedChains {
         is_better: impl FnMut(ChainMatch) -> bool,
     ) -> ChainMatch {
         let first = search.position.saturating_sub(MAX_DISTANCE);
-        // a gram in a gap is not on a chain, although a position before the gap is
+        // A match that begins before a gap can extend into it. The positions in the gap are on no
+        // chain, so the search for a gram would miss that match.
         let is_gapless = self.gap_end == 0 || self.gap_end <= first;
         let links = |position| self.links(position);
         let steps = |from, to| self.steps(from, to);
