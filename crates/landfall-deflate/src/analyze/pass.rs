@@ -405,10 +405,9 @@ mod tests {
     fn the_number_of_plans_is_limited() {
         let plain = noise(1_500_000, 4);
         let first = runs(&plain[..1_000_000], 50, &[1_000_000]);
-        let beginning = &first[..first.len() - 2];
-        // the blocks after the beginning have another size, so the next pass has to predict the
-        // tokens
-        let stream = member(&[beginning, &runs(&plain[1_000_000..], 1, &[])].concat(), &plain);
+        let head = &first[..first.len() - 2];
+        // the blocks after `head` have another size, so the next pass has to predict the tokens
+        let stream = member(&[head, &runs(&plain[1_000_000..], 1, &[])].concat(), &plain);
         for (others, is_accepted) in [(MAX_PLANS - 1, true), (MAX_PLANS, false)] {
             let mut plans = (1..=others as u64)
                 .map(|number| (number, MemberPlan::TryAll))

@@ -71,7 +71,7 @@ pub(crate) fn best_match<const FOLLOWS_GRAMS: bool>(
     let mut offset = (best.length - 3) as u8;
     let mut last_bytes = load32(window, position + usize::from(offset));
     // Positions on the chain of a gram nearly always agree in the gram, but seldom in the bytes
-    // before it. So the first bytes, up to eight that a longer match must share, are compared first.
+    // before it. So the beginning is compared first: up to eight bytes that a longer match shares.
     let beginning = load64(window, position);
     let mut mask = first_bytes_mask(best.length + 1);
     // the offset of the gram whose chain is followed
