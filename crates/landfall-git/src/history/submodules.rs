@@ -49,7 +49,7 @@ pub fn pinned_submodules(
     let text = std::str::from_utf8(&content).map_err(|_| invalid("it is not UTF-8".into()))?;
     let mut pinned = Vec::new();
     let entries = parse_gitmodules(text).map_err(invalid)?;
-    // the search for each entry reads the trees from their beginning
+    // limited, because the search for each entry reads the trees from their beginning
     let limit = database.limits().git_submodules;
     if entries.len() > limit {
         return Err(GitError::TooLarge {
