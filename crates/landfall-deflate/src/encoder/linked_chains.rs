@@ -1,7 +1,7 @@
 //! Hash chains that are linked in advance, for searches that insert every position: Go's levels 4
 //! to 9 and levels 7 to 9 of `klauspost/compress`.
 //!
-//! Every position is on a chain, whatever the search decides. Therefore positions are linked as
+//! Every position is on a chain, whatever the search decides. Therefore positions can be linked as
 //! soon as their bytes have arrived, and the search can follow the chains of
 //! [grams](super::chain_search). Each position has a rank on its chain, so that the difference of
 //! the ranks of two positions is the number of steps between them.

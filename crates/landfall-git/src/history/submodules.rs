@@ -6,7 +6,7 @@ use crate::pack::{ObjectDatabase, ObjectIndex};
 
 /// The file with the paths and URLs of submodules.
 const FILE: &str = ".gitmodules";
-/// The largest such file in bytes.
+/// The maximum size of the file in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
 /// A submodule of a commit.

@@ -35,7 +35,7 @@ pub(super) trait Dialect {
     /// the beginning of the block and the position that the search has reached.
     fn ends_block(&mut self, tokens: &Tokens, plain_size: usize) -> bool;
 
-    /// Whether matches do not reach back over a flush.
+    /// Whether no match after a flush refers to bytes before the flush.
     fn forgets_at_flush(&self) -> bool {
         false
     }
