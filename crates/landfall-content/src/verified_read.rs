@@ -40,8 +40,8 @@ pub trait VerifiedRead: BlobRead {
         self.open(digest, offset)
     }
 
-    /// Whether the content is read over a network, so that verifying a blob before sending it
-    /// downloads it twice.
+    /// Whether the content is read over a network. If so, a blob that is verified before it is sent
+    /// is downloaded twice.
     fn is_remote(&self) -> bool {
         false
     }

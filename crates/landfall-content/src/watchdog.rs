@@ -26,7 +26,7 @@ impl Watchdog {
 
     /// Waits until the run is stuck and returns the error message. Later calls never return.
     pub async fn wait_until_stuck(&mut self) -> String {
-        // a select in a loop polls it again, and the run must be ended only once
+        // a `select!` in a loop calls this again, but the run must be ended only once
         if self.has_barked {
             return std::future::pending().await;
         }

@@ -42,7 +42,7 @@ pub struct AnalysisLimits {
     /// The largest recipe, in bytes. The recipe is kept in memory.
     pub recipe_bytes: u64,
     /// The largest recipe relative to the compressed stream, in percent. A recipe of up to 64 KiB
-    /// is not compared while the stream is read, only in the end.
+    /// is not compared while the stream is read, only at the end.
     pub recipe_percent: u64,
 }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Checks that the server of the repository at `url` has these large files.
 ///
 /// # Errors
-/// If the server cannot be reached, has no large files, or lacks one of these.
+/// If the server cannot be reached, does not support Git LFS, or lacks one of the files.
 pub async fn check_large_files(
     sessions: &RegistrySessions,
     url: &str,
@@ -79,7 +79,7 @@ pub(super) async fn open_large_file(
 /// their number.
 ///
 /// # Errors
-/// If the server cannot be reached, takes no large files, or refuses one.
+/// If the server cannot be reached, does not support Git LFS, or refuses a file.
 pub async fn upload_large_files(
     sessions: &RegistrySessions,
     url: &str,
@@ -91,7 +91,7 @@ pub async fn upload_large_files(
         let answer = batch(sessions, url, files, LfsOperation::Upload).await;
         let answer = answer.map_err(|error| match error.kind {
             ErrorKind::NotFound => {
-                let words = format!("the server takes no large files (Git LFS): {error}");
+                let words = format!("the server does not accept large files (Git LFS): {error}");
                 HttpError::new(ErrorKind::Invalid, words)
             }
             _ => error,

@@ -20,7 +20,7 @@ const MORE_AMBIGUOUS_BYTES: u64 = 16 << 20;
 const MAX_REPLAYS: usize = 2;
 /// The maximum number of times that the file is read.
 const MAX_PASSES: u32 = 4;
-/// The maximum number of members that one pass leaves to the next. It bounds the memory for their
+/// The maximum number of members that may have to be read again. It bounds the memory for their
 /// plans.
 const MAX_PLANS: usize = 256 << 10;
 /// A recipe of up to this size is not compared with the size of the stream read so far.
@@ -53,7 +53,7 @@ pub fn analyze<R: Read>(
     Err(DeflateError::RecipeTooLarge)
 }
 
-/// The recipe of a stream in which the tokens of all members are predicted.
+/// Returns a recipe of `stream` that predicts the tokens of each of its first 1,000 members.
 #[cfg(test)]
 pub(crate) fn predict(stream: &[u8], limits: &AnalysisLimits) -> Result<Recipe, DeflateError> {
     let mut plans = (0..1000)
@@ -65,12 +65,13 @@ pub(crate) fn predict(stream: &[u8], limits: &AnalysisLimits) -> Result<Recipe, 
 }
 
 /// Like [`analyze`], but assumes that an encoder wrote a whole deflate stream if it wrote the
-/// beginning, which saves encoding the rest. Returns `None` if no encoder can be assumed. Writes
-/// the plain bytes to `plain`, so that the stream is decoded once; after an error, some are
-/// missing.
+/// beginning, which saves encoding the rest. If no encoder wrote the beginning, the tokens are
+/// predicted. Returns `None` if an encoder wrote the beginning, but its output differs right after
+/// it. Writes the plain bytes to `plain`, so that the stream is decoded once; after an error, some
+/// are missing.
 ///
-/// The recipe must be proven by rebuilding the stream. If the result differs, [`analyze`] still
-/// describes the stream.
+/// The caller must prove the recipe by rebuilding the stream, and call [`analyze`] if the result
+/// differs.
 ///
 /// # Errors
 /// As [`analyze`].
@@ -93,7 +94,7 @@ pub fn assume<R: Read>(
 /// The result of earlier passes for a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MemberPlan {
-    /// The encoders of earlier members did not write all of it: others are tried, too.
+    /// The encoders that were tried did not write all of it: all others are tried, too.
     TryAll,
     /// No encoder wrote all of it: its tokens are predicted.
     Predict,
@@ -140,7 +141,7 @@ pub(super) struct AnalysisPass<'a, R> {
     framing: FramingReader,
     limits: AnalysisLimits,
     plans: &'a mut MemberPlans,
-    /// Whether the file will not be read again. Then the last encoder must not be dropped late.
+    /// Whether the file will not be read again. If so, the last encoder must not be dropped late.
     is_last_pass: bool,
     /// Whether the encoder that wrote the beginning of a stream is assumed to have written all of
     /// it.
@@ -316,7 +317,8 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
                 };
                 if piece.plain_offset > bytes && replays.len() > most {
                     replays.truncate(most);
-                    // one of the dropped encoders may write the whole stream
+                    // One of the dropped encoders may write the whole stream. The next pass tries
+                    // them all, unless this one did.
                     self.were_all_tried = plan == Some(MemberPlan::TryAll);
                 }
                 expected.forget(replays);
@@ -368,7 +370,7 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
         Ok(MemberStage::Predict(spec))
     }
 
-    /// The size so far of the recipe, without the flushes of the current member.
+    /// The size of the recipe so far, without the flushes of the current member.
     pub(super) fn recipe_bytes(&self) -> u64 {
         self.recipe.size() + self.tokens.size()
     }
@@ -403,10 +405,9 @@ mod tests {
     fn the_number_of_plans_is_limited() {
         let plain = noise(1_500_000, 4);
         let first = runs(&plain[..1_000_000], 50, &[1_000_000]);
-        let half = &first[..first.len() - 2];
-        // the blocks of the other half have another size, so the next pass has to predict the
-        // tokens
-        let stream = member(&[half, &runs(&plain[1_000_000..], 1, &[])].concat(), &plain);
+        let head = &first[..first.len() - 2];
+        // the blocks after `head` have another size, so the next pass has to predict the tokens
+        let stream = member(&[head, &runs(&plain[1_000_000..], 1, &[])].concat(), &plain);
         for (others, is_accepted) in [(MAX_PLANS - 1, true), (MAX_PLANS, false)] {
             let mut plans = (1..=others as u64)
                 .map(|number| (number, MemberPlan::TryAll))

@@ -11,7 +11,7 @@ pub(super) const PREFIX_BYTES: usize = 512 << 10;
 /// earlier streams of the file are tried.
 const MAX_MISSES: u32 = 16;
 /// The number of blocks that are kept to choose the encoder. It bounds the memory for blocks
-/// without plain bytes, of which a dynamic one takes more than 1 KiB.
+/// without plain bytes; a dynamic block takes more than 1 KiB.
 const PREFIX_BLOCKS: usize = 8 << 10;
 
 /// The beginning of a deflate stream.
@@ -96,12 +96,13 @@ impl StreamPrefix {
     }
 }
 
-/// The encoders that are wanted of those that write a prefix.
+/// Selects encoders among those that write a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MatchesWanted {
     /// The first one.
     First,
-    /// All of the encoders that wrote earlier streams of the file; of the others, if there is none.
+    /// All that wrote earlier streams of the file. If none of these writes the prefix, all others
+    /// that do.
     OfKnownEncoders,
     /// All.
     All,
@@ -117,8 +118,8 @@ pub(super) struct EncoderCandidates {
 }
 
 impl EncoderCandidates {
-    /// The encoders that write the prefix. With [`MatchesWanted::First`], and if the prefix is the
-    /// whole stream, at most one.
+    /// The encoders that write the prefix: at most one if `wanted` is [`MatchesWanted::First`] or
+    /// the prefix is the whole stream.
     pub(super) fn matching(
         &mut self,
         prefix: &StreamPrefix,
@@ -219,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_encoder_of_a_stream_is_among_its_candidates() {
-        // each third of them, to save time
+        // every third encoder, to save time
         let specs = EncoderSpec::candidates(&StreamHints::default());
         let mut missing = Vec::new();
         for input in vectors::inputs() {

@@ -219,7 +219,8 @@ pub(crate) struct BulkReader<'a, R> {
 }
 
 impl<R> BulkReader<'_, R> {
-    /// Loads at least 56 bits. Returns whether there are as many in memory.
+    /// Loads at least 56 bits. Returns false, and loads nothing, if fewer than eight bytes are left
+    /// in memory.
     #[inline]
     pub(crate) fn refill(&mut self) -> bool {
         let Some(bytes) = self.reader.buffer[self.next..].first_chunk() else {

@@ -151,8 +151,8 @@ pub(crate) struct DynamicHeader {
 }
 
 impl DynamicHeader {
-    /// The header for the first `literals` symbols of one code and the first `distances` of the
-    /// other; at least 257 and 1.
+    /// The header for the first `literals` symbols of the literal code, at least 257, and the first
+    /// `distances` symbols of the distance code, at least 1.
     pub(crate) fn new(
         literal_code: &LiteralCode,
         literals: usize,

@@ -71,7 +71,7 @@ pub(crate) fn best_match<const FOLLOWS_GRAMS: bool>(
     let mut offset = (best.length - 3) as u8;
     let mut last_bytes = load32(window, position + usize::from(offset));
     // Positions on the chain of a gram nearly always agree in the gram, but seldom in the bytes
-    // before it. So the beginning is compared first, as far as a longer match agrees.
+    // before it. So the beginning is compared first: up to eight bytes that a longer match shares.
     let beginning = load64(window, position);
     let mut mask = first_bytes_mask(best.length + 1);
     // the offset of the gram whose chain is followed
@@ -127,7 +127,7 @@ pub(crate) fn best_match<const FOLLOWS_GRAMS: bool>(
             if FOLLOWS_GRAMS {
                 let newer = links(position + usize::from(offset));
                 if usize::from(newer as u16) <= candidate + usize::from(offset) {
-                    // the chain of the new gram leads farther at once
+                    // the nearest position on the chain of the new gram is beyond this candidate
                     via = offset;
                     entries = newer;
                     continue 'search;

@@ -1,4 +1,4 @@
-//! Hash chains over a window of 64 KiB, for Go's levels 2 and 3, which leave positions out.
+//! Hash chains over a window of 64 KiB, for Go's levels 2 and 3, which do not insert all positions.
 
 use super::bytes::{boxed_table, load32};
 use super::symbols::MAX_DISTANCE;

@@ -1,7 +1,7 @@
 //! Hash chains that are linked in advance, for searches that insert every position: Go's levels 4
 //! to 9 and levels 7 to 9 of `klauspost/compress`.
 //!
-//! Every position is on a chain, whatever the search decides. Therefore positions are linked as
+//! Every position is on a chain, whatever the search decides. Therefore positions can be linked as
 //! soon as their bytes have arrived, and the search can follow the chains of
 //! [grams](super::chain_search). Each position has a rank on its chain, so that the difference of
 //! the ranks of two positions is the number of steps between them.
@@ -146,7 +146,8 @@ impl LinkedChains {
         is_better: impl FnMut(ChainMatch) -> bool,
     ) -> ChainMatch {
         let first = search.position.saturating_sub(MAX_DISTANCE);
-        // a gram in a gap is not on a chain, although a position before the gap is
+        // A match that begins before a gap can extend into it. The positions in the gap are on no
+        // chain, so the search for a gram would miss that match.
         let is_gapless = self.gap_end == 0 || self.gap_end <= first;
         let links = |position| self.links(position);
         let steps = |from, to| self.steps(from, to);

@@ -36,8 +36,8 @@ pub(crate) struct StreamHints {
     pub(crate) longest_distance: u32,
     /// The number of tokens of the first block, unless it is stored, the last, or cut by a flush.
     pub(crate) first_block_tokens: Option<u64>,
-    /// The first block, if it ended because it was full: it is not stored and not cut by a flush,
-    /// and further plain bytes follow it.
+    /// The size of the first block, if it ended because it was full: it is not stored and not cut
+    /// by a flush, and further plain bytes follow it.
     pub(crate) full_block: Option<BlockSize>,
     /// Whether the beginning of the stream has flushes.
     pub(crate) has_flushes: bool,

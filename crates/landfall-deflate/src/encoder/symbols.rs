@@ -135,8 +135,8 @@ impl SymbolCounts {
 
     /// The literals of `plain`, without an end of block.
     pub(crate) fn of_literals(plain: &[u8]) -> Self {
-        // Runs of one byte would wait for the counter that they have just written; four tables
-        // in turn avoid this.
+        // In a run of one byte, each increment would wait for the previous one of the same counter;
+        // four tables in turn avoid this.
         let mut tables = [[0_u32; 256]; 4];
         let (fours, rest) = plain.as_chunks::<4>();
         for four in fours {

@@ -12,8 +12,8 @@ pub enum StreamFormat {
 }
 
 impl StreamFormat {
-    /// The framing that a stream beginning with these bytes has. A raw stream has no signature: a
-    /// stream that is neither gzip nor zlib is read as raw deflate.
+    /// Returns the framing of a stream that begins with these bytes. A raw stream has no signature:
+    /// a stream that is neither gzip nor zlib is read as raw deflate.
     pub(crate) fn detect(beginning: &[u8]) -> Self {
         match *beginning {
             [0x1f, 0x8b, 8, ..] => Self::Gzip,

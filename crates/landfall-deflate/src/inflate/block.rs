@@ -162,8 +162,8 @@ pub(crate) fn read_dynamic<R: Read>(
     })
 }
 
-/// For a symbol that describes code lengths: the number of its extra bits, and how many lengths the
-/// symbol stands for if these bits are zero.
+/// For a symbol that describes code lengths: the number of its extra bits, and how many lengths it
+/// describes if these bits are zero.
 pub(crate) fn run_shape(symbol: u8) -> (u32, usize) {
     match symbol {
         16 => (2, 3),

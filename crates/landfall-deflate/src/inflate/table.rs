@@ -21,7 +21,7 @@ pub(crate) struct DecodeTable {
     index_bits: u32,
 }
 
-/// A set of code lengths that is not a prefix code.
+/// A set of code lengths that is not a complete prefix code.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct InvalidCode;
 
@@ -107,7 +107,7 @@ impl DecodeTable {
     fn add_second(&mut self, reversed: u32, code: u32, length: u32, counts: &[u32; 16]) {
         let mut bits = length - self.index_bits;
         let mut room = 1_i32 << bits;
-        // of the first length, only the codes from this one on are left
+        // the earlier codes of this length are in other tables
         let first_code_of_length = first_code(counts, length);
         let mut count = counts[length as usize] - (code - first_code_of_length);
         loop {
@@ -130,8 +130,8 @@ impl DecodeTable {
             .resize(length + (1 << bits), DecodeEntry::default());
     }
 
-    /// The entry of the next symbol, whose `bits` are to be consumed. An entry with 0 bits means
-    /// that no code begins with these bits.
+    /// Returns the entry of the next symbol, for the caller to consume its `bits`. An entry with 0
+    /// bits means that no code begins with these bits.
     #[inline]
     pub(crate) fn decode(&self, bits: u64) -> DecodeEntry {
         let index = bits as usize & ((1 << self.index_bits) - 1);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_are_not_a_prefix_code_are_rejected() {
+    fn lengths_that_are_not_a_complete_code_are_rejected() {
         let mut table = DecodeTable::default();
         for lengths in [&[1_u8, 1, 1][..], &[2, 2], &[1, 2], &[2]] {
             assert_eq!(table.build(lengths, 9), Err(InvalidCode), "{lengths:?}");

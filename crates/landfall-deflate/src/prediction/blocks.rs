@@ -13,7 +13,8 @@ const STORED: usize = 0;
 const FIXED: usize = 1;
 const DYNAMIC: usize = 2;
 
-/// The beginning of a block. The header of a dynamic block is coded after its tokens.
+/// The beginning of a block. The header of a dynamic block is coded after the tokens of the block's
+/// first part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockStart {
     /// The number of bytes and the padding bits.

@@ -37,7 +37,7 @@ impl Probability {
         count: 0,
     };
 
-    /// The probability in units of 2^-16, never 0 or 1.
+    /// The probability in units of 2^-16, from 1 to 65,535.
     fn in_16_bits(self) -> u64 {
         u64::from(self.set >> 6).clamp(1, 0xffff)
     }

@@ -21,7 +21,7 @@ pub(crate) struct PredictionSpec {
     /// If a match is longer than this, the positions inside of it cannot be found later; 0 if there
     /// is no such limit.
     pub(super) longest_inserted: u8,
-    /// Whether the last 262 distances of the window are used.
+    /// Whether the longest 262 distances of the window are used.
     pub(super) uses_whole_window: bool,
 }
 
@@ -62,8 +62,7 @@ impl PredictionSpec {
         self
     }
 
-    /// The parameters that are tried, from fast to slow: the nearest match, then the levels of
-    /// zlib.
+    /// The parameters that are tried, from fast to slow. Those of zlib's levels are among them.
     pub(super) const CANDIDATES: [Self; 15] = [
         Self::greedy(0, 258, 0).with_four_bytes(),
         Self::greedy(0, 258, 0),

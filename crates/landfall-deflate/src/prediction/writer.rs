@@ -29,8 +29,8 @@ enum WriterStage {
     /// Before a part of a block. `tokens` and `plain` are the numbers of tokens and plain bytes of
     /// the part that were received.
     PartStart { tokens: usize, plain: usize },
-    /// In a part of `count` tokens, of which `coded` are coded. `is_end` if the part is the last of
-    /// its block.
+    /// In a part of `count` tokens, of which `coded` are coded. `is_end` says whether the part is
+    /// the last of its block.
     Part {
         coded: usize,
         count: usize,

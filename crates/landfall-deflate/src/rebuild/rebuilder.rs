@@ -103,8 +103,8 @@ impl<W: Write> Rebuilder<W> {
         Ok(self.output.sink)
     }
 
-    /// The member that needs the next plain byte, or `None` after the last one. Members without
-    /// plain bytes are written on the way.
+    /// Returns the member that needs the next plain byte, or `None` after the last member. First
+    /// writes the members before it that have no plain bytes.
     fn open_member(&mut self) -> Result<Option<&mut MemberWriter>, DeflateError> {
         while self.member.is_none() {
             let Some(member) = self.members.next_member(self.recipe.as_bytes())? else {

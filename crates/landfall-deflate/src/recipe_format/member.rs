@@ -6,7 +6,7 @@ use crate::error::DeflateError;
 use crate::framing::{LONGEST_HEADER, StreamFormat};
 use crate::prediction::PredictionSpec;
 
-/// The flags of a member: each stands for a field that follows the flags.
+/// The flags of a member. Each says that a field follows the flags.
 const HEADER: u8 = 0x01;
 const METHOD: u8 = 0x02;
 const FLUSHES: u8 = 0x04;

@@ -13,9 +13,10 @@ const LARGEST_EXPANSION: u64 = 1032;
 
 /// Everything about a compressed stream that does not follow from its plain bytes.
 ///
-/// A recipe is its encoded form, which [`Recipe::as_bytes`] returns, and was checked completely:
-/// its sums are correct, and all its offsets are within its bounds. This does not prove that it
-/// rebuilds a given stream: compare the digest of the output of [`Rebuilder`](crate::Rebuilder).
+/// A `Recipe` holds its encoded form, which [`Recipe::as_bytes`] returns. The form was checked
+/// completely: its sums are correct, and all its offsets are within its bounds. This does not prove
+/// that it rebuilds a given stream: compare the digest of the output of
+/// [`Rebuilder`](crate::Rebuilder).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipe {
     bytes: Vec<u8>,

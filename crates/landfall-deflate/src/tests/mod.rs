@@ -50,7 +50,8 @@ pub(crate) fn noise(length: usize, seed: u32) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// A gzip member of an encoder that is not replayed.
+/// A gzip member that flate2 writes. Its encoder is not replayed, but another encoder may write the
+/// same bytes.
 fn gzip(plain: &[u8], level: u32) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), Compression::new(level));
     encoder.write_all(plain).unwrap();

@@ -14,7 +14,7 @@ fn names(recipe: &Recipe) -> Vec<String> {
 }
 
 #[test]
-fn streams_of_unknown_encoders_are_rebuilt() {
+fn streams_of_an_encoder_that_is_not_replayed_are_rebuilt() {
     for level in 0..=9 {
         for length in [0, 1, 2, 3, 100, 65_535, 65_536, 200_000] {
             let plain = [text(length, 7), noise(length / 10, 3)].concat();
@@ -93,9 +93,9 @@ fn the_size_of_a_recipe_is_estimated_from_the_beginning_of_the_stream() {
 fn tokens_are_predicted_if_the_encoder_differs_late() {
     let plain = noise(1_500_000, 4);
     let first = runs(&plain[..1_000_000], 50, &[1_000_000]);
-    // the empty final block is cut off, and the other half follows in blocks of another size
-    let half = &first[..first.len() - 2];
-    let stream = member(&[half, &runs(&plain[1_000_000..], 1, &[])].concat(), &plain);
+    // the empty final block is cut off, and the rest follows in blocks of another size
+    let head = &first[..first.len() - 2];
+    let stream = member(&[head, &runs(&plain[1_000_000..], 1, &[])].concat(), &plain);
     let both = [&stream[..], &member(&runs(&plain, 2, &[]), &plain)].concat();
     let recipe = round_trip(&both);
     assert_eq!(
@@ -120,8 +120,8 @@ fn the_recipe_of_an_assumed_encoder_equals_that_of_analysis() {
 fn a_wrongly_assumed_encoder_does_not_rebuild_the_stream() {
     let plain = noise(3_000_000, 4);
     let first = runs(&plain[..2_000_000], 50, &[2_000_000]);
-    let half = &first[..first.len() - 2];
-    let stream = member(&[half, &runs(&plain[2_000_000..], 1, &[])].concat(), &plain);
+    let head = &first[..first.len() - 2];
+    let stream = member(&[head, &runs(&plain[2_000_000..], 1, &[])].concat(), &plain);
     let mut decoded = Vec::new();
     let assumed = assume(|| Ok(&stream[..]), &GENEROUS, &mut decoded);
     let assumed = assumed.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! The large files of commits: what the pointers of Git LFS in their folders stand for.
+//! The large files of commits, to which the Git LFS pointers in their folders refer.
 
 use super::reach::ObjectSet;
 use crate::error::GitError;

@@ -104,13 +104,13 @@ impl Marker<'_> {
 pub struct IncompleteTip {
     /// The tip.
     pub tip: ObjectId,
-    /// The first such object that was found.
+    /// The error of the first such object that was found.
     pub why: GitError,
 }
 
-/// Verifies that everything which `tips` need exists and is valid: follows every link of tags,
-/// commits and trees, but none of a submodule. Needs a bit of memory for each object, and four
-/// bytes for each commit and tree.
+/// Verifies that all objects that `tips` need exist and are valid: follows every link of tags,
+/// commits and trees, except the links to submodules. Needs one bit of memory for each object, and
+/// up to four bytes for each commit, tree and tag.
 ///
 /// # Errors
 /// With the first tip that is not complete.
@@ -169,7 +169,7 @@ mod tests {
         database
     }
 
-    /// The error of `check_complete` for one tip of a pack, after the tip.
+    /// Returns why `check_complete` fails for one tip of a pack, or `None` if it succeeds.
     fn incompleteness(pack: &TestPack, tip: ObjectId) -> Option<String> {
         let database = database(pack);
         let found = check_complete(&database, &[tip]).err()?;

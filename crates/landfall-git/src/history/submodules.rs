@@ -6,7 +6,7 @@ use crate::pack::{ObjectDatabase, ObjectIndex};
 
 /// The file with the paths and URLs of submodules.
 const FILE: &str = ".gitmodules";
-/// The largest such file in bytes.
+/// The maximum size of the file in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
 /// A submodule of a commit.
@@ -49,7 +49,7 @@ pub fn pinned_submodules(
     let text = std::str::from_utf8(&content).map_err(|_| invalid("it is not UTF-8".into()))?;
     let mut pinned = Vec::new();
     let entries = parse_gitmodules(text).map_err(invalid)?;
-    // the search for each entry reads the trees from their beginning
+    // limited, because the search for each entry reads the trees from their beginning
     let limit = database.limits().git_submodules;
     if entries.len() > limit {
         return Err(GitError::TooLarge {

@@ -12,7 +12,7 @@ impl ObjectId {
     /// The length of an id in bytes.
     pub const BYTES: usize = 20;
 
-    /// The id that stands for a missing object in the protocol.
+    /// The id that means "no object" in the protocol.
     pub const ZERO: ObjectId = ObjectId([0; ObjectId::BYTES]);
 
     /// Computes the id of an object. `None` if the content is part of a known attack on SHA-1.

@@ -1,8 +1,9 @@
-//! Pointers of Git LFS: small files that stand for large ones (git-lfs, docs/spec.md).
+//! Pointers of Git LFS: small files in a repository that refer to large files elsewhere (git-lfs,
+//! docs/spec.md).
 
 use landfall_model::Digest;
 
-/// A large file that a pointer stands for.
+/// The large file to which a pointer refers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LfsPointer {
     /// SHA-256 of the large file.

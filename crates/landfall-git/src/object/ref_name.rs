@@ -1,7 +1,8 @@
 //! The names of refs.
 
-/// Whether `name` is the full name of a branch, a tag or another ref: `refs/…`, by the rules of
-/// git-check-ref-format. Used as a relative path, such a name cannot leave its folder.
+/// Whether `name` is the full name of a branch, a tag or another ref: `refs/…/…`, by the rules of
+/// git-check-ref-format and some stricter ones. Such a name is safe as a relative path: it cannot
+/// leave its folder.
 pub fn is_ref_name(name: &str) -> bool {
     /// The maximum length in bytes, which fits into a packet and a path.
     const MAX: usize = 1024;

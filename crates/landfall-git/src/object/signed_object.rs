@@ -1,6 +1,6 @@
-//! The signatures of commits and annotated tags, and what they sign.
+//! The signatures of commits and annotated tags, and the bytes that they sign.
 
-/// A signed commit or annotated tag, taken apart.
+/// A signed commit or annotated tag, split into the signed bytes and the signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedObject {
     /// The bytes that are signed: the object without its signature.
@@ -30,7 +30,7 @@ enum CommitPart {
 }
 
 impl SignedObject {
-    /// Takes a commit apart. `None` if it has no signature.
+    /// Splits a commit. `None` if it has no signature.
     pub fn of_commit(content: &[u8]) -> Option<SignedObject> {
         let mut payload = Vec::new();
         let mut signature = Vec::new();
@@ -65,7 +65,7 @@ impl SignedObject {
         (!signature.is_empty()).then_some(SignedObject { payload, signature })
     }
 
-    /// Takes an annotated tag apart. `None` if it has no signature.
+    /// Splits an annotated tag. `None` if it has no signature.
     pub fn of_tag(content: &[u8]) -> Option<SignedObject> {
         let mut at = 0;
         let mut start = None;

@@ -2,9 +2,9 @@
 //!
 //! The estimate is a sum of single-precision numbers in a fixed order, with a logarithm that is
 //! a polynomial of the mantissa. Each operation affects the result. Programs that Go compiled for
-//! arm64 round less often, because they fuse multiplications and additions (1.20.4 avoids this).
-//! Their estimates differ by a few bits. This changes the decision for at most one of many
-//! thousands of blocks, and is not reproduced.
+//! arm64 round less often, because they fuse multiplications and additions (`klauspost/compress`
+//! 1.20.4 avoids this). Their estimates differ by a few bits. This changes the decision for at most
+//! one of many thousands of blocks, and is not reproduced.
 
 use crate::encoder::symbols::{
     DISTANCE_SYMBOLS, END_OF_BLOCK, LITERAL_SYMBOLS, SymbolCounts, distance_extra_bits,
@@ -54,7 +54,7 @@ pub(super) fn estimated_literal_bits(counts: &[u32], total: usize) -> u64 {
     (sum + 0.99) as u64
 }
 
-/// The estimated size in bits of `added` literals that occur once among `total`.
+/// The estimated size in bits of `added` literals, each of which occurs once among `total`.
 pub(super) fn estimated_rare_bits(added: usize, total: usize) -> u64 {
     let each = bits(1, 1.0 / total as f32, BitBounds::AtLeastOne);
     let mut sum = 0.0_f32;
@@ -65,7 +65,7 @@ pub(super) fn estimated_rare_bits(added: usize, total: usize) -> u64 {
 }
 
 /// The estimated size in bits of a block with `tokens` tokens that have these counts. The end of
-/// the block always costs 15 bits. If `is_bounded` is set, each symbol costs 1 to 15 bits.
+/// the block is counted as 15 bits. If `is_bounded` is set, each symbol costs 1 to 15 bits.
 pub(super) fn estimated_bits(counts: &SymbolCounts, tokens: usize, is_bounded: bool) -> u64 {
     let bounds = if is_bounded {
         BitBounds::OneToFifteen

@@ -7,8 +7,8 @@
 //! block are appended to the block before if its codes suit them ([`blocks`]). A stream ends with
 //! an empty fixed block.
 //!
-//! Releases differ in details; [`rules`] lists them. `pgzip` compresses pieces of a stream
-//! independently ([`parallel`]).
+//! Releases differ in details; [`rules`] lists them. `pgzip` compresses pieces of a stream in
+//! parallel ([`parallel`]).
 //!
 //! The output does not depend on how the input is split between calls: bytes are collected until
 //! the block or the window is full.
@@ -192,8 +192,8 @@ fn start_piece(generation: KlauspostGeneration, level: i8) -> Box<dyn RestartEnc
     }
 }
 
-/// Whether the first block of a stream at a level can be full at this size. Later tokens may have
-/// been appended to it.
+/// Whether the first block of a stream at a level can be full at this size. If later tokens were
+/// appended to it, its size is a multiple of a full block.
 pub(crate) fn can_be_full(generation: KlauspostGeneration, level: i8, size: BlockSize) -> bool {
     match level {
         ..=0 => {
@@ -269,7 +269,7 @@ mod tests {
             [KlauspostGeneration::V1_15_15 as u8, 10, 0, 0, 0, 0],
             // the default level is recorded as level 5
             [KlauspostGeneration::V1_15_15 as u8, 0xff, 0, 0, 0, 0],
-            // smaller than the dictionary
+            // pieces that are not larger than the dictionary
             [KlauspostGeneration::V1_15_15 as u8, 5, 0, 0x40, 0, 0],
             // writes the same as 1.15.15 at level 5
             [KlauspostGeneration::V1_18_0 as u8, 5, 0, 0, 0, 0],

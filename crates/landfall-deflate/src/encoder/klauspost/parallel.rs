@@ -1,7 +1,7 @@
 //! `pgzip`: pieces of a stream that are compressed in parallel.
 //!
-//! The stream is cut into pieces of equal size. Each begins with the last 16 KiB of the piece
-//! before as its dictionary, if that piece was longer, and ends with an empty stored block. The
+//! The stream is cut into pieces of equal size. The dictionary of each is the last 16 KiB of the
+//! piece before, if that piece was longer. Each piece ends with an empty stored block. The
 //! last piece, which may be empty, is followed by the end of the stream. A flush ends a piece
 //! early.
 

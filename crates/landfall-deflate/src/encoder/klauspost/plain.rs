@@ -22,7 +22,7 @@ impl KlauspostPlainEncoder {
         Self::new(rules, MAX_STORED, true)
     }
 
-    /// Level −2: codes the literals of a block if this saves space.
+    /// Level −2: codes the literals of a block unless a stored block is about as small.
     pub(super) fn literals(rules: KlauspostRules) -> Self {
         Self::new(rules, rules.literal_block, false)
     }

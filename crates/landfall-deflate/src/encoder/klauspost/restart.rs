@@ -1,4 +1,4 @@
-//! An encoder that is used for stream after stream.
+//! An encoder that is used for several streams, one after the other.
 
 use crate::encoder::Encoder;
 use std::fmt;

@@ -2,11 +2,11 @@
 //!
 //! It differs from zlib in two points:
 //!
-//! - A block has up to 32,767 tokens. From level 3, it also ends at each 4,096 tokens if this looks
-//!   profitable: if less than half of the tokens are matches, and the estimated size is less than
-//!   half of the plain size. The estimate is 8 bits for each token, and 5 bits plus the extra bits
-//!   for each distance. The plain size is counted up to the position of the search, which is one
-//!   byte after the start of a lazy match.
+//! - A block has up to 32,767 tokens. From level 3, it also ends at a multiple of 4,096 tokens if
+//!   this looks profitable: if less than half of the tokens are matches, and the estimated size is
+//!   less than half of the plain size. The estimate is 8 bits for each token, and 5 bits plus the
+//!   extra bits for each distance. The plain size is counted up to the position of the search,
+//!   which is one byte after the start of a lazy match.
 //! - At the end of the input, the search compares the bytes that the window happens to have there:
 //!   two zeros, then remains of earlier input. A match that reaches the end is cut; among several
 //!   such matches, the longest before the cut is used.

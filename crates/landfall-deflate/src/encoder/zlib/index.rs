@@ -205,7 +205,8 @@ impl PositionIndex {
         let mut found: Option<Match> = None;
         let mut best = search.longer_than.max(MIN_LENGTH);
         // The positions on the chain of a gram nearly always agree in the gram, but seldom in the
-        // bytes before it. So the beginning is compared first, as far as a better match agrees.
+        // bytes before it. So the beginning is compared first: up to eight bytes that a better
+        // match shares.
         let beginning = bytes.double_word(at);
         let mut mask = first_bytes_mask(best + 1);
         // the links that are followed are those of the gram with this offset in the match
@@ -247,7 +248,7 @@ impl PositionIndex {
                 if same_chain && self.steps(at, candidate) >= search.chain {
                     break;
                 }
-                // the chain that zlib follows is not longer than this one
+                // the chain that zlib follows may be shorter than this one
                 let longer_than = found.map_or(search.longer_than, |found| found.length);
                 let rest = Search {
                     longer_than,

@@ -14,9 +14,9 @@
 //!
 //! The output of zlib does not depend on how the input is split between calls, with one exception:
 //! the window moves at the first call at which it can. The encoder here moves it as zlib does if it
-//! gets all input at once, or in pieces that divide 32 KiB. Streams of other callers differ only if
-//! a piece ends 262 bytes before the window's end, and a match is found there at the greatest
-//! distance.
+//! gets all input at once, or in pieces that divide 32 KiB. The streams of programs that pass other
+//! pieces differ only if a piece ends 262 bytes before the window's end, and a match is found there
+//! at the greatest distance.
 
 mod block;
 mod chains;

@@ -65,7 +65,7 @@ impl Pigz {
 
     /// The encoders of this family that may have written a stream, the likeliest first.
     pub(crate) fn candidates(hints: &StreamHints) -> Vec<Self> {
-        // fewer tokens if the first block is highly compressible
+        // fewer if the first 128 KiB of the input are highly compressible
         let longest = block_tokens_of(8) as u64;
         if hints
             .first_block_tokens

@@ -3,7 +3,8 @@
 use crate::encoder::bytes::boxed_array;
 use crate::encoder::symbols::Token;
 
-/// The maximum number of tokens that a block holds: those of zlib's memory level 9 and of GNU gzip.
+/// The capacity for the tokens of a block. The largest blocks, those of zlib's memory level 9 and
+/// of GNU gzip, have one token fewer.
 const MAX_TOKENS: usize = 1 << 15;
 
 /// Collects the tokens of a block.

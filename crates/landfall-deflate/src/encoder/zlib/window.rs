@@ -3,7 +3,8 @@
 //! The window holds twice as many bytes as its size says. Input is appended up to its end; when
 //! nearly all of it is processed, the upper half moves to the lower one. Positions are indices of
 //! the window, and position 0 cannot be matched, because 0 ends a chain. So the matches that exist
-//! depend on when the window moves, and it moves here exactly when it does in zlib.
+//! depend on when the window moves. It moves here when it does in zlib if zlib gets all input at
+//! once.
 
 use crate::encoder::bytes::boxed_array;
 use crate::encoder::symbols::{MAX_LENGTH, MIN_LENGTH};
@@ -129,7 +130,7 @@ impl Window {
         self.bytes.0.copy_within(self.size..2 * self.size, 0);
     }
 
-    /// The length of the run of the byte before `at`, at most 258.
+    /// The number of bytes from `at` on that equal the byte before `at`, at most 258.
     pub(super) fn run_length(&self, at: usize) -> usize {
         match at.checked_sub(1) {
             Some(before) => self.bytes.common_length(before, at),

@@ -24,8 +24,8 @@ impl GoBlockWriter {
     }
 
     /// Writes the smallest of a fixed, a dynamic and a stored block; the first of them if sizes are
-    /// equal. `plain` are the bytes of the block if they are still in the window. Without them, the
-    /// block is not stored.
+    /// equal. `plain` are the bytes of the block if they are still in the window. Without them, or
+    /// if they are more than [`MAX_STORED`], the block is not stored.
     pub(super) fn write_smallest(
         &mut self,
         tokens: &[Token],
@@ -66,7 +66,8 @@ impl GoBlockWriter {
         }
     }
 
-    /// Writes a dynamic block of literals only, or a stored one under the same condition.
+    /// Writes a dynamic block of literals only, or a stored block if that is smaller than 17/16 of
+    /// the dynamic one.
     pub(super) fn write_literals(&mut self, plain: &[u8], out: &mut BitWriter) {
         let mut counts = SymbolCounts::of_literals(plain);
         // one distance symbol has to be transmitted

@@ -22,7 +22,7 @@ impl GoPlainEncoder {
         }
     }
 
-    /// Level −2: codes the literals of a block if this saves space.
+    /// Level −2: codes the literals of a block unless a stored block is about as small.
     pub(super) fn literals() -> Self {
         Self {
             block: Vec::with_capacity(MAX_STORED),

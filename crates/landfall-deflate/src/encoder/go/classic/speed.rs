@@ -10,7 +10,7 @@ use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH, Token};
 const HASH_BITS: u32 = 14;
 /// The number of bytes of a block.
 const BLOCK: usize = MAX_STORED;
-/// No match begins in the last bytes of a block.
+/// The number of bytes at the end of a block in which no match begins.
 const MARGIN: usize = 15;
 /// A flush writes fewer bytes than this without a search, and forgets all history.
 const MIN_SEARCHED: usize = 128;
@@ -119,8 +119,8 @@ impl SpeedEncoder {
 
     /// Splits the block into tokens.
     ///
-    /// Without a match, each 32 positions that were skipped or tried make the steps longer by one.
-    /// After a match, the last position inside it and the position after it are entered.
+    /// Without a match, the step grows by one after every 32 positions that were skipped or tried.
+    /// After a match, the last position inside it and the position after it enter the table.
     fn find_tokens(&mut self) {
         self.tokens.clear();
         let Self {

@@ -33,9 +33,9 @@ pub(super) struct KlauspostBlockWriter {
     penalty_shift: u32,
     fixed: BlockCodes,
     codes: BlockCodes,
-    /// The code that distance symbols have in blocks of literals.
+    /// The distance code of blocks that contain only literals.
     no_distances: DistanceCode,
-    /// The size of the open block's header, 0 if no block is open.
+    /// The size in bits of the open block's header, 0 if no block is open.
     open_header: u64,
     /// Whether the open block has codes for literals only.
     has_only_literals: bool,
@@ -248,7 +248,7 @@ impl KlauspostBlockWriter {
     }
 }
 
-/// Whether the variance of the counts is as small as that of random bytes.
+/// Whether the variance of the counts is less than about twice that of random bytes.
 fn is_noise(counts: &SymbolCounts, length: usize) -> bool {
     // the mean is length / 256; to avoid fractions, the differences are multiplied by 256, and so
     // the sum of their squares by 256²

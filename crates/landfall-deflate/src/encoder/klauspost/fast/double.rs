@@ -43,8 +43,8 @@ impl Level4 {
         *self.short(bytes >> 8) = places.position(inside + 1);
     }
 
-    /// The place and the source of the better match: of the one at `place` that the short hash
-    /// found, or of one at `next` that the long hash finds.
+    /// Returns the place and the source of the better match: the match at `place` that the short
+    /// hash found, or a match at `next` that the long hash finds.
     #[inline]
     fn choose(
         &mut self,

@@ -9,7 +9,7 @@ use crate::encoder::klauspost::rules::{HashWidth, KlauspostRules};
 use crate::encoder::symbols::MAX_DISTANCE;
 
 const BITS: u32 = 16;
-/// Stands for the first variant, with hashes of four bytes in a table of 2^15 entries.
+/// The value of `BYTES` for the first variant, which has hashes of four bytes, of 15 bits.
 const FIRST: u32 = 0;
 /// Farther entries are not used.
 const REACH: usize = MAX_DISTANCE - KNOWN_LENGTH;
@@ -31,11 +31,11 @@ struct Level3<const BYTES: u32> {
 impl<const BYTES: u32> Level3<BYTES> {
     /// The steps between positions grow by one for each 2^`SKIP_SHIFT` bytes without a match.
     const SKIP_SHIFT: u32 = if BYTES == 5 { 7 } else { 6 };
-    /// Positions inside a match are entered in these steps.
+    /// The step between the positions inside a match that enter the table.
     const INSIDE_STEP: usize = if BYTES == 5 { 6 } else { 5 };
-    /// No match begins in the last bytes of a block.
+    /// A match begins at least this many bytes before the end of a block.
     const MARGIN: usize = if BYTES == 5 { MARGIN } else { 7 };
-    /// The number of bytes that must follow an entry.
+    /// The position after the last match enters the table only if more than this many bytes remain.
     const LOAD: usize = if BYTES == 5 { 8 } else { 4 };
 
     fn new() -> Self {
@@ -63,7 +63,7 @@ impl<const BYTES: u32> Level3<BYTES> {
         &mut self.table[index]
     }
 
-    /// The place of the better of two entries.
+    /// The place of the better of two entries, or `None` if neither matches.
     #[inline]
     fn choose(
         places: HistoryPlaces<'_>,
@@ -145,7 +145,7 @@ impl<const BYTES: u32> BlockSearch for Level3<BYTES> {
                 let slot = self.slot(here);
                 let candidates = *slot;
                 slot.push(places.position(place));
-                // the entry before is only tried if the last one is in reach
+                // `before` is tried only if `last` is in reach
                 let again = if places.distance(place, candidates.last) < REACH {
                     let find = |entry| places.find_within(place, entry, here, REACH - 1);
                     match find(candidates.last) {

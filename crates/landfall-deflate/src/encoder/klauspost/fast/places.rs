@@ -4,7 +4,7 @@ use crate::encoder::bytes::{load32, load64, match_length};
 use crate::encoder::klauspost::rules::KlauspostRules;
 use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH, MIN_LENGTH, Token};
 
-/// No match begins in the last bytes of a block.
+/// A match begins at least this many bytes before the end of a block.
 pub(super) const MARGIN: usize = 11;
 /// A match is found by this many bytes, and then extended.
 pub(super) const KNOWN_LENGTH: usize = 4;
@@ -200,7 +200,7 @@ impl TokenOutput<'_> {
 
 /// The tables of a level.
 pub(super) trait BlockSearch: std::fmt::Debug {
-    /// Finds the tokens of the block at the end of `places`, which has at least 13 bytes.
+    /// Finds the tokens of the block at the end of `places`. The block has at least 13 bytes.
     fn search(&mut self, places: HistoryPlaces<'_>, output: TokenOutput<'_>);
 
     /// Lowers all entries by `by`, but not below 0.

@@ -163,8 +163,8 @@ fn extend(places: HistoryPlaces<'_>, found: FoundCandidate) -> FastMatch {
 }
 
 /// Replaces the match `found`, which was first found at the place `start`, by a longer match if
-/// there is one. `entry`, an earlier position of the bytes after `found`, leads to the longer
-/// match. If the rule skips the first bytes, they may differ. Returns whether the entry is in
+/// there is one. The longer match is found by `entry`, an earlier position of the bytes after
+/// `found`. If the rule skips the first bytes, they may differ. Returns whether the entry is in
 /// reach.
 #[inline]
 fn improve(

@@ -16,7 +16,8 @@ impl LazyEncoder {
         self.best_match(longer_than, lookahead, |_| true)
     }
 
-    /// The match at `index` that saves the most bits, among matches of growing lengths.
+    /// The match at `index` that saves the most bits. A match that is not longer than the best one
+    /// so far is not considered.
     pub(super) fn most_saving_match(&self, lookahead: usize) -> ChainMatch {
         let (mut most_saved, cost) = match self.rules.lazy_match_end {
             MatchEndRule::Unused | MatchEndRule::Whole => (0, 6),

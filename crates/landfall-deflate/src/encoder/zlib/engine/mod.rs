@@ -22,7 +22,7 @@ use crate::bits::BitWriter;
 use crate::encoder::block::write_stored;
 use crate::encoder::symbols::{MIN_LENGTH, Token};
 
-/// The length that stands for "no match".
+/// The length that means that there is no match.
 const NO_MATCH: usize = MIN_LENGTH - 1;
 
 /// The differences between zlib and GNU gzip.
@@ -35,7 +35,7 @@ pub(super) trait Dialect {
     /// the beginning of the block and the position that the search has reached.
     fn ends_block(&mut self, tokens: &Tokens, plain_size: usize) -> bool;
 
-    /// Whether matches do not reach back over a flush.
+    /// Whether no match after a flush refers to bytes before the flush.
     fn forgets_at_flush(&self) -> bool {
         false
     }
@@ -157,8 +157,8 @@ impl<D: Dialect> Engine<D> {
         }
     }
 
-    /// Writes the literal that waits at the end of the input. The block is written next, whether
-    /// it is full or not.
+    /// Writes the literal that waits at the end of the input, and prepares the search for further
+    /// input. The block is written next, whether it is full or not.
     fn push_last_literal(&mut self) {
         if self.literal_waits {
             self.push_literal(self.position - 1);
