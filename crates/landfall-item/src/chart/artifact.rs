@@ -164,7 +164,7 @@ async fn verify(resolver: &Resolver, chart: &LockedChart) -> Result<LockedChart,
     })
 }
 
-/// Verifies the provenance of an archive, which is downloaded again if the store lacks it.
+/// Verifies the provenance of an archive. The provenance is downloaded again if the store lacks it.
 async fn verify_provenance(
     resolver: &Resolver,
     chart: &LockedChart,

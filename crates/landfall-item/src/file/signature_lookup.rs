@@ -11,7 +11,7 @@ use crate::{PinPolicy, ResolveOutcome};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_signature::{LogEntry, LogQuery, SignatureFailure, VerifiedSignature};
 
-/// Replaces the verified signatures in `outcome` by those that the policy of `resolver` finds.
+/// Replaces the verified signatures in `outcome` by those that meet the policy of `resolver`.
 /// `old` is the file in the old lock. Without a rule for the file, nothing is requested.
 pub(super) async fn verify_outcome(
     resolver: &Resolver,
@@ -50,7 +50,7 @@ pub(super) async fn verify_outcome(
     }
 }
 
-/// Whether [`look_up`] may have found the sidecar at `url` next to `file`.
+/// Whether [`look_up`] may have found the sidecar at `url` next to `file` or its checksum file.
 pub(super) fn is_found(file: &LockedFile, url: &str, resolver: &Resolver) -> bool {
     let mut endings = resolver
         .signatures()
@@ -191,7 +191,7 @@ fn log_queries(resolver: &Resolver, file: &LockedFile) -> Result<Vec<LogQuery>, 
     Ok(policy.log_queries(file.rule_subject(), &signatures))
 }
 
-/// Asks a log whether it has an entry.
+/// Asks a log for the entry of a signature; `None` if the log has none or does not know the API.
 async fn ask(resolver: &Resolver, query: &LogQuery) -> Result<Option<LogEntry>, ResolveError> {
     let limit = resolver.limits().document_bytes;
     let about = |error| ResolveError::from(error).about("the transparency log");
