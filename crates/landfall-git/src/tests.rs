@@ -383,7 +383,7 @@ fn each_entry_of_a_chain_of_large_objects_is_read_at_most_twice() {
             let length = (SIZE - 1 - start).min(0x10000);
             delta.push(0xbf);
             delta.extend((start as u32).to_le_bytes());
-            // 0 stands for 0x10000
+            // 0 means 0x10000
             delta.extend((length as u16).to_le_bytes());
         }
         pack.add_delta_to(last, &delta);
