@@ -22,7 +22,7 @@ struct HostRecord {
     rounds: u32,
     /// The time at which the last round was counted. Requests that began earlier belong to it.
     counted: Option<Instant>,
-    /// The failed attempts since the last answer.
+    /// The failed attempts since it last answered or asked a request to wait.
     failing: Option<FailingSince>,
     /// The time at which it asked a request to wait for the first time since its last answer.
     postponed_since: Option<Instant>,
