@@ -24,7 +24,7 @@ pub enum GitContentError {
     IncompleteRef {
         /// The full name of the ref.
         name: String,
-        /// The first such object that was found.
+        /// The error for the first such object.
         why: GitError,
     },
     /// The history ends at other commits than those that follow from the depth.
@@ -79,7 +79,7 @@ impl LockedGitRepository {
     /// must name the commit of the submodule.
     ///
     /// # Errors
-    /// With the first difference.
+    /// If the packs and the lock differ; returns the first difference.
     pub fn verify_objects(
         &self,
         all: &[LockedGitRepository],
