@@ -43,7 +43,7 @@ fn sending(offset_deltas: bool, is_compact: bool) -> PackSending {
     }
 }
 
-/// The error of a pack with one commit whose tree has these entries.
+/// The error for a pack with one commit whose tree has these entries; empty if there is none.
 fn refusal(entries: &[(&str, &str)]) -> String {
     let mut pack = TestPack::default();
     let blob = pack.add(GitObjectKind::Blob, b"x");
@@ -128,7 +128,7 @@ fn a_selection_has_the_objects_that_the_client_lacks_within_the_depth() {
     assert_eq!(select(request(&[parent], None, false)).objects.len(), 5);
     assert_eq!(select(request(&[], None, true)).objects.len(), 10);
     for offset_deltas in [true, false] {
-        // deltas whose base is not sent are replaced
+        // a delta whose base is not sent is replaced by the whole object
         let mut sent = Vec::new();
         let form = sending(offset_deltas, false);
         send_pack(&database, &shallow.objects, form, &mut sent).unwrap();
@@ -364,7 +364,7 @@ impl PackBytes for CountedPack {
 }
 
 #[test]
-fn each_entry_of_a_chain_of_large_objects_is_read_once() {
+fn each_entry_of_a_chain_of_large_objects_is_read_at_most_twice() {
     // too large for the cache of small objects
     const SIZE: usize = 25 << 20;
     // the size in the head of a delta: 7 bits in each byte, the lowest first
@@ -377,13 +377,13 @@ fn each_entry_of_a_chain_of_large_objects_is_read_once() {
     let mut pack = TestPack::default();
     let mut last = pack.add(GitObjectKind::Blob, &vec![0; SIZE]);
     for number in 1..4 {
-        // one new byte, and then the base but for its last byte
+        // one new byte, and then the base without its last byte
         let mut delta = [&size[..], &size, &[1, number]].concat();
         for start in (0..SIZE).step_by(0x10000) {
             let length = (SIZE - 1 - start).min(0x10000);
             delta.push(0xbf);
             delta.extend((start as u32).to_le_bytes());
-            // 0 stands for 0x10000
+            // 0 means 0x10000
             delta.extend((length as u16).to_le_bytes());
         }
         pack.add_delta_to(last, &delta);

@@ -72,7 +72,8 @@ struct IncomingBody {
 }
 
 impl IncomingBody {
-    /// Returns the next bytes and the rest of the body, or the error that the body ends with.
+    /// Returns the next bytes and the rest of the body, or the error that ends the body. `None` at
+    /// the end of the body.
     async fn next(mut self) -> Option<(Result<Bytes, HttpError>, Option<IncomingBody>)> {
         // The limit is for each piece. A total limit would abort large blobs on slow links.
         let idle = self.transport.limits().idle;

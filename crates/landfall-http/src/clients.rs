@@ -65,7 +65,8 @@ impl Transport {
             tls: self.tls_profile(url, route),
             proxy: route.map(|proxy| proxy.url.to_string()),
             proxy_account: account.map(|account| {
-                // a user name has no line feed, so different accounts give different texts
+                // user names do not contain line feeds in practice, so different accounts give
+                // different texts
                 Digest::sha256(format!("{}\n{}", account.user, account.password).as_bytes())
             }),
             scope,

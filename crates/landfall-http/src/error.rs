@@ -35,7 +35,7 @@ struct ErrorText {
     message: String,
     /// Shared, so that one error can be returned for many items.
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
-    /// Whether the host closed the connection after it had accepted the request.
+    /// Whether an open connection failed before a response arrived, other than by a timeout.
     hung_up: bool,
 }
 
@@ -148,14 +148,15 @@ impl HttpError {
         self.text.host.as_deref()
     }
 
-    /// Sets whether the host closed the connection after it had accepted the request.
+    /// Sets whether an open connection failed before a response arrived, other than by a timeout.
     pub(super) fn hung_up(mut self, hung_up: bool) -> HttpError {
         self.text.hung_up = hung_up;
         self
     }
 
-    /// Whether the host closed the connection after it had accepted the request. The request may be
-    /// the reason then, while a refused connection or a timeout concerns the whole host.
+    /// Whether an open connection failed before a response arrived, other than by a timeout: the
+    /// host closed it, or sent no valid response. The request may be the reason then, while a
+    /// refused connection or a timeout concerns the whole host.
     pub(super) fn is_hang_up(&self) -> bool {
         self.text.hung_up
     }

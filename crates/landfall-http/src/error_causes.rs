@@ -16,7 +16,7 @@ pub(super) fn describe(error: &reqwest::Error) -> String {
 
 /// Describes the failure of a connection, if its cause is a known one.
 pub(super) fn describe_known(error: &(dyn Error + 'static)) -> Option<String> {
-    // TLS first: rustls reports its errors inside of an I/O error
+    // TLS first: rustls reports its errors inside an I/O error
     if let Some(error) = find::<rustls::Error>(error) {
         return Some(describe_tls(error));
     }

@@ -46,13 +46,14 @@ pub(super) fn proxy_sign_in_error(url: &Url, proxy: &ProxyUrl, headers: &HeaderM
              does not get locked"
         ),
         (_, false) => format!(
-            "the proxy {name} requires authentication that landfall does not support (407; offered: {schemes}; \
-             supported: Basic); run a local proxy such as cntlm or px that signs in, and name it as \
-             the proxy"
+            "the proxy {name} requires authentication that landfall does not support (407; \
+             offered: {schemes}; supported: Basic); run a local proxy such as cntlm or px that \
+             signs in, and name it as the proxy"
         ),
         (None, true) => format!(
-            "the proxy {name} requires authentication (407; offered: {}), and there is no account for it; \
-             put user and password into {}, or name them in the site under proxy.credentials",
+            "the proxy {name} requires authentication (407; offered: {}), and there is no account \
+             for it; put user and password into {}, or name them in the site under \
+             proxy.credentials",
             if schemes.is_empty() {
                 "nothing"
             } else {
@@ -198,7 +199,7 @@ pub(super) fn unreachable_error(
     }
 }
 
-/// Returns advice about the host and port that follows from the cause of a failure.
+/// Returns the advice that the cause of a failure suggests; empty if it suggests none.
 fn advice(
     url: &Url,
     route: Option<&ProxyUrl>,

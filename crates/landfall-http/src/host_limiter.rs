@@ -73,7 +73,7 @@ struct ClassSlots {
 
 #[derive(Debug)]
 struct SlotLimit {
-    /// The number of slots, of which the integer part counts. The fraction accumulates growth.
+    /// The number of slots. Only the integer part counts; the fraction accumulates growth.
     slots: f64,
     /// The number of slots in use that are dropped instead of returned, because the limit fell.
     surplus: usize,

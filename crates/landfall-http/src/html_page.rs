@@ -16,7 +16,7 @@ impl HttpResponse {
         self.header("content-type").is_some_and(is_html_type)
     }
 
-    /// Reads the page that came instead of `what`, and returns the error with its title.
+    /// Reads the page that was sent instead of `what`, and returns the error with its title.
     pub async fn page_error(self, what: &str) -> HttpError {
         let url = self.url.clone();
         let via = self.via.clone();

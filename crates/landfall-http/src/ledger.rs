@@ -1,5 +1,5 @@
 //! Records every host that landfall contacts: port, scheme, purposes, bytes, requests, the proxy,
-//! the upstream that a mirror replaces, and the host that named it.
+//! the upstream that a mirror replaces, and the hosts whose responses named this host.
 
 use super::server_clock::{clock_offset, median};
 use landfall_model::locked;
@@ -124,8 +124,8 @@ impl Ledger {
         }
     }
 
-    /// Returns by how many seconds the clocks of the servers are ahead of the machine's, negative
-    /// if they are behind: the median of all servers. `None` if no server sent a date.
+    /// Returns the number of seconds by which the servers' clocks are ahead of this machine's,
+    /// negative if they are behind: the median over all lines. `None` if no server sent a date.
     pub fn clock_offset(&self) -> Option<i64> {
         let lines = locked(&self.0);
         median(

@@ -22,9 +22,9 @@ struct HostRecord {
     rounds: u32,
     /// The time at which the last round was counted. Requests that began earlier belong to it.
     counted: Option<Instant>,
-    /// The failed attempts since the last answer.
+    /// The failed attempts since it last answered or asked a request to wait.
     failing: Option<FailingSince>,
-    /// The time since which it has asked every request to wait.
+    /// The time at which it asked a request to wait for the first time since its last answer.
     postponed_since: Option<Instant>,
     /// The error for all further requests, once the host is given up.
     given_up: Option<HttpError>,
@@ -53,9 +53,9 @@ impl LostHosts {
     /// Records that the host asked a request to wait. Such a host works, so its earlier failures do
     /// not count any more.
     ///
-    /// If it has done nothing else for longer than a request may wait ([`Limits::max_wait_secs`]),
-    /// it is given up. In that case, returns the error for this and all further requests, which
-    /// `error` creates.
+    /// The host is given up if it has answered nothing else since it first asked a request to wait,
+    /// and that was longer ago than a request may wait ([`Limits::max_wait_secs`]). In that case,
+    /// returns the error for this and all further requests, which `error` creates.
     pub(super) fn postpone(
         &self,
         host: &str,
@@ -186,7 +186,8 @@ mod tests {
             "it may answer the next attempt"
         );
         let error = failed(dead, Instant::now(), true).unwrap();
-        let expected = "r.test: skipped for the rest of this run: cannot connect; `landfall doctor r.test` diagnoses it";
+        let expected = "r.test: skipped for the rest of this run: cannot connect; \
+                        `landfall doctor r.test` diagnoses it";
         assert_eq!(
             (error.to_string().as_str(), error.kind),
             (expected, ErrorKind::GivenUp)
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_host_that_postpones_everything_is_skipped_when_no_request_may_wait_any_longer() {
+    async fn a_host_that_only_postpones_is_given_up_after_the_longest_allowed_wait() {
         let hosts = LostHosts::default();
         let postpone = |max_wait_secs| {
             let limits = Limits {

@@ -113,8 +113,8 @@ impl Transport {
         is_public
     }
 
-    /// Returns the client for a request to `url`, which connects only to targets that `named_by`
-    /// may lead to. Fails if the host must not be contacted or [`Transport::client`] fails.
+    /// Returns the client for a request to `url`. It connects only to targets to which `named_by`
+    /// may lead. Fails if the host must not be contacted or [`Transport::client`] fails.
     pub(super) fn client_for(
         &self,
         url: &Url,

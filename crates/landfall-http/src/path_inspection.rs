@@ -187,8 +187,8 @@ impl Transport {
         })
     }
 
-    /// Inspects the path to `url` without sending a request. If the proxy refuses the account, that
-    /// is final here too.
+    /// Inspects the path to `url` without sending a request to its host. If the proxy refuses the
+    /// account, that is final for the run.
     pub async fn inspect_path(&self, url: &Url, purpose: RequestPurpose) -> PathInspection {
         let choice = self.proxies().choose(url);
         let host = url.host_str().unwrap_or_default();

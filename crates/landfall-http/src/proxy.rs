@@ -14,7 +14,7 @@ pub struct ProxyRules {
     direct: Vec<NoProxyEntry>,
 }
 
-/// A proxy, with its account apart from its URL.
+/// A proxy, with its account separate from its URL.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProxyUrl {
     /// The URL without userinfo, so that it can be shown.

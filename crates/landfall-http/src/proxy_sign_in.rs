@@ -1,6 +1,6 @@
 //! Coordinates the sign-in to proxies. The first request with an account is sent alone, and if the
-//! proxy refuses the account, that is final for all workers. Otherwise each of them would try it,
-//! and the account might get locked.
+//! proxy refuses the account, that is final for all workers. If each worker tried the account, the
+//! proxy might lock it.
 
 use super::error::{ErrorKind, HttpError};
 use super::log_values::rounded;

@@ -1,4 +1,4 @@
-//! The rate limit of a host by the headers that Docker Hub sends with manifests:
+//! The rate limit of a host, as in the headers that Docker Hub sends with manifests:
 //! `ratelimit-limit: 100;w=21600`, `ratelimit-remaining` and `docker-ratelimit-source`.
 
 use super::retry::bounded;

@@ -25,7 +25,7 @@ impl Transport {
     }
 
     /// Returns the base URL of a registry host, like [`Transport::configured_url`]. A private host
-    /// without settings is probed once.
+    /// without settings is probed; the result is kept for the run.
     ///
     /// # Errors
     /// If `host` cannot be part of a URL, or the probe fails or finds neither TLS nor HTTP.

@@ -15,7 +15,7 @@ pub struct HttpRequest {
     pub method: Method,
     /// The URL of the first hop; redirects are followed from there.
     pub url: Url,
-    /// The headers, including `Authorization`, which a redirect to another host drops.
+    /// The headers, including `Authorization`, which a redirect to another origin drops.
     pub headers: HeaderMap,
     /// The body, which is sent again with each attempt.
     pub body: RequestBody,
@@ -36,7 +36,7 @@ pub struct HttpRequest {
     /// a foreign layer.
     pub named_by: Option<String>,
     /// Whether a header or the body contains a secret for this host only. A redirect to another
-    /// host is then an error.
+    /// origin is then an error.
     pub secret: bool,
     /// `Authorization` for other origins that a redirect may lead to.
     pub elsewhere: Vec<(Origin, String)>,

@@ -42,8 +42,9 @@ impl Transport {
     /// A final response is returned whatever its status is, including 4xx and 5xx.
     ///
     /// # Errors
-    /// If there is no response after all attempts, if landfall no longer uses the host in this run,
-    /// or if the host requires a longer wait than allowed ([`ErrorKind::RetryAfter`]).
+    /// If the last attempt gets no response, or an attempt fails with an error that is not retried;
+    /// if landfall no longer uses the host in this run; or if the host requires a longer wait than
+    /// allowed ([`ErrorKind::RetryAfter`]).
     pub fn send<'a>(
         &'a self,
         request: &'a HttpRequest,
@@ -316,8 +317,8 @@ fn postponed_error(response: &HttpResponse, limits: &Limits) -> HttpError {
         ""
     };
     let words = format!(
-        "skipped for the rest of this run: it postponed every request ({}) for longer than --max-wait {}; \
-         run it again later to resume{hint}",
+        "skipped for the rest of this run: it postponed every request ({}) for longer than \
+         --max-wait {}; run it again later to resume{hint}",
         response.status,
         human_span(Duration::from_secs(limits.max_wait_secs)),
     );

@@ -38,7 +38,7 @@ pub enum TlsError {
     #[error("{} contains no certificate in PEM form", .0.display())]
     NoCertificate(PathBuf),
     /// A file contains a certificate that cannot be used as an authority.
-    #[error("{} contains no usable certificate authority", .0.display())]
+    #[error("{} contains a certificate that cannot be used as an authority", .0.display())]
     NoAuthority(PathBuf),
     /// The client key cannot be read.
     #[error("cannot read the client key {}: {source}", path.display())]

@@ -99,7 +99,7 @@ impl Transport {
         &self.0.ledger
     }
 
-    /// Returns the counter of requests, bodies and pauses that are under way.
+    /// Returns the counter of requests, bodies, pauses and long local work under way.
     pub fn activity(&self) -> &Activity {
         &self.0.activity
     }

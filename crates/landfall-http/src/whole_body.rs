@@ -1,6 +1,6 @@
 //! Retries reading a whole body that broke off or is not the expected content. This is the policy
-//! for manifests, lists, checksum files, and files whose digest is not known yet. The request
-//! itself is retried by [`Transport::send`](crate::Transport::send).
+//! for manifests, lists, git packs, and files that are downloaded while they are locked. The
+//! request itself is retried by [`Transport::send`](crate::Transport::send).
 
 use super::error::{ErrorKind, HttpError};
 use super::retry::{Attempts, RetryPolicy};

@@ -4,7 +4,7 @@
 /// The reason why a checkout must not write an entry of this name, if there is one.
 ///
 /// File systems of macOS ignore some characters and the case, and those of Windows ignore dots and
-/// spaces at the end and have a short name for `.git`. git refuses the same names.
+/// spaces at the end and have a short name for `.git`. git refuses such names too.
 pub(super) fn unsafe_name(name: &[u8]) -> Option<&'static str> {
     match name {
         b"" => Some("has no name"),

@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// The maximum number of bytes of contents that are kept.
+/// The maximum total size of the contents in `ContentCache::contents`, in bytes.
 const MAX_BYTES: usize = 96 << 20;
 
 /// The contents of objects that were read last.
 #[derive(Default)]
 pub(super) struct ContentCache {
     contents: HashMap<u32, CachedContent>,
-    /// The object that was read last among those that are too large for `contents`. In a chain of
-    /// deltas between large objects, each would otherwise apply all deltas below it again.
+    /// The object that was read last among those that are too large for `contents`. Without it,
+    /// reading each object in a chain of deltas between large objects would apply all deltas below
+    /// it again.
     large: Option<(u32, Arc<[u8]>)>,
     /// The objects by the time of their last use.
     by_use: BTreeMap<u64, u32>,

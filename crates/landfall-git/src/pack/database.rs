@@ -76,7 +76,7 @@ impl ObjectDatabase {
         self.shallow.contains(&self.id(commit))
     }
 
-    /// The number of different objects.
+    /// The number of objects. An object that has several entries in the packs counts once for each.
     pub fn len(&self) -> usize {
         self.objects.len()
     }
@@ -86,7 +86,7 @@ impl ObjectDatabase {
         self.objects.is_empty()
     }
 
-    /// All objects.
+    /// All objects. An object that has several entries in the packs is returned once for each.
     pub fn objects(&self) -> impl Iterator<Item = ObjectIndex> {
         (0..self.objects.len() as u32).map(ObjectIndex)
     }
@@ -102,7 +102,7 @@ impl ObjectDatabase {
         Ok(ObjectIndex(*found))
     }
 
-    /// The object with this id, to which another object links as one of this type.
+    /// The object with this id, which another object names as an object of this type.
     pub(crate) fn linked(
         &self,
         id: ObjectId,
@@ -179,7 +179,7 @@ impl ObjectDatabase {
         Ok(content)
     }
 
-    /// Keeps `content`, that of the object with this number, as the base of the next delta.
+    /// Keeps `content`, the content of the object with this number, as the base of the next delta.
     pub(super) fn keep(&self, object: u32, content: &Arc<[u8]>) {
         self.cache().put(object, content.clone());
     }

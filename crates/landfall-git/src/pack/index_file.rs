@@ -17,7 +17,7 @@ impl ObjectDatabase {
     /// The index of the only pack of this database.
     ///
     /// # Errors
-    /// If the pack cannot be read.
+    /// If there is no pack, or it cannot be read.
     pub fn index_file(&self) -> Result<PackIndexFile, GitError> {
         let pack = self.packs.first();
         let pack = pack.ok_or_else(|| GitError::DamagedPack("there is no pack".into()))?;

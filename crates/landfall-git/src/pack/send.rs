@@ -17,14 +17,15 @@ const MIN_COMPRESSED: u64 = 512;
 pub struct PackSending {
     /// Whether deltas name their bases by the offset, and not by the id.
     pub offset_deltas: bool,
-    /// Whether the pack is as small as it can be, for a file that is kept: contents of fewer than
-    /// 512 bytes are compressed too, and at a higher level. A client that waits gets the fastest.
+    /// Whether to make the pack smaller, for a file that is kept: contents of fewer than 512 bytes
+    /// are compressed as well, and all contents at the default level. Otherwise, the fastest level
+    /// is used, because a client waits for the pack.
     pub is_compact: bool,
 }
 
-/// Writes a pack with `objects`, in this order, to `out`. A delta is sent as it is stored if its
-/// base was sent before it; otherwise, the whole object is sent. Stored packs are not compressed
-/// (`write.rs`), so contents are compressed here.
+/// Writes a pack with `objects`, in this order, to `out`. An object that is stored as a delta is
+/// sent as this delta if its base was sent before it; otherwise, the whole object is sent. Stored
+/// packs are not compressed (`write.rs`), so contents are compressed here.
 ///
 /// # Errors
 /// If an object cannot be read, or `out` fails.

@@ -17,8 +17,8 @@ use std::io::Write;
 
 /// The longest chain of deltas that is written.
 const MAX_DEPTH: u16 = 50;
-/// Larger objects are written without deltas, because creating a delta would use several times
-/// their size in memory.
+/// The size in bytes above which an object is neither written as a delta nor used as the base of
+/// one, because creating a delta would use several times its size in memory.
 const MAX_DELTA_BYTES: u64 = 16 << 20;
 
 #[derive(Clone, Copy)]
@@ -115,7 +115,7 @@ impl<'a> PackWriter<'a> {
         self.write(&count.to_be_bytes())
     }
 
-    /// Writes an entry with `content`: that of an object, or a delta.
+    /// Writes an entry. `content` is the content of an object, or a delta.
     pub(crate) fn entry(&mut self, form: EntryForm, content: &[u8]) -> Result<(), GitError> {
         let mut entry = std::mem::take(&mut self.buffer);
         entry.clear();

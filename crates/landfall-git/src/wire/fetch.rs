@@ -3,8 +3,8 @@
 use super::packet::{push_delimiter, push_flush, push_text};
 use crate::object::ObjectId;
 
-/// The request for a pack with everything that `wants` need and `haves` do not. If `depth` is
-/// given, only the last `depth` commits of each history are requested.
+/// The request for a pack with all objects that are reachable from `wants` but not from `haves`. If
+/// `depth` is given, only the last `depth` commits of each history are requested.
 pub fn fetch_request(wants: &[ObjectId], haves: &[ObjectId], depth: Option<u32>) -> Vec<u8> {
     let mut request = Vec::new();
     push_text(&mut request, "command=fetch");

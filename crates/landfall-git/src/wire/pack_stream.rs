@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_shallow_commits_comes_before_the_pack() {
+    fn the_list_of_shallow_commits_before_the_pack_is_skipped() {
         let mut answer = Vec::new();
         push_text(&mut answer, "shallow-info");
         push_text(

@@ -30,7 +30,7 @@ impl ReceiveAdvertisement {
     /// Reads the answer of a server, at most `most` refs.
     ///
     /// # Errors
-    /// If it is not such an answer, or the server does not report which changes it made.
+    /// If the answer is not valid, has more refs, or does not offer to report the result of a push.
     pub fn parse(message: &[u8], most: usize) -> Result<ReceiveAdvertisement, GitError> {
         let mut found = ReceiveAdvertisement::default();
         for packet in Packets::new(message) {
@@ -76,7 +76,7 @@ impl ReceiveAdvertisement {
         if self.has("ofs-delta") {
             capabilities.push_str(" ofs-delta");
         }
-        // all changes or none, if the server can
+        // all changes or none, if the server supports this
         if self.has("atomic") {
             capabilities.push_str(" atomic");
         }

@@ -43,7 +43,7 @@ pub struct FetchRequest {
     pub offset_deltas: bool,
     /// Whether the client ended the negotiation and expects the pack.
     pub done: bool,
-    /// Whether the pack is sent in packets with bands. Version 2 always does.
+    /// Whether the pack is sent in packets with bands. Always true in version 2.
     pub bands: bool,
 }
 
@@ -223,7 +223,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_a_request_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_a_request_or_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = UploadPackRequest::parse(&bytes);
             let _ = FetchRequest::parse_version_0(&bytes);
         }

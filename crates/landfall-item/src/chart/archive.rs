@@ -43,7 +43,7 @@ impl ChartArchive {
 /// The entry of `chart` in an index, as JSON: all of its Chart.yaml, its URL and its digest.
 ///
 /// # Errors
-/// If the archive is missing or invalid, or its Chart.yaml is too large for an index.
+/// If the archive is missing, invalid or too large, or its Chart.yaml is too large for an index.
 pub fn index_entry(chart: &ChartArchive, blobs: &dyn BlobRead) -> Result<String, String> {
     let limits = Limits::default();
     if chart.archive.size > limits.archive_bytes {
@@ -82,7 +82,7 @@ pub fn index_entry(chart: &ChartArchive, blobs: &dyn BlobRead) -> Result<String,
     }
 }
 
-/// The `index.yaml` with these entries. Equal entries give equal text.
+/// The `index.yaml` with these entries. The same entries in the same order give the same text.
 pub fn index<'e>(entries: impl IntoIterator<Item = (&'e ChartArchive, String)>) -> String {
     let mut charts = BTreeMap::<&str, Vec<String>>::new();
     for (chart, entry) in entries {

@@ -102,8 +102,8 @@ impl LockedChart {
         policy.accepts(self.rule_subject(), &self.verified)
     }
 
-    /// Whether the lock records signatures exactly if a rule matches the chart: referrers of an
-    /// artifact, or verified signatures of an archive.
+    /// Whether the lock has the records that the rules require: referrers of an artifact or
+    /// verified signatures of an archive if a rule matches the chart, and none otherwise.
     fn has_records_for(&self, resolver: &Resolver) -> bool {
         let has_records = match self.source() {
             Some(_) => self.referrers.is_some(),
@@ -164,7 +164,7 @@ async fn verify(resolver: &Resolver, chart: &LockedChart) -> Result<LockedChart,
     })
 }
 
-/// Verifies the provenance of an archive, which is downloaded again if the store lacks it.
+/// Verifies the provenance of an archive. The provenance is downloaded again if the store lacks it.
 async fn verify_provenance(
     resolver: &Resolver,
     chart: &LockedChart,

@@ -91,7 +91,7 @@ pub struct OpenReference {
 }
 
 impl LockedChart {
-    /// The registry and repository that it comes from; `None` for an archive of an HTTP server.
+    /// The reference of the artifact at its registry; `None` for an archive of an HTTP server.
     pub(super) fn source(&self) -> Option<ImageRef> {
         self.media_type.as_ref()?;
         let named = self

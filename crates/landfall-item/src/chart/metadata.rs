@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn dependencies_that_are_not_in_charts_are_found_at_any_depth() {
+    fn unbundled_dependencies_of_a_chart_and_of_bundled_charts_are_found() {
         let chart = files(&[
             (
                 "Chart.yaml",

@@ -179,7 +179,9 @@ pub(super) fn bare(version: &str) -> &str {
 fn check(chart: &str, version: &str) -> Result<(), &'static str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if chart.is_empty() || chart.starts_with(['.', '-']) || !chart.chars().all(is_word) {
-        return Err("its name must consist of letters, digits, - _ and .");
+        return Err(
+            "its name must consist of letters, digits, - _ and ., and not begin with - or .",
+        );
     }
     let is_version = |c: char| c.is_ascii_alphanumeric() || "-.+".contains(c);
     if !version.chars().all(is_version)

@@ -7,7 +7,8 @@ use landfall_model::Digest;
 ///
 /// A bare digest applies to a file of any name if the checksum file contains no other digest.
 /// Otherwise, the line with the file's name applies. If there are several, the one whose path has
-/// the most folders in common with the URL applies.
+/// the most folders in common with the URL applies. If these are several too, one whose whole path
+/// matches applies.
 pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
     let url_path = url.split(['?', '#']).next().unwrap_or(url);
     let name = url_path.rsplit('/').next().unwrap_or(url);
@@ -148,7 +149,7 @@ mod tests {
         // the file beside the checksum file, not that in a folder
         let text = format!("{a}  windows/tool\n{b}  tool\n");
         assert_eq!(of(&text, "https://x.test/v1/tool"), Ok(b.clone()));
-        // the same digest twice, and a digest of each algorithm
+        // a line for a file in a folder, and a digest of each algorithm
         let text = format!("{c}  dist/tool\n{c}  tool\n{}  tool\n", "d".repeat(128));
         assert_eq!(of(&text, "https://x.test/tool"), Ok(c));
         let text = format!("{a}  tool\n{b}  tool\n");

@@ -173,7 +173,7 @@ pub(super) fn url_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
         ));
     }
     check_no_userinfo(&url, span)?;
-    // a fragment is never sent to the server, so two names would stand for one file
+    // a fragment is never sent to the server, so one file could have several names
     if url.fragment().is_some() {
         return Err(span.fault(
             "the URL of a file must not contain a `#` part",

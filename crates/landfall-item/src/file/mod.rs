@@ -1,5 +1,5 @@
-//! A plain file, carried as an OCI artifact with one layer. Its checksum files and signatures are
-//! further layers.
+//! A plain file, carried as an OCI artifact. The file is the first layer; its checksum files and
+//! signatures are the other layers.
 
 mod checksum;
 mod kind;

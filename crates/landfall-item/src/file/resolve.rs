@@ -194,7 +194,7 @@ fn reported_size(response: &HttpResponse) -> Option<u64> {
         .filter(|size| *size > 0)
 }
 
-/// Downloads the file into the store and hashes it on the way. Returns its SHA-256 and size.
+/// Downloads the file into the store and hashes it meanwhile. Returns its SHA-256 and size.
 pub(crate) async fn download(
     resolver: &Resolver,
     url: &str,

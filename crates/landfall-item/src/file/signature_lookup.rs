@@ -11,7 +11,7 @@ use crate::{PinPolicy, ResolveOutcome};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_signature::{LogEntry, LogQuery, SignatureFailure, VerifiedSignature};
 
-/// Replaces the verified signatures in `outcome` by those that the policy of `resolver` finds.
+/// Replaces the verified signatures in `outcome` by those that meet the policy of `resolver`.
 /// `old` is the file in the old lock. Without a rule for the file, nothing is requested.
 pub(super) async fn verify_outcome(
     resolver: &Resolver,
@@ -50,7 +50,7 @@ pub(super) async fn verify_outcome(
     }
 }
 
-/// Whether [`look_up`] may have found the sidecar at `url` next to `file`.
+/// Whether [`look_up`] may have found the sidecar at `url` next to `file` or its checksum file.
 pub(super) fn is_found(file: &LockedFile, url: &str, resolver: &Resolver) -> bool {
     let mut endings = resolver
         .signatures()
@@ -171,7 +171,7 @@ pub(crate) async fn ensure_stored(
     Ok(())
 }
 
-/// Verifies the signatures with what the store has.
+/// Verifies the signatures with the blobs in the store.
 async fn verify_stored(
     resolver: &Resolver,
     file: &LockedFile,
@@ -191,13 +191,13 @@ fn log_queries(resolver: &Resolver, file: &LockedFile) -> Result<Vec<LogQuery>, 
     Ok(policy.log_queries(file.rule_subject(), &signatures))
 }
 
-/// Asks a log whether it has an entry.
+/// Asks a log for the entry of a signature; `None` if the log has none or has another API.
 async fn ask(resolver: &Resolver, query: &LogQuery) -> Result<Option<LogEntry>, ResolveError> {
     let limit = resolver.limits().document_bytes;
     let about = |error| ResolveError::from(error).about("the transparency log");
     match resolver.post_json(&query.url, query.request(), limit).await {
         Ok(answer) => query.find(&answer).map_err(ResolveError::from),
-        // a log with another API than version 1 of Rekor's
+        // the log has another API than version 1 of Rekor
         Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(about(error)),
     }

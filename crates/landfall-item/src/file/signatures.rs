@@ -35,8 +35,8 @@ impl From<ContentError> for FileSignatureError {
 }
 
 impl LockedFile {
-    /// Verifies the signatures of the file, which are read from `blobs`. Returns those that meet the
-    /// policy; empty if the file needs none.
+    /// Verifies the signatures of the file, which are read from `blobs`. Returns those that meet
+    /// the policy; empty if the file needs none.
     ///
     /// # Errors
     /// If the file does not meet the policy, or a signature cannot be read.
@@ -114,8 +114,8 @@ impl LockedFile {
         }
     }
 
-    /// Checks that a checksum file has the digest of the file. Without it, the signature of the
-    /// checksum file says nothing about the file.
+    /// Checks that a checksum file has the digest of the file. If it does not, its signature says
+    /// nothing about the file.
     fn check_listed(
         &self,
         checksum: &LockedSidecar,

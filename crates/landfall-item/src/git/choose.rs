@@ -50,7 +50,7 @@ pub(super) fn choose_refs(
         .get("HEAD")
         .and_then(|head| head.target.clone())
         .filter(|target| chosen.contains_key(target))
-        // without the default branch, a clone checks out the first of the branches
+        // without the default branch, a clone checks out the first of the chosen branches
         .or_else(|| {
             let mut branches = chosen.keys().filter(|name| name.starts_with("refs/heads/"));
             branches.next().cloned()

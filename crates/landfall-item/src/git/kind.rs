@@ -66,9 +66,10 @@ impl LockedItem for LockedGitRepository {
         locked::write(self, out)
     }
 
-    /// The URL must be one of a repository, lists must not be empty, sizes must be plausible, refs
-    /// must be sorted and contain the head, and the digest must match everything else. Names of
-    /// refs were checked when they were parsed.
+    /// The URL must be one of a repository, sizes must be plausible, and refs, packs and wanted
+    /// must not be empty. Refs must be sorted, and contain the head and all verified refs. Shallow
+    /// commits need a depth. The digest must be that of the artifact that the other fields give.
+    /// Names of refs were checked when they were parsed.
     fn implausibility(&self) -> Option<String> {
         let url = self.url();
         if url.len() == self.name.len() || !is_file_url(url) {
@@ -83,7 +84,7 @@ impl LockedItem for LockedGitRepository {
             return Some(fault);
         }
         if self.refs.is_empty() || self.packs.is_empty() || self.wanted.is_empty() {
-            return Some(format!("'{}' has no refs or no packs", self.name));
+            return Some(format!("'{}' lacks refs, packs or wanted refs", self.name));
         }
         let has_head = |head: &String| self.refs.iter().any(|one| one.name == *head);
         if let Some(head) = self.head.as_ref().filter(|head| !has_head(head)) {

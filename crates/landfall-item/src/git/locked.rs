@@ -36,7 +36,8 @@ pub struct LockedGitRepository {
     /// The submodules of all refs, sorted. `None` if they were not looked up.
     #[serde(default)]
     pub submodules: Option<Vec<LockedGitSubmodule>>,
-    /// The large files (Git LFS) in the folders of all refs, sorted. `None` if they are not carried.
+    /// The large files (Git LFS) in the folders of all refs, sorted. `None` if they are not
+    /// carried.
     #[serde(default, rename = "largeFiles")]
     pub large_files: Option<Vec<LockedLargeFile>>,
     /// The packs with the objects, the oldest first.
@@ -63,7 +64,8 @@ pub struct VerifiedGitRef {
     pub key: String,
 }
 
-/// A submodule of a locked repository: a commit of another repository, which the lock has too.
+/// A submodule of a locked repository: a commit of another repository, which the lock contains too,
+/// unless the manifest excludes it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub struct LockedGitSubmodule {

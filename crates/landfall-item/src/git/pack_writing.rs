@@ -117,7 +117,8 @@ impl PackWriting {
         })
     }
 
-    /// Writes the pack with everything that the packs of the old lock do not have.
+    /// Writes a pack with everything that the packs of the old lock lack, or with everything if
+    /// these packs are not kept.
     fn write(self, database: &ObjectDatabase) -> Result<WrittenPacks, GitError> {
         let mut before = Vec::new();
         for pack in &self.old {

@@ -37,13 +37,13 @@ impl GitRequest {
     /// The scheme prefix by which names of repositories differ from URLs of files.
     pub(super) const PREFIX: &'static str = "git+";
 
-    /// The commit whose id an element of `wanted` is. A branch or tag with such a name is not
-    /// looked up, because it could point to any other commit.
+    /// The commit that an element of `wanted` names by its id; `None` for other elements. A branch
+    /// or tag with such a name is not looked up, because it could point to any other commit.
     pub(super) fn commit_in(wanted: &str) -> Option<ObjectId> {
         wanted.parse().ok()
     }
 
-    /// The tag under which a commit is carried that is requested by its id. Clients can fetch the
+    /// The tag that is added for a commit that was requested by its id. Clients can fetch the
     /// commit by this tag or by its id.
     pub(super) fn commit_tag(commit: ObjectId) -> String {
         const DIGITS: usize = 12;

@@ -37,7 +37,8 @@ impl From<HttpError> for GitResolveError {
 }
 
 /// Resolves `request`. The packs of `old` are kept unless the history was rewritten, a ref was
-/// removed, a history with a depth has other tips, or there are `MAX_PACKS` of them.
+/// removed, the depth changed, a history with a depth has other tips, or there are `MAX_PACKS` of
+/// them.
 pub(super) async fn resolve(
     resolver: &Resolver,
     request: &GitRequest,

@@ -69,7 +69,8 @@ pub(super) fn locked_submodules(
 }
 
 /// The URL of a submodule whose URL is `written` in the repository at `url`. Relative URLs are
-/// relative to the URL of the repository as if it were a folder (gitmodules, `submodule.<name>.url`).
+/// relative to the URL of the repository as if it were a folder (gitmodules,
+/// `submodule.<name>.url`).
 fn submodule_url(url: &str, written: &str) -> Result<String, String> {
     if !written.starts_with("./") && !written.starts_with("../") {
         return normal_url(written);

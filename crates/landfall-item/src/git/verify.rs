@@ -24,7 +24,7 @@ pub enum GitContentError {
     IncompleteRef {
         /// The full name of the ref.
         name: String,
-        /// The first such object that was found.
+        /// The error for the first such object.
         why: GitError,
     },
     /// The history ends at other commits than those that follow from the depth.
@@ -73,12 +73,13 @@ impl LockedGitRepository {
         Ok(database)
     }
 
-    /// Verifies that the packs, which are in `blobs`, have everything that the refs need, and what
-    /// else the lock says about their objects. `all` are the repositories of the lock: a submodule
-    /// whose repository is among them must be complete, too.
+    /// Verifies that the packs, which are in `blobs`, have everything that the refs need, and agree
+    /// with the end of the history, the large files and the submodules in the lock. `all` are the
+    /// repositories of the lock. If the repository of a submodule is among them, one of its refs
+    /// must name the commit of the submodule.
     ///
     /// # Errors
-    /// With the first difference.
+    /// If the packs and the lock differ; returns the first difference.
     pub fn verify_objects(
         &self,
         all: &[LockedGitRepository],
@@ -114,7 +115,8 @@ impl LockedGitRepository {
         Ok(())
     }
 
-    /// The refs are complete up to the end that the lock names, which could be too early.
+    /// Checks that the history ends where the depth says. The refs are complete up to the end that
+    /// the lock names, but that end could be too early.
     fn check_boundary(&self, database: &mut ObjectDatabase) -> Result<(), GitContentError> {
         let Some(depth) = self.depth else {
             return Ok(());
@@ -163,7 +165,7 @@ impl LockedGitRepository {
             return Err(GitContentError::OtherSubmodules { name, commit });
         }
         for LockedGitSubmodule { name, commit } in locked {
-            // `exclude` of a manifest leaves repositories of submodules out
+            // the repository of a submodule is missing if `exclude` of a manifest omits it
             let carried = all.iter().find(|one| one.name == *name);
             if carried.is_some_and(|one| one.refs.iter().all(|one| one.id != *commit)) {
                 return Err(GitContentError::SubmoduleCommit {
