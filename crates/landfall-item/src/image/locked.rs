@@ -26,8 +26,8 @@ pub struct LockedImage {
     /// Platform of an image without an index.
     #[serde(default)]
     pub platform: Option<Platform>,
-    /// The manifests below the index that `platforms` requires, children before parents. Empty for
-    /// an image without an index.
+    /// The manifests below the index, without those that `platforms` leaves out, children before
+    /// parents. Empty for an image without an index.
     #[serde(default)]
     pub manifests: Vec<LockedManifest>,
     /// The signatures that met the rules of `verify:`, sorted; empty if the image needs none.

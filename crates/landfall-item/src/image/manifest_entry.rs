@@ -199,7 +199,7 @@ pub fn tag_of(reference: &str) -> Option<&str> {
 /// A request for an image in another tool's list.
 ///
 /// # Errors
-/// If it is not a valid reference.
+/// If `reference` is not valid, or has neither a tag nor a digest.
 pub fn listed(
     reference: &str,
     span: &SourceSpan,
