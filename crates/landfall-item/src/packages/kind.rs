@@ -98,8 +98,8 @@ impl LockedItem for LockedPackageSet {
         locked::write(self, out)
     }
 
-    /// Sizes must be plausible, required lists must not be empty, paths must stay below their
-    /// source, and the digest must match the name and the sources.
+    /// Checks sizes, required lists, URLs, paths, names, keys and fingerprints, and that the digest
+    /// matches the name and the sources.
     fn implausibility(&self) -> Option<String> {
         let sizes = self.sources.iter().flat_map(|source| {
             let indexes = source.indexes.iter().map(|index| index.size);
