@@ -169,7 +169,7 @@ pub(super) fn read(
             .as_ref()
             .map(|rule| rule.completed(binding.fill(&rule.policy), reader.min_age.as_ref()));
         if let Some(rule) = &update {
-            // the tag as it is written: a tag with a variable cannot be updated here
+            // the tag as it is written: the policy of an entry cannot update a variable in the tag
             let version = tag_of(&full.r#ref).filter(|_| name.tag.is_some());
             check_rule(rule, version, "an image", node.get("update"), reader)?;
         }

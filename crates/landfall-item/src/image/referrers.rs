@@ -1,4 +1,4 @@
-//! Looks up the referrers of an image: cosign's tags and OCI referrers, of the index, of each
+//! Looks up the referrers of an image: the cosign tags and OCI referrers of the index, of each
 //! locked manifest, and of each referrer. A look-up that fails is an error; it never counts as
 //! "none". The one exception is 403 for a guessed tag, since some registries answer 403 for tags
 //! that do not exist.

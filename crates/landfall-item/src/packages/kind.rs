@@ -167,7 +167,7 @@ fn empty_list(set: &LockedPackageSet) -> Option<&'static str> {
 /// inside the repository.
 fn invalid_url_or_path(source: &PackageSource) -> Option<String> {
     let mut urls = std::iter::once(&source.url).chain(&source.snapshot);
-    // in the sources of machines, text after white space would be another URL
+    // in a sources file of a machine, text after white space would be another URL
     let is_url = |url: &str| is_file_url(url) && !url.contains(char::is_whitespace);
     if let Some(url) = urls.find(|url| !is_url(url)) {
         return Some(format!("'{}' is not an http or https URL", one_line(url)));
