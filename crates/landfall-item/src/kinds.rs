@@ -1,7 +1,8 @@
 //! The list of all kinds of items.
 //!
 //! To add a kind, add a row to [`KIND_ROWS`], and a field to `Lock`, `ManifestDocument`,
-//! `ExpandedManifest` and `ItemRequests`. The compiler names each function that lists the fields.
+//! `ExpandedManifest` and `ItemRequests`. Search for the field `notes` to find the functions that
+//! list the fields: the compiler reports only some of them.
 
 use super::chart::LockedChart;
 use super::entry_reader::ManifestResult;
@@ -17,7 +18,7 @@ use super::provider::LockedProvider;
 use landfall_model::document::SourceSpan;
 use landfall_model::report::EntryKind;
 
-/// The functions of a kind that are chosen at run time, by the form of a name.
+/// The constants and functions of a kind, so that code can choose the kind at run time.
 struct KindRow {
     kind: EntryKind,
     has_files: bool,

@@ -255,7 +255,7 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
     });
     let report = lock("app:right");
     let why = reasons(&report)[0];
-    assert!(why.contains("more than 33.6 MB together"), "{why}");
+    assert!(why.contains("larger than 33.6 MB together"), "{why}");
     assert!(
         server.moved() < 100_000,
         "{} bytes were sent",
@@ -296,7 +296,7 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
         ],
     );
     let why = reasons(&report)[0];
-    assert!(why.contains("more than 33.6 MB together"), "{why}");
+    assert!(why.contains("larger than 33.6 MB together"), "{why}");
     assert!(
         server.moved() - before < 100_000,
         "{} bytes were sent",

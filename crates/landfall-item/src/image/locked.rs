@@ -26,14 +26,14 @@ pub struct LockedImage {
     /// Platform of an image without an index.
     #[serde(default)]
     pub platform: Option<Platform>,
-    /// The manifests below the index that `platforms` requires, children before parents. Empty for
-    /// an image without an index.
+    /// The manifests below the index, without those that `platforms` leaves out, children before
+    /// parents. Empty for an image without an index.
     #[serde(default)]
     pub manifests: Vec<LockedManifest>,
     /// The signatures that met the rules of `verify:`, sorted; empty if the image needs none.
     #[serde(default, deserialize_with = "read_verified")]
     pub verified: Vec<VerifiedSignature>,
-    /// Configs and layers of all the manifests, once each, sorted by digest.
+    /// The blobs that the manifests name, such as configs and layers, once each, sorted by digest.
     #[serde(default, deserialize_with = "read_blobs")]
     pub blobs: Vec<Descriptor>,
     /// The index without the children that `platforms` leaves out, if there are any.
@@ -43,7 +43,8 @@ pub struct LockedImage {
     /// parents. `None` if they were not looked up.
     #[serde(default)]
     pub referrers: Option<Vec<LockedReferrer>>,
-    /// Configs and layers of the referrers that are not among `blobs`, once each, sorted by digest.
+    /// The blobs that the referrers name and that are not among `blobs`, once each, sorted by
+    /// digest.
     #[serde(default, deserialize_with = "read_blobs")]
     pub referrer_blobs: Vec<Descriptor>,
 }
@@ -84,7 +85,8 @@ pub struct LockedManifest {
     pub size: u64,
     /// Media type of the manifest.
     pub media_type: MediaType,
-    /// Platform as the index names it; `None` for artifacts and nested indexes.
+    /// Platform as the top index names it; `None` for artifacts, nested indexes and the manifests
+    /// below nested indexes.
     #[serde(default)]
     pub platform: Option<String>,
 }

@@ -169,7 +169,7 @@ pub(super) fn read(
             .as_ref()
             .map(|rule| rule.completed(binding.fill(&rule.policy), reader.min_age.as_ref()));
         if let Some(rule) = &update {
-            // the tag as it is written: a tag with a variable cannot be updated here
+            // the tag as it is written: the policy of an entry cannot update a variable in the tag
             let version = tag_of(&full.r#ref).filter(|_| name.tag.is_some());
             check_rule(rule, version, "an image", node.get("update"), reader)?;
         }
@@ -199,7 +199,7 @@ pub fn tag_of(reference: &str) -> Option<&str> {
 /// A request for an image in another tool's list.
 ///
 /// # Errors
-/// If it is not a valid reference.
+/// If `reference` is not valid, or has neither a tag nor a digest.
 pub fn listed(
     reference: &str,
     span: &SourceSpan,

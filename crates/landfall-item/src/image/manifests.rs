@@ -79,8 +79,8 @@ impl ManifestBudget {
         ManifestBudget(Mutex::new(limits.image_manifest_bytes))
     }
 
-    /// Subtracts the sizes of manifests: before they are fetched if the sizes are known, otherwise
-    /// afterwards. Fails if less than the sum of the sizes is left.
+    /// Subtracts the sizes of manifests. Callers that know the sizes call it before they fetch the
+    /// manifests, other callers afterwards. Fails if less than the sum of the sizes is left.
     pub(super) fn spend(
         &self,
         limits: &Limits,
@@ -97,7 +97,7 @@ impl ManifestBudget {
             }
             None => {
                 let limit = human_size(limits.image_manifest_bytes);
-                Err(format!("its manifests have more than {limit} together"))
+                Err(format!("its manifests are larger than {limit} together"))
             }
         }
     }

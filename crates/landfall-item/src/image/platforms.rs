@@ -15,9 +15,10 @@ pub struct MissingPlatforms {
     pub has: Vec<String>,
 }
 
-/// Selects the children for `platforms`: those that satisfy one of them, those without a platform
-/// (nested indexes and artifacts), and the attestations of both. If any child has a platform, fails
-/// for a requested platform that no child satisfies.
+/// Selects the children for `platforms`, or all of them if `platforms` is empty: children that
+/// satisfy one of the platforms, children without a known platform (nested indexes and artifacts),
+/// and the attestations of all these. If any child has a known platform, fails for a requested
+/// platform that no child satisfies.
 pub(super) fn select_children<'a>(
     children: &'a [ChildManifest],
     platforms: &[Platform],

@@ -1,4 +1,4 @@
-//! Looks up the referrers of an image: cosign's tags and OCI referrers, of the index, of each
+//! Looks up the referrers of an image: the cosign tags and OCI referrers of the index, of each
 //! locked manifest, and of each referrer. A look-up that fails is an error; it never counts as
 //! "none". The one exception is 403 for a guessed tag, since some registries answer 403 for tags
 //! that do not exist.
@@ -45,7 +45,7 @@ pub(super) async fn look_up(
             ..
         } = cause.about("its signatures and other referrers");
         let message = format!("{message}; `referrers: false` in the manifest omits them");
-        // the image itself was found, so its pin must not be dropped as one that upstream deleted
+        // the image itself was found, so it must not be treated as deleted upstream
         ResolveError {
             recorded,
             message,
@@ -269,9 +269,9 @@ impl<'a> ReferrerSearch<'a> {
         }
         let known = self.known.tagged.get(tag.as_str());
         let mut unchanged = None;
-        // HEAD tells whether a guessed tag exists. For a known tag it tells whether the manifest is
-        // unchanged; an unchanged manifest is read from the store. A new tag of the list is fetched
-        // without HEAD.
+        // HEAD shows whether a guessed tag exists, and whether the manifest of a known tag is
+        // unchanged. An unchanged manifest is read from the store. A listed tag that is not known
+        // is fetched without HEAD.
         if self.tags.is_none() || known.is_some() {
             let response = self
                 .session
@@ -360,7 +360,7 @@ impl<'a> ReferrerSearch<'a> {
 /// All tags of an image's repository, if listing them takes no more requests than requesting each
 /// possible signature tag. The list of a mirror counts only if the site says that it is complete,
 /// since the mirror may be a cache; a list that lacks the image's own tag does not count. A
-/// repository is listed once per run, and not at all if the image `is_looked_up` and an earlier run
+/// repository is listed once per run, and not at all if `is_looked_up` is true and an earlier run
 /// found the list too long.
 pub(super) async fn listed_tags(
     resolver: &Resolver,

@@ -60,7 +60,7 @@ fn describe_platforms(platforms: &[Platform]) -> String {
 
 impl ResolvableRequest for ImageRequest {
     type Item = LockedImage;
-    // an image takes requests for a manifest, its children and its referrers, one after the other
+    // resolving an image requests its manifest, then its children, then its referrers
     const CONCURRENCY: usize = 2;
 
     async fn resolve(
@@ -107,8 +107,8 @@ impl ImageRequest {
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedImage> {
         let archived = resolver.archives().has(&self.name);
-        // An archive does not contain the referrers of its images. They are looked up when upstream
-        // is queried again.
+        // An archive does not contain the referrers of its images. A later run without the archive
+        // looks them up.
         let without_referrers = ImageRequest {
             referrers: false,
             ..self.clone()

@@ -54,11 +54,12 @@ pub enum SelectionError {
 
 impl LockedImage {
     /// Selects the locked manifests and blobs for `platforms`, or all of them if `platforms` is
-    /// empty. An index that names other manifests too is trimmed by
+    /// empty. An index with other children is trimmed by
     /// [`trim_index`](landfall_model::trim_index).
     ///
     /// # Errors
-    /// If the image has no manifest for a requested platform, or a manifest cannot be read.
+    /// If the image has no manifest for a requested platform, if a manifest cannot be read, or if
+    /// the trimmed index differs from the one in the lock.
     pub fn select(
         &self,
         blobs: &dyn BlobRead,
@@ -117,7 +118,8 @@ impl LockedImage {
     /// Selects the manifest for `platform`, or the only one.
     ///
     /// # Errors
-    /// If not exactly one manifest matches.
+    /// If no manifest matches, if several match and none has exactly this platform, or if a
+    /// manifest cannot be read.
     pub fn select_one(
         &self,
         blobs: &dyn BlobRead,

@@ -82,7 +82,7 @@ pub(super) async fn verify_outcome(
         Ok(found) => found,
         Err(outcome) => return outcome,
     };
-    // only with `Keep` the record in the lock is enough: `--refresh` and `--check` verify again
+    // the record in the lock is enough only with `Keep`: `--refresh` and `--check` verify again
     let is_recorded = policy.applies_to(&image.name) && accepted(&image);
     if is_recorded && matches!(pins, PinPolicy::Keep) {
         return wrapped(image, is_kept);
@@ -122,7 +122,7 @@ pub(crate) async fn logged_since(
     if !policy.applies_to(name) {
         return Ok(None);
     }
-    // the signatures of the top manifest are found by its digest, so it is not fetched itself
+    // the digest of the top manifest is enough to find its signatures, so it is not fetched
     let top = Descriptor {
         digest: digest.clone(),
         size: 0,
@@ -229,7 +229,7 @@ fn signature_layers(
             continue;
         }
         let (bytes, ..) = read_manifest(blobs, &referrer.descriptor())?;
-        // an index, or a manifest whose annotations are not texts, contains no signature
+        // a manifest whose annotations are not strings contains no signature
         let Ok(manifest) = serde_json::from_slice::<SignatureManifest>(&bytes) else {
             continue;
         };

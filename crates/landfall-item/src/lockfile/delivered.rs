@@ -91,7 +91,7 @@ impl DeliveredLocks {
             .is_some_and(|last| last.descriptor.digest == digest_of(lock))
     }
 
-    /// Whether `lock` was delivered.
+    /// Whether the list contains `lock`.
     pub fn contains(&self, lock: &Lock) -> bool {
         let digest = digest_of(lock);
         self.0.iter().any(|one| one.descriptor.digest == digest)

@@ -14,7 +14,7 @@ use landfall_model::report::EntryKind;
 use serde::Deserialize;
 use std::fmt;
 
-/// The content of `landfall.lock`. Lists are sorted by name.
+/// The content of `landfall.lock`. The lists are sorted when the lock is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lock {

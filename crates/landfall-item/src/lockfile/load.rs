@@ -13,7 +13,7 @@ impl Lock {
     /// Parses a lock. `file` is its name in messages.
     ///
     /// # Errors
-    /// If the text is not a valid lock, or has a newer version.
+    /// If the text is not a valid lock, or its version is not 1.
     pub fn parse(file: &str, text: &str) -> Result<Lock, LockError> {
         let lock: Lock = match text::read(text) {
             Some(lock) => lock,

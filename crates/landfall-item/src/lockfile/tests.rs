@@ -362,7 +362,7 @@ fn no_referrers_and_referrers_that_were_not_looked_up_differ() {
 }
 
 #[test]
-fn a_lock_without_referrers_is_valid() {
+fn a_lock_without_referrers_or_without_their_blobs_is_valid() {
     let image = format!(
         "name: q.io/a:1\n  digest: {}\n  mediaType: m\n  size: 1\n",
         digest("a")

@@ -40,7 +40,7 @@ pub(super) fn set_entry_versions(
         let whole = list.content(entry.index)?;
         let location = VersionLocation::Entry(section, entry.index, path.clone());
         let scalar = location.bytes(body, &root);
-        // an alias, or a text that another entry anchors: an edit would change that entry too
+        // an alias of a text outside the entry: an edit would change another value too
         if scalar.start < whole.start || scalar.end > whole.end {
             return Err(NOT_PLAIN.into());
         }
@@ -173,11 +173,12 @@ impl EntryList<'_> {
         }
     }
 
-    /// The bytes to remove so that the list no longer has these entries. At least one entry stays.
+    /// The bytes to remove so that the list no longer has these entries. At least one entry of the
+    /// list must stay.
     fn removals(&self, removed: &BTreeSet<usize>) -> Result<Vec<Range<usize>>, String> {
         let mut ranges = Vec::new();
-        // in brackets, the comma before an entry is removed with it; at the beginning of the list,
-        // the comma after it
+        // In brackets, an entry is removed with the comma before it. The entries at the beginning
+        // of the list are removed with the comma after them.
         let leading = removed
             .iter()
             .zip(0..)

@@ -25,7 +25,8 @@ pub(super) enum EntryFate {
     IsRemoved,
 }
 
-/// Returns what happens to each entry when those with the versions `old` get the versions `new`.
+/// Returns what happens to each entry when the entries with the versions `old` get the versions
+/// `new`.
 ///
 /// An entry whose version stays is not touched. Between two such entries, other entries move to the
 /// new versions that are most like theirs. If there are more new versions, entries are added; if
@@ -34,7 +35,7 @@ pub(super) fn entry_steps(old: &[&str], new: &[String]) -> Vec<EntrySteps> {
     let position = |text: &String| old.iter().position(|one| one == text);
     let mut ordered: Vec<&String> = new.iter().collect();
     let staying: Vec<usize> = new.iter().filter_map(position).collect();
-    // entries do not change places: if those that stay have another order than `new`, the new
+    // entries do not change places: if the staying entries have another order than `new`, the added
     // versions follow after them
     if !staying.is_sorted() {
         ordered.sort_by_key(|text| position(text).unwrap_or(old.len()));
@@ -103,8 +104,8 @@ fn common_prefix(one: &str, other: &str) -> usize {
     pairs.take_while(|(one, other)| one == other).count()
 }
 
-/// The list of entries `list` after `steps` for `entries`, whose versions are at `path`. `None` if
-/// an entry has no text there.
+/// Applies `steps` to `list`, the entries of a section. `steps` has one element for each of
+/// `entries`, whose versions are at `path`. `None` if an entry has no value at `path`.
 pub(super) fn list_after(
     list: Vec<Value>,
     entries: &[KeptEntry],

@@ -5,9 +5,9 @@ use std::ops::Range;
 /// The versions of a variable or item with `keep`.
 #[derive(Debug, Clone)]
 pub struct KeptVersions {
-    /// How many versions it has after an update.
+    /// How many versions an update keeps at most.
     pub count: usize,
-    /// The present versions, in the order of the manifest.
+    /// The current versions, in the order of the manifest.
     pub values: Vec<String>,
     /// The entries of an item, one for each version; empty for a variable.
     pub(super) entries: Vec<KeptEntry>,

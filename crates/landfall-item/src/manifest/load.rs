@@ -244,7 +244,7 @@ pub(super) fn each(
 /// The manifest files in `paths`, including those in folders.
 ///
 /// # Errors
-/// As for [`load_for`].
+/// If a file or folder cannot be read, or a manifest contains an error.
 pub fn manifest_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, LoadManifestError> {
     Ok(each(paths, &FileOverrides::default())?
         .into_iter()

@@ -100,7 +100,7 @@ pub(super) fn split_byte_order_mark(text: &str) -> (&str, &str) {
     text.split_at(text.len() - body.len())
 }
 
-/// The line that contains the byte at `at`, with its end.
+/// The line that contains the byte at `at`, with its line ending.
 pub(super) fn line_of(body: &str, at: usize) -> Range<usize> {
     let start = body[..at].rfind('\n').map_or(0, |end| end + 1);
     let end = body[at..].find('\n').map_or(body.len(), |end| at + end + 1);

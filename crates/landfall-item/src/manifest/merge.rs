@@ -86,8 +86,7 @@ fn check_exclusions(
         .flat_map(ExpandedManifest::sections)
         .collect();
     for exclusion in exclude {
-        // a chart may turn out to contain an image that no manifest names, and a repository to have
-        // a submodule
+        // a chart may contain an image, and a repository a submodule, that no manifest names
         let value = &exclusion.value;
         let mut all = sections.iter();
         if all.any(|section| section.has_excluded(value) || section.may_find(value)) {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// The lists with a `from` in the manifests at `paths`.
 ///
 /// # Errors
-/// If a manifest contains an error.
+/// If a file or folder cannot be read, or a manifest contains an error.
 pub fn list_sources(
     paths: &[PathBuf],
     edited: &FileOverrides,
@@ -25,7 +25,7 @@ pub fn list_sources(
 /// The trust roots with a `from` in the manifests at `paths`, each once.
 ///
 /// # Errors
-/// If a manifest contains an error.
+/// If a file or folder cannot be read, or a manifest contains an error.
 pub fn trust_root_sources(
     paths: &[PathBuf],
     edited: &FileOverrides,
@@ -46,7 +46,7 @@ pub fn trust_root_sources(
 /// for it is used.
 ///
 /// # Errors
-/// If a manifest contains an error.
+/// If a file or folder cannot be read, or a manifest contains an error.
 pub fn updatable_versions(
     paths: &[PathBuf],
     edited: &FileOverrides,

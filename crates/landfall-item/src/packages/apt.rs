@@ -41,8 +41,8 @@ pub(super) async fn resolve(
                 .map_err(|error| ResolveError::local(error.to_string()))
         })
         .await?;
-    // Another set may have read these suites and compared their age with its own record in the last
-    // lock. Compare it with the record of this set, too.
+    // Another set may have read these suites and compared their dates with its own record in the
+    // last lock. Compare them with the record of this set, too.
     for (suite, source) in read.suites().iter().zip(&request.sources) {
         let after = locked_source(old, source).and_then(|before| before.date.as_deref());
         fetch::check_age(&suite.name, suite.source.date.as_deref(), after)
@@ -68,8 +68,8 @@ fn locked_source<'l>(
         .find(|old| old.url == source.url && old.suite == source.suite)
 }
 
-/// The snapshot with the metadata of `suite`: that of the last lock if the suite is unchanged,
-/// otherwise it is looked up.
+/// The snapshot with the metadata of `suite`. It is looked up unless the last lock has one and the
+/// suite is unchanged.
 async fn snapshot_of(
     resolver: &Resolver,
     suite: &Suite,

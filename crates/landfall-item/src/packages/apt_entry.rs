@@ -138,7 +138,7 @@ pub(super) fn movable_versions(entry: &AptEntry) -> Vec<MovableVersion<'_>> {
     entry.shared().movable_versions(pin)
 }
 
-/// The first package whose version contains `variable` and no other variable.
+/// The first package whose version contains `variable`, but no other variable and no `*`.
 pub(super) fn pin_with_variable(entry: &AptEntry, variable: &str) -> Option<VariablePin> {
     // the first `=` ends the name, since the version may contain others
     entry

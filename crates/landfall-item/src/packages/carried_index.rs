@@ -61,7 +61,8 @@ impl PackageSource {
     /// `InRelease` is verified, but not a detached one.
     ///
     /// # Errors
-    /// If the file is missing or damaged, or if `InRelease` is not signed by the locked key.
+    /// If the file is missing, damaged or not UTF-8 text, or if `InRelease` is not signed by the
+    /// locked key.
     pub fn release(
         &self,
         blobs: &dyn BlobRead,
@@ -69,7 +70,7 @@ impl PackageSource {
         if let Some(index) = self.index_called("InRelease") {
             let signed = index.text_of(index.read(blobs)?)?;
             // The key may have expired since it signed: `lock` verified the signature when it was
-            // new, and a bundle is used for longer than that.
+            // new, and a bundle may be used after the key expired.
             let (text, _) = OpenPgpKeys::parse(self.key.as_bytes())
                 .and_then(|keys| keys.verify(&signed, SignatureTime::Made))
                 .map_err(|source| PackageIndexError::Key {

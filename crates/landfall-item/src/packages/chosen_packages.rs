@@ -49,7 +49,7 @@ pub(super) fn choice_error(why: String, base: &MachineBase, bases: &[MachineBase
 pub(super) fn expected_note(set: &str, packages: &str) -> String {
     format!(
         "{set}: no source has these packages, so the machines must have them already: {packages} \
-         (add `base` or more `sources` to carry them)"
+         (add `sources` that have them, or `base` to name what is installed)"
     )
 }
 

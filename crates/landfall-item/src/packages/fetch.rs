@@ -110,7 +110,7 @@ async fn fetch_suite(
 
 /// Rejects a release of another suite. One key signs all suites of a repository, so a hostile
 /// mirror could serve the valid release of an older suite. A flat repository has a path instead of
-/// a suite name, so it cannot be checked.
+/// a suite name, so it is checked only if the manifest has a `codename`.
 fn check_suite(
     requested: &PackageSourceRequest,
     name: &str,

@@ -98,8 +98,8 @@ impl LockedItem for LockedPackageSet {
         locked::write(self, out)
     }
 
-    /// Sizes must be plausible, required lists must not be empty, paths must stay below their
-    /// source, and the digest must match the name and the sources.
+    /// Checks sizes, required lists, URLs, paths, names, keys and fingerprints, and that the digest
+    /// matches the name and the sources.
     fn implausibility(&self) -> Option<String> {
         let sizes = self.sources.iter().flat_map(|source| {
             let indexes = source.indexes.iter().map(|index| index.size);
@@ -167,7 +167,7 @@ fn empty_list(set: &LockedPackageSet) -> Option<&'static str> {
 /// inside the repository.
 fn invalid_url_or_path(source: &PackageSource) -> Option<String> {
     let mut urls = std::iter::once(&source.url).chain(&source.snapshot);
-    // in the sources of machines, text after white space would be another URL
+    // in a sources file of a machine, text after white space would be another URL
     let is_url = |url: &str| is_file_url(url) && !url.contains(char::is_whitespace);
     if let Some(url) = urls.find(|url| !is_url(url)) {
         return Some(format!("'{}' is not an http or https URL", one_line(url)));

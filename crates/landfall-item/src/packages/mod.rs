@@ -1,6 +1,5 @@
-//! OS packages: the packages that one kind of machine installs from repositories, with their
-//! dependencies and the signed metadata. One item contains the packages that were chosen for one
-//! kind of machine, from all its sources.
+//! OS packages with their dependencies and the signed metadata of their repositories. One item
+//! contains the packages that one kind of machine installs, from all its sources.
 
 mod apt;
 mod apt_entry;

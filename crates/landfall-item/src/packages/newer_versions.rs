@@ -139,7 +139,8 @@ fn newer_in_suites(
     offers.retain(|offer| {
         offer.priority >= lowest && apt::compare_versions(offer.package.version, current).is_gt()
     });
-    // the sort is stable: of equal versions, the one of the first source stays first
+    // Of equal versions, that of a security source comes first. Otherwise, that of the first source
+    // comes first, because the sort is stable.
     offers.sort_by(|a, b| {
         let order = apt::compare_versions(b.package.version, a.package.version);
         order.then_with(|| is_for_security(b.source).cmp(&is_for_security(a.source)))

@@ -20,7 +20,7 @@ pub struct PackageSummary<'a> {
     pub digest: &'a Digest,
     /// The size of the package file in bytes.
     pub size: u64,
-    /// The comparison of versions of its package manager.
+    /// Compares two versions as the package manager does.
     pub order: fn(&str, &str) -> Ordering,
     changelog: ReadChangelog,
 }

@@ -1,4 +1,4 @@
-//! Selects the indexes of an apt release to fetch.
+//! Selects which indexes of an apt release are fetched.
 
 use super::locked::PackageIndex;
 use super::request::PackageSourceRequest;
@@ -81,7 +81,7 @@ impl ReleaseIndexes<'_> {
     }
 }
 
-/// Selects the indexes that apt downloads, and marks those that are read here.
+/// Selects the indexes that apt downloads and those that landfall reads.
 pub(super) fn indexes(
     requested: &PackageSourceRequest,
     folder: &str,
@@ -119,7 +119,7 @@ pub(super) fn indexes(
             }
             all.extend(packages);
         }
-        // without a `binary-all` index, the indexes above contain its packages
+        // without a `binary-all` index, the indexes above contain the packages of `all`
         if release.has_index_of_all {
             all.extend(indexes.packages(&format!("{component}/binary-all/Packages"), limit));
         }
@@ -128,8 +128,8 @@ pub(super) fn indexes(
         let index = indexes.preferred(&format!("{component}/i18n/Translation-{LANGUAGE}"));
         all.extend(index.map(ListedIndex::unread));
     }
-    // The indexes of targets are optional in a release and not read here. For an architecture that
-    // the release lacks, apt uses `all`.
+    // The indexes of targets are optional in a release, and landfall does not read them. For an
+    // architecture that the release lacks, apt uses `all`.
     let with_all = release.architectures.iter().filter(|one| *one == "all");
     let architectures: Vec<String> = architectures.iter().chain(with_all).cloned().collect();
     for target in &requested.targets {

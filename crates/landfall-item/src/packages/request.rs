@@ -50,7 +50,7 @@ pub struct PackageSourceRequest {
     pub targets: Vec<String>,
     /// The keys that may have signed the repository.
     pub keys: OpenPgpKeys,
-    /// The list of mirrors from which metadata and packages are fetched.
+    /// The list of mirrors from which metadata is fetched if `url` fails.
     pub mirrors: Option<MirrorsRequest>,
 }
 

@@ -16,7 +16,7 @@ const SETTLED: SignedDuration = SignedDuration::from_mins(30);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The URL of the snapshot that contains exactly `metadata`, the signed file of `release`. `None`
-/// if the release names no snapshot service, or the service does not have the file.
+/// if the release names no snapshot service, or the file cannot be fetched from it.
 pub(super) async fn snapshot(
     resolver: &Resolver,
     release: &AptRelease,

@@ -1,4 +1,5 @@
-//! Parsed apt suites. Each is parsed once per run and shared by all sets with the same sources.
+//! Parsed apt suites. The suites of a list of sources are parsed once per run, for all sets with
+//! these sources and the same architectures.
 
 use super::locked::PackageSource;
 use super::request::{PackageSetRequest, PackageSourceRequest};

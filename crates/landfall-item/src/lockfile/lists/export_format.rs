@@ -12,8 +12,8 @@ pub struct ExportInput<'a> {
     pub lock: &'a Lock,
     /// Where the images are pushed, for formats that name destinations.
     pub mapping: Option<&'a DestinationMap>,
-    /// Whether each image is listed with its digest. Otherwise, only images that the manifest pins
-    /// are.
+    /// Whether each image is listed with its digest. If false, only the images that the manifest
+    /// pins are listed with their digests.
     pub digests: bool,
     /// The known licences, by the name of the item.
     pub licences: BTreeMap<String, String>,
@@ -24,7 +24,7 @@ pub struct ExportInput<'a> {
 pub struct ExportedList {
     /// The content of the list.
     pub text: String,
-    /// The items that the format cannot contain, one line each.
+    /// The items and properties that the format cannot contain, one line each.
     pub left: Vec<String>,
 }
 

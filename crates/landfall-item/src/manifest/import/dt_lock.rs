@@ -1,4 +1,4 @@
-//! `dt-lock`: the Images.lock of dt.
+//! `dt-lock`: the Images.lock of dt (Distribution Tooling for Helm).
 
 use super::imported::{ImportSource, ImportedItems};
 use super::yaml::{documents, list, text};

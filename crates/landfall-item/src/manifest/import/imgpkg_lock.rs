@@ -27,7 +27,7 @@ pub(super) fn read(
             };
             let locked = text(image, "image").unwrap_or_default();
             let before = map(image, "annotations").and_then(|map| text(map, BEFORE));
-            let tag = before.and_then(|before| tag_of(&before, &locked));
+            let tag = before.and_then(|before| with_tag_of(&before, &locked));
             imported.image(source.at(&at), &tag.unwrap_or(locked), &[]);
             note_other_keys(imported, source.at(&at), image, &["image", "annotations"]);
         }
@@ -36,7 +36,7 @@ pub(super) fn read(
 }
 
 /// The `locked` reference with the tag of `before`, if both have the same repository.
-fn tag_of(before: &str, locked: &str) -> Option<String> {
+fn with_tag_of(before: &str, locked: &str) -> Option<String> {
     let (before, locked): (ImageRef, ImageRef) = (before.parse().ok()?, locked.parse().ok()?);
     let is_same = before.name() == locked.name() && before.tag.is_some();
     is_same.then(|| {

@@ -241,7 +241,7 @@ impl ImportedItems {
             + self.charts.len()
     }
 
-    /// The names of the images, as the manifest writes them.
+    /// The references of the images, as the manifest writes them.
     #[cfg(test)]
     pub(super) fn images(&self) -> Vec<String> {
         self.lines()

@@ -46,7 +46,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The keys that are accepted in any mix of upper and lower case, as by oc-mirror.
+/// The keys that are accepted in any mix of upper and lower case, as oc-mirror accepts them.
 const KEYS: [&str; 18] = [
     "additionalImages",
     "apiVersion",

@@ -90,7 +90,7 @@ fn read_mapping(
     for tag in literal.iter().chain(&included) {
         imported.image(source.at(at), &format!("{name}:{tag}"), &platforms);
     }
-    // without any rule, ocync copies all tags
+    // without `glob`, ocync copies all tags
     if !rules.is_empty() || is_restricted || literal.is_empty() {
         let rules = if rules.is_empty() {
             "all".into()

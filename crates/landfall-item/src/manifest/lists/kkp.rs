@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn an_incomplete_log_is_rejected() {
         let whole = LOG.trim_end().len();
-        // every cut after the first image, before and within the last line
+        // every cut from the first image's reference to the end of the last line
         for at in LOG.find("b:v1").unwrap()..whole {
             assert!(
                 !LOG.is_char_boundary(at) || read_text(&FORMAT, &LOG[..at]).is_err(),

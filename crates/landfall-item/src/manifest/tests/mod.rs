@@ -41,7 +41,7 @@ fn wanted(body: &str) -> MergedManifest {
     load_files(folder.path(), &["m.yaml"]).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The error message for one manifest with this body. The body begins in line 3.
+/// The error message for one manifest with this body. The body begins on line 3.
 fn fault(body: &str) -> String {
     let folder = folder(&[("m.yaml", body)]);
     load_files(folder.path(), &["m.yaml"]).unwrap_err()
