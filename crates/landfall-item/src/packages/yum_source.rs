@@ -180,8 +180,7 @@ async fn fetch_repomd_at(
     if let Some(digests) = &urls.repomd
         && !digests.iter().any(|digest| digest.matches(&bytes))
     {
-        let why =
-            "none of its digests is that of repomd.xml: the mirror is outdated, or was changed";
+        let why = "none of its digests is that of repomd.xml, which is outdated or was changed";
         return Err(ResolveError::from(why).about("the metalink"));
     }
     let signature = match resolver
