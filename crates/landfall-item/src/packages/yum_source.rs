@@ -194,8 +194,8 @@ async fn fetch_repomd_at(
                 .map_err(|error| ResolveError::from(format!("{SIGNATURE}: {error}")))?;
             Some(signature)
         }
-        // unlike for apt, only 404 means that there is no signature: an unsigned list is accepted,
-        // so an error of the server must not count as a missing signature
+        // unlike for apt, only 404 and 410 mean that there is no signature: an unsigned list is
+        // accepted, so an error of the server must not count as a missing signature
         Err(error) if error.kind == ErrorKind::NotFound => None,
         Err(error) => return Err(ResolveError::from(error).about(SIGNATURE)),
     };
