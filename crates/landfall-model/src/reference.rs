@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A fully qualified image reference: registry host, repository, and a tag, a digest or both.
+/// A fully qualified image reference: registry host, repository, and optionally a tag and a digest.
 ///
-/// `nginx` becomes `docker.io/library/nginx`; a missing tag stays missing: see [`ImageRef::tag`].
+/// `nginx` becomes `docker.io/library/nginx`; a missing tag stays missing (see
+/// [`ImageRef::tag_or_latest`]).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ImageRef {
