@@ -24,7 +24,7 @@ pub(crate) fn platform_text(platform: &Platform) -> String {
     quoted(&platform.to_string())
 }
 
-/// Whether YAML reads `text` as a string when it is written without quotes.
+/// Whether `text` is surely a string if it is written without quotes. Returns false in doubt.
 fn is_plain_scalar(text: &str) -> bool {
     let bytes = text.as_bytes();
     let is_safe = |(at, byte): (usize, &u8)| {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn strange_scalars_are_quoted() {
+    fn unusual_texts_parse_back_unchanged() {
         for text in [
             "0755", "a: b", "x #y", "", "true", "- a", "{a}", "a, b", "é", "a\nb", " a", "a ",
         ] {

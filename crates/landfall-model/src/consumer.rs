@@ -14,15 +14,15 @@ use std::fmt;
 pub enum Consumer {
     /// containerd with a `hosts.toml` for each mirrored registry.
     Containerd,
-    /// CRI-O, which mirrors by a registries.conf.
+    /// CRI-O with mirrors in a registries.conf.
     Crio,
-    /// podman, skopeo and buildah, which mirror by a registries.conf.
+    /// podman, skopeo and buildah with mirrors in a registries.conf.
     Podman,
     /// The docker daemon with `registry-mirrors`.
     Docker,
-    /// k3s, which mirrors by its registries.yaml.
+    /// k3s with mirrors in its registries.yaml.
     K3s,
-    /// RKE2, which mirrors by its registries.yaml.
+    /// RKE2 with mirrors in its registries.yaml.
     Rke2,
     /// kubeadm, which pulls its images from one `imageRepository`.
     Kubeadm,
@@ -30,7 +30,7 @@ pub enum Consumer {
     Kustomize,
     /// Kyverno, whose policies rewrite the images of pods.
     Kyverno,
-    /// `OpenShift`, which mirrors by its mirror sets.
+    /// `OpenShift` with its mirror sets.
     Openshift,
     /// KKP, which replaces the host of its images by `overwriteRegistry`.
     Kubermatic,
@@ -99,7 +99,8 @@ impl fmt::Display for Consumer {
     }
 }
 
-/// The consumer's configuration can name any path, so the path of the site is enough.
+/// The consumer's configuration can name any path, so the first path by the rules of the site is
+/// enough.
 fn configured_path(_: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
     site.image.iter().take(1).cloned().collect()
 }

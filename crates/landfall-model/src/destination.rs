@@ -35,7 +35,8 @@ impl FromStr for TargetRegistry {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (registry, prefix) = text.split_once('/').unwrap_or((text, ""));
         let prefix = prefix.trim_end_matches('/');
-        // in a reference, a name with neither a dot nor a port belongs to docker.io and is no host
+        // in a reference, a first component with neither a dot nor a port belongs to docker.io, and
+        // is not a host
         let host = format!("{registry}/x")
             .parse::<ImageRef>()
             .map(|reference| reference.registry);

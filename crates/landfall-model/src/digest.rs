@@ -39,7 +39,7 @@ impl Algorithm {
 #[serde(try_from = "String", into = "String")]
 pub struct Digest(DigestBytes);
 
-// SHA-512 is rare, so it is boxed: a lock has hundreds of thousands of digests
+// SHA-512 is rare, so it is on the heap: a lock may have hundreds of thousands of digests
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum DigestBytes {
     Sha256([u8; 32]),

@@ -26,7 +26,7 @@ pub struct Limits {
     /// The maximum number of manifests, configs and other documents that are kept from image
     /// archives.
     pub archive_documents: usize,
-    /// The maximum total size of these documents in bytes.
+    /// The maximum total size of the documents that are kept from image archives, in bytes.
     pub archive_document_bytes: u64,
     /// The maximum size of the index of a chart repository in bytes.
     pub chart_index_bytes: usize,
@@ -34,8 +34,9 @@ pub struct Limits {
     pub package_index_bytes: u64,
     /// The maximum number of mirrors of a package repository to try if its own URL fails.
     pub package_mirrors: usize,
-    /// The maximum number of steps of the yum solver: rules and packages that it visits. The rules
-    /// have a budget of the same size, of which each takes more steps because of its memory.
+    /// The maximum number of steps of the yum solver: rules and packages that it visits. A second
+    /// budget of the same size limits the rules that it creates; each costs many steps because it
+    /// takes memory.
     ///
     /// With Debian 12 as a yum repository (65,503 packages), sets of 3,447 and 6,943 packages took
     /// 22 and 59 million steps. With five versions of each package in the repository, a set of
@@ -54,7 +55,7 @@ pub struct Limits {
     pub chart_file_bytes: usize,
     /// The maximum number of bytes of helpers and templates that are read to find out from which
     /// values the references in the templates of one chart are composed. A text that several
-    /// references use counts once for each. References beyond are reported as undecided.
+    /// references use counts once for each. References beyond the limit are reported as undecided.
     pub template_source_bytes: usize,
     /// The maximum size of a chart's entry in the index of a repository, in bytes.
     pub chart_entry_bytes: usize,
@@ -121,7 +122,8 @@ pub struct Limits {
     /// The maximum number of attempts for one request, including the first.
     pub attempts: u32,
     /// The number of successive rounds of failed requests after which landfall gives up a host that
-    /// responded before. A host that never responded is given up after the first failed request.
+    /// responded before. A host that never responded is given up after the first request that fails
+    /// at all attempts.
     pub lost_rounds: u32,
     /// The time after which landfall gives up a host whose requests have only failed.
     pub lost_after: Duration,
@@ -140,10 +142,10 @@ pub struct Limits {
     pub backoff_most: Duration,
     /// The minimum size of a blob that is fetched over several connections, in bytes.
     pub parallel_from: u64,
-    /// The minimum size of a range of such a blob that gets its own connection, in bytes.
+    /// The minimum size of a range of a blob that gets its own connection, in bytes.
     pub parallel_share: u64,
-    /// The number of bytes of such a blob between two lines of its journal. After a kill, at most
-    /// this many are fetched again for each connection.
+    /// The number of bytes between two lines of the journal of a blob that is fetched over several
+    /// connections. After a kill, at most this many are fetched again for each connection.
     pub journal_step: u64,
     /// The chunk sizes in bytes that uploads try, in this order, if a host refuses larger bodies.
     pub chunks: [u64; 2],

@@ -246,7 +246,7 @@ mod tests {
             Manifest::parse(INDEX.as_bytes(), Some("application/json; charset=x")).unwrap();
         assert_eq!(kind, media_type::OCI_INDEX);
         let Manifest::Index(children) = manifest else {
-            panic!("no index")
+            panic!("not an index")
         };
         assert_eq!(
             children[1].platform.as_ref().unwrap().to_string(),

@@ -55,7 +55,7 @@ pub fn redact_reference(reference: &str) -> String {
     }
     let end = reference.find('/').unwrap_or(reference.len());
     let (host, path) = reference.split_at(end);
-    // a digest or a placeholder of one also follows an `@`, but not with a path after it;
+    // a digest or a placeholder of one also follows an `@`, but no path follows it;
     // `git@host:path` is not secret
     let is_pinned = path.is_empty()
         && host.rsplit_once('@').is_some_and(|(name, rest)| {
@@ -67,8 +67,8 @@ pub fn redact_reference(reference: &str) -> String {
     redact_userinfo(host) + path
 }
 
-/// Masks the user name and password of each URL in a document. User names for SSH are kept: SSH
-/// has no passwords in URLs, and the document stays as it is.
+/// Masks the user name and password of each URL in a document. SSH URLs are kept as they are,
+/// because SSH ignores passwords in URLs.
 pub fn redact_document(text: &str) -> String {
     let mut parts = text.split("://");
     let mut redacted = parts.next().unwrap_or_default().to_owned();

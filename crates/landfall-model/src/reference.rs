@@ -1,8 +1,8 @@
 //! Image references in their normal form, by the grammar of the distribution project
 //! (distribution/reference), with IPv6 hosts and upper-case hosts added.
 //!
-//! Tests compare the parser with that of oci-client, which landfall does not use: its regular
-//! expression would cost every command 40 ms and 17 MB at startup.
+//! Tests compare the parser with oci-client's. landfall does not use oci-client's parser, because
+//! its regular expression would cost every command 40 ms and 17 MB at startup.
 
 use super::docker_hub::{HUB, canonical_host};
 use super::{Digest, DigestError};
@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A fully qualified image reference: registry host, repository, and a tag, a digest or both.
+/// A fully qualified image reference: registry host, repository, and optionally a tag and a digest.
 ///
-/// `nginx` becomes `docker.io/library/nginx`; a missing tag stays missing: see [`ImageRef::tag`].
+/// `nginx` becomes `docker.io/library/nginx`; a missing tag stays missing (see
+/// [`ImageRef::tag_or_latest`]).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ImageRef {

@@ -98,8 +98,8 @@ struct TrimmedSource<'s> {
 /// content.
 ///
 /// # Errors
-/// If carried metadata is missing or damaged, or two sets require different metadata for the same
-/// repository.
+/// If carried metadata is missing, damaged or lacks a carried package, if signing fails, or if two
+/// sets require different metadata for the same repository.
 pub fn trimmed_metadata<'s>(
     sets: impl Iterator<Item = (&'s LockedPackageSet, &'s dyn BlobRead)>,
     signer: &OpenPgpSigner,
@@ -153,7 +153,7 @@ fn apt_suite(
     let mut folder = "";
     for part in parts {
         let release = part.source.release(part.blobs)?;
-        let (release, text) = release.ok_or(TrimErrorReason::NoIndex("release"))?;
+        let (release, text) = release.ok_or(TrimErrorReason::NoIndex("Release file"))?;
         folder = release
             .path
             .rsplit_once('/')
@@ -244,7 +244,7 @@ fn repository(
         {
             let index = part
                 .index(&listed.path)
-                .ok_or(TrimErrorReason::NoIndex("modules"))?;
+                .ok_or(TrimErrorReason::NoIndex("module metadata"))?;
             modules = Some(CarriedModules {
                 date: own_date,
                 listed: listed.clone(),
@@ -307,8 +307,8 @@ impl TrimmedSource<'_> {
         self.source.indexes.iter().find(|index| index.path == path)
     }
 
-    /// The indexes called `name`, each in one form that landfall can decompress, by their paths
-    /// without the ending.
+    /// The indexes called `name`, by their paths without the ending of the compression. Of each
+    /// index, one form that landfall can decompress.
     fn readable(&self, name: &str) -> BTreeMap<&str, &PackageIndex> {
         let read = self
             .source

@@ -22,7 +22,8 @@ fn index(blobs: &mut MemoryBlobs, path: &str, content: &str) -> PackageIndex {
     }
 }
 
-/// A set without packages, whose metadata has the date `seconds`, with these modules.
+/// A set without packages, whose `repomd.xml` has the date `seconds`. If `modules` is given, the
+/// set has module metadata with this content.
 fn set(blobs: &mut MemoryBlobs, seconds: u32, modules: Option<&str>) -> LockedPackageSet {
     let modules = modules.map(|text| index(blobs, &format!("repodata/{text}.yaml"), text));
     let listed = modules.iter().map(|modules| {

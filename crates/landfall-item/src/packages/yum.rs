@@ -17,7 +17,7 @@ use landfall_packages::yum::{
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Resolves `request`. Returns the set, and notes for people. `old` is the set of this name in the
-/// last lock; it may be for other packages.
+/// last lock, which may have been locked for other packages.
 pub(super) async fn resolve(
     resolver: &Resolver,
     request: &PackageSetRequest,

@@ -19,7 +19,7 @@ use std::ops::Range;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct YumEntry {
-    /// The name in the lock, after `yum:`. The default is the first source.
+    /// The name in the lock, after `yum:`. The default is the URL of the first source.
     #[serde(default)]
     pub name: Option<String>,
     /// The URL of the repository, the parent of `repodata/repomd.xml`.
@@ -138,8 +138,8 @@ pub(super) fn pin_with_variable(entry: &YumEntry, variable: &str) -> Option<Vari
         .pin_with_variable(variable, |text| text.rsplit_once('-'))
 }
 
-/// The name of a pinned package, with its architecture if that is written, and the bytes of `text`
-/// that are its version.
+/// The name of a pinned package, with its architecture if that is written, and the byte range of
+/// its version in `text`.
 fn pin(text: &str) -> Option<(String, Range<usize>)> {
     let RpmPin {
         name,

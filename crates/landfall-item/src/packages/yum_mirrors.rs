@@ -16,7 +16,7 @@ pub(super) struct RepositoryUrls {
     pub(super) repomd: Option<Vec<Digest>>,
 }
 
-/// Fetches the list of mirrors that the source `requested` names.
+/// Returns the URLs of the source `requested`. Fetches its list of mirrors if it names one.
 pub(super) async fn repository_urls(
     resolver: &Resolver,
     requested: &PackageSourceRequest,

@@ -180,8 +180,7 @@ async fn fetch_repomd_at(
     if let Some(digests) = &urls.repomd
         && !digests.iter().any(|digest| digest.matches(&bytes))
     {
-        let why =
-            "none of its digests is that of repomd.xml: the mirror is outdated, or was changed";
+        let why = "none of its digests is that of repomd.xml, which is outdated or was changed";
         return Err(ResolveError::from(why).about("the metalink"));
     }
     let signature = match resolver
@@ -195,8 +194,8 @@ async fn fetch_repomd_at(
                 .map_err(|error| ResolveError::from(format!("{SIGNATURE}: {error}")))?;
             Some(signature)
         }
-        // unlike for apt, only 404 means that there is no signature: an unsigned list is accepted,
-        // so an error of the server must not count as a missing signature
+        // unlike for apt, only 404 and 410 mean that there is no signature: an unsigned list is
+        // accepted, so an error of the server must not count as a missing signature
         Err(error) if error.kind == ErrorKind::NotFound => None,
         Err(error) => return Err(ResolveError::from(error).about(SIGNATURE)),
     };

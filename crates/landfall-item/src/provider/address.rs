@@ -68,7 +68,7 @@ fn is_host_name(name: &str) -> bool {
 }
 
 fn is_port(text: &str) -> bool {
-    // a number is written in one way only, so that a port has one name
+    // leading zeros and signs are rejected, so that each port has one form
     text.parse::<u16>()
         .is_ok_and(|port| port.to_string() == text)
 }

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_that_is_not_that_of_the_package_is_found() {
+    fn an_h1_hash_that_differs_from_the_content_is_reported() {
         let archive = zip_package(&[("x", b"content")]);
         let mut provider = provider();
         let digest = Digest::sha256(&archive);
@@ -244,7 +244,7 @@ mod tests {
             provider.contradictions(&blobs, SignatureTime::Now)
         };
         let wrong = faults(&provider, &archive);
-        assert_eq!(wrong.len(), 1, "the other package is missing: {wrong:?}");
+        assert_eq!(wrong.len(), 1, "the other one has no content: {wrong:?}");
         let (_, found) = wrong[0].split_once("has the hash ").unwrap();
         let (found, _) = found.split_once(',').unwrap();
         assert!(wrong[0].contains("linux_amd64"), "{wrong:?}");

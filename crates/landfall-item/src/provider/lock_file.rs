@@ -216,7 +216,7 @@ impl<'t> LockFileReader<'t> {
             let at = start..self.at;
             return Err(fault(
                 at,
-                "this text has no end, or an escape or a template in it",
+                "this text has no end, or contains an escape or a template",
             ));
         }
         self.at += 1;

@@ -1,4 +1,4 @@
-//! A version of a provider in the lock, and its text there.
+//! A version of a provider in the lock, and how the lock writes it.
 
 use super::address::{ProviderName, ProviderPlatform};
 use crate::text::quoted;
@@ -33,7 +33,8 @@ pub struct LockedProviderPackage {
     pub digest: Digest,
     /// The size of the archive in bytes.
     pub size: u64,
-    /// The hash of the files in the archive, as in `h1:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=`.
+    /// The hash of the files in the archive, as in
+    /// `h1:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=`.
     pub h1: String,
 }
 

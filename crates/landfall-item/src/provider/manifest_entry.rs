@@ -32,7 +32,7 @@ pub struct ProviderEntry {
     #[serde(default)]
     pub platforms: Option<Vec<String>>,
     /// What `landfall update` may move `version` to: `patch`, `minor`, a range as in `~5.1`, or
-    /// `never`; or a mapping with this as `policy`, and `minAge`.
+    /// `never`; or a mapping with one of these as `policy`, and `minAge`.
     #[serde(default)]
     pub update: Option<UpdateRule>,
 }

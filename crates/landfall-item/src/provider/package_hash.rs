@@ -37,8 +37,9 @@ pub(super) fn package_hash(
     Ok(format!("h1:{}", STANDARD.encode(all.finish().bytes())))
 }
 
-/// Compares the packages in `blobs` with their hashes in the lock, which the digests of the lock do
-/// not cover. Returns one sentence for each package with another hash.
+/// Computes the `h1:` hash of each package in `blobs` and compares it with the one in the lock,
+/// which the lock's digests do not cover. Returns one sentence for each package that has another
+/// hash or cannot be hashed.
 pub(super) fn hash_faults(provider: &LockedProvider, blobs: &dyn BlobRead) -> Vec<String> {
     let mut faults = Vec::new();
     for package in &provider.packages {
@@ -49,7 +50,7 @@ pub(super) fn hash_faults(provider: &LockedProvider, blobs: &dyn BlobRead) -> Ve
             h1,
             ..
         } = package;
-        // missing packages are reported elsewhere
+        // packages that are missing or have another size are reported elsewhere
         if !matches!(blobs.stat(digest), Ok(Some(found)) if found == *size) {
             continue;
         }
@@ -87,7 +88,7 @@ fn member_hash(
     if unread != 1 || crc.sum() != member.crc32 {
         return Err(ProviderPackageError::Member {
             name: member.name.clone(),
-            why: "has other content than its checksum says",
+            why: "has content that does not match its size and checksum",
         });
     }
     Ok(hasher.finish())
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_hold_before_anything_is_unpacked() {
+    fn packages_that_exceed_a_limit_are_refused() {
         let limits = Limits {
             provider_unpacked_bytes: 1000,
             archive_files: 4,
@@ -213,7 +214,7 @@ mod tests {
         let many = zip_package(&[("a", b""), ("b", b""), ("c", b""), ("d", b""), ("e", b"")]);
         let why = hash_within(&many, &limits).unwrap_err().to_string();
         assert!(why.contains("4 members"), "{why}");
-        // a directory that hides the size of its member
+        // a directory that understates the size of its member
         let mut small = large.clone();
         let directory = small
             .windows(4)

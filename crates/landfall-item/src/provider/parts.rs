@@ -1,7 +1,7 @@
 //! The manifests and blobs of a locked provider, as parts to transfer: an index with a manifest for
 //! each platform, as OpenTofu reads them from a registry
-//! (opentofu.org/docs/cli/oci_registries/provider-mirror). They are computed from the lock alone, so
-//! every command gets the same bytes.
+//! (opentofu.org/docs/cli/oci_registries/provider-mirror). They are computed from the lock alone,
+//! so every command gets the same bytes.
 
 use super::address::ProviderName;
 use super::locked::{LockedProvider, LockedProviderPackage};
@@ -16,7 +16,8 @@ const URL: &str = "dev.landfall.url";
 const TITLE: &str = "org.opencontainers.image.title";
 const EMPTY: &[u8] = b"{}";
 
-/// Lists the parts of a provider: the packages, a manifest for each, and the index.
+/// Lists the parts of a provider: the empty config, the packages, a manifest for each, and the
+/// index.
 pub(super) fn entry(provider: &LockedProvider) -> LockEntry {
     let mut parts = vec![computed(EMPTY.into(), media_type::OCI_EMPTY)];
     parts.extend(provider.packages.iter().map(|package| EntryPart {

@@ -141,7 +141,7 @@ impl<'r> ProviderRegistry<'r> {
     }
 }
 
-/// The versions of a provider, unsorted.
+/// The versions of a provider, sorted as text.
 ///
 /// # Errors
 /// If the registry cannot be reached, or does not have the provider.
@@ -169,8 +169,8 @@ async fn document<T: DeserializeOwned>(
     })
 }
 
-/// Resolves `text`, a URL in the document at `base`. Rejects a URL with credentials, and http if
-/// `base` is https.
+/// Resolves `text`, a URL in the document at `base`. Rejects a URL with credentials, a scheme other
+/// than http and https, and http if `base` is https.
 fn joined(base: &str, text: &str) -> Result<Url, ResolveError> {
     let from = Url::parse(base).ok();
     let url = from.as_ref().and_then(|from| from.join(text).ok());

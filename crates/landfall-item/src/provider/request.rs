@@ -12,7 +12,8 @@ pub struct ProviderRequest {
     /// The platforms, sorted; empty for all that the registry has.
     pub platforms: Vec<ProviderPlatform>,
     /// The hashes in a lock file of OpenTofu or Terraform, of which each package must have one.
-    /// Empty if no lock file names the version.
+    /// If it is empty, every package is accepted: no lock file names the version, or none has
+    /// hashes for it.
     pub hashes: BTreeSet<String>,
     /// What `landfall update` may move the version to.
     pub update: Option<UpdateRule>,

@@ -49,7 +49,7 @@ fn chosen_platforms(
     let has: Vec<String> = offered.iter().map(ToString::to_string).collect();
     if request.platforms.is_empty() {
         if offered.is_empty() {
-            return Err("its registry has it for no platform".into());
+            return Err("its registry lists no platform for it".into());
         }
         return Ok(offered.iter().cloned().collect());
     }
@@ -82,7 +82,7 @@ async fn package(
         Some(old) => LockedProviderPackage { url, ..old.clone() },
         None => {
             let zh = zh(&offered.digest);
-            // an archive that cannot become acceptable is not downloaded
+            // an archive whose hashes cannot be accepted is not downloaded
             if !request.accepts(&zh) && !request.has_file_hashes() {
                 return Err(not_accepted(&zh));
             }
@@ -115,7 +115,7 @@ pub(super) fn check_hashes(
 
 fn not_accepted(hashes: &str) -> ResolveError {
     format!(
-        "its hashes are not in the lock file, which has others for this version: {hashes}; if the \
+        "its hashes ({hashes}) are not in the lock file, which has others for this version; if the \
          lock file was written for other platforms, add this one with `tofu providers lock`"
     )
     .into()

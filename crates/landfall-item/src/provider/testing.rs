@@ -5,8 +5,8 @@ use flate2::Crc;
 use flate2::write::DeflateEncoder;
 use std::io::Write;
 
-/// A zip archive of executable files: each a name and its content. Content of more than 100 bytes
-/// is compressed.
+/// A zip archive of `files`, each a name and its content. A name that ends with `/` is a folder;
+/// all others are executable files. Content of more than 100 bytes is compressed.
 ///
 /// # Panics
 /// If compressing in memory fails.

@@ -3,8 +3,8 @@
 //! Archives come from any registry, and readers of zip archives differ in what they make of
 //! contradictions. So an archive is accepted only if it has one meaning: the directory is at its
 //! end, members do not overlap, each has the same name in both of its headers, no name occurs twice
-//! or leads out of a folder, and there are no links. Encrypted members, other methods than deflate,
-//! and archives above 4 GiB are refused, since no package of a provider has them.
+//! or leads out of a folder, and there are no links. Encrypted members, compression methods other
+//! than deflate, and archives above 4 GiB are refused, since no package of a provider has them.
 
 use landfall_content::{BlobRead, ContentError};
 use landfall_model::{Digest, Limits};
@@ -93,7 +93,7 @@ impl ZipArchive<'_> {
             if !names.insert(member.name.clone()) {
                 return Err(member_fault(member.name, "is in it twice"));
             }
-            // each size is below 4 GiB, and there are at most 65,535 members
+            // cannot overflow: each size is below 4 GiB, and there are at most 65,535 members
             unpacked += member.size;
             members.push(member);
         }
@@ -132,7 +132,8 @@ impl ZipArchive<'_> {
         let tail = self.bytes(start, len)?;
         let is_end = |at: &usize| {
             let record = &tail[*at..];
-            // the comment must reach the end of the file, so that only one record is the last
+            // the comment must reach the end of the file; if several records qualify, the last one
+            // counts
             record.len() >= END_BYTES
                 && record.starts_with(b"PK\x05\x06")
                 && usize::from(u16_at(record, 20)) + END_BYTES == record.len()
@@ -151,7 +152,7 @@ impl ZipArchive<'_> {
         if u32_at(record, 4) != 0 || u16_at(record, 8) != count {
             return Err(ProviderPackageError::Archive("it has several parts"));
         }
-        // this also refuses zip64 archives, which have the highest numbers here
+        // this also refuses zip64 archives, which have the maximum values in these fields
         if offset + size != start + at as u64 {
             return Err(ProviderPackageError::Archive(
                 "its directory is not before its end record",
@@ -262,7 +263,7 @@ fn central_member(directory: &[u8]) -> Result<(ZipMember, &[u8]), ProviderPackag
     } else if u16_at(header, 8) & ENCRYPTED != 0 {
         Some("is encrypted")
     } else if !matches!(method, STORED | DEFLATED) {
-        Some("has a method of compression that landfall does not know")
+        Some("has a compression method that landfall does not support")
     } else if method == STORED && member.packed != member.size {
         Some("has two sizes")
     } else if header[5] == UNIX && !matches!(kind, 0 | FOLDER | REGULAR) {

@@ -40,7 +40,7 @@ pub struct Resolver {
     /// A copy of this resolver without credentials, for chart and git repositories that the
     /// manifest does not name. Most runs do not need it, so it is created on first use.
     without_accounts: OnceLock<Box<Resolver>>,
-    /// How many charts and git repositories were resolved that the manifest does not name.
+    /// The number of resolved charts and git repositories that the manifest does not name.
     dependencies: AtomicUsize,
 }
 
@@ -98,10 +98,10 @@ impl Resolver {
         }
     }
 
-    /// The resolver for the repository of charts, or the git repository, at `url` on `host`: one
-    /// without credentials unless the manifest or the site names it. Content from upstream may name
-    /// any repository as a dependency, and must not make landfall send the site's credentials
-    /// there.
+    /// The resolver for the chart or git repository at `url` on `host`. It has no credentials
+    /// unless the manifest names the chart repository or the site names the host. Content from
+    /// upstream may name any repository as a dependency, and must not make landfall send the site's
+    /// credentials there.
     pub fn for_dependency_at(&self, url: &str, host: &str) -> &Resolver {
         if self.named.contains(url) || self.sessions.is_in_site(host) {
             return self;
@@ -130,8 +130,8 @@ impl Resolver {
             return Ok(());
         }
         Err(format!(
-            "charts and repositories depend on more than {limit} others; list those that are \
-             needed in the manifest"
+            "charts and repositories depend on more than {limit} others; add the needed ones to \
+             the manifest"
         )
         .into())
     }

@@ -155,7 +155,7 @@ impl Site {
     /// Loads the site at `path`.
     ///
     /// # Errors
-    /// Fails if the file cannot be read, and like [`Site::parse`].
+    /// Fails if the file cannot be read or is not a valid site document.
     pub fn load(path: &Path) -> Result<Site, SiteError> {
         let text = read_text_input(path).map_err(|source| SiteError::Open {
             path: path.into(),

@@ -31,7 +31,7 @@ kind: Site
 #   ca: certs/proxy-root.pem
 #   noProxy: {{installation: [172.16.0.0/12, internal.example.com]}}
 
-# Who may sign bundles: a file of OpenSSH allowed signers. All other bundles are refused.
+# Who may sign bundles: a file of OpenSSH allowed signers. Bundles of other signers are refused.
 # signers: keys/allowed_signers
 
 # The connected side: a pull-through cache that is used instead of a registry.

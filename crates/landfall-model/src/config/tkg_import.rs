@@ -1,4 +1,4 @@
-//! Importing a cluster configuration of TKG as a site.
+//! Imports a cluster configuration of TKG as a site.
 
 use crate::document::{self, Diagnostic, YamlNode};
 use crate::report::one_line;
@@ -43,7 +43,8 @@ const ADDED_BY_TKG: [&str; 4] = ["localhost", "127.0.0.1", "::1", ".svc"];
 /// is its name in messages; `is_direct` interprets NO_PROXY.
 ///
 /// # Errors
-/// Fails if `text` is not a cluster configuration.
+/// Fails if `text` is not a cluster configuration, or if an imported variable contains a control
+/// character.
 pub fn read_tkg_site(
     file: &str,
     text: &str,

@@ -93,7 +93,7 @@ impl ArchiveBudget {
                 }
                 each(&mut entry?)?;
             }
-            // the gzip, which has the checksum, continues after the end of the tar
+            // read to the end: the checksum of the gzip follows the end of the tar
             io::copy(&mut source, &mut io::sink())?;
             Ok(())
         };

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Paths of files that the caller opened already, and the empty device.
+/// Paths of files that the caller opened already, and the null device.
 const OPENED: [&str; 4] = ["/dev/fd", "/dev/stdin", "/proc/self/fd", "/dev/null"];
 
 /// Whether a file is a lock of Emacs (`.#m.yaml`) or metadata of macOS (`._m.yaml`), by its name.

@@ -37,7 +37,8 @@ impl<'t> LineIndex<'t> {
         }
     }
 
-    /// Line and column of the byte `at`, both counted from 1, the column in characters.
+    /// Line and column of the byte `at`, both counted from 1, the column in characters. Byte order
+    /// marks at the start of the line are not counted.
     pub fn line_column(&self, at: usize) -> (usize, usize) {
         let at = at.min(self.text.len());
         let line = self.starts.partition_point(|start| *start <= at);

@@ -14,7 +14,7 @@ pub struct MovingVar {
     #[schemars(with = "OneOrMany")]
     pub value: Value,
     /// The versions that it may move to: `patch`, `minor`, a range such as `~1.9`, a pattern, or
-    /// `never`; or a mapping with this as `policy`, and `minAge` or `keep`.
+    /// `never`; or a mapping with one of these as `policy`, and `minAge` or `keep`.
     pub update: UpdateRule,
     /// Where the versions of the variable are listed. By default, among the tags of the first image
     /// whose tag contains this variable and no other; without such an image, in the package

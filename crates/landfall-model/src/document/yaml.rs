@@ -1,4 +1,5 @@
-//! Reads YAML into values. All YAML of landfall is read here, because the limits are enforced here.
+//! Reads YAML into values. landfall reads no values elsewhere, because the limits are enforced
+//! here.
 //!
 //! Aliases repeat a value: a list of a thousand aliases of a list of a thousand values has a
 //! million values, and the size of the text does not show it. Therefore the values of a text are

@@ -12,7 +12,7 @@ pub enum EntryKind {
     Image,
     /// A plain file that was downloaded from a URL.
     File,
-    /// A checksum or signature file of a plain file.
+    /// A checksum file, signature or certificate of a plain file.
     Sidecar,
     /// A signature, attestation or other referrer.
     Referrer,

@@ -43,8 +43,8 @@ impl<'t> TextEdits<'t> {
         self.edits.push((at..at, lines.to_owned()));
     }
 
-    /// Adds items to a list that is not empty: before the item number `place`, or at the end if
-    /// there is no such item.
+    /// Adds items to a list that is not empty: before the item with the index `place`, or at the
+    /// end if there is no such item.
     pub(super) fn add_items(
         &mut self,
         sequence: &YamlSequence<'_>,
@@ -180,8 +180,8 @@ impl<'t> TextEdits<'t> {
         Ok(())
     }
 
-    /// Removes the entries with the numbers `removed`, which ascend, from a mapping that keeps at
-    /// least one entry.
+    /// Removes the entries with the indexes `removed`, in ascending order, from a mapping that
+    /// keeps at least one entry.
     pub(super) fn remove_entries(&mut self, mapping: &YamlMapping<'_>, removed: &[usize]) {
         let entries = &mapping.entries;
         let key_start = |at: usize| entries[at].key.span().start;

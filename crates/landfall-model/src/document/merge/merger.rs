@@ -32,7 +32,7 @@ pub struct DecodedText {
     pub path: String,
     /// The decoded text before the merge.
     pub old: String,
-    /// The decoded text after it.
+    /// The decoded text after the merge.
     pub new: String,
 }
 
@@ -99,8 +99,8 @@ pub fn merge(
     let text = merger.edits.apply();
     let mut expected = old;
     expected[document] = wanted;
-    // YAML has many notations, and the edits depend on them: only reading the result proves the
-    // edits
+    // the edits depend on the notation, and YAML has many: only reading the result shows whether
+    // they are right
     if !documents(&text).is_ok_and(|found| found == expected) {
         let path = merger.merged.paths.first().cloned();
         return Err(MergeError::Form(

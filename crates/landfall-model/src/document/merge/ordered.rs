@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_does_more_than_set_a_readable_value_is_kept() {
+    fn a_command_that_does_more_than_set_a_readable_value_is_a_conflict() {
         for (old, new) in [
             // the value of the variable in the shell is unknown
             ("export NO_PROXY=\"$MINE\"", NEW[5]),

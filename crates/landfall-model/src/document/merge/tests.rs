@@ -120,7 +120,7 @@ fn other_documents_and_line_endings_are_kept_and_a_last_newline_is_added() {
 /// Notations in real files: a comment or an empty value at the end of a mapping, multi-line and
 /// quoted scalars, lists of lists, flow collections, and a byte order mark.
 #[test]
-fn odd_shapes_keep_their_bytes() {
+fn unusual_notations_keep_their_bytes() {
     for (before, values, after) in [
         (
             "a:\n  b: 1\n  # b's\nc: 2\n",

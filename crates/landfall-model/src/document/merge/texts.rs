@@ -9,7 +9,8 @@ const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const END: &str = "-----END CERTIFICATE-----";
 
 /// Merges `new` into `old`: certificates and the variables of systemd drop-ins are added. Any other
-/// text becomes `new` if both are single lines or `new` has all lines of `old`; otherwise `None`.
+/// text becomes `new` if `old` is blank, if both are single lines, or if `new` has all lines of
+/// `old`; otherwise `None`.
 pub(super) fn merge_known_text(old: &str, new: &str) -> Option<String> {
     if old.trim().is_empty() {
         return Some(new.to_owned());
@@ -67,7 +68,8 @@ fn without_whitespace(text: &str) -> String {
 }
 
 /// Adds the variables of the systemd drop-in `new` to the drop-in `old`. `None` if `new` sets
-/// anything else, or if `old` has no `[Service]` section.
+/// anything else, if `old` has no `[Service]` section, or if a line of it may set one of the
+/// variables but cannot be read.
 fn with_variables(old: &str, new: &str) -> Option<String> {
     let mut lines: Vec<String> = old.lines().map(str::to_owned).collect();
     let section = lines.iter().position(|line| line.trim() == "[Service]")?;
@@ -129,8 +131,8 @@ fn with_variables(old: &str, new: &str) -> Option<String> {
 }
 
 /// The names and values of the variables that a line of a unit sets, with the escapes of the values
-/// (`Environment=` in systemd.exec(5)). None for another setting. `None` if the line continues on
-/// the next one, or quotes parts of a word.
+/// (`Environment=` in systemd.exec(5)). Empty for another setting. `None` if the line cannot be
+/// read: it continues on the next one, quotes parts of a word, or has a word without `=`.
 fn unit_variables(line: &str) -> Option<Vec<(&str, &str)>> {
     let mut variables = Vec::new();
     let Some((key, value)) = line.split_once('=') else {

@@ -68,7 +68,8 @@ impl<'a> YamlNode<'a> {
             return None;
         }
         let mut builder = TreeBuilder::default();
-        // the text after the root may be invalid: a message about it still points into the root
+        // The text after the root is not parsed. It may be invalid, and a message about that needs
+        // the root.
         for event in parser(text) {
             let (event, span) = event.ok()?;
             builder.event(event, span.byte_range()?);

@@ -1,4 +1,4 @@
-//! Which items use which blobs.
+//! Finds out which items use which blobs.
 
 use super::content::ItemContent;
 use crate::{Digest, sum_sizes};

@@ -12,9 +12,9 @@ struct ReportList {
     columns: &'static [ListColumn],
 }
 
-/// A column of such a section.
+/// A column of the section of a [`ReportList`].
 struct ListColumn {
-    /// The member of a row.
+    /// The member of a row that has the value.
     member: &'static str,
     title: &'static str,
     /// Whether the values are sizes in bytes.

@@ -38,7 +38,7 @@ pub(super) struct TableCell {
     pub(super) text: String,
 }
 
-/// The shortest text, in characters, whose column gets a minimum width.
+/// A text of at least this many characters gives its column a minimum width.
 const LONG_TEXT: usize = 40;
 
 impl TableCell {
