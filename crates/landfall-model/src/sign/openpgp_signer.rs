@@ -69,7 +69,7 @@ impl OpenPgpSigner {
             subkey,
         };
         signer.check_passphrase()?;
-        // a signature made now shows an unfit key at once
+        // a trial signature detects an unfit key at once
         let tried = signer.detached(b"", Timestamp::now())?;
         signer.public.verify_detached(
             tried.as_bytes(),

@@ -235,7 +235,7 @@ impl<'p> Rules<'p> {
                 }
                 continue;
             }
-            // the base may have unmet dependencies already; they must not fail every selection
+            // the base may have unmet dependencies already; they must not make every selection fail
             if is_base && !providers.iter().any(|id| self.is_base(*id)) {
                 continue;
             }
