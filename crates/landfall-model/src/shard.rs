@@ -191,8 +191,8 @@ mod tests {
         assert_eq!(assign_shards([("a", 1)], 0), []);
     }
 
-    /// The cost of the most expensive shard, divided by the ideal: an equal share of the total cost
-    /// or, if that is larger, the largest single cost.
+    /// The cost of the most expensive shard, divided by the ideal: the greater of an equal share of
+    /// the total cost and the largest single cost.
     fn makespan(costs: &[u64], shards: usize) -> f64 {
         let mut loads: BTreeMap<usize, u64> = BTreeMap::new();
         for (at, shard) in assign_shards(costs.iter().copied().enumerate(), shards) {

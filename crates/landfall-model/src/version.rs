@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 pub struct TagVersion {
     text: String,
     shape: String,
-    /// The position of the core among the numbers.
+    /// The position of the [core](TagVersion::core) among the numbers.
     core: NumberRun,
     parts: Vec<VersionPart>,
 }
@@ -118,7 +118,8 @@ impl TagVersion {
     }
 
     /// Adds a word and the separator before it. `after_prerelease` says whether the last part is a
-    /// pre-release, to which numbers belong. Returns this value for the next word.
+    /// pre-release: a number after a pre-release belongs to it. Returns this value for the next
+    /// word.
     fn add_word(&mut self, separator: &str, word: &str, after_prerelease: bool) -> bool {
         let is_number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
         if after_prerelease
@@ -209,8 +210,8 @@ impl TagVersion {
     }
 }
 
-/// Finds the core of a shape: the run of numbers at its start, possibly after a `v`, or else the
-/// first run with more than one number.
+/// Finds the core of a shape: the run of numbers at its start, possibly after a `v`. If it starts
+/// with other text, the core is the first run with more than one number, or else the first run.
 fn find_core(shape: &str) -> NumberRun {
     let mut runs: Vec<NumberRun> = Vec::new();
     let mut rest = shape;

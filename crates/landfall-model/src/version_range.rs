@@ -22,7 +22,7 @@ struct Bound {
 enum Operator {
     /// `~1.9` fixes the major and minor version, `~1` the major version.
     Tilde,
-    /// `^2` fixes the first number that is not 0.
+    /// `^2` fixes the numbers up to the first that is not 0.
     Caret,
     AtLeast,
     Above,

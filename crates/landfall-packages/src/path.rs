@@ -16,7 +16,8 @@ const ENCODED: &AsciiSet = &CONTROLS
     .add(b'{')
     .add(b'}');
 
-/// Whether `path` stays below the URL that it is relative to, and is a single word of the lock.
+/// Whether `path` stays below the URL that it is relative to, and can be one word in a line of the
+/// lock.
 pub fn is_plain_path(path: &str) -> bool {
     path.len() < 1024
         // an empty part is a leading, trailing or double slash

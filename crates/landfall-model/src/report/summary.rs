@@ -54,7 +54,7 @@ pub struct HostUse {
 }
 
 impl HostUse {
-    /// Whether both are requests to one host, by one route and for one purpose.
+    /// Whether both are requests to one host, by one route and for the same purposes.
     fn is_same_use(&self, other: &HostUse) -> bool {
         self.host == other.host
             && self.port == other.port

@@ -62,7 +62,7 @@ impl AllowedSigners {
     /// Reads the file at `path`.
     ///
     /// # Errors
-    /// Fails if the file cannot be read, and like [`AllowedSigners::parse`].
+    /// Fails if the file cannot be read or parsed.
     pub fn load(path: &Path) -> Result<AllowedSigners, SignatureError> {
         let text = read_text_input(path).map_err(|source| SignatureError::AllowedSigners {
             path: path.into(),
@@ -367,7 +367,7 @@ fn matches_pattern_list(list: &str, text: &str) -> bool {
     plain.into_iter().any(matches) && !negated.into_iter().any(|pattern| matches(&pattern[1..]))
 }
 
-/// Whether the whole text matches: `*` matches any characters, `?` one.
+/// Whether the whole text matches: `*` matches any bytes, `?` one byte.
 ///
 /// It backtracks only to the last `*`, so it takes quadratic time at most.
 fn matches_pattern(pattern: &[u8], text: &[u8]) -> bool {
@@ -385,7 +385,7 @@ fn matches_pattern(pattern: &[u8], text: &[u8]) -> bool {
                 text_at += 1;
             }
             _ => {
-                // let the last star match one more character
+                // let the last star match one more byte
                 let Some((star_at, matched)) = star else {
                     return false;
                 };

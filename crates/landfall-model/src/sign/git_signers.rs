@@ -71,7 +71,7 @@ impl GitSigners {
         Ok(GitSigners(GitSignersKind::Allowed(signers)))
     }
 
-    /// Whether [`GitSigners::verify`] may return `name`.
+    /// Whether `name` is the name of one of these keys, as [`GitSigners::verify`] returns it.
     pub fn has(&self, name: &str) -> bool {
         match &self.0 {
             GitSignersKind::Keys(keys) => keys.has(name),

@@ -30,7 +30,7 @@ impl OpenPgpKeys {
     /// Parses the public keys in `bytes`, armored or binary.
     ///
     /// # Errors
-    /// Fails if `bytes` contain no key, a private key, or anything else.
+    /// Fails if `bytes` contain no public key, or anything besides public keys.
     pub fn parse(bytes: &[u8]) -> Result<OpenPgpKeys, OpenPgpError> {
         if bytes.windows(17).any(|part| part == b"BEGIN PGP PRIVATE") {
             return Err(OpenPgpError::Private);
@@ -156,7 +156,7 @@ impl OpenPgpKeys {
     ///
     /// The rules are those of gpgv and apt: signatures by other keys and weak signatures are
     /// skipped, and signatures after an expired one are ignored. If a signature by one of the keys
-    /// does not match the content, all are invalid.
+    /// does not match the content or has an unsupported critical part, all are invalid.
     fn find_signer<R: Read>(
         &self,
         signatures: &[Signature],

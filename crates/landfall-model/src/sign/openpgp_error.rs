@@ -13,7 +13,7 @@ pub enum OpenPgpError {
         "it contains a private key; name the public one, which `gpg --armor --export NAME` writes"
     )]
     Private,
-    /// The file contains no private key, or not that of the key that signs.
+    /// The file contains no private key, or lacks the private part of the signing key.
     #[error(
         "it contains no OpenPGP private key; `gpg --armor --export-secret-keys NAME` writes one"
     )]

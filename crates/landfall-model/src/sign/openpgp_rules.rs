@@ -117,7 +117,8 @@ impl<'k> SigningKey<'k> {
     }
 }
 
-/// Refuses a signature that proves nothing about any content: a weak one, or one of another type.
+/// Refuses a signature that proves nothing about any content: a weak one, or one of a type that is
+/// not for content.
 pub(super) fn check_form(key: &SigningKey<'_>, signature: &Signature) -> Result<(), OpenPgpError> {
     let name = fingerprint(key.certificate);
     match (signature.hash_alg(), signature.typ()) {
@@ -186,7 +187,7 @@ fn expiry_of(signature: &Signature) -> Option<u64> {
 }
 
 /// The first critical subpacket of `signature` that landfall does not support, which makes the
-/// signature invalid (RFC 9580, section 5.2.3.7). This includes all notations.
+/// signature invalid (RFC 9580, section 5.2.3.7). landfall supports no notations.
 fn unsupported_critical(signature: &Signature) -> Option<String> {
     use SubpacketData as Data;
     let config = signature.config()?;
@@ -255,7 +256,7 @@ fn names_fingerprint(signature: &Signature, fingerprint: &[u8]) -> bool {
             .any(|maker| maker.as_bytes() == fingerprint)
 }
 
-/// The newest of `statements`; among several of one second the last.
+/// The newest of `statements`. If several are of the same second, the last of them.
 fn newest<'s>(statements: impl Iterator<Item = &'s Signature>) -> Option<&'s Signature> {
     statements.max_by_key(|statement| statement.created().map(pgp::types::Timestamp::as_secs))
 }

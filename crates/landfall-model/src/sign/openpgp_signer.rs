@@ -69,7 +69,7 @@ impl OpenPgpSigner {
             subkey,
         };
         signer.check_passphrase()?;
-        // a signature made now shows an unfit key at once
+        // a trial signature detects an unfit key at once
         let tried = signer.detached(b"", Timestamp::now())?;
         signer.public.verify_detached(
             tried.as_bytes(),
@@ -180,8 +180,8 @@ fn newest_subkey(certificate: &SignedPublicKey, now: Timestamp) -> Option<usize>
     )
 }
 
-/// Whether gpg wrote the key without its private part, which is elsewhere, as on a smart card. In
-/// place of it there is a private method of encryption.
+/// Whether gpg exported the key without its private part, which is elsewhere, for example on a
+/// smart card. gpg marks such a key by an encryption method that only gpg defines.
 fn is_stub(key: &EncryptedSecretParams) -> bool {
     let (S2kParams::Cfb { s2k, .. } | S2kParams::MalleableCfb { s2k, .. }) =
         key.string_to_key_params()

@@ -1,4 +1,4 @@
-//! Public keys of OpenSSH, and verifying signatures with them by ring.
+//! Public keys of OpenSSH, and the verification of their signatures with ring.
 
 use super::ssh_encoding::{SshReader, base64};
 use ::base64::Engine;

@@ -25,8 +25,8 @@ pub enum BaseSystem {
     Standard,
 }
 
-/// Returns the name and version of every package of `system`, if it is installed from the indexes
-/// `texts`.
+/// Returns the name and version of every package that `system` contains when it is installed from
+/// the indexes `texts`.
 ///
 /// # Errors
 /// If the indexes have no package of the priority `required`, or the `standard` packages cannot be
@@ -68,7 +68,7 @@ pub fn suite_packages(
         versions
             .iter()
             .for_each(|version| universe.set_current(*version));
-        // `expects_rest`: names without a package are skipped, as debootstrap does
+        // `expects_rest`: names without a package are skipped, as in debootstrap
         let settings = AptSettings {
             recommends: false,
             expects_rest: true,

@@ -56,7 +56,7 @@ impl Universe<'_> {
     /// with the highest pin priority.
     pub fn candidate(&self, package: AptPackageId) -> Option<AptVersionId> {
         let known = &self.packages[package as usize];
-        // apt downgrades only for priorities above 1000, which no source has here
+        // apt downgrades only for priorities of at least 1000, which no source has here
         let is_downgrade = |version: AptVersionId| {
             known.current.is_some_and(|current| {
                 compare(

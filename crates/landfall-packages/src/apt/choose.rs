@@ -9,7 +9,7 @@ use super::suite_preference::SuitePreference;
 use super::universe::Universe;
 use std::collections::BTreeSet;
 
-/// The packages that apt would install for a request.
+/// The packages that apt would install for a list of requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AptSelection {
     /// The versions to install or upgrade to.

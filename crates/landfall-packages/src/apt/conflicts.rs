@@ -6,9 +6,10 @@ use super::offer::{AptPackageId, AptRelation, AptVersionId};
 use super::reason::BrokenReason;
 
 impl<'u, 't> Marking<'u, 't> {
-    /// Resolves `against`, the conflicts of `candidate`, which is a version of `package`. Adds the
-    /// packages to upgrade to `upgrades`. Adds the packages to remove to `removals`, or removes
-    /// them at once if `package` is protected. Returns whether all conflicts can be resolved.
+    /// Resolves `against`, the conflicts of `candidate`, which is a version of `package`. Collects
+    /// in `upgrades` the packages that must be upgraded, and in `removals` those that must be
+    /// removed. If `package` is protected, packages are removed at once instead. Returns whether
+    /// all conflicts can be resolved.
     #[allow(
         clippy::too_many_arguments,
         reason = "the state of one step of the recursion"
@@ -105,8 +106,8 @@ impl<'u, 't> Marking<'u, 't> {
         true
     }
 
-    /// Adds to `upgrades` the installed packages whose dependencies are satisfied by the installed
-    /// version of `package`, but not by `candidate`.
+    /// Adds to `upgrades` each installed package with a dependency that the installed version of
+    /// `package` satisfies, but `candidate` does not.
     pub(super) fn collect_dependents(
         &self,
         package: AptPackageId,
@@ -142,7 +143,8 @@ impl<'u, 't> Marking<'u, 't> {
         }
     }
 
-    /// Upgrades the installed packages that were built from the same source version as `candidate`.
+    /// Upgrades the installed packages whose candidates were built from the same source version as
+    /// `candidate`.
     pub(super) fn upgrade_siblings(
         &mut self,
         package: AptPackageId,

@@ -21,8 +21,8 @@ const MAX_BYTES: u64 = 64 << 30;
 /// The maximum number of bytes that are read from a control file.
 const CONTROL_BYTES: u64 = 1 << 20;
 
-/// Returns the first lines of the newest changelog entry of the package `name`. They are empty if
-/// it has no changelog, which is common for packages of other vendors.
+/// Returns the first lines of the newest changelog entry of the package `name`, or an empty list if
+/// it has no changelog in Debian's format, which is common for packages of other vendors.
 ///
 /// # Errors
 /// If `package` is not a Debian package, or cannot be read.

@@ -206,8 +206,8 @@ impl<'u, 't> Marking<'u, 't> {
         worked
     }
 
-    /// Installs the first alternative of `group`, a dependency of `parent`, that works. Returns
-    /// whether one did, or the dependency is not critical.
+    /// Tries to install the alternatives of `group`, a dependency of `parent`, until one works.
+    /// Returns true if one worked or the dependency is not critical.
     fn install_dependency(
         &mut self,
         package: AptPackageId,

@@ -123,7 +123,7 @@ impl<'u, 't> Marking<'u, 't> {
         self.states[package as usize].install
     }
 
-    /// Returns the packages whose critical relations do not hold after all changes.
+    /// Returns the packages with a critical relation that does not hold after all changes.
     pub(super) fn broken(&self) -> Vec<AptPackageId> {
         (0..self.states.len() as AptPackageId)
             .filter(|package| {
@@ -255,7 +255,7 @@ impl<'u, 't> Marking<'u, 't> {
         is_user: bool,
     ) -> bool {
         let state = &self.states[package as usize];
-        // a package without versions is only a name, which relations mention
+        // as in apt, a package without versions is never changed
         if depth > DEPTH || self.universe.packages[package as usize].versions.is_empty() {
             return false;
         }

@@ -132,8 +132,8 @@ impl<'u, 't> Marking<'u, 't> {
                 let is_free =
                     !self.states[package as usize].is_protected && !relation.is_negative();
                 if targets.is_empty() && is_free && !self.was_broken(package) {
-                    // if nothing satisfies this alternative, the next one is tried, or the package
-                    // is left unchanged
+                    // if nothing satisfies this alternative, the next one is tried; after the last
+                    // one, the planned change of the package is undone
                     if is_open {
                         continue;
                     }
@@ -202,8 +202,9 @@ impl<'u, 't> Marking<'u, 't> {
         }
     }
 
-    /// Resolves one alternative of a relation of `package`, which the versions `targets` satisfy or
-    /// violate. Returns whether the package itself was changed.
+    /// Resolves one alternative of a relation of `package`. `targets` are the versions that satisfy
+    /// the alternative or, for a conflict, violate it. Returns whether the package itself was
+    /// changed.
     #[allow(clippy::too_many_arguments, reason = "the state of one step")]
     fn resolve_relation(
         &mut self,
@@ -228,8 +229,9 @@ impl<'u, 't> Marking<'u, 't> {
                 MarkedVersion::Current,
             );
             let [own_score, score] = [package, other].map(|one| resolution.scores[one as usize]);
-            // the other package has the higher score, or the dependency is new: the package itself
-            // is changed or, if it is protected, the other package is upgraded
+            // if the score of the other package is not lower, or the installed packages do not
+            // satisfy the dependency, the package itself is changed; if it is protected, the other
+            // package is upgraded
             if own_score <= score || (!was_met && !relation.is_negative()) {
                 if !self.states[package as usize].is_protected {
                     self.change_self(
@@ -285,8 +287,8 @@ impl<'u, 't> Marking<'u, 't> {
         if !is_open || resolution.is_garbage[package as usize] {
             self.delete(package, 0);
             let [own_score, score] = [package, other].map(|one| resolution.scores[one as usize]);
-            // in later rounds the package gets the higher score, so that it is not the weaker side
-            // again
+            // in later rounds the package gets the higher score of both, so that it is not the
+            // weaker side again
             if resolution.round > 1 {
                 resolution.scores[package as usize] = own_score.max(score);
             }
@@ -298,7 +300,7 @@ impl<'u, 't> Marking<'u, 't> {
             state.current.is_none() && state.mode != MarkMode::Delete && state.candidate.is_some()
         });
         if let Some(target) = new_target {
-            // an alternative that breaks more relations than it repairs is undone
+            // an alternative that is broken, or breaks more packages than it repairs, is undone
             let before = self.broken_count();
             self.install(target, true, 1, false);
             if self.is_broken(target, false) || self.broken_count() > before {
@@ -328,7 +330,8 @@ impl<'u, 't> Marking<'u, 't> {
         true
     }
 
-    /// Keeps the installed version of a package whose dependency nothing satisfies, or removes it.
+    /// Keeps the installed version of a package whose dependency nothing satisfies. If the package
+    /// is broken then, and the dependency has no other alternative, removes the package.
     fn keep_or_delete(&mut self, package: AptPackageId, is_open: bool, unwind: &mut Unwind) {
         if !self.keep_if_unbroken(package, is_open, unwind) && !is_open {
             self.delete(package, 0);
@@ -406,8 +409,9 @@ impl<'u, 't> Marking<'u, 't> {
         })
     }
 
-    /// Clears an obstacle of `package`: keeps its installed version if that satisfies the relation;
-    /// otherwise, if the relation is a conflict, deletes the conflicting package.
+    /// Clears an obstacle of `package`, the package `other`: keeps the installed version of `other`
+    /// if the relation holds with the installed versions; otherwise, if the relation is a conflict,
+    /// deletes `other`.
     fn clear_obstacle(
         &mut self,
         resolution: &mut Resolution,

@@ -42,7 +42,8 @@ impl Marking<'_, '_> {
                     .into_iter()
                     .map(|version| universe.offer_of(version).package)
                     .collect();
-                // a relation without a version counts even if the package is not planned
+                // a relation without a version counts even if the package that it names is not
+                // planned
                 if relation.version.is_empty() {
                     // a package that conflicts with its own name does not conflict with itself
                     scored.extend(self.target(relation, own).filter(|target| {

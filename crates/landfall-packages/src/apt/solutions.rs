@@ -171,8 +171,7 @@ impl<'t> Marking<'_, 't> {
                     self.universe.is_important(of_b.package),
                 )
             })
-            // the native architecture has the lowest number, and `required` is the lowest priority
-            // number
+            // the native architecture and the priority `required` have the lowest numbers
             .then_with(|| known_a.arch.cmp(&known_b.arch))
             .then_with(|| of_a.priority.cmp(&of_b.priority))
             // of equal packages apt prefers the one whose name it read last

@@ -30,10 +30,10 @@ impl SuitePreference<'_> {
 }
 
 impl<'t> Marking<'_, 't> {
-    /// Makes `version` the candidate of its package. If a dependency of `version` requires it, the
-    /// version of the suite becomes the candidate for that dependency too. Returns whether all
-    /// dependencies can be satisfied. At the first dependency that cannot be satisfied, apt stops
-    /// and keeps the candidates that it has set so far.
+    /// Makes `version` the candidate of its package. If the other candidates do not satisfy a
+    /// dependency of `version`, the version in the suite becomes the candidate for the dependency
+    /// too. Returns whether all critical dependencies can be satisfied. At the first one that
+    /// cannot, apt stops and keeps the candidates that it has set so far.
     pub(super) fn prefer_from_suite(
         &mut self,
         version: AptVersionId,
@@ -149,8 +149,8 @@ impl<'t> Marking<'_, 't> {
         &self.universe.packages[package as usize].versions
     }
 
-    /// Returns the package that a relation names: for the right architecture, or for another one if
-    /// only that one has versions.
+    /// Returns the package that a relation names: for the architecture that the relation requires,
+    /// or for another one if no package of that name is for the required architecture.
     fn named_package(
         &self,
         relation: &AptRelation<'t>,

@@ -1,7 +1,7 @@
 //! Index targets: the indexes that apt downloads besides `Packages`, if a program on the machine
 //! needs them.
 //!
-//! apt.conf(5) and `apt-get indextargets` have their names. apt-file needs `Contents-deb`,
+//! `apt-get indextargets` prints their names (apt.conf(5)). apt-file needs `Contents-deb`,
 //! command-not-found needs `CNF`, and appstream the others. If a release lists such an index and it
 //! is missing, apt discards everything that it downloaded from the source.
 

@@ -33,9 +33,9 @@ pub struct Universe<'t> {
     of_name: Vec<Vec<AptPackageId>>,
     /// For each name, the positions in `provides` that provide it.
     providers: Vec<Vec<u32>>,
-    /// The relations of all versions; each version has a range of it.
+    /// The relations of all versions; those of one version are adjacent.
     relations: Vec<AptRelation<'t>>,
-    /// The virtual packages of all versions; each version has a range of it.
+    /// The virtual packages of all versions; those of one version are adjacent.
     provides: Vec<ProvidedName<'t>>,
     /// The additional sources of versions that several sources list.
     also: HashMap<AptVersionId, Vec<u16>>,
@@ -360,7 +360,7 @@ impl<'t> Universe<'t> {
         self.names[name as usize]
     }
 
-    /// Whether any source has a package with this name, or one that provides it.
+    /// Whether a package with this name, or one that provides it, is in a source or installed.
     pub fn is_offered(&self, name: NameId) -> bool {
         self.of_name[name as usize]
             .iter()

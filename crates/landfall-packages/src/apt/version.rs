@@ -32,8 +32,8 @@ fn compare_numbers(a: &str, b: &str) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 
-/// Compares two upstream versions or two revisions: alternately a text without digits, and a
-/// number.
+/// Compares two upstream versions or two revisions piece by piece: alternately the texts without
+/// digits and the numbers.
 fn compare_parts(mut a: &str, mut b: &str) -> Ordering {
     while !a.is_empty() || !b.is_empty() {
         let ((a_text, a_rest), (b_text, b_rest)) = (

@@ -16,7 +16,7 @@ const POLICIES: &[(&str, &[&str])] = &[
     ("armv7hl", &["armv7hl", "armv6hl"]),
 ];
 
-/// Whether packages have `name` as their architecture.
+/// Whether `name` is a known architecture of packages.
 pub(super) fn is_architecture(name: &str) -> bool {
     let mut all = POLICIES.iter().flat_map(|(_, all)| *all);
     name == NOARCH || all.any(|own| *own == name)

@@ -104,7 +104,7 @@ pub(super) struct StoredRelation {
     pub(super) evr: TextId,
 }
 
-/// A package that provides a capability, in the versions of `sense` and `evr`.
+/// A package that provides a capability, in the versions that `sense` and `evr` allow.
 #[derive(Debug, Clone, Copy)]
 struct Provider {
     package: PackageId,
@@ -210,7 +210,7 @@ impl Pool {
         self.more_files.push((path, package));
     }
 
-    /// Updates the index that [`providers`](Pool::providers) uses, after packages were added.
+    /// Builds the index that [`providers`](Pool::providers) uses. Call it after adding packages.
     pub fn index(&mut self) {
         // a counting sort by name: one array for all providers instead of a list for each name
         let mut first = vec![0_u32; self.strings.count() + 1];

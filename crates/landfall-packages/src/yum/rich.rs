@@ -46,7 +46,7 @@ impl<'a> RichDependency<'a> {
     }
 
     /// Parses the name of `relation` if it is a rich dependency, which has no version. Otherwise
-    /// returns the relation itself. Returns `None` if a rich dependency is malformed.
+    /// returns the relation itself. Returns `None` if the rich dependency is malformed.
     pub(super) fn parse_relation(relation: &RpmRelation<'a>) -> Option<RichDependency<'a>> {
         if RichDependency::is_rich(relation.name) {
             RichDependency::parse(relation.name)

@@ -101,7 +101,8 @@ impl ChoiceRules {
                 continue;
             }
             let allowed: BTreeSet<PackageId> = positive.map(|literal| package(*literal)).collect();
-            // if every version satisfies the dependency, the base need not change for it
+            // if the installed packages and all their replacements satisfy the dependency, the base
+            // need not change for it
             let is_satisfied_anyway = replaced.iter().all(|own| {
                 updates[own]
                     .iter()

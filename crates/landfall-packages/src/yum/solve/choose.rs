@@ -334,7 +334,7 @@ impl<'p> PackageChooser<'p> {
         }
     }
 
-    /// Fails if the policy has used up its steps, and may have selected the wrong packages.
+    /// Fails if the policy has used up its steps: it may have selected the wrong packages.
     fn check_steps(&self) -> Result<(), SolverStop> {
         if self.rules.is_out_of_steps() {
             return Err(SolverStop::OutOfSteps);
@@ -422,8 +422,8 @@ impl<'p> PackageChooser<'p> {
         self.install_first(candidates).map(|_| true)
     }
 
-    /// Keeps an undecided package of the base, or decides what replaces it. Returns whether there
-    /// was one.
+    /// Keeps an undecided package of the base, or decides what replaces one that cannot be kept.
+    /// Returns whether there was such a package.
     fn keep(&mut self) -> Result<bool, SolverStop> {
         for rule in self.jobs.end..self.strong {
             // the first literal is the package itself, the others may replace it

@@ -102,7 +102,7 @@ impl<'r, 'p> Policy<'r, 'p> {
     }
 
     /// Removes candidates that another one obsoletes, directly or through others. Candidates that
-    /// obsolete each other are kept. Each candidate has another name.
+    /// obsolete each other are kept. No two candidates have the same name.
     fn prune_obsoleted(&mut self, candidates: &mut Vec<PackageId>) {
         let pool = self.rules.pool;
         let by_name: HashMap<&str, usize> = (0..candidates.len())
@@ -187,7 +187,8 @@ impl<'r, 'p> Policy<'r, 'p> {
         self.prefer_suggested(candidates);
     }
 
-    /// Moves candidates to the back if a newer version of them is offered.
+    /// Moves candidates that are not installed to the back if the pool has a newer version of them
+    /// for the same architecture.
     fn dislike_old_versions(&self, candidates: &mut [PackageId]) {
         let pool = self.rules.pool;
         candidates.sort_by_key(|id| {
@@ -240,7 +241,8 @@ impl<'r, 'p> Policy<'r, 'p> {
         candidates.sort_by_key(|id| !is_recommended.contains(id));
     }
 
-    /// Moves candidates to the back if another candidate provides a capability in a newer version.
+    /// Moves candidates to the back if another candidate provides the same capability in a newer
+    /// version.
     fn sort_by_common_provides(&self, candidates: &mut Vec<PackageId>) {
         let pool = self.rules.pool;
         let mut by_name: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
@@ -390,8 +392,8 @@ fn is_really_newer(a: &str, b: &str) -> bool {
     }
 }
 
-/// Returns the packages of the unassigned literals of a clause, by the values of `value`. Returns
-/// `None` if the clause holds, or a negative literal of it is unassigned.
+/// Returns the packages of the unassigned literals of a clause. `value` returns the value of a
+/// literal. Returns `None` if the clause holds, or a negative literal of it is unassigned.
 pub(super) fn open(literals: &[Literal], value: impl Fn(Literal) -> i32) -> Option<Vec<PackageId>> {
     let mut found = Vec::new();
     for literal in literals {

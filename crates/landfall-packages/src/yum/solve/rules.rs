@@ -1,7 +1,7 @@
 //! The relations between packages as rules: clauses with the reason why they must hold.
 //!
 //! Rules are generated for the packages that can be reached from the requested ones, as in dnf's
-//! solver, and in its order: packages from the last of the pool to the first.
+//! solver, and then sorted into its order: packages from the last of the pool to the first.
 
 use super::formula::{Formula, Literal, installed, package};
 use crate::yum::architecture::Architectures;
@@ -235,7 +235,7 @@ impl<'p> Rules<'p> {
                 }
                 continue;
             }
-            // the base may have unmet dependencies already; they must not fail every selection
+            // the base may have unmet dependencies already; they must not make every selection fail
             if is_base && !providers.iter().any(|id| self.is_base(*id)) {
                 continue;
             }

@@ -163,7 +163,7 @@ impl Sat {
     }
 
     /// Assigns the unassigned `literal` at a new decision level and propagates it. After a
-    /// conflict, adds the learned clause and backtracks. Fails if the clauses are unsatisfiable, or
+    /// conflict, adds the learnt clause and backtracks. Fails if the clauses are unsatisfiable, or
     /// the steps are used up.
     pub(super) fn decide(&mut self, literal: Literal) -> Result<(), SolverStop> {
         self.level_starts.push(self.trail.len());
@@ -335,7 +335,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Whether `clauses` hold for some set of 8 packages.
+    /// Whether some set of installed packages, out of 8, satisfies `clauses`.
     fn can_hold(clauses: &[Vec<Literal>]) -> bool {
         (0_u32..256).any(|set| {
             let holds = |literal: &Literal| {
@@ -367,8 +367,8 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with all 256 sets: a solution holds, and if there is none, the core has none
-        /// either.
+        /// A solution satisfies all clauses. If there is none, no set of installed packages
+        /// satisfies the core.
         #[test]
         fn solutions_hold_and_contradictions_are_real(
             clauses in prop::collection::vec(

@@ -104,7 +104,7 @@ fn an_older_version_is_selected_if_the_newest_cannot_be_installed() {
 }
 
 #[test]
-fn each_operator_of_rich_dependencies_is_respected() {
+fn operators_of_rich_dependencies_are_respected() {
     let sources = "a: requires (b if c)\n b\n c\n d: requires (b if gone else e)\n e\n f: requires (x = 1 with y)\n
         g 1: provides x = 1; provides y\n h: provides x = 1\n i: requires (b and c)\n j: requires (b unless c)\n
         k: requires (x without y)\n l: conflicts (b and c)\n";
