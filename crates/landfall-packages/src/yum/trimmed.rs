@@ -94,7 +94,7 @@ impl TrimmedPrimary {
                 package.digest = Some(digest.hex());
             }
             depth += usize::from(opens);
-            // everything inside of a package is copied unchanged
+            // the element of a package and everything inside it is copied unchanged
             if depth > 1 {
                 package
                     .text
