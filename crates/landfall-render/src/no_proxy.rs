@@ -80,8 +80,8 @@ pub enum NoProxyDialect {
     Bare,
     /// `.svc`, `.svc.cluster.local`, as in TKG.
     Dotted,
-    /// Like `Bare`, with a second form of each name that has a leading dot, and with the loopback
-    /// address of IPv6, for any program.
+    /// Like `Bare`, for any program: names are also listed with a leading dot, and the loopback
+    /// address of IPv6 is added.
     Portable,
 }
 
