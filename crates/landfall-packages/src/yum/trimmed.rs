@@ -24,8 +24,8 @@ pub struct TrimmedPrimary {
 }
 
 impl TrimmedPrimary {
-    /// Adds the packages of an index that are `carried` (paths by digests in hex). Returns the
-    /// digests of the packages that it added. `what` is for messages.
+    /// Adds the packages of an index that `carried` lists: their paths, by digests in hex. Returns
+    /// the digests of the packages that it added. `what` names the index in messages.
     ///
     /// # Errors
     /// If the index is malformed or truncated.
