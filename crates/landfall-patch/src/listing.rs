@@ -145,7 +145,7 @@ impl Listing {
 
 impl Listing {
     /// Returns the share (0 to 1) of the files' content that `base` has too. A file counts fully if
-    /// `base` has its content, and half if `base` only has a file at the same path, without digits.
+    /// `base` has its content, and half if `base` only has its path, compared without digits.
     pub fn similarity(&self, base: &Listing) -> f64 {
         let contents: HashSet<[u8; 32]> =
             base.files.iter().filter_map(|file| file.sha256).collect();
