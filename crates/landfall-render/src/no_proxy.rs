@@ -199,7 +199,7 @@ impl NoProxyEntries {
     }
 }
 
-/// Splits an entry of the site that contains several, separated by commas.
+/// Splits an entry of the site, which may be a list separated by commas.
 fn words(entry: &str) -> Vec<String> {
     entry
         .split(',')
