@@ -1,5 +1,5 @@
-//! Reads shell commands word by word: URLs that curl and wget fetch, and packages that package
-//! managers install.
+//! Reads shell commands word by word: URLs that curl and similar programs fetch, and packages that
+//! package managers install.
 
 use super::installs::{MachineInstall, PlacedInstall};
 
