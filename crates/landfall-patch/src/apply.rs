@@ -21,7 +21,7 @@ type SectionReader<R> = BufReader<zstd::Decoder<'static, BufReader<R>>>;
 pub struct PatchReader<R: Read> {
     sections: PatchSections<SectionReader<R>>,
     bases: Vec<Arc<dyn PlainSource>>,
-    /// For each base, the offset after the part that was taken last.
+    /// For each base, the offset after the part that was used last.
     expected: Vec<u64>,
     /// The number of bytes of the new stream that are not produced yet.
     left: u64,
@@ -40,8 +40,8 @@ pub struct PatchReader<R: Read> {
 }
 
 impl<R: Read> PatchReader<R> {
-    /// Reads a stream of `size` bytes from the sections of a patch and its bases, in the order in
-    /// which they were given to [`create`](crate::create()).
+    /// Returns a reader of the new stream, which has `size` bytes. The order of `bases` must be
+    /// that in which they were given to [`create`](crate::create()).
     ///
     /// # Errors
     /// If the decompressor of a section cannot be created, or the first gap cannot be read.

@@ -53,7 +53,7 @@ impl FileIndex {
             })
             .collect();
         entries.sort_unstable();
-        // the first file of those with equal hashes stays
+        // keeps the first of the files with equal hashes
         entries.dedup_by_key(|entry| entry.hash);
         FileIndex { entries }
     }
@@ -75,7 +75,7 @@ fn start_of(sha256: [u8; 32]) -> u64 {
 
 impl<'a> Correspondence<'a> {
     pub(crate) fn new(listings: Vec<&'a Listing>) -> Correspondence<'a> {
-        // folders and links have nothing to compare
+        // folders, links and empty files have no content to compare
         let has_content = |file: &ListedFile| file.content > 0;
         Correspondence {
             by_content: FileIndex::new(&listings, |file| file.sha256.map(start_of)),

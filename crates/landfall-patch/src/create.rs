@@ -25,7 +25,7 @@ pub struct PatchBase<'a> {
 pub struct PatchStatistics {
     /// Bytes of files that a base has with equal content.
     pub equal: u64,
-    /// Bytes of files that were compared with one of a base.
+    /// Bytes of files that were compared with a file of a base.
     pub compared: u64,
     /// Bytes of files without a counterpart.
     pub new: u64,
@@ -103,7 +103,8 @@ impl<W: Write> Creation<'_, W> {
         }
     }
 
-    /// Writes bytes that are compared one by one, without a search.
+    /// Compares bytes with those of the base at the same relative position, without a search, and
+    /// writes the differences.
     fn write_aligned(
         &mut self,
         base: usize,

@@ -10,8 +10,8 @@ use std::io::{self, Read};
 /// file.
 const MAX_FILES: usize = 1 << 17;
 
-/// The largest extended header, with a long path or attributes, that is read into memory. Bytes
-/// from a larger one on are not listed as files of the archive.
+/// The maximum size of an extended header (a long path or attributes) that is read into memory. The
+/// bytes from a larger header on count as one file.
 const MAX_EXTENDED_HEADER: u64 = 1 << 20;
 
 /// The files of a plain stream in order. They cover it without gaps.
@@ -56,7 +56,7 @@ impl ListedFile {
 
 impl Listing {
     /// Lists the files of `plain`, which is read to its end. A stream that is not a tar archive
-    /// counts as one file, and so do the bytes after the last readable header.
+    /// counts as one file, and so do the bytes after the last complete file of an archive.
     ///
     /// # Errors
     /// If `plain` cannot be read.
@@ -74,11 +74,11 @@ impl Listing {
         // the offset after the last complete file
         let mut end = 0;
         let mut archive = tar::Archive::new(&mut input);
-        // an error here means that the stream is not a tar archive from this offset on
+        // an error below means that the stream is not a tar archive from that offset on
         if let Ok(entries) = archive.entries() {
             // the path in the extended headers before a file
             let mut extended = None;
-            // raw: the crate reads extended headers into memory without a limit
+            // raw: otherwise the tar crate reads extended headers into memory without a limit
             for entry in entries.raw(true) {
                 let Ok(mut entry) = entry else { break };
                 let kind = entry.header().entry_type();
@@ -145,7 +145,7 @@ impl Listing {
 
 impl Listing {
     /// Returns the share (0 to 1) of the files' content that `base` has too. A file counts fully if
-    /// `base` has its content, and half if `base` only has a file at the same path, without digits.
+    /// `base` has its content, and half if `base` only has its path, compared without digits.
     pub fn similarity(&self, base: &Listing) -> f64 {
         let contents: HashSet<[u8; 32]> =
             base.files.iter().filter_map(|file| file.sha256).collect();
@@ -199,11 +199,11 @@ impl ListedFile {
     }
 }
 
-/// The path in an extended header, if it has one. Fails if the header is too long, or gives the
-/// next file another size than its own header does: the end of that file is not known then.
+/// The path in an extended header, if it has one. Fails if the header is too long or contains the
+/// size of the next file: raw entries ignore that size, so the end of the file would be wrong.
 fn extended_path(header: &mut impl Read, kind: tar::EntryType) -> io::Result<Option<Vec<u8>>> {
     let mut text = Vec::new();
-    // one byte more than allowed, to tell a header that is too long from one that just fits
+    // one byte more than allowed, to detect a header that is too long
     let limited = &mut header.take(MAX_EXTENDED_HEADER + 1);
     limited.read_to_end(&mut text)?;
     if text.len() as u64 > MAX_EXTENDED_HEADER {

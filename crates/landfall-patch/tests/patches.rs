@@ -83,7 +83,7 @@ fn assert_restores(new: &[u8], bases: &[Vec<u8>]) -> (usize, PatchStatistics) {
 }
 
 #[test]
-fn files_with_equal_content_cost_nothing_at_any_path() {
+fn files_with_equal_content_need_no_literals_at_any_path() {
     let a = noise(1, 100_000);
     let b = noise(2, 50_001);
     let c = noise(3, 7);

@@ -80,8 +80,8 @@ pub enum NoProxyDialect {
     Bare,
     /// `.svc`, `.svc.cluster.local`, as in TKG.
     Dotted,
-    /// Like `Bare`, with a second form of each name that has a leading dot, and with the loopback
-    /// address of IPv6, for any program.
+    /// Like `Bare`, for any program: names are also listed with a leading dot, and the loopback
+    /// address of IPv6 is added.
     Portable,
 }
 
@@ -199,7 +199,7 @@ impl NoProxyEntries {
     }
 }
 
-/// Splits an entry of the site that contains several, separated by commas.
+/// Splits an entry of the site, which may be a list separated by commas.
 fn words(entry: &str) -> Vec<String> {
     entry
         .split(',')

@@ -53,7 +53,7 @@ impl<'s> NodeRegistry<'s> {
             own.is_some_and(|own| own.registry == target.registry)
         });
         let settings = site.and_then(|site| Some((site, site.registry.as_ref()?)));
-        // `--plain-http` takes `host` for all ports, or `host:port`
+        // `--plain-http` accepts `host` for all ports, or `host:port`
         let named_plain = plain.iter().any(|host| {
             *host == target.registry
                 || target

@@ -160,8 +160,8 @@ impl PlatformSettings {
 }
 
 /// The rule for names of clusters and namespaces (RFC 1123 label).
-const LABEL: &str =
-    "a name has lower-case letters, digits and -, and starts and ends with a letter or digit";
+const LABEL: &str = "a name has at most 63 characters, only lower-case letters, digits and -, and \
+                     starts and ends with a letter or digit";
 
 fn is_label(name: &str) -> bool {
     let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

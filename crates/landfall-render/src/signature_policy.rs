@@ -54,7 +54,8 @@ pub(super) fn signature_policy(
         Some(site) => SignaturePolicy::of_site(site).map_err(|error| wrong(error.to_string()))?,
         None => SignaturePolicy::default(),
     };
-    // all requirements of a scope must be met: several repositories may have one destination
+    // several repositories may have one destination, so a scope can have several requirements,
+    // and an image must meet all of them
     let mut scopes: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     let mut hosts = BTreeSet::new();
     let repositories: BTreeMap<String, &ImageRef> = request

@@ -103,7 +103,7 @@ fn rewrite_nested(
                         source: source.into(),
                     });
                 }
-                // an archive that is not a subchart stays unchanged
+                // an archive outside `charts/`, or without a chart, stays unchanged
                 Err(_) => continue,
             };
             members.extend(inner.members.into_iter().map(|member| RewrittenText {

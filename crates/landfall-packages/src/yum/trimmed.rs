@@ -24,8 +24,8 @@ pub struct TrimmedPrimary {
 }
 
 impl TrimmedPrimary {
-    /// Adds the packages of an index that are `carried` (paths by digests in hex). Returns the
-    /// digests of the packages that it added. `what` is for messages.
+    /// Adds the packages of an index that `carried` lists: their paths, by digests in hex. Returns
+    /// the digests of the packages that it added. `what` names the index in messages.
     ///
     /// # Errors
     /// If the index is malformed or truncated.
@@ -94,7 +94,7 @@ impl TrimmedPrimary {
                 package.digest = Some(digest.hex());
             }
             depth += usize::from(opens);
-            // everything inside of a package is copied unchanged
+            // the element of a package and everything inside it is copied unchanged
             if depth > 1 {
                 package
                     .text

@@ -23,7 +23,7 @@ pub(crate) struct SimilarPart {
 /// current alignment explains, plus this cost.
 const PART_COST: usize = 12;
 
-/// The length up to which a match is counted before it is compared with the current alignment.
+/// The maximum number of bytes of a match that are compared with the current alignment.
 const MAX_COUNTED: usize = 1 << 16;
 
 /// Returns the similar parts in the order of the new bytes, without overlap. The bytes between them

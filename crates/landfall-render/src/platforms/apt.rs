@@ -149,9 +149,9 @@ pub(super) fn source_files(
 }
 
 /// Returns preferences (`apt_preferences(5)`) for the mirrored versions: the signed index lists
-/// many others, of which apt would choose the newest. With `only`, apt sees no other package of the
-/// server. Without `only`, other sources of the machine may use the same host, so only the mirrored
-/// versions are pinned.
+/// many others, of which apt would choose the newest. With `only`, apt installs no other version
+/// from the server. Without `only`, other sources of the machine may use the same host, so only the
+/// mirrored versions are pinned.
 fn preferences(set: &LockedPackageSet, url: &str, only: bool) -> String {
     let mut names: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for package in set.sources.iter().flat_map(|source| &source.packages) {
@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_set_gets_a_folder_of_its_own() {
+    fn set_names_become_folder_names() {
         for (name, folder) in [
             ("apt:nodes", "nodes"),
             ("apt:https://h.test/debian/dists/s", "h.test-debian-dists-s"),

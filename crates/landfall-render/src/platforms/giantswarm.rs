@@ -94,8 +94,8 @@ impl RenderPlatform for GiantSwarmPlatform {
         let cluster = request.settings.need(CLUSTER.key)?;
         let namespace = request.settings.need(NAMESPACE.key)?;
         let values_name = format!("{cluster}-cluster-values");
-        // with the NO_PROXY of the cluster: the drop-in of cluster-apps-operator has only the
-        // NO_PROXY of the installation
+        // this drop-in contains the NO_PROXY of the cluster; the drop-in that
+        // cluster-apps-operator writes contains only the NO_PROXY of the installation
         let drop_ins = drop_in("containerd", DropInForm::GiantSwarm, request)?;
         let text = drop_ins.map(|file| file.text).unwrap_or_default();
         let proxy_name = format!("{cluster}-systemd-proxy");

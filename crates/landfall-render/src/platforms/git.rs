@@ -78,8 +78,8 @@ impl RenderPlatform for GitPlatform {
     }
 }
 
-/// The entries that leave the URLs of other repositories unchanged whose names begin with that of a
-/// locked one. git compares only prefixes, but the longest one wins: there is an entry for each
+/// Returns the entries that keep the URL of another repository if it begins with the URL of a
+/// locked one. git compares only prefixes, and the longest one wins, so there is an entry for each
 /// character that may continue a name.
 fn longer_names(urls: &[String]) -> String {
     let locked: BTreeSet<&str> = urls.iter().map(String::as_str).collect();

@@ -131,8 +131,8 @@ fn overlay_of(
         }
         allow_other_registries(chart, &old, &mut new);
     }
-    // Values that were filled in from elsewhere are not keys of this chart, so they are not in its
-    // overlay.
+    // A registry that was filled in from a mapping above the image is not a key of the image, so
+    // it is not in the overlay.
     for path in &filled.inherited {
         let value = at_mut(&mut old, path).map(|value| value.clone());
         at_mut(&mut new, path)

@@ -30,8 +30,8 @@ impl RenderPlatform for K0sPlatform {
             name: "k0s",
             about: "k0s: a hosts.toml for every upstream host, its containerd configuration, its \
                     proxy",
-            details: "The paths below the folder are those on a node. Archives of `landfall export \
-                      images` in /var/lib/k0s/images are loaded before any image is pulled.",
+            details: "Paths in the output folder are the paths on a node. Archives of `landfall \
+                      export images` in /var/lib/k0s/images are loaded before any image is pulled.",
             inputs: &[],
             settings: &[VERSION, AUTH],
             consumer: Some(Consumer::K0s),

@@ -24,7 +24,7 @@ const CERTIFICATES: &str = "etc/ssl/landfall";
 /// The variable with the account of the registry.
 const ACCOUNT: &str = "landfall_registry_account";
 
-/// The variables with the servers of files, and the host that each replaces
+/// The variables with the URLs of file servers, and the host that each URL replaces
 /// (`roles/kubespray_defaults/defaults/main/download.yml` of Kubespray).
 const FILE_SERVERS: [(&str, &str); 4] = [
     ("github_url", "github.com"),
@@ -40,7 +40,7 @@ impl RenderPlatform for KubesprayPlatform {
             about: "Kubespray: group variables that take images and files from the site, \
                     certificates, the proxy",
             details: "Copy group_vars/all to the inventory. Nodes need the files below node/ \
-                      before Kubespray runs; their paths below it are those on a node.",
+                      before Kubespray runs; their paths in that folder are the paths on a node.",
             inputs: &[],
             settings: &[],
             consumer: Some(Consumer::Kubespray),
@@ -99,7 +99,7 @@ impl RenderPlatform for KubesprayPlatform {
                 variables.insert("https_proxy_cert_file".into(), format!("/{path}").into());
                 files.push(RenderedFile::new(format!("node/{path}"), ca));
             }
-            // the packages come from the site, past the proxy
+            // the packages come from the site, without the proxy
             if !request.lock.packages.is_empty() {
                 variables.insert("skip_http_proxy_on_os_packages".into(), true.into());
             }

@@ -23,7 +23,7 @@ impl RenderPlatform for KyvernoPlatform {
             about: "Kyverno: policies that replace registries and inject the proxy, in containers \
                     of every kind",
             details: "Names at the registry, tags and digests are not changed. The proxy is not \
-                      injected into pods in kube-system and kyverno, and into pods with the \
+                      injected into pods in kube-system and kyverno, or into pods with the \
                       annotation landfall/inject-proxy: exclude.",
             inputs: &[],
             settings: &[IMAGE_KEY],

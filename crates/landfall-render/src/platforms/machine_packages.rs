@@ -30,8 +30,8 @@ pub(super) struct MachinePackages<'r> {
 }
 
 impl<'r> MachinePackages<'r> {
-    /// Returns the sets that the user named, or all sets of the lock. Fails if the lock has no such
-    /// set, or the site signs metadata and its key is not named.
+    /// Returns the sets that the user named, or all sets of the lock. Fails if the lock lacks a
+    /// named set, or if the site signs the metadata of a set and the user did not name its key.
     pub(super) fn of(request: &'r RenderRequest<'_>) -> Result<MachinePackages<'r>, RenderError> {
         let all = &request.lock.packages;
         let given = request.settings.get(PACKAGE_SET.key);

@@ -1,5 +1,5 @@
-//! The platforms and the table of all. Similar platforms share a file, such as CRI-O and Podman in
-//! `registries_conf`.
+//! The platforms, and the table that lists them. Similar platforms share a file, such as CRI-O and
+//! Podman in `registries_conf`.
 
 mod apt;
 mod capi;

@@ -1,4 +1,4 @@
-//! `yum`: dnf repositories that install the locked packages from the site's file server.
+//! `yum`: repositories from which dnf installs the locked packages of the site's file server.
 
 use crate::error::RenderError;
 use crate::packages_key::{PACKAGES_KEY, packages_key};
@@ -155,8 +155,8 @@ pub(super) fn source_files(
         .collect()
 }
 
-/// Returns the mirrored packages of each repository in `sets`. Signed metadata also lists many
-/// other packages, of which dnf would choose the newest; trimmed metadata does not.
+/// Returns the mirrored packages of each repository in `sets` with signed metadata. This metadata
+/// also lists many other packages, of which dnf would choose the newest; trimmed metadata does not.
 fn carried<'s>(sets: &[&'s LockedPackageSet]) -> BTreeMap<&'s str, BTreeSet<String>> {
     let mut carried: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for set in sets.iter().filter(|set| set.index == OfferedIndex::Signed) {

@@ -81,7 +81,8 @@ impl FileFinding {
 }
 
 impl LockCoverage {
-    /// Whether a node may pull it from the internet, although the lock contains the repository.
+    /// Whether a node may pull the image from the internet, although the lock contains the
+    /// repository.
     pub fn is_ambiguous(&self) -> bool {
         matches!(self, LockCoverage::Ambiguous { .. })
     }
@@ -114,7 +115,7 @@ pub enum LockCoverage {
     /// The lock does not contain it.
     Missing {
         /// The image to add, with its upstream host. `None` for everything that is not an image,
-        /// and if several upstream images would have this name at the site.
+        /// and for a name at the site that does not have exactly one upstream repository.
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<ImageRef>,
         /// The URL of the file to add.

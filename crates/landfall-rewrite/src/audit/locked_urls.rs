@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_found_whole_by_location_shape_and_beginning() {
+    fn urls_are_found_by_text_location_shape_and_beginning() {
         let urls = [
             "https://h/v2/b",
             "https://h/v1/a",

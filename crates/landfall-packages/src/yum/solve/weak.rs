@@ -25,7 +25,8 @@ impl<'p> PackageChooser<'p> {
             .map(|literal| package(*literal))
             .filter(|id| !self.rules.is_base(*id))
             .collect();
-        // candidates are collected by package id, but installed in the order of decisions below
+        // candidates are collected in the order of package ids, but installed below in the order
+        // of decisions
         let mut by_number = recommending.clone();
         by_number.sort_unstable();
         let mut all: Vec<PackageId> = Vec::new();
@@ -84,8 +85,8 @@ impl<'p> PackageChooser<'p> {
     }
 
     /// Returns the undecided packages that would satisfy a recommendation; an empty list if the
-    /// recommendation is satisfied. Each clause of a rich recommendation is a recommendation of its
-    /// own, once the packages of its condition are installed.
+    /// recommendation is satisfied or cannot be satisfied. Each clause of a rich recommendation is
+    /// a recommendation of its own, once the packages of its condition are installed.
     fn recommended(&mut self, relation: RpmRelation<'p>) -> Vec<PackageId> {
         let clauses: Vec<Vec<Literal>> = if RichDependency::is_rich(relation.name) {
             self.rules

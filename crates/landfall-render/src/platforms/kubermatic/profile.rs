@@ -219,8 +219,9 @@ impl<'r> ProfileRenderer<'r> {
         })
     }
 
-    /// Notes the hosts from which machines will still download, with the lines of the user's file.
-    /// `are_locked` says whether packages are locked.
+    /// Adds notes with lines of the user's file: the hosts from which machines will still download,
+    /// and the commands that install packages from upstream. Also notes that the proxy is not used.
+    /// `are_locked` says whether packages are locked for the system of the profile.
     fn note_upstream_requests(
         &self,
         text: &str,

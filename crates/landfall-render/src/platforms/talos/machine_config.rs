@@ -10,7 +10,7 @@ use serde_yaml::{Mapping, Value};
 pub(super) const VERSION: PlatformSetting = PlatformSetting {
     key: "version",
     value_name: "VERSION",
-    help: "The release of Talos; 1.11 also stands for 1.9 and 1.10",
+    help: "The release of Talos; use 1.11 for 1.9 and 1.10 too",
     default: Some("1.13"),
     choices: &["1.11", "1.12", "1.13", "1.14"],
 };

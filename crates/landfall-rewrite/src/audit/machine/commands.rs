@@ -1,5 +1,5 @@
-//! Reads shell commands word by word: URLs that curl and wget fetch, and packages that package
-//! managers install.
+//! Reads shell commands word by word: URLs that curl and similar programs fetch, and packages that
+//! package managers install.
 
 use super::installs::{MachineInstall, PlacedInstall};
 
@@ -209,7 +209,7 @@ fn is_separator(word: &str) -> bool {
     matches!(word, "then" | "do") || word.starts_with(['>', '<', ';', '&', '|'])
 }
 
-/// The words of a line, separated by blanks, quotes, brackets of YAML and JSON, and shell
+/// The words of a line, separated by blanks, quotes, square brackets, parentheses and shell
 /// operators. The operators, `)`, backticks, and texts that end with `$(` are words themselves. A
 /// URL is one word.
 fn words(line: &str) -> Vec<&str> {

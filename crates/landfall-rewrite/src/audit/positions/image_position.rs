@@ -1,4 +1,4 @@
-//! The trait of the positions. Each is one file and one row of the table.
+//! The trait of the positions. Each position is one row of the table.
 
 use super::candidate_collector::CandidateCollector;
 use super::image_claim::ImageClaim;

@@ -1,5 +1,5 @@
 //! The table of the positions at which YAML and JSON documents name images, whether the lock
-//! contains them or not. Each position is one file and one row.
+//! contains them or not. Each position is one row; its code is in a file of this folder.
 
 mod candidate_collector;
 mod charts;
