@@ -24,7 +24,7 @@ pub(super) struct ReferenceSources<'a> {
     /// The bodies of the helpers by their names.
     helpers: BTreeMap<String, String>,
     /// The number of bytes of helpers and templates that may still be read. Each reference reads
-    /// the helpers that it calls, so a hostile chart would take quadratic time.
+    /// the helpers that it calls, so without a limit a hostile chart would take quadratic time.
     unread: Cell<usize>,
 }
 
@@ -37,8 +37,8 @@ struct SourceSearch<'a> {
     open: bool,
     /// The helpers and variables that were read already.
     read: BTreeSet<&'a str>,
-    /// The actions that are still to be read. A list, because a chart with 100,000 helpers that
-    /// call each other would overflow the stack.
+    /// The actions that are still to be read. With recursion instead of a list, a chart with
+    /// 100,000 helpers that call each other would overflow the stack.
     pending: Vec<PendingAction<'a>>,
 }
 

@@ -15,7 +15,7 @@ pub struct TemplateDefaults {
     /// The paths of registries that apply to several images: `global.imageRegistry`,
     /// `global.image.registry`, `registry`.
     pub registries: Vec<Vec<String>>,
-    /// The paths of registries that were filled into an image from a mapping above it.
+    /// The paths at which the default registry was filled into an image.
     pub inherited: Vec<Vec<String>>,
     /// The default tags, usually from `appVersion`, that are not locked: the template may use
     /// another one.

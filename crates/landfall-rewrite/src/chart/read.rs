@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_keys_and_several_documents_are_merged_as_in_helm() {
+    fn repeated_keys_and_several_documents_are_read_as_in_helm() {
         let comments = "# see [the docs\n".repeat(100) + &format!("# {}\n", "-".repeat(600));
         assert_eq!(values(&format!("{comments}a: 1\n")), "{\"a\":1}");
         assert_eq!(
