@@ -108,7 +108,7 @@ impl<'t> SourceAddress<'t> {
         })
     }
 
-    /// The length of the repository in the path.
+    /// The length of the part of the path that names the repository.
     fn repository_length(&self) -> usize {
         if let Some(at) = self.path.find("//") {
             return at;

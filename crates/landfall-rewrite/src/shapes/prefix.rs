@@ -173,8 +173,8 @@ impl<'s> PrefixNeighbours<'s> {
 }
 
 impl PrefixEntry<'_> {
-    /// Looks up the prefix in a mapping under the key `under`. The result is unknown if its key is
-    /// not the key of a prefix there, or if the text belongs to one reference only.
+    /// Looks up the prefix in a mapping under the key `under`. The result is unknown if the key
+    /// does not name a prefix in this mapping, or if the text belongs to one reference only.
     fn lookup(
         &self,
         index: &ReferenceIndex,
