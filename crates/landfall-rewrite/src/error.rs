@@ -58,7 +58,7 @@ pub enum RewriteError {
     /// An archive is not a readable chart.
     #[error("{0}; left unchanged")]
     Archive(#[from] ChartArchiveError),
-    /// The bytes are not UTF-8.
+    /// The bytes are not UTF-8, or contain a null byte.
     #[error("not UTF-8 text; left unchanged")]
     Encoding,
 }

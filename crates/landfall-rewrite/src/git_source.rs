@@ -68,8 +68,7 @@ impl<'t> GitSource<'t> {
         is_repository.then(|| address.source(start, length, revision))
     }
 
-    /// Reads the address of a repository without a folder and a version: a URL, or an address for
-    /// SSH.
+    /// Reads the address of a repository without a folder or version: a URL, or an address for SSH.
     pub(crate) fn of_repository(text: &'t str) -> Option<GitSource<'t>> {
         let address = SourceAddress::parse(text)?;
         Some(address.source(0, address.path.trim_end_matches('/').len(), None))
@@ -109,7 +108,7 @@ impl<'t> SourceAddress<'t> {
         })
     }
 
-    /// The length of the repository in the path.
+    /// The length of the part of the path that names the repository.
     fn repository_length(&self) -> usize {
         if let Some(at) = self.path.find("//") {
             return at;

@@ -99,7 +99,8 @@ fn flux_source<'s>(entries: &'s [YamlEntry<'s>]) -> Option<GitopsSource<'s>> {
     })
 }
 
-/// The version in the `ref` of an OCIRepository. The first of these keys wins (OCIRepositoryRef).
+/// The version in the `ref` of an OCIRepository. `digest` overrides `semver`, which overrides `tag`
+/// (OCIRepositoryRef).
 fn version_in<'s>(reference: &'s [YamlEntry<'s>]) -> Option<SourceVersion<'s>> {
     if let Some((_, digest)) = text_entry(reference, "digest") {
         return Some(SourceVersion::Digest(digest.value.trim(), digest));

@@ -8,7 +8,7 @@ use landfall_model::Digest;
 use landfall_model::document::growth::assert_linear;
 use std::path::Path;
 
-/// Texts of all kinds, each with `count` references.
+/// Texts of all kinds. The number of references in each is proportional to `count`.
 fn texts(count: usize) -> Vec<(&'static str, String)> {
     let list = |between: &str| vec!["{\"image\":\"quay.io/a/b:v1\"}"; count].join(between);
     let lines = |indent: &str| format!("{indent}- quay.io/a/b:v1 é\n").repeat(count);

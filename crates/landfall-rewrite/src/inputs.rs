@@ -244,15 +244,15 @@ pub enum InputContent {
     Text(String),
     /// The archive of a chart, still packed.
     Archive(Vec<u8>),
-    /// A binary file, or a file in a folder that is of no kind to be read.
+    /// A binary file, or a file in a folder that is not read because of its name and first bytes.
     Other,
 }
 
 /// Reads a file that [`inputs`] listed.
 ///
 /// # Errors
-/// If the file cannot be read, or if it is not UTF-8 and the user named it or it has the ending of
-/// a document.
+/// If the file cannot be read. Also if it is not UTF-8 or has a null byte, and the user named it or
+/// it has the ending of a document.
 pub fn read(input: &InputFile) -> Result<InputContent, RewriteError> {
     let path = &input.path;
     let archive = input.is_archive();

@@ -1,11 +1,11 @@
 //! Finds references to locked items in texts, and rewrites them.
 //!
-//! Only references that the lock contains are changed; every byte outside them is kept. The
-//! [`ReferenceIndex`] resolves a written reference. [`scan`] finds the references of a text, and
-//! [`rewrite`] changes those that are known: `walk` reads YAML and proves the result by reading it
-//! again, `text` reads all other texts word by word. Each shape of reference is a row of the table
-//! in `shapes`. A text within a value is scanned like any other; `source_map` maps edits of values
-//! to bytes of the text.
+//! Only references that the lock contains, and URLs of mirrored hosts, are changed; every byte
+//! outside them is kept. The [`ReferenceIndex`] resolves a written reference. [`scan`] finds the
+//! references of a text, and [`rewrite`] changes those that are known: `walk` reads YAML and proves
+//! the result by reading it again, `text` reads all other texts word by word. Each shape of
+//! reference is a row of the table in `shapes`. A text within a value is scanned like any other;
+//! `source_map` maps edits of values to bytes of the text.
 //!
 //! This crate imports `landfall-model`, `landfall-content` and `landfall-item`. Start reading at
 //! `scanner.rs` and `shapes/mod.rs`.

@@ -71,7 +71,8 @@ impl ReferenceMeaning {
         if text.is_empty() {
             return None;
         }
-        // templates, shells and scripts replace these before the value is used
+        // templates, shells and scripts replace placeholders before the value is used; `://` is
+        // in URLs only
         let has_placeholder = ["{{", "${", "$(", "__", "://"]
             .iter()
             .any(|sign| text.contains(sign));

@@ -16,7 +16,7 @@ pub(crate) enum PartKind {
 }
 
 const ENDINGS: [(&str, PartKind); 9] = [
-    // the keys of kustomize; `newtag` is before `tag`, which it also ends with
+    // the keys of kustomize; `newtag` also ends with `tag`, so it comes first
     ("newname", PartKind::Repository),
     ("newtag", PartKind::Tag),
     ("registry", PartKind::Registry),
@@ -111,7 +111,7 @@ pub(crate) fn part_groups(
 
 /// Adds the entry `at`, whose key is `image`, as the repository of a group without one.
 fn add_image(groups: &mut BTreeMap<String, PartGroup>, at: usize) {
-    // `imageRegistry` and `tag` then belong to one reference
+    // `imageRegistry` and `tag` belong to one reference if `image` is its repository
     if groups.contains_key("")
         && let Some(image) = groups.remove("image")
     {

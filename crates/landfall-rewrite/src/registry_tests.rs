@@ -85,7 +85,7 @@ fn a_registry_next_to_a_short_name_in_a_template_is_found() {
 }
 
 #[test]
-fn two_hosts_are_left() {
+fn a_reference_with_two_hosts_is_not_changed() {
     for registry in ["registry", "hub", "imageRegistry"] {
         for image in ["quay.io/a/b:v1", "quay.io/a/b:v2"] {
             stays(
@@ -115,7 +115,7 @@ fn a_whole_reference_is_not_a_registry() {
 }
 
 #[test]
-fn a_tag_that_cannot_be_read_leaves_a_short_name_too() {
+fn a_short_name_with_an_invalid_tag_is_not_changed() {
     stays(
         "{image: nginx, tag: '{{ .x }}'}",
         "tag or digest is not valid",

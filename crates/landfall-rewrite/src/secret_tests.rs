@@ -82,7 +82,7 @@ fn no_report_contains_the_password_of_a_reference() {
             "{name}: {reported:?}"
         );
     }
-    // these are not reported as references
+    // the references with a password in these texts need not be reported
     for (name, text) in [
         (
             "o.yaml",

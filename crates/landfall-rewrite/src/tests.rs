@@ -27,8 +27,8 @@ pub(super) fn known() -> ReferenceIndex {
     ReferenceIndex::new(&lock, &DestinationMap::to("r:5/p".parse().unwrap()))
 }
 
-/// Rewrites `source` as a document. Returns the new text and the reasons for references that are
-/// left.
+/// Rewrites `source` as a document. Returns the new text and the reasons why references were not
+/// changed.
 fn run(source: &str) -> (String, Vec<String>) {
     run_as(source, TextSyntax::Document)
 }
@@ -47,8 +47,8 @@ pub(super) fn run_as(source: &str, syntax: TextSyntax) -> (String, Vec<String>) 
     (result.text, left.collect())
 }
 
-/// Checks that a rewrite turns `source` into `expected` and leaves no reference, and that another
-/// rewrite changes nothing.
+/// Checks that a rewrite turns `source` into `expected` and gives no reason for an unchanged
+/// reference, and that another rewrite changes nothing.
 pub(super) fn becomes(source: &str, expected: &str) {
     assert_eq!(run(source), (expected.to_owned(), vec![]));
     assert_eq!(run(expected), (expected.to_owned(), vec![]));
@@ -101,7 +101,7 @@ fn an_anchor_is_rewritten_once() {
 }
 
 #[test]
-fn references_on_several_lines_and_keys_are_left() {
+fn references_on_several_lines_and_keys_are_not_changed() {
     stays("a: \"quay.io/a/\\\n  b:v1\"", "several lines");
     stays("quay.io/a/b:v1: x", "key");
 }
@@ -203,7 +203,7 @@ fn split_references_are_rewritten() {
 }
 
 #[test]
-fn split_references_that_cannot_be_decided_are_left() {
+fn split_references_that_cannot_be_decided_are_not_changed() {
     stays(
         "{registry: quay.io, repository: a/b, tag: v2}",
         "only as v1",
@@ -233,7 +233,7 @@ fn split_references_that_cannot_be_decided_are_left() {
 }
 
 /// Rewrites `source` with a lock of the images `names` and a site with these `paths`. Returns the
-/// new text and the reasons for references that are left.
+/// new text and the reasons why references were not changed.
 fn at_site(names: &[&str], paths: &str, source: &str) -> (String, Vec<String>) {
     let images = names.iter().map(|name| {
         format!(

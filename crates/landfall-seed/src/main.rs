@@ -223,7 +223,7 @@ impl Seed {
         Ok(())
     }
 
-    /// Uploads `count` images on ten bases of 100 kB, each with a layer of 20 kB.
+    /// Uploads `count` images, each with a layer of 20 kB on one of ten bases of 100 kB.
     async fn small(&mut self, address: &str, count: u64) -> Result<()> {
         for image in 0..count {
             let repository = format!("{address}/small/base-{}/app-{image}", image % 10);

@@ -193,7 +193,7 @@ async fn serve_requests<S>(
     let _ = serving.await;
 }
 
-/// Answers one request. Its permit is held up to the last byte of the response.
+/// Answers one request. The body of the response holds the permit until its end.
 async fn respond(
     state: Arc<ServerState>,
     connection: Arc<TrackedConnection>,

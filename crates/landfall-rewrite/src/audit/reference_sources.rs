@@ -1,5 +1,5 @@
-//! Finds the values from which a template composes a reference. If all of them are values in which
-//! an image was found, or empty, the template adds no other image; otherwise the image depends on
+//! Finds the values from which a template composes a reference. If each of them is empty or has an
+//! image that was found already, the template adds no other image; otherwise the image depends on
 //! the values of the user.
 
 use super::finding::{AuditFinding, LockCoverage};
@@ -24,7 +24,7 @@ pub(super) struct ReferenceSources<'a> {
     /// The bodies of the helpers by their names.
     helpers: BTreeMap<String, String>,
     /// The number of bytes of helpers and templates that may still be read. Each reference reads
-    /// the helpers that it calls, so a hostile chart would take quadratic time.
+    /// the helpers that it calls, so without a limit a hostile chart would take quadratic time.
     unread: Cell<usize>,
 }
 
@@ -37,8 +37,8 @@ struct SourceSearch<'a> {
     open: bool,
     /// The helpers and variables that were read already.
     read: BTreeSet<&'a str>,
-    /// The actions that are still to be read. A list, because a chart with 100,000 helpers that
-    /// call each other would overflow the stack.
+    /// The actions that are still to be read. With recursion instead of a list, a chart with
+    /// 100,000 helpers that call each other would overflow the stack.
     pending: Vec<PendingAction<'a>>,
 }
 
@@ -56,8 +56,8 @@ struct ActionScope<'a> {
     text: &'a str,
     /// Whether one action is the whole reference.
     is_whole: bool,
-    /// The keys that lead to the values of the chart that renders the action, if it is known which
-    /// chart that is.
+    /// The keys that lead to the values of the chart that renders the action, if that chart is
+    /// known.
     values_path: Option<&'a [String]>,
 }
 
@@ -196,8 +196,8 @@ impl<'a> ReferenceSources<'a> {
             seen.pending.extend(assigned);
             seen.open |= seen.pending.len() == before;
         }
-        // `.image` within `range` or `with`: if the values have such a key, the image was found in
-        // them
+        // `.image` within `range` or `with`: if an image was found at such a key of the values, it
+        // is the image of this reference
         for keys in words(action).filter_map(field_keys) {
             let has_image = self.named.iter().any(|known| {
                 let mut ends = known.iter().rev().zip(keys.iter().rev());
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn references_from_other_values_are_undecided() {
-        // as in Traefik's chart: the helper composes this image, and another one was found
+        // as in Traefik's chart: the helper composes `image`, but only `other.image` was found
         let values = "image: {repository: null}\nother: {image: x/z}\n";
         let helpers = "{{ define \"a.repository\" }}{{ .Values.image.repository | default (ternary \"x/a\" \"x/b\" .Values.on) }}\
             {{ end }}{{ define \"a.image\" }}{{ if .Values.old }}{{ .Values.other.image }}{{ else }}\

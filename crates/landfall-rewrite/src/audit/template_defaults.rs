@@ -15,7 +15,7 @@ pub struct TemplateDefaults {
     /// The paths of registries that apply to several images: `global.imageRegistry`,
     /// `global.image.registry`, `registry`.
     pub registries: Vec<Vec<String>>,
-    /// The paths of registries that were filled into an image from a mapping above it.
+    /// The paths at which the default registry was filled into an image.
     pub inherited: Vec<Vec<String>>,
     /// The default tags, usually from `appVersion`, that are not locked: the template may use
     /// another one.
@@ -307,8 +307,9 @@ impl DefaultFiller<'_> {
     }
 }
 
-/// Adds the key `image` of the same mapping to the `keys` of a reference, as its repository. The
-/// key `repository` becomes the registry if its value is the prefix of the name in `image`.
+/// Makes the key `image` the repository of a reference that has a tag but no repository. If the
+/// value of `repository` is the prefix of the name in `image`, `repository` becomes the registry,
+/// and `image` the repository.
 fn add_image(values: &Mapping, stem: &str, keys: &mut BTreeMap<PartKind, String>) {
     let text = |key: &str| values.get(key).and_then(plain);
     let Some(image) = values.get("image").and_then(Value::as_str) else {
@@ -358,7 +359,7 @@ fn versions(version: &str) -> [String; 2] {
     [version.to_owned(), other]
 }
 
-/// The key of a part, or the name that it would have.
+/// The key of the registry or tag in `keys` or, if there is none, the key that it would have.
 fn key_of(keys: &BTreeMap<PartKind, String>, part: PartKind) -> String {
     let word = match part {
         PartKind::Registry => "registry",

@@ -14,8 +14,8 @@ use landfall_model::{ImageRef, Limits};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Finds everything that `text` names, in the order of the text. The file `name` decides how it is
-/// read.
+/// Finds everything that `text` names, in the order of the text. `name`, the name of the file,
+/// decides how the text is read.
 pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFinding> {
     let lines = LineIndex::new(text);
     let depth = Limits::default().embedded_depth;
@@ -81,7 +81,8 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
     } else {
         Vec::new()
     };
-    // a candidate has more information than an occurrence, and replaces one at the same position
+    // a finding has more information than an occurrence, and replaces one at the same position or
+    // with the same text on the same line
     let rest = scanned.into_iter().filter(|one| {
         !positions.contains(&(one.line, one.column))
             && !written.contains(&(one.line, one.written.clone()))

@@ -165,13 +165,13 @@ impl AuditResult {
                 true
             }
             Err(why) => {
-                self.leave(path, &UnreadError::Helm(why));
+                self.add_unread(path, &UnreadError::Helm(why));
                 false
             }
         }
     }
 
-    fn leave(&mut self, path: &Path, why: &UnreadError) {
+    fn add_unread(&mut self, path: &Path, why: &UnreadError) {
         self.unread.push(UnreadFile {
             file: path.display().to_string(),
             why: why.to_string(),
@@ -184,7 +184,7 @@ impl AuditResult {
                 self.read += 1;
                 self.found.extend(found);
             }
-            Err(why) => self.leave(path, &why),
+            Err(why) => self.add_unread(path, &why),
         }
     }
 }

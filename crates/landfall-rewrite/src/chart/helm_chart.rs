@@ -97,7 +97,7 @@ impl HelmChart {
             .map(|(path, _)| path)
     }
 
-    /// The documents of the chart and its subcharts, except values.
+    /// The documents of the chart and its subcharts, except metadata and values.
     pub fn documents(&self) -> Vec<&(String, String)> {
         let of_subcharts = self.subcharts.iter().flat_map(HelmChart::documents);
         self.documents.iter().chain(of_subcharts).collect()

@@ -203,7 +203,7 @@ impl<'l> ChartLoader<'l> {
     }
 
     /// Returns the subcharts under the keys of their dependencies, in the order of the keys. A
-    /// chart without a dependency has its name as key; a chart with several dependencies is copied.
+    /// chart that no dependency names has its own name as key; one that several name is copied.
     fn by_dependencies(
         &mut self,
         charts: Vec<HelmChart>,

@@ -17,7 +17,7 @@ pub(super) fn read<T: DeserializeOwned>(
     let merged = yaml::documents_within::<Value>(text, budget)
         .try_for_each(|document| document.map(|document| merge_over(&mut all, document)));
     match merged {
-        // an error of `from_value` has no position, so the text is read again for one
+        // an error of `from_value` has no position, so the text is read again to find it
         Ok(()) => serde_json::from_value(all).or_else(|_| document::read(file, text)),
         // `document::read` gives the error a position, but succeeds if only the shared budget is
         // exceeded
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_keys_and_several_documents_are_merged_as_in_helm() {
+    fn repeated_keys_and_several_documents_are_read_as_in_helm() {
         let comments = "# see [the docs\n".repeat(100) + &format!("# {}\n", "-".repeat(600));
         assert_eq!(values(&format!("{comments}a: 1\n")), "{\"a\":1}");
         assert_eq!(

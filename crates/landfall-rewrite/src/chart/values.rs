@@ -5,8 +5,8 @@ use landfall_model::document::Diagnostic;
 use landfall_model::document::yaml::YamlBudget;
 use serde_yaml::{Mapping, Value};
 
-/// Merges the defaults `under` into `over` as Helm does: mappings are merged, and null removes a
-/// default.
+/// Merges the defaults `under` into `over` as Helm does: mappings are merged, and a null in `over`
+/// overrides the default.
 pub fn coalesce(over: &mut Mapping, under: &Mapping) {
     for (key, default) in under {
         match (over.get_mut(key), default) {

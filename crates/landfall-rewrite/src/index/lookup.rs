@@ -19,7 +19,7 @@ impl ReferenceIndex {
             return ReferenceLookup::Unknown;
         };
         let with_host = has_host(text);
-        // otherwise, another value usually sets the missing tag
+        // only in these roles: in others, another value usually sets the missing tag
         let means_latest = !reference.is_pinned()
             && (role == ReferenceRole::Container || (role == ReferenceRole::Image && !with_host));
         let tag = if means_latest {

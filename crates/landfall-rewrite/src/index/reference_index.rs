@@ -102,7 +102,7 @@ impl ReferenceIndex {
         index.with_words()
     }
 
-    /// Adds the file server that URLs of locked files are changed to: any URL that serves
+    /// Adds the file server to which URLs of locked files are changed. Below `base`, it serves
     /// `/<host>/<path>`.
     #[must_use]
     pub fn with_files(mut self, base: &str) -> ReferenceIndex {

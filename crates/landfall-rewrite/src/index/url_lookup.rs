@@ -124,8 +124,8 @@ impl ReferenceIndex {
         Ok(matching)
     }
 
-    /// The new URL of `location`: its URL at the file server or, if it has that already
-    /// (`at_site`), its upstream URL. `None` if the site has no file server.
+    /// The new URL of `location`: its upstream URL if the written URL is at the file server
+    /// (`at_site`), otherwise its URL at the file server. `None` if the site has no file server.
     fn new_url(&self, location: &str, at_site: bool) -> Option<String> {
         if !at_site {
             return self

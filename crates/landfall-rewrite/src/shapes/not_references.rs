@@ -114,7 +114,7 @@ mod tests {
             "missing:\n- {kind: image, name: 'quay.io/a/b:v1', reason: r, until: '2027-01-31'}",
             "unresolved:\n- {kind: image, name: 'quay.io/a/b:v1', cause: c}",
         ] {
-            // a reference that any other document would have
+            // `name` has a reference that would be changed in any other document
             let lock = format!("version: 1\nname: 'quay.io/a/b:v1'\n{section}\n...\n");
             let lock = lock.replace('D', &digest.to_string());
             assert_eq!(run_as(&lock, TextSyntax::Document), (lock.clone(), vec![]));

@@ -147,8 +147,8 @@ struct PrefixEntry<'s> {
     text: &'s str,
 }
 
-/// The entries of a mapping that decide about its prefixes. They are searched once for all of them:
-/// a mapping may have a million prefixes.
+/// The entries of a mapping that decide about its prefixes. They are searched once for all its
+/// prefixes, of which it may have a million.
 struct PrefixNeighbours<'s> {
     image_tag: Option<&'s str>,
     /// Whether the mapping has a repository, which forms a split reference with a registry.
@@ -173,8 +173,8 @@ impl<'s> PrefixNeighbours<'s> {
 }
 
 impl PrefixEntry<'_> {
-    /// Looks up the prefix in a mapping under the key `under`. The result is unknown if its key is
-    /// not the key of a prefix there, or if the text belongs to one reference only.
+    /// Looks up the prefix in a mapping under the key `under`. The result is unknown if the key
+    /// does not name a prefix in this mapping, or if the text belongs to one reference only.
     fn lookup(
         &self,
         index: &ReferenceIndex,

@@ -3,7 +3,7 @@
 use crate::TextSyntax;
 use crate::tests::{becomes, run_as, stays};
 
-/// Rewrites a Dockerfile. Returns the new text and the reasons for references that are left.
+/// Rewrites a Dockerfile. Returns the new text and the reasons why references were not changed.
 fn run(text: &str) -> (String, Vec<String>) {
     run_as(text, TextSyntax::Text)
 }

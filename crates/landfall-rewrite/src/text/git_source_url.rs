@@ -22,7 +22,7 @@ pub(super) fn in_url(
 }
 
 /// The occurrence of a locked repository in `github.com/…`, without a scheme, at `span` of `text`.
-/// `None` without a folder and a version: the text may then be anything.
+/// `None` if neither a folder nor a version follows: the text may then be anything.
 pub(super) fn without_scheme(
     settings: &ScanSettings<'_>,
     text: &str,

@@ -128,7 +128,7 @@ fn unknown(
     (settings.report_unknown && looks_like_reference(word)).then_some(ReferenceMeaning::Unknown)
 }
 
-/// The meaning of the word at `span`, which is the key of a mapping, a pattern, or only a part of a
+/// The meaning of the word at `span`, which is a pattern, a mapping key, or only a part of a
 /// reference: `repository:${TAG}`.
 fn incomplete(
     settings: &ScanSettings<'_>,

@@ -20,7 +20,7 @@ fn is_left(value: &str, reason: &str) {
 }
 
 #[test]
-fn globs_and_regular_expressions_are_left() {
+fn globs_and_regular_expressions_are_not_changed() {
     for pattern in [
         "quay.io/a/b:*",
         "quay.io/a/b:v*",
@@ -50,7 +50,7 @@ fn globs_and_regular_expressions_are_left() {
 }
 
 #[test]
-fn computed_tags_are_left() {
+fn references_with_computed_tags_are_not_changed() {
     for value in [
         "x \"quay.io/a/b:\" $v",
         "x 'quay.io/a/b:' + v",
@@ -109,7 +109,7 @@ fn short_names_are_reported_where_images_are_named() {
 }
 
 #[test]
-fn keys_are_left_in_texts_too() {
+fn keys_are_not_changed_in_texts_either() {
     for text in [
         "{{ x }}\nquay.io/a/b:v1: x\n",
         "{{ x }}\n  - \"quay.io/a/b:v1\": x\n",
@@ -130,7 +130,7 @@ fn keys_are_left_in_texts_too() {
 }
 
 #[test]
-fn a_comment_after_a_byte_order_mark_stays() {
+fn a_comment_after_a_byte_order_mark_is_not_changed() {
     for text in [
         "\u{feff}# quay.io/a/b:v1\n",
         "\u{feff}// quay.io/a/b:v1\nx\n",
@@ -145,7 +145,7 @@ fn a_comment_after_a_byte_order_mark_stays() {
 }
 
 #[test]
-fn schemas_and_mirror_sets_in_templates_are_left() {
+fn schemas_and_mirror_sets_in_templates_are_not_changed() {
     let crd = "{{- if .x }}\nkind: CustomResourceDefinition\nspec:\n  default: quay.io/a/b:v1\n{{- end }}\n";
     let other = "---\na: quay.io/a/b:v1\n";
     let (new, left) = run_as(&format!("{crd}{other}"), TextSyntax::Document);
@@ -168,7 +168,7 @@ fn schemas_and_mirror_sets_in_templates_are_left() {
 }
 
 #[test]
-fn a_left_reference_is_reported_without_the_text_after_it() {
+fn a_reference_that_is_not_changed_is_reported_without_the_text_after_it() {
     for (text, written) in [
         ("x \"quay.io/a/b:\" $v\n", "quay.io/a/b:"),
         ("run quay.io/a/b:${V})\n", "quay.io/a/b:${V}"),

@@ -44,7 +44,7 @@ pub(super) fn at<'t>(text: &'t str, word: &Range<usize>, max_bytes: usize) -> Op
         let Some(len) = placeholder(&text[at..], max_bytes) else {
             break;
         };
-        // the literal part before the placeholder; the next one begins after it
+        // the literal part before the placeholder; the next literal part begins after it
         parts.push(&text[from..at]);
         at += len;
         from = at;

@@ -19,7 +19,7 @@ pub(super) struct CollectedOccurrences {
     pub(super) secrets: Vec<Range<usize>>,
     /// Whether there is a Secret, whose comments may contain values.
     pub(super) has_secret: bool,
-    /// Whether an alias is a value of a Secret, so that any anchored node may be a value of it.
+    /// Whether an alias is a value of a Secret, so that any anchored node may be this value.
     pub(super) has_shared_secret: bool,
     /// The new values of scalars that change, by the first byte of the scalar.
     pub(super) changed: BTreeMap<usize, String>,
@@ -149,7 +149,7 @@ impl<'s> OccurrenceCollector<'_, 's> {
         scalar: &YamlScalar<'_>,
         changes: &[SpanEdit],
     ) -> Result<(String, Option<SpanEdit>), &'static str> {
-        // the words of a text may be found in another order than that of the text
+        // references may be found in another order than that of the text
         let mut in_order: Vec<&SpanEdit> = changes.iter().collect();
         in_order.sort_by_key(|edit| edit.span.start);
         let new = edit::apply(&in_order, &scalar.value, 0..scalar.value.len());

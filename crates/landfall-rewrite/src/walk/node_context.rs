@@ -25,7 +25,8 @@ pub(crate) struct NodeContext<'n> {
 }
 
 impl<'n> NodeContext<'n> {
-    /// The context of the value of `key` in this node. Without a `key`, of a list item or a key.
+    /// The context of the value of `key` in this node. Without `key`, the context of an item of
+    /// this list, or of a key of this mapping.
     pub(super) fn child(self, key: Option<&'n str>) -> NodeContext<'n> {
         NodeContext {
             key,

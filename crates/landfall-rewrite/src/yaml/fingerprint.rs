@@ -4,8 +4,8 @@ use landfall_model::document::{ScalarStyle, YamlDocument, YamlDocuments, YamlNod
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A hash over all nodes of a text with its changes made. It is compared with that of the rewritten
-/// text, so that neither tree has to be held in memory.
+/// A hash over all nodes of a text, with the intended changes applied. It is compared with that of
+/// the rewritten text, so that neither tree has to be held in memory.
 #[derive(Default)]
 pub(crate) struct ParseFingerprint {
     hasher: DefaultHasher,

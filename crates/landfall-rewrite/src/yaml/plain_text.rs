@@ -9,7 +9,7 @@ pub(crate) fn stays_plain(old: &str, new: &str) -> bool {
     brackets(old) == brackets(new) && (!is_plain_text(old) || is_plain_text(new))
 }
 
-/// Whether a reference or a part of one reads as a string when it is written without quotes.
+/// Whether `text` has no square brackets and reads as a string when it is written without quotes.
 fn is_plain_text(text: &str) -> bool {
     !text.contains(['[', ']'])
         && yaml::from_str::<serde_yaml::Value>(text).is_ok_and(|value| value == text)

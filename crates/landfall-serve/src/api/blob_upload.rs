@@ -22,7 +22,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
 const UPLOAD_ID: HeaderName = HeaderName::from_static("docker-upload-uuid");
-/// The bytes of a body that are collected before they are hashed and written.
+/// The number of bytes of a body that are collected before they are hashed and written.
 const BATCH: usize = 1 << 20;
 /// The maximum number of pieces that are collected: each uses memory, however small it is.
 const MAX_PIECES: usize = 1024;

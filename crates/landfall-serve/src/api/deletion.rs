@@ -97,7 +97,7 @@ pub(crate) async fn clean_up(context: Arc<ServerContext>) {
 /// Removes the blobs that no manifest names. Those that a push in progress may rely on are kept for
 /// the next sweep.
 pub(super) fn sweep(context: &ServerContext, store: &WritableStore) {
-    // a push that is older than an upload may be counts as abandoned: nothing relies on its blobs
+    // a push that is older than the expiry of uploads is abandoned, so nothing relies on its blobs
     match store.sweep(context.limits.upload_expiry) {
         Ok(result) => {
             for digest in &result.removed {

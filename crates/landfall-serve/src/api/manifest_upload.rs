@@ -78,7 +78,7 @@ pub(crate) async fn put_manifest(
         content_type: content_type.map(str::to_owned),
     });
     let incoming = receive_manifest(&state, &store, &upload, &parts.headers, body).await?;
-    // manifests are parsed in memory, so few at a time
+    // manifests are parsed in memory, so only a few are parsed at a time
     let slot = state.manifest_slots.clone().acquire_owned().await;
     let kept = upload.clone();
     let pushed = blocking(move || {

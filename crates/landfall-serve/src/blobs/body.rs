@@ -12,8 +12,8 @@ use std::iter::Peekable;
 use std::sync::Arc;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// The bytes that are read at once. Each response in progress holds two such pieces, unless its
-/// files are sent by the system.
+/// The number of bytes that are read at once. Each response in progress holds two such pieces,
+/// unless its files are sent by the system.
 pub(crate) const BODY_PIECE: usize = 256 << 10;
 
 /// An open blob, and how much of it is still to be sent.
@@ -115,8 +115,8 @@ impl BlobBody {
 }
 
 impl BodyPiece {
-    /// The bytes for hyper. For files this queues the runs, so it must be called in the order in
-    /// which the pieces are sent, and only when the piece is sent.
+    /// The bytes for hyper. For files, this function queues the runs, so it must be called in the
+    /// order in which the pieces are sent, and only when the piece is sent.
     fn into_bytes(self) -> Bytes {
         match self {
             BodyPiece::Bytes(bytes) => bytes,

@@ -13,7 +13,8 @@ use landfall_model::report::EntryCount;
 use landfall_model::{DestinationMap, Digest, alias_hosts, canonical_host};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The maximum number of files of one item that the page links: a set of packages has thousands.
+/// The maximum number of files of one item that the page links, besides its own file: a set of
+/// packages has thousands.
 const MAX_LINKS: usize = 20;
 
 /// The names of everything in the bundles.
@@ -24,7 +25,7 @@ pub(crate) struct BundleCatalog {
     pub(crate) git: GitTable,
     pub(crate) providers: ProviderTable,
     pub(crate) listings: Vec<BundleListing>,
-    /// One line for each name that means different content in two bundles or of two items.
+    /// One line for each name that means different content in two bundles or for two items.
     pub(crate) warnings: Vec<String>,
     /// The hosts (`host:port`) by which clients name this server.
     own_hosts: BTreeSet<String>,
@@ -402,17 +403,17 @@ mod tests {
     #[test]
     fn files_are_artifacts_too() {
         let kubelet = file("https://dl.k8s.io/v1/kubelet", b"kubelet");
-        let place = file_repository(&kubelet.name);
+        let repository = file_repository(&kubelet.name);
         let tag = kubelet.digest.short(12);
         let bundles = bundles(vec![Lock {
             version: 1,
             files: vec![kubelet],
             ..Lock::default()
         }]);
-        assert!(digest(&bundles, &place, None, &tag).is_some());
+        assert!(digest(&bundles, &repository, None, &tag).is_some());
         assert_eq!(
             bundles.listings[0].items[0].repository_tag,
-            format!("{place}:{tag}")
+            format!("{repository}:{tag}")
         );
         assert!(
             bundles.listings[0].items[0].incomplete,

@@ -18,7 +18,7 @@ type PositionTable = [&'static dyn ImagePosition];
 
 struct PositionWalker<'d, 'f> {
     positions: &'static PositionTable,
-    /// The number of further levels of texts within texts to read.
+    /// How many more levels of texts within texts are read.
     depth: usize,
     reader: CandidateCollector<'d, 'f>,
 }
@@ -139,7 +139,7 @@ impl<'d> PositionWalker<'d, '_> {
             in_container,
         }) = self.claim(text, &around)
         {
-            // a position may claim only the value of a flag, which is at the end of the text
+            // the claim may be a part of the text: the value of a flag, which is at the end
             let at = scalar.value.trim_end().len() - written.len();
             self.reader.add_inner(
                 scalar,

@@ -2,8 +2,8 @@
 
 use memchr::memchr;
 
-/// The deepest nesting of collections that is read here. The general parser, which has its own
-/// limit, reads deeper ones.
+/// The deepest nesting of nodes that is read here. The general parser, which has its own limit,
+/// reads deeper ones.
 const MAX_DEPTH: usize = 64;
 /// The longest simple key that is read here, in bytes. YAML 1.2.2 (7.4) allows 1024 characters.
 pub(super) const MAX_KEY: usize = 1000;
@@ -30,13 +30,13 @@ impl<'a> SimpleReader<'a> {
         }
     }
 
-    /// Enters a collection. `None` if it is nested too deep.
+    /// Enters a node. `None` if it is nested too deep.
     pub(super) fn enter(&mut self) -> Option<()> {
         self.depth += 1;
         (self.depth <= MAX_DEPTH).then_some(())
     }
 
-    /// Leaves the collection that was entered last.
+    /// Leaves the node that was entered last.
     pub(super) fn leave(&mut self) {
         self.depth -= 1;
     }
