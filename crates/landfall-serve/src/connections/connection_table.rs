@@ -90,8 +90,8 @@ impl ConnectionTable {
         )
     }
 
-    /// Adds a connection. If the table is full, closes an idle or stalled connection and waits
-    /// until it has ended.
+    /// Adds a connection. While the table is full, closes idle or stalled connections and waits
+    /// until one has ended.
     pub(crate) async fn add(&self) -> Arc<TrackedConnection> {
         loop {
             // registered before the check, so that a connection that closes in between is not missed
@@ -335,9 +335,9 @@ mod tests {
         long_ago(&newer, 8);
         stalls.not_read();
         long_ago(&stalls, 9);
-        for (goes, stay) in [(&older, [&newer, &stalls]), (&newer, [&stalls, &reads])] {
+        for (closed, kept) in [(&older, [&newer, &stalls]), (&newer, [&stalls, &reads])] {
             table.make_room();
-            assert!(goes.must_close() && !stay.iter().any(|connection| connection.must_close()));
+            assert!(closed.must_close() && !kept.iter().any(|connection| connection.must_close()));
         }
         table.make_room();
         assert!(stalls.must_close() && !reads.must_close());

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 /// How long a request waits for a permit before it is answered with 503.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often a waiting request looks for a stalled one to close.
+/// How often a waiting request looks for a stalled connection to close.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Counts the requests in progress: from the end of their head to the last byte of the response.
@@ -17,7 +17,7 @@ pub(crate) struct RequestLimiter {
     permits: Arc<Semaphore>,
 }
 
-/// Permission to be in progress; held by a request until its response has ended.
+/// The permit of a request in progress, which holds it until its response has ended.
 pub(crate) struct RequestPermit {
     _permit: OwnedSemaphorePermit,
 }
