@@ -193,7 +193,7 @@ impl SignatureRequirement {
                     break;
                 }
                 Ok(false) => {}
-                // such a key may be unable to sign content of this size
+                // another key may match: the file may only be too large for this Ed25519 key
                 Err(why) => unchecked = Some(why),
             }
         }
