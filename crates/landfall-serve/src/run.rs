@@ -92,7 +92,7 @@ pub async fn serve<E: From<ServeError> + std::fmt::Display>(
     let reloading = async {
         loop {
             reload().await;
-            // the same signal is used by log rotation
+            // log rotation uses the same signal
             if let Some(log) = &context.observer.log {
                 log.reopen();
             }

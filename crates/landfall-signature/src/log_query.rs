@@ -55,8 +55,8 @@ struct EntryVerification {
 }
 
 impl LoggedSignature {
-    /// The body for `signature`, in base64, of the file with the SHA-256 `digest` in hex. `verifier`
-    /// is the certificate or key in PEM.
+    /// The body for `signature`, in base64, of the file with the SHA-256 `digest`, in hex.
+    /// `verifier` is the certificate or key in PEM.
     pub(crate) fn new(digest: &str, signature: &str, verifier: &str) -> LoggedSignature {
         LoggedSignature(json!({
             "apiVersion": "0.0.1",

@@ -55,8 +55,7 @@ impl SignerKey {
     }
 
     /// Whether the key made `signature` over `message`. Fails with a message if the content of a
-    /// file cannot be read, or if the file has more than [`MAX_UNHASHED_FILE`] bytes and an Ed25519
-    /// key may have signed it without a hash.
+    /// file cannot be read, or is too large to check an Ed25519 signature without a hash.
     pub(crate) fn has_signed(
         &self,
         message: &SignedMessage<'_>,
