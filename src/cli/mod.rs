@@ -223,7 +223,7 @@ pub fn main() -> ExitCode {
     }
     let mut result = cli.verb.run(&context);
     if !context.interrupts.begin_end() {
-        // The other thread reports the interruption and ends the process.
+        // The thread that watches for Ctrl-C reports the interruption and ends the process.
         loop {
             std::thread::park();
         }

@@ -74,7 +74,7 @@ fn a_note_passes_through_all_stages() {
     manifest(dir, "hello, world");
     let digest = Digest::sha256(b"hello, world");
 
-    // lock: the kind has its own section, which is read back, kept and changed
+    // lock: the kind has its own section, which is read back and kept
     assert_eq!(
         notes(&run(dir, "lock -f DIR/m.yaml --lock DIR/l")),
         [ItemStatus::Done]

@@ -12,8 +12,8 @@
 //!
 //! The first request for a blob of a bundle starts its hashing, and all other requests for the blob
 //! wait for the result. A blob that was hashed is identified by the inode, time and size of its
-//! file, so it stays verified over a reload, and a file that looks different is hashed again. Over
-//! plain http, stored content is sent with `sendfile` after its checksums were compared.
+//! file, so it stays verified after a reload, and a file that looks different is hashed again. Over
+//! plain http, uncompressed content is sent with `sendfile` after its checksums were compared.
 //!
 //! Each connection has an entry in a table, which records when bytes arrived or left and whether
 //! the client must act next; each request has a permit up to the last byte of its response. A

@@ -115,7 +115,7 @@ pub(crate) fn tls_acceptor(
         .map_err(|error| unusable(&files[0].0, error.to_string()))?
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(CertificateResolver(keys)));
-    // the server does not implement HTTP/2, so no client must select it
+    // the server does not implement HTTP/2, so it must not be negotiated
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Some(TlsAcceptor::from(Arc::new(config))))
 }

@@ -44,8 +44,8 @@ fn spellings(host: &str, ports: &[u16]) -> Vec<String> {
     spellings
 }
 
-/// The hosts that a request may mean, the likeliest first. A `Host` header that names this server
-/// itself is not one of them.
+/// The hosts that a request may mean, the likeliest first. The named host is omitted if it is this
+/// server itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestHosts(Vec<String>);
 

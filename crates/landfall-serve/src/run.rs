@@ -92,7 +92,7 @@ pub async fn serve<E: From<ServeError> + std::fmt::Display>(
     let reloading = async {
         loop {
             reload().await;
-            // the same signal is used by log rotation
+            // log rotation uses the same signal
             if let Some(log) = &context.observer.log {
                 log.reopen();
             }
@@ -172,7 +172,7 @@ fn new_context(
     }
 }
 
-/// The number of connections that the process may open.
+/// The number of connections that may be open at once.
 fn max_connections(limits: &Limits, progress: &dyn Progress) -> usize {
     let max = raise_open_files(limits.connections, limits.requests);
     if max < limits.connections {
@@ -214,8 +214,8 @@ impl Exposure {
         }
     }
 
-    /// Refuses to expose pushes without users. A reload must check this again, because the new
-    /// content may have no users.
+    /// Refuses to expose pushes without users, and warns of passwords over plain http. A reload
+    /// must check this again, because the new content may have no users.
     fn check(&self, content: &ServedContent, progress: &dyn Progress) -> Result<(), ServeError> {
         let Some(address) = self.address else {
             return Ok(());

@@ -35,7 +35,7 @@ pub(crate) struct ServerState {
     /// The users of the API; `None` allows everybody.
     pub(crate) users: Option<HtpasswdUsers>,
     pub(crate) guides: Option<NodeGuides>,
-    /// `None` if every address accepts only plain http.
+    /// `None` without a certificate: every address then accepts only plain http.
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) context: Arc<ServerContext>,
 }

@@ -21,7 +21,7 @@ pub(crate) struct VerifiedBlobs {
     checks: Mutex<HashMap<Digest, Vec<BlobCheck>>>,
     /// Limits how many blobs are hashed at the same time.
     hashing: Arc<Semaphore>,
-    /// The number of blobs that were hashed.
+    /// The number of hashings that requests started.
     pub(crate) hashed: AtomicU64,
     /// The number of hashed blobs that were damaged.
     pub(crate) damaged: Arc<AtomicU64>,
@@ -315,7 +315,7 @@ mod tests {
                 .iter()
                 .all(Result::is_ok)
         );
-        assert_eq!(blob.opened(), 1, "a hundred at one time");
+        assert_eq!(blob.opened(), 1, "a hundred concurrent requests");
         assert!(right(&known, &sources, &digest).await.is_ok());
         assert_eq!(blob.opened(), 1);
         *blob.bytes.lock().unwrap() = (file_stamp(2), b"abX".to_vec());

@@ -34,7 +34,7 @@ impl ProvenanceConditions {
         }
     }
 
-    /// Fails with a text for people if `provenance` does not meet the conditions.
+    /// Fails with a description of `provenance` if it does not meet the conditions.
     pub(crate) fn check(&self, provenance: &Provenance) -> Result<(), String> {
         for (what, pattern, found) in [
             ("builder", &self.builder, &provenance.builder),

@@ -15,7 +15,7 @@ const LABELS: [&str; 2] = [
 ];
 /// The maximum memory for deriving a key, in bytes. cosign's keys need 64 MiB.
 const MAX_MEMORY: u64 = 512 << 20;
-/// The maximum number of derivations in a row.
+/// The maximum of scrypt's parameter `p`, which multiplies the time for deriving a key.
 const MAX_PARALLEL: u32 = 16;
 
 #[derive(Deserialize)]

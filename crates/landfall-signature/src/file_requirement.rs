@@ -1,4 +1,4 @@
-//! Whether signatures of files and provenance files of charts meet what a rule demands.
+//! Whether signatures of files and provenance files of charts meet the requirement of a rule.
 
 use crate::crypto;
 use crate::file_signatures::{BareFiles, FileSignatures};
@@ -50,7 +50,7 @@ impl SignatureRequirement {
     }
 
     /// The URL endings of the signature files that are published next to a file, in groups. The
-    /// bundles of Sigstore come first, as they contain their certificates and log entries.
+    /// bundles of Sigstore come first, because they contain their certificates and log entries.
     pub(crate) fn signature_endings(&self) -> Vec<Vec<&'static str>> {
         let mut groups = Vec::new();
         let mut detached = Vec::new();

@@ -27,7 +27,7 @@ pub struct FileSignatures<'a> {
     pub file: SignedFile<'a>,
     /// The signature files and certificates, in any order.
     pub documents: Vec<Vec<u8>>,
-    /// The entry of a transparency log for one of the signatures, if it is published apart.
+    /// The entry of a transparency log for a signature that was published without its entry.
     pub log_entry: Option<&'a LogEntry>,
 }
 
@@ -63,9 +63,9 @@ enum SignatureFile {
 }
 
 impl FileSignatures<'_> {
-    /// The signatures in Sigstore's formats, and an error with a text for people for each malformed
-    /// file. A bare signature is returned alone and with each certificate; if there is a log entry,
-    /// also with each of `keys` in PEM.
+    /// The signatures in Sigstore's formats, and an error message for each malformed file. A bare
+    /// signature is returned alone and with each certificate; if there is a log entry, also with
+    /// each of `keys` in PEM.
     pub(crate) fn documents(&self, keys: &[String]) -> Vec<Result<SignatureDocument, String>> {
         let mut found = Vec::new();
         for document in &self.documents {

@@ -29,10 +29,10 @@ pub struct LogEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LoggedSignature(Value);
 
-/// The question whether a transparency log has an entry.
+/// The query whether a transparency log has an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogQuery {
-    /// The URL to which the question is sent, by POST.
+    /// The URL to which the query is sent, by POST.
     pub url: String,
     body: LoggedSignature,
 }
@@ -55,8 +55,8 @@ struct EntryVerification {
 }
 
 impl LoggedSignature {
-    /// The body for `signature`, in base64, of the file with the SHA-256 `digest` in hex. `verifier`
-    /// is the certificate or key in PEM.
+    /// The body for `signature`, in base64, of the file with the SHA-256 `digest`, in hex.
+    /// `verifier` is the certificate or key in PEM.
     pub(crate) fn new(digest: &str, signature: &str, verifier: &str) -> LoggedSignature {
         LoggedSignature(json!({
             "apiVersion": "0.0.1",
@@ -92,7 +92,7 @@ impl LoggedSignature {
 }
 
 impl LogQuery {
-    /// The question to the log at `base` whether it has an entry with this body.
+    /// The query to the log at `base` whether it has an entry with this body.
     pub(crate) fn new(base: &str, body: LoggedSignature) -> LogQuery {
         LogQuery {
             url: format!("{}{SEARCH}", base.trim_end_matches('/')),

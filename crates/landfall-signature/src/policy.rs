@@ -99,7 +99,8 @@ impl SignaturePolicy {
     }
 
     /// Verifies the signatures of the image with the digest `subject`. Returns one signature for
-    /// each rule that the image must meet, sorted; empty if the image needs none.
+    /// each rule that the image must meet, sorted and without duplicates; empty if the image needs
+    /// none.
     ///
     /// # Errors
     /// If a rule is not met.
@@ -113,8 +114,8 @@ impl SignaturePolicy {
     }
 
     /// Verifies the signatures of a file, or of a checksum file that contains the file's digest.
-    /// Returns one signature for each rule that the file must meet, sorted; empty if the file needs
-    /// none.
+    /// Returns one signature for each rule that the file must meet, sorted and without duplicates;
+    /// empty if the file needs none.
     ///
     /// # Errors
     /// If a rule is not met.
@@ -128,8 +129,8 @@ impl SignaturePolicy {
 
     /// Verifies a document that contains its own OpenPGP signature. `check` verifies the document
     /// by keys and returns the fingerprint of the key that signed, or why the signature is refused.
-    /// Returns one signature for each rule that the item must meet, sorted; empty if the item needs
-    /// none.
+    /// Returns one signature for each rule that the item must meet, sorted and without duplicates;
+    /// empty if the item needs none.
     ///
     /// # Errors
     /// If a rule is not met.
@@ -211,7 +212,7 @@ impl SignaturePolicy {
         let mut verified = Vec::new();
         for requirement in self.requirements(item) {
             let accepted = verify(requirement)?;
-            // the choice does not depend on the order of the documents
+            // sorted, so the choice does not depend on the order of the documents
             verified.extend(accepted.into_iter().next().map(|first| first.verified));
         }
         verified.sort();

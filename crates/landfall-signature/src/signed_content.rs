@@ -28,7 +28,7 @@ pub(crate) struct SignedContent<'a> {
 }
 
 impl<'a> SignedContent<'a> {
-    /// Reads `document`. Fails with a text for people if it is malformed, or not about `subject`.
+    /// Reads `document`. Fails with a message if it is malformed, or not about `subject`.
     pub(crate) fn read(
         document: &SignatureDocument,
         subject: &SignatureSubject<'a>,
@@ -89,7 +89,7 @@ impl<'a> SignedContent<'a> {
         })
     }
 
-    /// Verifies the signature by `policy`. Fails with a text for people.
+    /// Verifies the signature by `policy`. The error is a message.
     pub(crate) fn verify(
         &self,
         verifier: &Verifier,

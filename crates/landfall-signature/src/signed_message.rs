@@ -37,18 +37,18 @@ impl SignatureSubject<'_> {
 }
 
 impl SignedFile<'_> {
-    /// Opens the content. Fails with a text for people.
+    /// Opens the content. The error is a message.
     pub(crate) fn content(&self) -> Result<Box<dyn Read + Send>, String> {
         (self.open)().map_err(|error| unreadable(&error))
     }
 }
 
-/// The text for people about content that cannot be read.
+/// The message for content that cannot be read.
 pub(crate) fn unreadable(error: &io::Error) -> String {
     format!("the signed content cannot be read: {error}")
 }
 
-/// The digest in the form that `sigstore-verify` expects. Fails with a text for people.
+/// The digest in the form that `sigstore-verify` expects. The error is a message.
 pub(crate) fn sha256_hash(digest: &Digest) -> Result<Sha256Hash, String> {
     Sha256Hash::from_hex(&digest.hex()).map_err(|_| format!("{digest} is not a SHA-256 digest"))
 }

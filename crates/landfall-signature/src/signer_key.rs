@@ -10,8 +10,8 @@ use sigstore_verify::crypto::{KeyAlgorithm, SigningScheme, VerificationKey};
 use sigstore_verify::types::{DerPublicKey, HashAlgorithm, SignatureBytes};
 use std::io::Read;
 
-/// The maximum size of a file with a signature by Ed25519 without a hash, which needs the whole file
-/// in memory.
+/// The maximum size in bytes of a file that an Ed25519 key signed without a hash. Verifying such a
+/// signature needs the whole file in memory.
 const MAX_UNHASHED_FILE: u64 = 64 << 20;
 
 /// A public key that may sign, with the signature schemes that it may use.
@@ -24,8 +24,7 @@ pub(crate) struct SignerKey {
 }
 
 impl SignerKey {
-    /// Reads a key from PEM. Fails with a text for people if it is not a public key of a known
-    /// algorithm.
+    /// Reads a key from PEM. Fails with a message if it is not a public key of a known algorithm.
     pub(crate) fn from_pem(pem: &str) -> Result<SignerKey, String> {
         crypto::install();
         let der = DerPublicKey::from_pem(pem)
@@ -55,8 +54,8 @@ impl SignerKey {
         pem("PUBLIC KEY", self.der.as_bytes())
     }
 
-    /// Whether the key made `signature` over `message`. Fails with a text for people if the content
-    /// of a file cannot be read.
+    /// Whether the key made `signature` over `message`. Fails with a message if the content of a
+    /// file cannot be read, or is too large to check an Ed25519 signature without a hash.
     pub(crate) fn has_signed(
         &self,
         message: &SignedMessage<'_>,

@@ -15,7 +15,7 @@ pub(crate) struct TrustRoot {
 }
 
 impl TrustRoot {
-    /// Reads a `trusted_root.json`. Fails with a text for people if it is not valid.
+    /// Reads a `trusted_root.json`. Fails with a message if it is not valid.
     pub(crate) fn parse(text: &str) -> Result<TrustRoot, String> {
         crypto::install();
         let root = TrustedRoot::from_json(text)
@@ -46,8 +46,8 @@ impl TrustRoot {
             .collect()
     }
 
-    /// The keys of its transparency logs that promise entries, as Rekor did before version 2, in
-    /// DER. The keys of later logs are of Ed25519.
+    /// The keys, in DER, of its transparency logs that promise entries, as Rekor did before version
+    /// 2. Later logs have Ed25519 keys.
     pub(crate) fn promising_logs(&self) -> Vec<Vec<u8>> {
         let keys = self.root.tlogs.iter().map(|log| &log.public_key.raw_bytes);
         keys.filter(|key| {

@@ -130,7 +130,7 @@ impl Context {
         Ok(merged)
     }
 
-    /// Records a file that is read elsewhere as an input.
+    /// Records a file as an input, without returning its content.
     pub(crate) fn record_input(&self, role: &str, path: &Path) -> Result<(), CliError> {
         self.inputs.add(role, path, &input_file::digest(path)?);
         Ok(())

@@ -30,7 +30,7 @@ pub(crate) struct ItemListing {
     /// The paths of other files: the sidecars of a file, or the files of a set of packages or of a
     /// provider. Only the first ones of many.
     pub(crate) other_links: Vec<String>,
-    /// The number of further files.
+    /// The number of other files that are not in `other_links`.
     pub(crate) unlisted_files: usize,
     /// The original URLs of the file.
     pub(crate) urls: Vec<String>,
@@ -41,7 +41,7 @@ pub(crate) struct ItemListing {
     pub(crate) packages: usize,
     pub(crate) platforms: BTreeSet<String>,
     pub(crate) attached: Vec<AttachedManifest>,
-    /// The name of the manifests that request the item.
+    /// The `metadata.name` that the manifests of the bundle share, if they do.
     pub(crate) requested_by: Option<String>,
     /// Whether the bundle lacks a part of it.
     pub(crate) incomplete: bool,

@@ -31,7 +31,7 @@ pub(crate) struct TrackedConnection {
     /// `start`. Received bytes of a TLS handshake or of a request's head do not count: a client
     /// could send them one by one to stay connected.
     last_progress: AtomicU64,
-    /// Whether the client has not taken the bytes that were written last.
+    /// Whether the last write had to wait, because the client takes no more bytes.
     unread: AtomicBool,
     /// Whether a request waits for bytes of its body that the client has not sent.
     body_awaited: AtomicBool,
@@ -90,11 +90,11 @@ impl ConnectionTable {
         )
     }
 
-    /// Adds a connection. If the table is full, closes an idle or stalled connection and waits
-    /// until it has ended.
+    /// Adds a connection. While the table is full, closes idle or stalled connections and waits
+    /// until one has ended.
     pub(crate) async fn add(&self) -> Arc<TrackedConnection> {
         loop {
-            // registered before the check, so that a connection that closes in between is not missed
+            // registered before the check, so that a connection that closes meanwhile is not missed
             let freed = self.freed.notified();
             if let Some(connection) = self.try_add() {
                 return connection;
@@ -248,7 +248,7 @@ impl TrackedConnection {
         self.must_close.load(Ordering::Acquire)
     }
 
-    /// Whether the client has not taken the bytes that were written last.
+    /// Whether the last write had to wait, because the client takes no more bytes.
     pub(crate) fn is_unread(&self) -> bool {
         self.unread.load(Ordering::Relaxed)
     }
@@ -258,7 +258,7 @@ impl TrackedConnection {
     }
 
     fn is_idle(&self) -> bool {
-        // the last bytes of a response may still be in the system's buffers
+        // the last bytes of a response may still wait in hyper's buffer
         self.requests.load(Ordering::Acquire) == 0 && !self.is_unread()
     }
 
@@ -335,9 +335,9 @@ mod tests {
         long_ago(&newer, 8);
         stalls.not_read();
         long_ago(&stalls, 9);
-        for (goes, stay) in [(&older, [&newer, &stalls]), (&newer, [&stalls, &reads])] {
+        for (closed, kept) in [(&older, [&newer, &stalls]), (&newer, [&stalls, &reads])] {
             table.make_room();
-            assert!(goes.must_close() && !stay.iter().any(|connection| connection.must_close()));
+            assert!(closed.must_close() && !kept.iter().any(|connection| connection.must_close()));
         }
         table.make_room();
         assert!(stalls.must_close() && !reads.must_close());

@@ -1,9 +1,9 @@
 //! Connections and requests in flight, both of which are limited.
 //!
-//! A connection or request whose client makes no progress is closed after a timeout (`--keep-alive`,
-//! `--stall`). If another client is waiting, the connection that has been idle for longest is
-//! closed at once. If none is idle, the one whose client has been stalled for longest is closed,
-//! after a short grace period.
+//! A connection that is idle, or whose client is stalled, is closed after a timeout
+//! (`--keep-alive`, `--stall`). If another client is waiting, the connection that has been idle for
+//! longest is closed at once. If none is idle, the one whose client has been stalled for longest is
+//! closed, after a short grace period.
 
 mod connection_table;
 mod open_files;

@@ -8,16 +8,16 @@ use tokio::time::{Instant, sleep};
 
 /// How long a request waits for a permit before it is answered with 503.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often a waiting request looks for a stalled one to close.
+/// How often a waiting request looks for a stalled connection to close.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Counts the requests in progress: from the end of their head to the last byte of the response.
+/// Limits the requests in progress: from their authentication to the last byte of the response.
 pub(crate) struct RequestLimiter {
     max: usize,
     permits: Arc<Semaphore>,
 }
 
-/// Permission to be in progress; held by a request until its response has ended.
+/// The permit of a request. The request holds it until its response has ended.
 pub(crate) struct RequestPermit {
     _permit: OwnedSemaphorePermit,
 }

@@ -87,7 +87,7 @@ fn chart_file<'a>(name: &'a str, content: &'a Descriptor) -> ExportFile<'a> {
     }
 }
 
-/// Marks a chart that is not in the index as failed, unless it has failed already.
+/// Marks a chart that is not in the index as failed, unless it is reported as failed or missing.
 fn report_unindexed(report: &mut RunReport, file: &str, why: &str) {
     for item in &mut report.items {
         if item.name == file && item.reason.is_none() {

@@ -11,9 +11,9 @@ use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
 use landfall_model::sum_sizes;
 use std::path::Path;
 
-/// Writes every file that an item of `lock` has at a URL from `blobs` to `dir`, at the paths of all
-/// its URLs: plain files with their sidecars, packages, charts and providers. Files with the right
-/// content are left unchanged. `dry_run` writes nothing.
+/// Writes every file of `lock` that has a URL to `dir`, at the paths of all its URLs: plain files
+/// with their sidecars, packages, charts and providers. `blobs` has the content. Files with the
+/// right content are left unchanged. `dry_run` writes nothing.
 ///
 /// # Errors
 /// Before anything is written: when a URL cannot be a path, or two URLs with different content have

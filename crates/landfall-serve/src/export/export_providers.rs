@@ -33,7 +33,7 @@ pub fn export_providers(
 ) -> Result<RunReport, ExportError> {
     let mut mirror = ProviderMirror::default();
     for provider in &lock.providers {
-        // a lock has each name once, and a name has its own paths
+        // no warnings to report: a lock has each name once, and each name has its own paths
         mirror.add(provider);
     }
     let mut documents = MemoryBlobs::default();

@@ -1,4 +1,4 @@
-//! Git bundles (gitformat-bundle): a repository in one file, which git clones and fetches from.
+//! Git bundles (gitformat-bundle): a repository in one file, from which git clones and fetches.
 
 use landfall_content::{BlobRead, ContentError, digest_of};
 use landfall_git::{

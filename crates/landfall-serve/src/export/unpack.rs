@@ -70,7 +70,7 @@ fn visit_members(
     let mut archive = tar::Archive::new(open_archive(&dir.join(below)).map_err(unreadable)?);
     // the path in the extended headers before a member
     let mut extended = None;
-    // raw: the crate reads extended headers into memory without a limit
+    // raw, because the crate would read extended headers into memory without a limit
     for member in archive.entries().map_err(unreadable)?.raw(true) {
         let mut member = member.map_err(unreadable)?;
         let kind = member.header().entry_type();

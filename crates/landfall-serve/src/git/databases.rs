@@ -1,4 +1,4 @@
-//! The objects of the repositories that were requested last.
+//! The objects of the repositories that were requested most recently.
 
 use crate::response::RequestError;
 use landfall_git::ObjectDatabase;
@@ -6,11 +6,11 @@ use landfall_model::Digest;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// How many repositories are open at once. Each needs about 100 bytes per object, and a cache.
+/// The maximum number of open repositories. Each needs about 100 bytes per object, and a cache.
 const MAX_OPEN: usize = 8;
 
-/// The objects of the repositories that were requested last, by the digests of the repositories.
-/// Opening a repository reads and hashes all its objects, so the last ones stay open.
+/// The objects of the repositories that were requested most recently, by the digests of the
+/// repositories. They stay open, because opening a repository reads and hashes all its objects.
 #[derive(Default)]
 pub(crate) struct GitDatabases(Mutex<Vec<(Digest, Arc<ObjectDatabase>)>>);
 
@@ -25,7 +25,7 @@ impl GitDatabases {
     where
         F: Future<Output = Result<ObjectDatabase, RequestError>>,
     {
-        // held while a repository is opened: others would compete for the same disk and processors
+        // locked while a repository is opened: a second one would compete for disk and processors
         let mut known = self.0.lock().await;
         let database = match known.iter().position(|(other, _)| other == digest) {
             Some(at) => known.remove(at).1,

@@ -72,7 +72,7 @@ impl PackBody {
     }
 }
 
-/// Sends the written bytes in packets, several packets per piece.
+/// Sends the written bytes in pieces. With `bands`, a piece consists of side-band packets.
 struct PacketWriter<'a> {
     sender: &'a Sender<io::Result<Bytes>>,
     piece: Vec<u8>,

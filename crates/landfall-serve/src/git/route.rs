@@ -33,7 +33,7 @@ const LARGE_FILE_BATCH: &str = "/info/lfs/objects/batch";
 const LARGE_FILES: &str = "/info/lfs/objects/";
 
 impl GitService {
-    /// The service that a path asks for, and the path of the repository.
+    /// The path of the repository, and the service that `path` asks for.
     fn parse(path: &str) -> Option<(&str, GitService)> {
         if let Some(base) = path.strip_suffix("/info/refs") {
             return Some((base, GitService::Advertisement));

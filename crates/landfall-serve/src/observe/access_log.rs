@@ -1,5 +1,5 @@
 //! The access log: one line for each request, in the combined log format of other web servers,
-//! followed by the duration of the response in seconds.
+//! followed by the duration of the request in seconds.
 
 use super::request_info::CompletedRequest;
 use jiff::Timestamp;

@@ -20,7 +20,7 @@ pub(crate) struct ServerMetrics {
 
 impl ServerMetrics {
     pub(super) fn record(&self, completed: &CompletedRequest<'_>) {
-        // clients may invent methods: each one must not become a time series of its own
+        // clients may invent methods, which must not become time series of their own
         let method = match completed.request.method.as_str() {
             "GET" => "GET",
             "HEAD" => "HEAD",

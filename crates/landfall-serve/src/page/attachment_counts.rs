@@ -5,7 +5,8 @@ use landfall_content::BlobRead;
 use landfall_model::{Descriptor, media_type, read_referrer};
 use std::collections::BTreeMap;
 
-/// The largest manifest in bytes that is read for its artifact type; those of signatures are small.
+/// The maximum size in bytes of a manifest that is read for its artifact type. Manifests of
+/// signatures are small.
 const MAX_MANIFEST: u64 = 256 << 10;
 
 /// The number of attached manifests by the word for their kind, such as `signature`.

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_select_plain_http_for_each_tool() {
+    fn plain_http_is_selected_for_this_server_and_not_for_another_registry() {
         let image = item(EntryKind::Image, "quay.io/a/b:v1", "a/b:v1");
         assert_eq!(
             of(&image, false)[1],

@@ -56,7 +56,7 @@ struct PartialBundle<'a> {
     more: usize,
 }
 
-/// A link that restricts the list to a kind.
+/// A link to the list of one kind, or of all kinds.
 struct KindLink {
     text: String,
     href: String,

@@ -9,7 +9,7 @@ use landfall_model::report::escape_html;
 
 /// The number of host names in a line of `/etc/hosts`.
 const HOSTS_PER_LINE: usize = 8;
-/// The maximum number of such lines.
+/// The maximum number of lines for `/etc/hosts`.
 const MAX_HOST_LINES: usize = 100;
 /// The maximum length of a DNS name (RFC 1035, section 2.3.4).
 const MAX_HOST_NAME: usize = 253;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub struct DeliveredContent {
     /// The delivered locks, the oldest first.
     pub bundles: Vec<ServedBundle>,
-    /// The content of all of them.
+    /// The content of all delivered locks.
     pub content: Arc<dyn VerifiedRead>,
 }
 

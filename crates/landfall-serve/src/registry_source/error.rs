@@ -31,7 +31,7 @@ pub enum RegistrySourceError {
         /// What is wrong with it.
         why: String,
     },
-    /// A lock in the list does not have its digest.
+    /// A lock in the list does not have its digest, or is too large.
     #[error(
         "a lock in {list} is damaged at the registry; deliver it again with \
          `landfall push --recheck`"

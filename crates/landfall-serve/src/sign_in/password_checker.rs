@@ -1,5 +1,6 @@
-//! Remembers which passwords matched their bcrypt hashes. bcrypt is slow on purpose, and a push
-//! makes hundreds of requests. No password is kept: only an HMAC of it, with a key of this process.
+//! Remembers which passwords matched their bcrypt hashes and which did not. bcrypt is slow on
+//! purpose, and a push makes hundreds of requests. No password is kept: only an HMAC of it, with a
+//! key of this process.
 
 use super::queue::SignInQueue;
 use ring::hmac;
@@ -27,7 +28,7 @@ pub(super) struct PasswordChecker {
 #[derive(Default)]
 struct PasswordOutcomes {
     /// For each user who has signed in, the key of the right password. Wrong passwords have a set
-    /// of their own, so that guessing cannot evict these.
+    /// of their own, so that guessing cannot evict the right ones.
     right: HashMap<String, PasswordKey>,
     wrong: HashSet<PasswordKey>,
     /// The keys in `wrong`, oldest first.

@@ -84,7 +84,7 @@ impl HtpasswdUsers {
             return Ok(None);
         };
         if user.is_empty() && password.is_empty() {
-            // some clients answer a challenge like this when they have no account
+            // some clients answer a challenge with empty credentials if they have no account
             return Ok(self.anonymous_user());
         }
         let account = self.accounts.get(&user);

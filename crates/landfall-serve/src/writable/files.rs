@@ -14,7 +14,7 @@ pub(super) fn write_file(incoming: &Path, path: &Path, bytes: &[u8]) -> io::Resu
     persist(file, path)
 }
 
-/// Renames `file` to `path`, and creates the folder of `path`.
+/// Renames `file` to `path`. Creates the folder of `path` if it is missing.
 pub(super) fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
     // created with the first file, so that empty repositories leave no folders

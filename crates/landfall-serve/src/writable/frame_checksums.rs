@@ -101,7 +101,7 @@ impl CheckedReader {
     /// The rest of the file as runs, one for each frame.
     pub(super) fn runs(mut self) -> FileRuns {
         Box::new(iter::from_fn(move || {
-            // an error ends the runs: bytes after a damaged frame must not be sent
+            // the position stays at a damaged frame, so that no bytes after it are sent
             if let Err(error) = self.check_next() {
                 return Some(Err(error));
             }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn every_offset_reads_what_was_written() {
+    fn reading_from_an_offset_returns_what_was_written() {
         let bytes: Vec<u8> = (0..2 * FRAME + 77).map(|at| (at * 31 / 7) as u8).collect();
         let sums = sums(&bytes, 100_003);
         assert_eq!(sums.len(), 24);

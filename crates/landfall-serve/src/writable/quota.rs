@@ -5,7 +5,7 @@ use super::error::WritableStoreError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The bytes in the folder, including uploads in progress.
+/// The bytes of the blobs in the folder, including uploads in progress.
 pub(crate) struct FolderQuota {
     used: AtomicU64,
     max: Option<u64>,

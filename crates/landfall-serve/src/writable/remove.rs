@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(
             (swept.removed, swept.has_kept_recent),
             (vec![first.digest], false),
-            "the other repository has a"
+            "repository y still has a"
         );
         assert!(store.delete_manifest("x", &second.digest).unwrap());
         let used = store.quota().used();
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_with_many_children_is_deleted_in_one_pass_over_the_manifests() {
+    fn deleting_an_index_does_not_read_all_manifests_for_each_child() {
         let dir = tempfile::tempdir().unwrap();
         let store = store(dir.path());
         let children: Vec<Descriptor> = (0..100_u8)
