@@ -98,7 +98,7 @@ fn gc_removes_content_that_no_lock_needs() {
     );
     assert!(place.path("store/blobs/sha256/notes.txt").exists());
     let lines = place.read("store/.landfall/verified").lines().count();
-    assert_eq!(lines, 4, "the journal has a line for each remaining blob");
+    assert_eq!(lines, 4, "`verified` has a line for each remaining blob");
 
     // `one` is complete without a request, and `two` is downloaded again
     assert_eq!(

@@ -136,7 +136,7 @@ fn bundles_of_version_1_stay_readable() {
             "{name}"
         );
     }
-    // the whole lock, and every byte of each blob that the bundle contains
+    // the lock is the same, and so is every byte of each blob that can be opened
     let plain = crate::support::library::Bundle::open(&folder().join("plain.tar.zst")).unwrap();
     let mut lock = site.lock.clone();
     lock.sort();
