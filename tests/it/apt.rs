@@ -81,7 +81,7 @@ fn packages_and_their_dependencies_are_locked_packed_and_downloaded_by_apt() {
         "{listed}"
     );
 
-    // a registry receives the packages, and a server serves them from that registry
+    // a registry receives the packages; they are served from the bundle and from that registry
     let there = own_registry();
     place.ok(&["push", "b", "--to", &there.address]);
     let again = place.json(0, &["push", "b", "--to", &there.address]);

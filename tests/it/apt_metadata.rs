@@ -53,7 +53,7 @@ fn replaced_metadata_is_read_from_the_store_that_locked_it() {
     );
     place.ok(&["pull"]);
     place.ok(&["pack", "-o", "b"]);
-    // after the `landfall lock --refresh` that the message names, any store works
+    // after `landfall lock --refresh`, which the message names, a pull with another store works
     up.lock(0, &["--refresh", "--store", "third"]);
     place.ok(&["pull", "--store", "other"]);
 }

@@ -77,8 +77,8 @@ fn assert_delivered(rig: &Rig, story: &str, deliver: &dyn Fn() -> Result<Pushed,
     rig.assert_arrived(story);
 }
 
-/// Runs `pull`, `pull --bundle`, `push` and `mirror` under these faults: `up` of the upstream, and
-/// `down` of the private registry. The faults `up` must end within the attempts of a request, so
+/// Runs `pull`, `pull --bundle`, `push` and `mirror` under these faults: `up` at the upstream, and
+/// `down` at the private registry. The faults `up` must end within the attempts of a request, so
 /// that every pull succeeds.
 fn all_ways(rig: &Rig, name: &str, up: &[Fault], down: &[Fault]) {
     let store = format!("{name}-store");
@@ -112,7 +112,7 @@ fn all_ways(rig: &Rig, name: &str, up: &[Fault], down: &[Fault]) {
 }
 
 #[test]
-fn all_requests_in_flight_are_reset_after_their_headers() {
+fn transfers_succeed_if_all_requests_in_flight_are_reset_after_their_headers() {
     let mut rig = Rig::of_images(IMAGES);
     for jobs in [1, 2, 12, 50] {
         rig.limits = limits(jobs);

@@ -183,7 +183,7 @@ fn with_subcharts(archives: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
-fn charts_in_a_chart_share_one_budget() {
+fn charts_in_a_chart_share_one_size_limit() {
     let up = Upstream::new();
     let place = &up.place;
     let blank = "# \n".repeat(10 << 20);
