@@ -51,7 +51,7 @@ impl UpdateRun<'_> {
         newest.map_err(|why| ResolveError::from(format!("no newer trust root: {why}")))
     }
 
-    /// Replaces the file at `path` if it has other content.
+    /// Edits the file at `path` from `old` to `new`, and reports the move, unless both are equal.
     fn replace(&mut self, path: &Path, old: &str, new: String) {
         if old == new {
             return;

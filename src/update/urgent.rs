@@ -5,7 +5,7 @@ use std::str::FromStr;
 /// A version of a variable, item or list that need not wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UrgentVersion {
-    /// The name, as the report of an update has it.
+    /// The name of the variable, item or list, as the report of `update` shows it.
     name: String,
     /// The version, or the digest of a list or of a tag that moved.
     version: String,

@@ -21,7 +21,7 @@ pub(crate) struct AgeWait {
 pub(super) struct RunEnd {
     /// Whether the run looked at all versions.
     pub(super) has_seen_all: bool,
-    /// Whether the file must be written again.
+    /// Whether the file of first sights must be written again.
     pub(super) rewrite: bool,
     pub(super) clock: AgeClock,
 }
@@ -51,7 +51,7 @@ impl<'a> VersionAges<'a> {
         }
     }
 
-    /// Whether this version of `name` need not wait.
+    /// Whether this version of `name` is urgent. If so, marks it as used.
     pub(super) fn is_urgent(&mut self, name: &str, version: &str) -> bool {
         let found = self.urgent.iter().position(|one| one.is(name, version));
         self.used_urgent.extend(found);
@@ -180,7 +180,7 @@ impl ChangedSights {
 /// The first sights after a run, and notices about ages.
 #[derive(Debug, Default)]
 pub(crate) struct AgesOutcome {
-    /// The first sights; `None` if they did not change.
+    /// The first sights; `None` if their file need not be written.
     pub(crate) sights: Option<ChangedSights>,
     /// Faults of the machine's clock and of recorded times.
     pub(crate) notices: Vec<Notice>,

@@ -81,7 +81,7 @@ fn packages_and_their_dependencies_are_locked_packed_and_downloaded_by_apt() {
         "{listed}"
     );
 
-    // a registry receives the packages, and a server serves them from that registry
+    // a registry receives the packages; they are served from the bundle and from that registry
     let there = own_registry();
     place.ok(&["push", "b", "--to", &there.address]);
     let again = place.json(0, &["push", "b", "--to", &there.address]);
@@ -527,7 +527,8 @@ fn apt_with_the_rendered_sources_downloads_mirrored_packages() {
             "app",
         ],
     ));
-    // the rendered sources can name a file server of the site, beside the sources of the machine
+    // with `others=stay`, the sources are installed beside those of the machine; the site names
+    // the file server
     place.write("site.yaml", "apiVersion: landfall/v1\nkind: Site\nregistry: {address: \"172.20.0.2:5000\"}\nfiles: http://172.20.0.2:8080/files\n");
     place.ok(&[
         "render",
@@ -560,7 +561,7 @@ fn doctor_simulates_the_installation_on_a_node() {
             format!("{all}Package: {name}\nStatus: install ok installed\nVersion: {version}\nArchitecture: amd64\n{more}\n")
         })
     };
-    // installed packages are not requested, and older ones are replaced
+    // packages that are installed are not listed, and older ones are replaced
     place.write(
         "node",
         status(&[

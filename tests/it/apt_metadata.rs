@@ -1,4 +1,4 @@
-//! apt metadata that is replaced by its repository, before a pull or while it is read.
+//! apt metadata that its repository replaces before a pull, or while `lock` reads it.
 
 use crate::support::apt::{AptUpstream, deb};
 use crate::support::charts::failure_reasons;
@@ -53,7 +53,7 @@ fn replaced_metadata_is_read_from_the_store_that_locked_it() {
     );
     place.ok(&["pull"]);
     place.ok(&["pack", "-o", "b"]);
-    // the command in the help text works
+    // after `landfall lock --refresh`, which the message names, a pull with another store works
     up.lock(0, &["--refresh", "--store", "third"]);
     place.ok(&["pull", "--store", "other"]);
 }

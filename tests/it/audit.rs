@@ -617,8 +617,8 @@ fn missing_references_can_be_locked_and_are_then_found() {
     );
     assert_eq!(finding_lines(&report, "missing").len(), 1);
 
-    // the registry is queried too: at first it is empty, then complete; then a tag has moved and
-    // a child is missing
+    // the registry is queried too: it is empty, then complete; then the tag has moved, and then the
+    // locked manifest is missing as well
     let registry = own_registry();
     let ask = [
         "audit",

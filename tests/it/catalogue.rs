@@ -241,7 +241,7 @@ fn the_documented_commands_work_for_every_shipped_manifest() {
             std::fs::write(&file, text).unwrap();
         }
         if name == "giantswarm" {
-            // the account of the proxy, which the site does not keep in git
+            // the file with the account of the proxy, which is not kept in git
             place.write("giantswarm/proxy-account", "user:password\n");
         }
         let packages = PackageStandIn::new(&place.path(name));

@@ -222,7 +222,7 @@ fn a_receipt_can_be_compared_like_a_lock() {
     let report = place.json(0, &["diff", "r.json", "v1.10.lock"]);
     let name = format!("{}/app:v1.10", upstream.address);
     assert_eq!(change(&report, &name)["version"], "up");
-    // a delta since the receipt contains only the blobs that the receipt lacks
+    // only the blobs that the receipt lacks are counted, as in a delta since the receipt
     let bytes = report["new"]["bytes"].as_u64().unwrap();
     assert!((5000..10_000).contains(&bytes), "{report:#}");
     // in the other direction, the size is unknown: a receipt does not list the sizes of blobs

@@ -334,8 +334,8 @@ fn squid_accepts_the_rules_for_hosts_of_every_kind() {
     assert_eq!(read, written + 4, "{printed}\n{rules}");
 }
 
-/// If a file host is also an endpoint of some machines, it has their roles in addition to that of
-/// landfall.
+/// If a file host is also an endpoint of some machines, it has their roles in addition to the role
+/// `landfall`.
 #[test]
 fn a_host_of_the_lock_keeps_the_roles_of_its_endpoint() {
     if !need(&["gzip"]) {

@@ -60,7 +60,7 @@ fn sha256(rig: &Rig, file: &str) -> String {
 }
 
 #[test]
-fn every_command_that_writes_or_approves_is_recorded_with_its_inputs_and_outputs() {
+fn commands_that_change_or_approve_content_are_recorded_with_inputs_and_outputs() {
     let rig = Rig::new();
     rig.set_faults([]);
     rig.place.write(

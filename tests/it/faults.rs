@@ -94,7 +94,7 @@ fn pulls_succeed_if_bodies_are_cut_stalled_or_slow() {
             )],
         ),
     ]);
-    // no byte is sent twice: after each cut, the download resumes at the last byte
+    // no byte is sent twice: after each cut, the download resumes after the last received byte
     rig.set_faults([Fault::once(RequestKind::Blob, FaultKind::Cut(3000)).times(8)]);
     assert!(done(&rig.pull("bytes")));
     let sent: usize = rig
@@ -354,7 +354,7 @@ fn requests_to_busy_hosts_are_retried() {
         .count();
     assert!(
         requests <= rig.limits.jobs,
-        "those in flight, and no more:\n{}",
+        "more requests than those in flight:\n{}",
         rig.up.shown()
     );
 }

@@ -322,7 +322,7 @@ fn mirror_sends_no_more_requests_upstream_than_pull() {
         ),
     ] {
         let mut rig = Rig::new();
-        // one job, since requests in flight do not know the responses to each other
+        // one job: with several, more requests are in flight when the first response arrives
         rig.limits.jobs = 1;
         let requests = |run: &dyn Fn(&Rig) -> Vec<ReportItem>| {
             rig.set_faults([fault.clone()]);
@@ -407,13 +407,13 @@ fn recheck_uploads_content_that_the_registry_lost() {
         // `recheck` detects the loss and uploads the content again
         rig.delivery.recheck = true;
         let pushed = rig.push("first").unwrap();
-        let brought = pushed
+        let uploaded = pushed
             .items
             .iter()
             .filter(|item| item.status == ItemStatus::Done)
             .count();
         assert!(
-            done(&pushed.items) && brought > 0,
+            done(&pushed.items) && uploaded > 0,
             "{name}: {:?}",
             pushed.items
         );
@@ -498,7 +498,7 @@ const LOCKS: &str = "landfall/locks";
 #[test]
 fn a_list_of_locks_that_another_push_replaced_is_written_again() {
     let rig = Rig::new();
-    // the list that the other push writes after this one has read it
+    // the list that another push writes after this push has read the list
     rig.down.content(|content| {
         let config = content.blob(LOCKS, OCI_EMPTY, b"{}".to_vec());
         let lock_type = "application/vnd.landfall.lock.v1+yaml";

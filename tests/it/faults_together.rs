@@ -77,8 +77,9 @@ fn assert_delivered(rig: &Rig, story: &str, deliver: &dyn Fn() -> Result<Pushed,
     rig.assert_arrived(story);
 }
 
-/// Runs every verb that transfers content under the same faults. The faults `up` of the upstream
-/// must end within the attempts of a request, so that every pull succeeds.
+/// Runs `pull`, `pull --bundle`, `push` and `mirror` under these faults: `up` at the upstream, and
+/// `down` at the private registry. The faults `up` must end within the attempts of a request, so
+/// that every pull succeeds.
 fn all_ways(rig: &Rig, name: &str, up: &[Fault], down: &[Fault]) {
     let store = format!("{name}-store");
     let story = format!("{name}: {:?} and {:?}", up.first(), down.first());
@@ -111,7 +112,7 @@ fn all_ways(rig: &Rig, name: &str, up: &[Fault], down: &[Fault]) {
 }
 
 #[test]
-fn all_requests_in_flight_are_reset_after_their_headers() {
+fn transfers_succeed_if_all_requests_in_flight_are_reset_after_their_headers() {
     let mut rig = Rig::of_images(IMAGES);
     for jobs in [1, 2, 12, 50] {
         rig.limits = limits(jobs);
@@ -168,7 +169,7 @@ fn uploads_succeed_if_they_and_their_sources_break_together() {
     }
 }
 
-/// Temporary faults that may affect all requests of a kind at once.
+/// A temporary fault that may affect all requests of a kind at once.
 fn storm(dice: &mut Dice) -> FaultKind {
     // less than the smallest body: after a complete body, the server would keep the connection open
     let at = dice.pick(&[0, 1, 100]);

@@ -75,7 +75,7 @@ fn a_pull_to_a_full_disk_is_resumed_after_space_is_freed() {
         "the cause is not reported exactly once: {printed}"
     );
     rig.assert_same("grown", &printed);
-    // complete blobs are not requested again, and partial ones only from their last byte
+    // complete blobs are not requested again, and partial ones only from their end
     for line in printed
         .lines()
         .filter_map(|line| line.strip_prefix("stood "))

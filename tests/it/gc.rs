@@ -98,7 +98,7 @@ fn gc_removes_content_that_no_lock_needs() {
     );
     assert!(place.path("store/blobs/sha256/notes.txt").exists());
     let lines = place.read("store/.landfall/verified").lines().count();
-    assert_eq!(lines, 4, "the journal has a line for each remaining blob");
+    assert_eq!(lines, 4, "`verified` has a line for each remaining blob");
 
     // `one` is complete without a request, and `two` is downloaded again
     assert_eq!(
@@ -114,7 +114,7 @@ fn gc_removes_content_that_no_lock_needs() {
 }
 
 #[test]
-fn a_store_in_use_is_left_unchanged() {
+fn gc_and_other_commands_exclude_each_other() {
     if !need(&["gzip"]) {
         return;
     }
@@ -215,7 +215,7 @@ fn gc_keeps_the_content_of_the_last_bundles() {
 }
 
 #[test]
-fn gc_keeps_content_that_another_process_uses() {
+fn gc_is_refused_while_a_pull_uses_the_store() {
     let rig = Rig::new();
     rig.set_faults([]);
     let place = &rig.place;

@@ -109,7 +109,7 @@ fn artifacts_of_flux_and_argo_cd_are_carried_and_their_objects_rewritten() {
     assert_eq!(
         tags.json()["tags"],
         json!(["6.5.0"]),
-        "a range is resolved there"
+        "a controller resolves a version range with this list"
     );
 }
 

@@ -21,7 +21,7 @@ fn printed(place: &Place, args: &[&str]) -> String {
 }
 
 #[test]
-fn many_indexes_take_no_more_memory_than_one() {
+fn the_indexes_of_an_archive_share_one_size_limit() {
     let place = Place::new();
     let index = format!("{{\"manifests\": []{}}}", " ".repeat(8_000_000));
     let file = std::fs::File::create(place.path("a.tar.zst")).unwrap();

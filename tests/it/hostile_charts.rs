@@ -12,7 +12,7 @@ use serde_json::json;
 /// An address space in MiB that suffices for everything that landfall does with small inputs.
 const ENOUGH: u64 = 1024;
 
-/// YAML of 46 kB whose aliases expand to 60 million values.
+/// YAML of 39 kB whose aliases expand to 60 million values.
 fn squared() -> String {
     let count = 7_800;
     format!(
@@ -183,7 +183,7 @@ fn with_subcharts(archives: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
-fn charts_in_a_chart_share_one_budget() {
+fn charts_in_a_chart_share_one_size_limit() {
     let up = Upstream::new();
     let place = &up.place;
     let blank = "# \n".repeat(10 << 20);
@@ -498,7 +498,7 @@ fn an_account_is_used_only_for_repositories_that_the_manifest_or_the_site_names(
     with_account("/mine/", true);
     with_account("/own/", true);
     with_account("/private/", false);
-    // the site names the host
+    // if the site names the host, the account is used for `/private/` as well
     let before = server.requests().len();
     place.write(
         "site.yaml",

@@ -136,7 +136,7 @@ fn bundles_of_version_1_stay_readable() {
             "{name}"
         );
     }
-    // the whole lock, and every byte of each blob that the bundle contains
+    // the lock is the same, and so is every byte of each blob that can be opened
     let plain = crate::support::library::Bundle::open(&folder().join("plain.tar.zst")).unwrap();
     let mut lock = site.lock.clone();
     lock.sort();
@@ -216,7 +216,8 @@ fn the_reader_written_from_the_documentation_reads_frozen_bundles() {
     );
 }
 
-/// The digests of two contents of `recipe.tar.zst`: a layer that zlib compressed, and a file.
+/// The digests of two blobs with recipes in `recipe.tar.zst`: a layer that zlib compressed, and a
+/// file.
 const REBUILT: [&str; 2] = [
     "sha256:009c4493a6aee0c63be91526120998153b549db8e1e8bbea714feccbc5cab4f3",
     "sha256:fe118edc95f5ca2e70079b06f0f31cbac45100387c00881c036b5441b39e1906",

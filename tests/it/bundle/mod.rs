@@ -43,7 +43,7 @@ fn report(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn place_of(bytes: &[u8], part: &[u8]) -> usize {
+fn position_of(bytes: &[u8], part: &[u8]) -> usize {
     bytes
         .windows(part.len())
         .position(|window| window == part)
@@ -282,7 +282,7 @@ fn tar_and_zstd_read_a_bundle() {
     assert!(tested.status.success(), "{}", shown(&tested));
     // the checksums in stored frames are real: zstd detects a flipped bit in one
     let mut bytes = fs::read(bundle).unwrap();
-    let at = place_of(&bytes, &noise(4, 70_000)[1000..1064]);
+    let at = position_of(&bytes, &noise(4, 70_000)[1000..1064]);
     bytes[at] ^= 4;
     fs::write(site.path("flipped.zst"), bytes).unwrap();
     let flipped = tool(
@@ -409,7 +409,7 @@ fn a_damaged_blob_is_named() {
     let site = Site::new();
     let bundle = site.pack();
     let mut bytes = fs::read(&bundle).unwrap();
-    let at = place_of(&bytes, &noise(4, 70_000)[1000..1064]);
+    let at = position_of(&bytes, &noise(4, 70_000)[1000..1064]);
     bytes[at] ^= 4;
     fs::write(&bundle, bytes).unwrap();
     let output = site.run(&["verify", "B.tar.zst", "--output", "json"]);

@@ -107,7 +107,7 @@ fn a_delta_is_pushed_with_all_bundles_of_its_chain() {
 }
 
 #[test]
-fn damaged_content_is_read_from_another_bundle_of_the_chain() {
+fn damaged_content_is_read_from_another_bundle() {
     let line = DeltaReleases::new();
     let place = &line.place;
     line.pack("1", "b1", &[]);

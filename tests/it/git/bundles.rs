@@ -1,4 +1,4 @@
-//! Git bundles that `export git --format bundle` writes, beside those of git itself.
+//! Git bundles that `export git --format bundle` writes, compared with bundles of git itself.
 
 use super::{manifest, output};
 use crate::support::Place;

@@ -1,4 +1,4 @@
-//! The clients of Flux and Argo CD themselves, against the mirror.
+//! The git clients of Flux and Argo CD, against the mirror.
 
 use super::{manifest, output};
 use crate::support::git::{GitServer, history};
@@ -21,7 +21,8 @@ fn sample(server: &GitServer) -> PathBuf {
     repository
 }
 
-/// Serves what `more` asks for of the repository, and returns its URL at the mirror.
+/// Serves the refs of the repository that `more` requests. Returns the server and the URL of the
+/// repository there.
 fn mirror(place: &Place, server: &GitServer, more: &str) -> (Server, String) {
     place.write("m.yaml", manifest(&server.url("team/platform.git"), more));
     place.ok(&["lock", "-f", "m.yaml", "--refresh"]);
@@ -32,13 +33,13 @@ fn mirror(place: &Place, server: &GitServer, more: &str) -> (Server, String) {
     (served, url)
 }
 
-/// What the program of the clients prints.
+/// Runs the program that contains the clients, and returns its output.
 fn client(place: &Place, program: &Path, args: &[&str]) -> String {
     let printed = run(place.clean(program).args(args));
     String::from_utf8(printed).unwrap()
 }
 
-/// Clones by Flux's client, and returns the revision and the folder of the commit.
+/// Clones with Flux's client. Returns the revision that it prints, and the tree id of `HEAD`.
 fn flux(place: &Place, program: &Path, url: &str, what: [&str; 2], shallow: bool) -> [String; 2] {
     let clone = tempfile::tempdir_in(place.dir()).unwrap();
     let folder = clone.path().to_str().unwrap();

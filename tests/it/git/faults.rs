@@ -267,7 +267,7 @@ fn a_history_of_10_000_commits_is_carried_and_served() {
         clone(&["--filter=blob:none"], "partial").trim(),
         COMMITS.to_string()
     );
-    // a newer lock and bundle with a few commits more
+    // a newer lock and bundle with three more commits
     server.import(&repository, &history("main", COMMITS, 3));
     place.ok(&["lock", "-f", "m.yaml", "--refresh"]);
     place.ok(&["pull"]);

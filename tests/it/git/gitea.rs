@@ -10,7 +10,7 @@ use std::path::Path;
 
 const ACCOUNT: &str = "site:s3cret-word";
 
-/// A Gitea with the account [`ACCOUNT`], which creates repositories that are pushed.
+/// A Gitea server with the account [`ACCOUNT`]. It creates a repository when one is pushed.
 struct Gitea {
     address: SocketAddr,
     _guard: Guard,
@@ -28,7 +28,7 @@ impl Gitea {
         let folder = place.path("gitea");
         std::fs::create_dir(&folder).unwrap();
         let root = folder.display();
-        // of a program that does not embed its templates, the folder with them
+        // the folder with the templates, if the program does not embed them
         let templates = std::env::var("LANDFALL_GITEA_STATIC").unwrap_or_default();
         place.write(
             "gitea/app.ini",
@@ -83,7 +83,7 @@ fn status_of(report: &Value) -> &str {
 }
 
 #[test]
-fn gitea_takes_branches_and_tags_and_keeps_what_was_moved_there() {
+fn gitea_accepts_branches_and_tags_and_keeps_a_tag_that_was_moved_there() {
     if !need(&["git"]) {
         return;
     }

@@ -1,4 +1,4 @@
-//! Large files of Git LFS: pointers in the objects, and the files beside them.
+//! Git LFS: the pointers in git objects, and the large files that they name.
 
 use super::{locked, manifest, output};
 use crate::support::git::{GitServer, GitServerBehavior, pointer};
@@ -128,7 +128,7 @@ fn large_files_are_carried_served_and_exported() {
     assert_eq!(
         site.git(&target, &["for-each-ref"]),
         "",
-        "refs come after their files"
+        "refs are pushed only after their large files"
     );
     answer_uploads("201 Created");
     let push = || place.json(0, &["push", "b.tar.zst", "--git-to", &to]);

@@ -57,7 +57,7 @@ fn a_repository_is_locked_packed_and_served_to_real_git() {
     place.ok(&["pack", "-o", "b.tar.zst"]);
     place.ok(&["verify", "b.tar.zst"]);
     assert!(place.ok(&["ls", "b.tar.zst"]).contains("platform.git"));
-    // from here on, only the bundle is used
+    // from here on, landfall uses only the bundle
     let served = landfall_serve(&place, &["b.tar.zst"]);
     let here = format!("{}/git/{}/team/platform.git", served.url(), server.address);
     assert_eq!(refs(&server, &here), refs(&server, &url));

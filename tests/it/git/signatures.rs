@@ -104,7 +104,7 @@ fn tags_and_commits_that_openssh_signed_are_locked_with_their_keys() {
     place.ok(&["pull"]);
     place.ok(&["pack", "-o", "b.tar.zst"]);
     place.ok(&["verify", "b.tar.zst"]);
-    // an unchanged entry keeps its pin without a request, but not with other keys
+    // an unchanged entry keeps its pin without a request; with another key, it is verified again
     let before = server.requests().len();
     place.ok(&["lock", "-f", "m.yaml"]);
     assert_eq!(server.requests().len(), before);

@@ -247,7 +247,7 @@ fn kustomize_builds_a_rewritten_remote_base() {
 }
 
 #[test]
-fn sources_at_github_are_rewritten_without_their_scheme() {
+fn github_sources_are_rewritten_with_or_without_a_scheme() {
     let place = Place::new();
     let lock = "version: 1\ngit:\n- name: git+https://github.com/org/repo.git\n  digest: DIGEST\n  \
                 wanted:\n  - v1\n  refs:\n  - refs/tags/v1 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\n  \

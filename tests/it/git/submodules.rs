@@ -170,7 +170,7 @@ fn a_submodule_that_the_manifest_lists_as_well_is_one_entry() {
 }
 
 #[test]
-fn submodules_that_cannot_be_fetched_or_do_not_end_are_errors() {
+fn submodules_that_cannot_be_fetched_or_nest_too_deeply_are_errors() {
     let Some(server) = GitServer::new() else {
         return;
     };
@@ -214,7 +214,8 @@ fn submodules_that_cannot_be_fetched_or_do_not_end_are_errors() {
     );
 }
 
-/// Hosts behind a proxy count as public, so the server stands in for the internet as a proxy.
+/// Hosts that are reached through a proxy count as public, so one git server acts as the proxy to
+/// the internet.
 #[test]
 fn a_public_repository_cannot_lead_to_private_addresses() {
     let (Some(internet), Some(inside)) = (GitServer::new(), GitServer::new()) else {

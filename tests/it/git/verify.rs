@@ -1,4 +1,4 @@
-//! `verify` of bundles whose digests are right, and whose packs are not what their lock says.
+//! `verify` of bundles whose digests are right, but whose packs do not match their lock.
 
 use super::{digest_again, locked, manifest};
 use crate::support::Place;
@@ -56,7 +56,8 @@ fn pack_of(server: &GitServer, repository: &Path, range: &[&str], absent: Option
     child.wait_with_output().unwrap().stdout
 }
 
-/// Replaces the last pack of the lock by `pack`, with right digests everywhere, and packs it.
+/// Replaces the last pack of the lock with `pack`, and all digests with the right ones. Writes a
+/// bundle of the result.
 fn forge(place: &Place, pack: &[u8], bundle: &str, more: &[&str]) {
     let digest = Digest::sha256(pack);
     place.write(&format!("store/blobs/sha256/{}", digest.hex()), pack);
@@ -70,7 +71,8 @@ fn forge(place: &Place, pack: &[u8], bundle: &str, more: &[&str]) {
     pack_lock(place, &text, bundle, more);
 }
 
-/// Packs a changed lock, whose repository gets the digest that follows from its other fields.
+/// Writes a bundle of a changed lock, after the digest of its repository was computed again from
+/// the other fields.
 fn pack_lock(place: &Place, text: &str, bundle: &str, more: &[&str]) {
     let text = text.replace(locked(place)["digest"].as_str().unwrap(), "DIGEST");
     place.write("landfall.lock", digest_again(&text));
@@ -86,7 +88,7 @@ fn refusal(place: &Place, args: &[&str]) -> String {
 }
 
 #[test]
-fn the_ref_and_the_object_that_its_packs_lack_are_named() {
+fn a_missing_object_is_named_with_the_ref_that_needs_it() {
     let Some(server) = GitServer::new() else {
         return;
     };
@@ -197,7 +199,7 @@ fn a_history_that_ends_too_early_is_refused() {
 }
 
 #[test]
-fn large_files_and_submodules_are_those_of_the_packs() {
+fn large_files_and_submodules_that_differ_from_the_packs_are_refused() {
     let Some(server) = GitServer::new() else {
         return;
     };
@@ -250,7 +252,7 @@ fn large_files_and_submodules_are_those_of_the_packs() {
         &format!("the lock and the pointers of the refs have different large files: {file}"),
     );
     let module = format!("git+{}", server.url("team/inner.git"));
-    // the first of those that only one side has
+    // the message names the first commit that only one side has
     let first = old.clone().min(new.clone());
     refused(
         digest,

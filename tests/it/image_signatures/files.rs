@@ -133,7 +133,7 @@ fn a_bundle_next_to_a_file_proves_its_publisher() {
 }
 
 #[test]
-fn what_is_not_the_publishers_signature_of_this_file_is_refused() {
+fn a_file_without_a_valid_signature_of_its_publisher_is_refused() {
     let publisher = Publisher::new();
     let place = &publisher.place;
     let sigstore = Sigstore::new();
