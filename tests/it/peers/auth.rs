@@ -180,7 +180,7 @@ fn basic_credentials_are_read_from_every_source() {
 }
 
 #[test]
-fn a_wrong_password_is_tried_once_and_named() {
+fn a_wrong_password_is_tried_once_and_its_account_is_named() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }

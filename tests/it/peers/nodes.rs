@@ -1,5 +1,5 @@
-//! Nodes configured with rendered files: containerd starts with them, and pulls by the original
-//! names from the private registry only, with `ctr` and as the kubelet does.
+//! Nodes configured with rendered files: containerd pulls by the original names from the private
+//! registry only, with `ctr` and as the kubelet does. skopeo, podman and dockerd pull as well.
 
 use super::far_side::{CREDENTIALS, FarSide};
 use super::runtimes::{docker, dockerd, short, start_dockerd};
