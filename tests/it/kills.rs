@@ -1,5 +1,5 @@
-//! kill -9 at many positions, then another run: the result is the same, and nothing is transferred
-//! twice.
+//! kill -9 at many positions, then another run: the result is the same, and no blob of an image is
+//! transferred twice.
 
 use crate::support::faults::{Content, RequestKind, Rig, Settings};
 use crate::support::rounds;

@@ -24,7 +24,7 @@ fn printed(rig: &Rig, exit: i32, line: &str) -> String {
 }
 
 #[test]
-fn each_mistake_has_its_exit_code_and_a_fix() {
+fn each_mistake_has_its_exit_code_and_message() {
     let rig = Rig::new();
     rig.set_faults([]);
     rig.place.write("app.yaml", "image: nginx:1\n");

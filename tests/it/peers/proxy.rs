@@ -207,7 +207,7 @@ fn everything_goes_through_squid() {
 }
 
 #[test]
-fn proxy_credentials_are_read_in_every_form() {
+fn proxy_credentials_are_read_from_urls_and_a_file() {
     let Some(outside) = Outside::new(&["registry.test", "files.test"], true) else {
         return;
     };
