@@ -1,4 +1,4 @@
-//! Ctrl-C: a command ends with 130 even while it hashes, and another run resumes.
+//! Ctrl-C: a command ends with 130 even while it hashes, and the next run completes the store.
 
 use crate::support::faults::Rig;
 use crate::support::process::Guard;

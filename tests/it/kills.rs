@@ -1,5 +1,5 @@
-//! kill -9 at many positions, then another run: the result is the same, and nothing is transferred
-//! twice.
+//! kill -9 at many positions, then another run: the result is the same, and no blob of an image is
+//! transferred twice.
 
 use crate::support::faults::{Content, RequestKind, Rig, Settings};
 use crate::support::rounds;
@@ -83,7 +83,7 @@ fn blob_progress(store: &Path) -> BTreeMap<String, Option<u64>> {
     partial.chain(whole).collect()
 }
 
-/// Asserts that `gc` knows every file that a kill left in a store.
+/// Asserts that `gc` lists every file that a kill left in a store.
 fn assert_gc_names_all(rig: &Rig, store: &str) {
     rig.place.write("empty.lock", "version: 1\n");
     let store = format!("stores/{store}");
@@ -116,8 +116,8 @@ fn walk(folder: &Path) -> Vec<String> {
     entries.flat_map(under).collect()
 }
 
-/// Asserts that complete blobs were not requested again, and partial ones only from their last
-/// byte.
+/// Asserts that complete blobs were not requested again, and that partial ones were requested only
+/// from the first missing byte.
 fn assert_resumed(rig: &Rig, stood: &BTreeMap<String, Option<u64>>, what: &str) {
     for seen in rig
         .up
@@ -142,7 +142,7 @@ fn assert_resumed(rig: &Rig, stood: &BTreeMap<String, Option<u64>>, what: &str) 
 }
 
 /// Runs `round` with kill positions spread over all `bytes`, and asserts that most kills hit a
-/// working process.
+/// running process.
 fn spread(kills: usize, bytes: usize, mut round: impl FnMut(usize, usize) -> bool) {
     let met = (0..kills).filter(|number| {
         // multiples of the golden ratio are evenly distributed for any number of points
@@ -152,7 +152,7 @@ fn spread(kills: usize, bytes: usize, mut round: impl FnMut(usize, usize) -> boo
     let met = met.count();
     assert!(
         met * 2 > kills,
-        "only {met} of {kills} kills met a running process"
+        "only {met} of {kills} kills hit a running process"
     );
 }
 

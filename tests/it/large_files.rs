@@ -12,7 +12,7 @@ const END: &[u8] = b"the end of it\n";
 const DIGEST: &str = "ded05c24b1f13833e64bb01b556566a1a67e5d939d540c6eacb6e69e8b0f8b9d";
 
 #[test]
-fn a_file_beyond_four_gib_is_resumed_at_its_last_byte() {
+fn a_file_beyond_four_gib_is_resumed_where_it_stopped() {
     if !need(&["nginx"]) {
         return;
     }

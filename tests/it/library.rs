@@ -119,5 +119,8 @@ fn waiting_for_the_store_does_not_block_a_thread() {
         tokio::join!(client.lock(&wanted, None, PinPolicy::Keep, &store), other).0
     });
     assert_eq!(locked.lock.images.len(), 1);
-    assert!(released.join().unwrap(), "nothing else ran while it waited");
+    assert!(
+        released.join().unwrap(),
+        "nothing else ran while `lock` waited"
+    );
 }

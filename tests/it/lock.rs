@@ -1,4 +1,4 @@
-//! Locking: kept pins, moved tags, missing platforms, checksum files in all formats.
+//! Locking: kept pins, moved tags, missing platforms, checksums of files.
 
 use crate::support::faults::{Fault, FaultKind, RequestKind, Rig};
 use crate::support::images::{noise, sha256};
@@ -94,7 +94,7 @@ fn a_pin_is_kept_until_a_refresh() {
         "--check writes nothing"
     );
 
-    // other platforms of a locked tag are taken from the locked digest
+    // if only the platforms change, the tag is not resolved again
     site.manifest("platforms: [linux/amd64]\nimages: [REG/app:v1]\n");
     let narrowed = site.lock(0, &[]);
     assert_eq!(narrowed["changes"][0]["change"], "changed", "{narrowed:#}");
@@ -208,7 +208,7 @@ fn unresolved_items_are_recorded_with_exit_3() {
     site.place.json(3, &["pack", "--store", "store", "-o", "b"]);
     assert!(
         !site.place.path("b").exists(),
-        "`pack` refuses an incomplete store"
+        "`pack` refuses to write a partial bundle"
     );
 }
 
@@ -437,7 +437,7 @@ fn a_concurrent_edit_of_the_lock_is_not_overwritten() {
 }
 
 #[test]
-fn checksums_of_files_are_read_in_every_form() {
+fn checksums_of_files_are_read_from_files_lists_and_literals() {
     let place = Place::new();
     let content = noise(7, 5000);
     let hex = sha256(&content).replace("sha256:", "");

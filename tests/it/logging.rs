@@ -85,7 +85,7 @@ fn assert_no_secret(log: &str) {
 }
 
 #[test]
-fn requests_waits_and_decisions_are_logged_and_no_secret() {
+fn requests_waits_and_decisions_are_logged_without_secrets() {
     let rig = with_accounts();
     let up = rig.up.address.clone();
     let down = rig.down.address.clone();
@@ -249,7 +249,7 @@ fn an_argument_that_is_a_url_is_printed_without_its_account() {
         let output = command.args(&args).output().unwrap();
         let printed = [output.stdout, output.stderr].concat();
         let printed = String::from_utf8_lossy(&printed);
-        // the message is still about the argument, unless it is about another one
+        // the message still names the host of the URL, or says how to fix the command
         let is_named = printed.contains("files.test") || printed.contains("help:");
         if output.status.success() || printed.contains("hunter2") || !is_named {
             wrong.push(format!("{line}: {printed}"));

@@ -7,7 +7,7 @@
     clippy::unwrap_used,
     clippy::print_stdout,
     unreachable_pub,
-    reason = "a test fails where it panics"
+    reason = "a panic fails the test"
 )]
 #![allow(
     clippy::unnecessary_debug_formatting,

@@ -180,7 +180,7 @@ fn the_shipped_site_gives_the_destinations_of_the_whitelisting_page() {
 }
 
 #[test]
-fn the_folder_of_a_manifest_and_a_site_can_be_named() {
+fn a_folder_with_a_manifest_and_a_site_loads_the_manifest() {
     assert_eq!(
         names(&wanted(shipped("tkg"))),
         names(&wanted(shipped("tkg/tkg.yaml")))

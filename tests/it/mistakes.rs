@@ -24,7 +24,7 @@ fn printed(rig: &Rig, exit: i32, line: &str) -> String {
 }
 
 #[test]
-fn each_mistake_has_its_exit_code_and_a_fix() {
+fn each_mistake_has_its_exit_code_and_message() {
     let rig = Rig::new();
     rig.set_faults([]);
     rig.place.write("app.yaml", "image: nginx:1\n");
@@ -240,7 +240,7 @@ fn dry_runs_report_the_needed_space_and_the_free_space_on_disk() {
 }
 
 #[test]
-fn counts_are_clear_and_a_moved_tag_stops_only_its_image() {
+fn a_moved_tag_fails_only_its_image_and_is_counted() {
     let rig = Rig::new();
     rig.set_faults([]);
     rig.place.json(
@@ -336,7 +336,7 @@ fn an_impossible_check_is_not_reported_as_drift() {
     );
 }
 
-/// A server that answers everything with these bytes, and closes.
+/// A server that answers every connection with these bytes, and closes it.
 fn raw(bytes: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -80,7 +80,8 @@ impl Delivery {
         })
     }
 
-    /// Pushes an artifact whose subject is an image, without a list under a tag.
+    /// Pushes an artifact whose subject is an image, and does not update the index under the
+    /// tag of its referrers.
     fn refer(&self, repository: &str, tag: &str, text: &str) -> Value {
         let digest = self.digest(repository, tag);
         self.up.content(|content| {
@@ -241,7 +242,7 @@ fn changes_since_the_last_run_are_detected() {
     assert_eq!(delivery.found(&[]), [first]);
     let second = delivery.sign("team/e", "v0", "signed again");
     assert_eq!(delivery.found(&[]), [second]);
-    // a list under a tag, which clients maintain if there is no API
+    // the index under the tag of the referrers, which clients maintain if there is no API
     let sbom = delivery.refer("team/d", "v0", "sbom");
     let list = delivery.digest("team/d", "v0").replace(':', "-");
     delivery.up.content(|content| {

@@ -15,7 +15,7 @@ pub const STORE: &str = "s3://mirror/air/gap";
 pub struct Case {
     pub rig: Rig,
     pub store: ObjectStore,
-    /// The bundle that a store on disk packs.
+    /// The bundle packed from a store on disk.
     wanted: Vec<u8>,
 }
 
@@ -166,7 +166,7 @@ fn pull_pack_and_push_use_an_object_store_and_give_the_same_bundle() {
 }
 
 #[test]
-fn another_process_resumes_an_upload_at_its_last_part() {
+fn another_process_resumes_an_upload_after_its_first_part() {
     let case = Case::new(250);
     let rig = &case.rig;
     let store = &case.store;
@@ -200,7 +200,7 @@ fn another_process_resumes_an_upload_at_its_last_part() {
         sha256(&fs::read(store.file(key)).unwrap()).ends_with(name)
     }));
     store.reset();
-    // each fault affects one critical request
+    // each fault affects the first requests of one kind
     let mut slow = 2;
     let mut cut = 2;
     let mut part_lost = 1;

@@ -42,7 +42,7 @@ fn assert_sound(store: &ObjectStore) {
 }
 
 #[test]
-fn a_pull_waits_for_a_gc_that_deletes_its_blobs_and_uploads_them_again() {
+fn a_pull_during_a_gc_waits_and_leaves_a_complete_store() {
     let case = Case::new(1);
     let rig = &case.rig;
     let store = &case.store;
@@ -256,7 +256,7 @@ fn keys_of_other_programs_in_the_bucket_are_ignored() {
 }
 
 #[test]
-fn an_upload_whose_parts_differ_from_its_record_is_started_again() {
+fn an_upload_whose_parts_are_refused_is_started_again() {
     let case = Case::new(250);
     let mut refusals = 2;
     case.store.judge(move |request| {

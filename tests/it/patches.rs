@@ -1,5 +1,5 @@
-//! Patches: changed layers and files are carried as differences to older versions, and rebuilt bit
-//! by bit on the far side, from bundles, the store, or the registry that has the older versions.
+//! Patches: changed layers and files are carried as differences to older versions, and rebuilt byte
+//! for byte on the far side, from bundles, the store, or the registry that has the older versions.
 
 use crate::support::images::{noise, sha256};
 use crate::support::peers::{Server, docker_registry, file_server, landfall_serve, own_registry};
@@ -401,7 +401,7 @@ fn the_store_of_the_far_side_suffices_as_the_base() {
 }
 
 #[test]
-fn a_base_that_is_missing_is_named_before_anything_starts() {
+fn a_bundle_with_patches_is_refused_without_its_base() {
     if !need(&["gzip"]) {
         return;
     }
@@ -493,7 +493,7 @@ fn patched_content_is_served_and_exported() {
 }
 
 #[test]
-fn three_versions_in_one_bundle_need_little_more_than_one() {
+fn patches_between_three_versions_in_one_bundle_halve_its_size() {
     if !need(&["gzip"]) {
         return;
     }

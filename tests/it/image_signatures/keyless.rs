@@ -1,4 +1,5 @@
-//! Signatures by identities, in every format, against a stand-in for Sigstore's services.
+//! Signatures by identities, as simple signatures and as bundles, against a stand-in for Sigstore's
+//! services.
 
 use super::cosign::COSIGN;
 use crate::support::images::OCI_MANIFEST;
@@ -16,7 +17,7 @@ const ISSUER: &str = "https://token.actions.test";
 const IDENTITY: &str = "https://git.test/org/app/.github/workflows/release.yml@refs/heads/main";
 const SLSA: &str = "https://slsa.dev/provenance/v1";
 
-/// The rule with which every signature below is judged.
+/// The rule of the manifests: a signature by the identity. `more` are further lines of the rule.
 fn rule(address: &str, more: &str) -> String {
     format!(
         "verify:\n- match: \"{address}/*\"\n  keyless: {{issuer: \"{ISSUER}\", identity: \
@@ -63,7 +64,7 @@ fn reason(report: &Value) -> String {
 }
 
 #[test]
-fn identities_are_verified_in_every_format_and_everything_else_is_refused() {
+fn identities_are_verified_in_both_formats_and_other_signatures_are_refused() {
     if !need(&["gzip"]) {
         return;
     }

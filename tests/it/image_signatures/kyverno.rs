@@ -69,7 +69,7 @@ fn deliver(place: &Place, target: &Server, upstream: &Server, repository: &str, 
 }
 
 #[test]
-fn kyverno_admits_what_push_signs_and_refuses_everything_else() {
+fn kyverno_admits_images_with_the_sites_signature_and_refuses_others() {
     if !need(&["docker-registry", "openssl", "gzip"]) {
         return;
     }

@@ -104,7 +104,7 @@ fn plain_with(plain: &str, line: &str) -> String {
 }
 
 #[test]
-fn a_signature_of_another_digest_or_an_attestation_is_not_accepted() {
+fn a_signature_of_another_digest_is_refused_and_an_attestation_needs_conditions() {
     if !need(&["gzip"]) {
         return;
     }
@@ -161,7 +161,7 @@ fn a_signature_of_another_digest_or_an_attestation_is_not_accepted() {
 }
 
 #[test]
-fn mistakes_in_rules_name_their_line() {
+fn mistakes_in_rules_are_reported_with_their_position() {
     let place = Place::new();
     let key = ImageSigner::with_key();
     place.write("one.pub", key.public_pem());
@@ -244,7 +244,7 @@ fn mistakes_in_rules_name_their_line() {
 }
 
 #[test]
-fn the_policy_for_kyverno_has_the_key_of_the_site() {
+fn the_policy_for_kyverno_has_the_key_of_the_setting() {
     let place = Place::new();
     let key = ImageSigner::with_key();
     place.write("site.pub", key.public_pem());

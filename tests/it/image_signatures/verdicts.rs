@@ -1,5 +1,5 @@
-//! Timestamps, certificate transparency, ended trust and several signatures: landfall's verdicts
-//! beside those of `cosign verify` on the same images and trust roots.
+//! Timestamps, certificate transparency, ended trust and several signatures: compares
+//! landfall's verdicts with those of `cosign verify` on the same images and trust roots.
 
 use super::cosign::COSIGN;
 use crate::support::certificate_log::CertificateLog;
@@ -148,7 +148,7 @@ impl Services {
         let of_another = self.logged(&self.signer, foreign);
         vec![
             row("logged", Root::Log, &[&logged], true),
-            // timestamps in place of a log: every certificate has expired by now
+            // timestamps in place of a log; they prove the time, since the certificate has expired
             row("stamped", Root::Timestamps, &[&stamped(good)], true),
             row(
                 "stamped-late",
@@ -231,7 +231,7 @@ impl Services {
             ),
             row("tiled-of-another", Root::Tiled, &[&tiled_of_another], false),
             row("tiled-by-another", Root::Tiled, &[&tiled_by_another], false),
-            // several signatures, and one of another image
+            // several signatures, and a signature of another image
             row("one-of-two", Root::Log, &[&by_another, &logged], true),
             row("none-of-two", Root::Log, &[&by_another, &of_another], false),
             row("another-image", Root::Log, &[&of_another], false),

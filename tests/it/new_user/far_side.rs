@@ -77,7 +77,7 @@ fn the_commands_in_the_readme_of_a_bundle_run() {
 }
 
 #[test]
-fn the_readme_of_a_delta_names_the_base_in_each_command_that_needs_it() {
+fn the_export_command_in_the_readme_of_a_delta_names_the_base() {
     let rig = Rig::new();
     rig.set_faults([]);
     run_with(

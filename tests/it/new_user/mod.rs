@@ -14,7 +14,8 @@ use crate::support::faults::Rig;
 /// in front). stdout and stderr are searched together.
 pub(super) type Row<'a> = (&'a str, i32, &'a [&'a str]);
 
-/// Runs every row in `place`, with `UP` and `DOWN` replaced, and checks the expectations.
+/// Runs every row in `place`, and checks the expectations. `replace` lists words of the rows, such
+/// as `UP`, and their replacements.
 fn run(place: &Place, replace: &[(&str, &str)], rows: &[Row<'_>]) {
     for (line, exit, expected) in rows {
         let fill = |text: &str| {

@@ -19,7 +19,7 @@ fn answering(answer: &'static [u8]) -> String {
 }
 
 #[test]
-fn no_message_is_only_the_text_of_a_library() {
+fn messages_about_connections_contain_no_texts_of_libraries() {
     let place = Place::new();
     let http = answering(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
     let closed = TcpListener::bind("127.0.0.1:0")

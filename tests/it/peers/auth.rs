@@ -1,4 +1,5 @@
-//! Authentication: Basic and Bearer, accounts from every source, and refusals.
+//! Authentication: Basic and Bearer, accounts from files, variables, a helper and the site, and
+//! refusals.
 
 use crate::support::gate::Gate;
 use crate::support::http;
@@ -74,7 +75,7 @@ fn attempts(server: &Server) -> (usize, usize) {
 }
 
 #[test]
-fn basic_credentials_are_read_from_every_source() {
+fn basic_credentials_are_read_from_files_variables_a_helper_and_the_site() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }
@@ -180,7 +181,7 @@ fn basic_credentials_are_read_from_every_source() {
 }
 
 #[test]
-fn a_wrong_password_is_tried_once_and_named() {
+fn a_wrong_password_is_tried_once_and_its_account_is_named() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }

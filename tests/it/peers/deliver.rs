@@ -63,7 +63,7 @@ fn a_recheck_uploads_a_blob_that_docker_registry_lost() {
 }
 
 #[test]
-fn foreign_layers_come_from_their_urls_without_an_account() {
+fn foreign_layers_are_downloaded_from_their_urls_without_an_account() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }

@@ -1,5 +1,6 @@
-//! Helm installs charts in a closed network: from `serve`, and from docker-registry after a push,
-//! with their provenance. `lock` renders charts with Helm if the manifest names a version of Helm.
+//! Helm downloads and renders charts in a closed network: from `serve`, and from docker-registry
+//! after a push, with their provenance. `lock` renders charts with Helm if the manifest names a
+//! version of Helm.
 
 use crate::support::charts::{Chart, Signer, Upstream, failure_reasons, repository};
 use crate::support::helm::{command, helm};
@@ -66,7 +67,7 @@ impl Carried {
 }
 
 #[test]
-fn helm_installs_charts_from_serve() {
+fn helm_reads_charts_from_serve() {
     let Some(helm) = helm().filter(|_| need(&["gpg", "curl"])) else {
         return;
     };
@@ -129,7 +130,7 @@ fn helm_installs_charts_from_serve() {
 }
 
 #[test]
-fn helm_installs_charts_from_a_registry_after_a_push() {
+fn helm_reads_charts_from_a_registry_after_a_push() {
     let Some(helm) = helm().filter(|_| need(&["docker-registry", "gpg", "curl"])) else {
         return;
     };

@@ -132,7 +132,7 @@ fn rendered(platform: &str) -> Place {
 }
 
 #[test]
-fn the_kustomize_component_renames_every_image() {
+fn the_kustomize_component_renames_images_in_containers_and_init_containers() {
     let Some(kustomize) = go_install("sigs.k8s.io/kustomize/kustomize/v5@v5.7.1") else {
         return;
     };

@@ -1,5 +1,6 @@
-//! Nodes configured with rendered files: containerd starts with them, and pulls by the original
-//! names from the private registry only, with `ctr` and as the kubelet does.
+//! Nodes configured with rendered files: containerd pulls by the original names from the private
+//! registry only, with `ctr` and as the kubelet does. podman and dockerd pull as well, and skopeo
+//! reads the manifests.
 
 use super::far_side::{CREDENTIALS, FarSide};
 use super::runtimes::{docker, dockerd, short, start_dockerd};
@@ -8,7 +9,8 @@ use crate::support::netns::{REGISTRY, containerd};
 use crate::support::peers::docker_registry_config;
 use crate::support::{run, which};
 
-/// Pushes the bundle with the site, and pulls every image on a node with the rendered files.
+/// Pushes the bundle with the site, and pulls every image except the nested index on a node with
+/// the rendered files.
 fn deliver_and_pull(side: &FarSide, site: &str, args: &[&str]) {
     let FarSide {
         network,
@@ -64,7 +66,7 @@ fn deliver_and_pull(side: &FarSide, site: &str, args: &[&str]) {
             "{name}: {answer}"
         );
     }
-    pull_by_skopeo(side);
+    inspect_by_skopeo(side);
     pull_by_podman(side);
     let dump = run(&mut node.shell(
         far,
@@ -86,9 +88,9 @@ fn deliver_and_pull(side: &FarSide, site: &str, args: &[&str]) {
     );
 }
 
-/// Requests every image by its original name with the rendered registries.conf, certificates and
-/// account.
-fn pull_by_skopeo(side: &FarSide) {
+/// Reads the manifest of every image by its original name, with the rendered registries.conf,
+/// certificates and account.
+fn inspect_by_skopeo(side: &FarSide) {
     let FarSide {
         network,
         place: far,

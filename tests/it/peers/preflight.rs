@@ -183,7 +183,7 @@ fn checks_of_the_private_registry_leave_no_content() {
 
 /// docker-registry requires the action `delete` to cancel an upload and to delete a manifest.
 #[test]
-fn checks_of_a_registry_with_tokens_leave_no_content() {
+fn checks_of_a_registry_with_tokens_delete_their_content_if_allowed() {
     if !need(&["docker-registry", "nginx", "openssl", "gzip"]) {
         return;
     }

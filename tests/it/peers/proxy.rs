@@ -207,7 +207,7 @@ fn everything_goes_through_squid() {
 }
 
 #[test]
-fn proxy_credentials_are_read_in_every_form() {
+fn proxy_credentials_are_read_from_urls_and_a_file() {
     let Some(outside) = Outside::new(&["registry.test", "files.test"], true) else {
         return;
     };
@@ -336,7 +336,8 @@ fn requests_that_squid_refuses_or_cannot_forward_are_explained() {
     assert!(reason.contains("refused"), "{reason}");
 }
 
-/// A manifest with one image of `https://registry.test`, for a proxy that answers for it.
+/// A folder with a manifest of one image at `registry.test`, which clients reach only through the
+/// proxy of a test.
 fn one_image() -> Place {
     let place = Place::new();
     let manifest = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: m}\nimages: [\"registry.test/team/app:v1\"]\n";

@@ -8,7 +8,8 @@ use crate::support::programs::go_program;
 use crate::support::run;
 use std::path::Path;
 
-/// Pushes with the site, renders both platforms, and pulls every image with the rendered files.
+/// Pushes with the site, renders both platforms, and pulls every image except the nested index with
+/// the rendered files.
 fn deliver_and_pull(side: &FarSide, program: &Path, site: &str) {
     side.site(site);
     side.push();

@@ -1,5 +1,5 @@
-//! The HTML report in Chromium: its treemap is enlarged by mouse and keyboard, and everything else
-//! works without scripts.
+//! The HTML report in Chromium: its treemap is enlarged by mouse and keyboard, and its text needs
+//! no scripts.
 
 use crate::support::browser::Browser;
 use crate::support::faults::Rig;
@@ -8,12 +8,12 @@ use serde_json::Value;
 
 const BOX: &str = "document.getElementById('map').getAttribute('viewBox')";
 
-/// The visible text of the page, without the line about the zoom.
+/// The text of the page, without the line about the zoom. It includes hidden elements.
 const SEEN: &str = "[...document.querySelectorAll('h1, ul.sums, dl, nav, h2, p, table, svg text')]\
     .filter((one) => !one.querySelector('#zoom-help')).map((one) => one.textContent).join('\\n')";
 
 #[test]
-fn the_treemap_is_enlarged_by_mouse_and_keys_and_nothing_else_needs_scripts() {
+fn the_treemap_is_enlarged_by_mouse_and_keys_and_no_text_needs_scripts() {
     if !need(&["chromium", "mkfifo"]) {
         return;
     }
@@ -80,6 +80,6 @@ fn the_treemap_is_enlarged_by_mouse_and_keys_and_nothing_else_needs_scripts() {
     browser.open_file(&page);
     assert_eq!(browser.value(help), 0, "the help for enlarging is hidden");
     assert_eq!(browser.value(BOX), whole);
-    assert_eq!(browser.value(SEEN), seen, "everything else is shown");
+    assert_eq!(browser.value(SEEN), seen, "all other text is in the page");
     assert!(seen.as_str().unwrap().contains("team/app:v1"), "{seen}");
 }

@@ -120,7 +120,6 @@ fn an_endpoint_behind_a_proxy_names_the_proxy() {
     );
 }
 
-/// A dead proxy does not affect ports that machines reach without a proxy.
 #[test]
 fn a_dead_proxy_does_not_affect_port_probes() {
     if !need(&["nginx", "curl"]) {

@@ -1,4 +1,4 @@
-//! Tests with the apt of this machine, and with the suites of which it has indexes.
+//! Tests with the apt of this machine, and with the suites whose indexes it has.
 
 mod base;
 mod choice;

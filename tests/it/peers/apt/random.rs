@@ -509,7 +509,7 @@ fn the_selection_nearly_always_equals_that_of_apt_on_generated_repositories() {
                 let wrong = violations(case, ours);
                 writeln!(
                     log,
-                    "  apt refuses: {why}\n  landfall takes {ours:?}; wrong: {wrong:?}"
+                    "  apt refuses: {why}\n  landfall selects {ours:?}; wrong: {wrong:?}"
                 )
                 .unwrap();
                 invalid += usize::from(!wrong.is_empty());

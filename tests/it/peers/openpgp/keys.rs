@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A keyring with one key, and a clock that the test sets.
+/// A keyring with a key. Each command of gpg runs with a clock that the test sets.
 pub struct Key {
     home: PathBuf,
     pub fingerprint: String,
