@@ -68,7 +68,7 @@ fn keeps(old: &str, new: &str, set: &[&str]) {
         let is_set = set.iter().any(|start| line.trim_start().starts_with(start));
         assert!(
             is_set || lines.any(|there| there == line),
-            "{line} is gone, or not in its place:\n{new}"
+            "{line} is missing or out of order:\n{new}"
         );
     }
 }
