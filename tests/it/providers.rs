@@ -550,7 +550,7 @@ fn the_real_programs_install_providers_from_the_mirror() {
             run(program(place, name, &work, config)
                 .args(["init", "-no-color"])
                 .env("SSL_CERT_FILE", &authority.pem));
-            // the program computed the same hash of the files
+            // the program computed the same `h1` hash as landfall
             let written = place.read(&format!("{work}/.terraform.lock.hcl"));
             let known = packages.iter().filter(|package| {
                 let platform = package["platform"].as_str().unwrap();

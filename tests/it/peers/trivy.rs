@@ -53,7 +53,8 @@ fn publish_database(place: &Place, images: &Images, upstream: &Server, program: 
     images.push(&upstream.address, "aquasecurity/trivy-db", "2", &manifest);
 }
 
-/// Trivy's findings in `image`, in the package that is installed there.
+/// The IDs of the vulnerabilities that Trivy finds in `image`. Asserts that all are in the package
+/// `demo`.
 fn findings(place: &Place, trivy: &Path, image: &str) -> Vec<String> {
     let scan = place
         .clean(trivy)

@@ -200,7 +200,7 @@ consumers: [containerd]
             && !printed.contains("hush"),
         "{printed}"
     );
-    // Kubespray has one account for the whole registry, and the message says so
+    // under Kubespray, containerd has one account for the whole registry
     let site = site
         .replace("consumers: [containerd]", "consumers: [kubespray]")
         .replace(

@@ -486,7 +486,7 @@ fn existing_datacenters_of_a_seed_are_configured_and_none_is_added() {
 }
 
 #[test]
-fn platforms_that_need_no_registry_or_lock_work_without() {
+fn platforms_that_need_no_registry_or_lock_work_without_them() {
     let proxy = "proxy: {http: \"http://10.0.0.1:3128\", https: \"http://10.0.0.1:3128\", noProxy: {installation: [a.test]}}\n";
     let place = place(proxy, &[]);
     std::fs::remove_file(place.path("landfall.lock")).unwrap();

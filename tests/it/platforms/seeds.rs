@@ -453,7 +453,7 @@ fn a_cluster_configuration_of_tkg_becomes_a_site_and_the_same_configuration_agai
     let second = yaml(&place, "cluster/cluster-config.yaml");
     for (name, value) in first.as_mapping().unwrap() {
         match name.as_str().unwrap() {
-            // the order of these entries is free
+            // the order of these entries does not matter
             "TKG_NO_PROXY" => tkg_no_proxy(&second[name]),
             _ => assert_eq!(second[name], *value, "{name:?}"),
         }
