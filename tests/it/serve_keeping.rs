@@ -360,7 +360,7 @@ fn anonymous_users_read_and_only_signed_in_users_push() {
     };
     assert!(!push(&[]).output().unwrap().status.success());
     run(&mut push(&["--dest-creds", "anna:a"]));
-    // no account is needed to read, neither by skopeo, which requests /v2/ first, nor by a plain GET
+    // skopeo, which requests /v2/ first, and a plain GET need no account to read
     run(skopeo(&place).args(["copy", "--quiet", "--src-tls-verify=false", &to, "dir:back"]));
     assert_eq!(manifest(&server.address, "team/app", "v1").status, 200);
     assert_eq!(
