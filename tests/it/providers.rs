@@ -87,7 +87,7 @@ fn providers_of_a_lock_file_are_locked_carried_served_and_exported() {
     let file = "terraform-provider-random_1.0.0_linux_amd64.zip";
     assert_eq!(packages[0]["url"], format!("https://{HOST}/files/{file}"));
 
-    // an unchanged entry needs no request, and the same lock gives the same bytes elsewhere
+    // an unchanged entry needs no request, and the same lock gives the same bytes in another folder
     let requests = up.server.requests("GET /");
     up.lock(0, &[]);
     assert_eq!(up.server.requests("GET /"), requests);
@@ -117,7 +117,7 @@ fn providers_of_a_lock_file_are_locked_carried_served_and_exported() {
     assert_eq!(get("none/index.json").status, 404);
     assert_eq!(get("random/../random/index.json").status, 404);
     let by_url = http::get(&served.address, &format!("/files/{HOST}/files/{file}"));
-    assert!(by_url.body == archive, "by its URL, too");
+    assert!(by_url.body == archive, "the archive at its own URL differs");
 
     // an exported folder has the same content
     place.ok(&["export", "providers", "bundle.tar.zst", "-o", "mirror"]);
@@ -187,7 +187,7 @@ fn a_push_delivers_providers_as_opentofu_reads_them_from_a_registry() {
         ],
     );
     assert_eq!(status["totals"]["present"], 2, "{status}");
-    // a server without the bundle has the mirror, too
+    // a server that reads from the registry serves the mirror, too
     let served = landfall_serve(&up.place, &["--from", &site.address]);
     let index = http::get(
         &served.address,
@@ -231,7 +231,8 @@ fn hashes_decide_which_packages_are_accepted() {
     let report = up.lock(1, &[]).to_string();
     assert!(report.contains("not in the lock file"), "{report}");
 
-    // a version that is published again with other content
+    // if a version is published again with other content, an unchanged entry keeps its hashes, and
+    // another platform can be added only with --refresh
     up.locked_by(&[], platforms);
     up.lock(0, &[]);
     up.files
@@ -424,7 +425,7 @@ fn the_configuration_names_the_mirror_and_its_providers() {
 }
 
 #[test]
-fn a_registry_at_loopback_is_reached_by_tls() {
+fn a_registry_at_loopback_is_reached_over_tls() {
     if !need(&["nginx"]) {
         return;
     }
@@ -549,7 +550,7 @@ fn the_real_programs_install_providers_from_the_mirror() {
             run(program(place, name, &work, config)
                 .args(["init", "-no-color"])
                 .env("SSL_CERT_FILE", &authority.pem));
-            // the program computed the same hash of the files
+            // the program computed the same `h1` hash as landfall
             let written = place.read(&format!("{work}/.terraform.lock.hcl"));
             let known = packages.iter().filter(|package| {
                 let platform = package["platform"].as_str().unwrap();
@@ -596,7 +597,7 @@ fn a_hash_that_was_edited_in_the_lock_fails_the_provider() {
         );
     };
     checked(&place.json(1, &["pull", "--site", "site.yaml"]));
-    // the store has the packages, but they are not what the lock says
+    // the store has the packages, but the hash of one differs from the lock
     checked(&place.json(3, &["pack", "-o", "wrong.tar.zst"]));
     assert!(!place.path("wrong.tar.zst").exists());
 }

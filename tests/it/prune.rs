@@ -140,7 +140,7 @@ fn unneeded_manifests_are_listed_and_deleted_only_with_delete() {
         would.contains(&v1) && would.contains(&digest(&far.images[0])),
         "{listed:#}"
     );
-    // v1, its own image and its signature; the image that v2 also names is kept
+    // v1, its own image and its signature are listed, but not the image that v2 also names
     assert_eq!(
         (would.len(), &listed["pruned"]["deleted"]),
         (3, &json!(false)),

@@ -1,4 +1,4 @@
-//! Stateless servers: they serve the published lock of a store, and switch when another one is
+//! Stateless servers: they serve the published lock of a store, and switch when another lock is
 //! published.
 
 use crate::support::faults::Rig;
@@ -289,8 +289,8 @@ fn a_store_on_disk_can_be_published_and_missing_items_are_reported() {
     );
 }
 
-/// Pulls like a client: the tag, and then everything that it names, each over another connection
-/// and so from any server. Returns the digest of the tag.
+/// Pulls like a client: the tag, its manifests and their layers, each over a new connection and so
+/// from any server. Layers in `seen` get only a HEAD request. Returns the digest of the tag.
 fn pull(address: &str, repository: &str, seen: &mut BTreeSet<String>) -> String {
     let fetch = |kind: &str, reference: &str| {
         let answer = get(address, &format!("/v2/{repository}/{kind}/{reference}"));

@@ -304,7 +304,7 @@ fn a_large_blob_uses_several_connections_and_is_resumed_after_a_kill() {
             == content
     );
 
-    // a wrong journal only causes a download
+    // if the journal is wrong, the blob is downloaded again
     place.write(&name.replace("killed", "lied"), vec![0; 70 * M]);
     place.write(
         &format!("{}.ranges", name.replace("killed", "lied")),

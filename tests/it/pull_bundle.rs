@@ -189,7 +189,7 @@ fn existing_volumes_are_joined_into_one_bundle() {
 }
 
 #[test]
-fn a_bundle_is_signed_during_the_pull() {
+fn a_second_pull_signs_the_bundle_without_a_download() {
     if !need(&["ssh-keygen"]) {
         return;
     }
@@ -394,7 +394,7 @@ fn a_missing_item_prevents_the_bundle_and_keeps_the_downloads() {
 fn another_lock_reuses_the_partial_bundle() {
     let up = Upstream::new();
     let whole = up.rig.place.read("landfall.lock");
-    // an earlier lock has one image less and one more file, which is missing upstream
+    // an earlier lock has one image fewer and one more file, which is missing upstream
     let mut lock = up.rig.lock.clone();
     lock.images.remove(0);
     lock.files[0].sidecars.clear();
@@ -445,13 +445,13 @@ fn a_blob_uses_several_connections_over_a_bad_network() {
         let out = rig.place.path(format!("wide-{number}.tar.zst"));
         rig.set_faults(faults(number));
         let mut items = rig.pull_bundle(&out);
-        let base = rig
+        let with_range = rig
             .up
             .seen()
             .into_iter()
             .filter(|seen| seen.range.is_some())
             .count();
-        wide += base;
+        wide += with_range;
         if !out.exists() {
             rig.set_faults([]);
             items = rig.pull_bundle(&out);
@@ -658,7 +658,7 @@ fn a_dry_run_downloads_nothing() {
 }
 
 #[test]
-fn no_stored_blob_is_written_twice() {
+fn the_work_folder_contains_no_copies_of_layers() {
     let up = Upstream::new();
     up.rig
         .set_faults([Fault::always(RequestKind::File, FaultKind::Status(404))]);

@@ -8,7 +8,7 @@ use crate::support::{Images, Place, http, need};
 const NEEDS: [&str; 1] = ["gzip"];
 
 /// An upstream with the images `one/app` and `two/app`. The ones that `manifest` lists are locked,
-/// pulled and packed as `b`; `DIGEST` in it stands for the digest of `one/app`.
+/// pulled and packed as `b`. `DIGEST` in `manifest` is replaced by the digest of `one/app`.
 fn packed(manifest: &str) -> (Place, Server, Images) {
     let place = Place::new();
     let upstream = own_registry();
@@ -104,7 +104,7 @@ fn a_tag_with_another_digest_moves_only_with_move_tags() {
 }
 
 #[test]
-fn images_are_pushed_to_all_destinations_with_digest_tags() {
+fn images_by_tag_and_by_digest_are_pushed_to_all_destinations() {
     if !need(&NEEDS) {
         return;
     }
@@ -142,7 +142,7 @@ fn images_are_pushed_to_all_destinations_with_digest_tags() {
         receipt["blobs"].as_object().unwrap().len() == 4,
         "{receipt:#}"
     );
-    // the blobs of the second repository were mounted, not uploaded
+    // the registry was asked to mount the blobs in the second repository
     let mounts = registry.requests("mount=");
     assert!(mounts >= 2, "{}", registry.log());
 }

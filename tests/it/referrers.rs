@@ -77,7 +77,11 @@ fn an_image_without_referrers_costs_few_requests() {
                 .read("landfall.lock")
                 .contains("\n  referrers: []\n")
         );
-        assert_eq!(with - without, extra, "an index of two; {upstream:?}");
+        assert_eq!(
+            with - without,
+            extra,
+            "an index of two images; {upstream:?}"
+        );
         if upstream == Upstream::Own {
             // a second tag of the repository, resolved at the same time, shares the requests
             let both = requests("images: [REG/bare:v1, REG/bare:v2]\n", "s3");
@@ -91,7 +95,7 @@ fn an_image_without_referrers_costs_few_requests() {
 }
 
 #[test]
-fn an_unchanged_image_costs_its_tag_the_tag_list_and_one_referrers_list() {
+fn an_unchanged_image_costs_one_head_one_tag_list_and_one_referrers_list() {
     if !need(&NEEDS) {
         return;
     }
@@ -223,7 +227,7 @@ fn an_unchanged_image_costs_its_tag_the_tag_list_and_one_referrers_list() {
 }
 
 #[test]
-fn a_refresh_finds_new_referrers_without_fetching_a_manifest() {
+fn a_refresh_without_changes_fetches_no_manifest_and_a_moved_signature_is_found() {
     if !need(&NEEDS) {
         return;
     }
@@ -240,7 +244,7 @@ fn a_refresh_finds_new_referrers_without_fetching_a_manifest() {
         .iter()
         .filter(|line| line.starts_with("GET ") && line.contains("/manifests/"));
     assert_eq!(manifests.count(), 0, "{requests:#?}");
-    // a signature under a tag that moved
+    // the tag of the signature moves to a new signature
     let again = signed.images.artifact(SIMPLE, b"signed again", None);
     signed.images.push(
         &signed.upstream.address,
@@ -275,7 +279,7 @@ fn a_refresh_keeps_a_signature_that_only_its_tag_connects_with_a_child() {
 }
 
 #[test]
-fn a_new_signature_of_a_delivered_image_is_a_change_and_is_delivered() {
+fn a_new_referrer_of_a_delivered_image_is_a_change_and_is_delivered() {
     if !need(&NEEDS) {
         return;
     }
@@ -407,7 +411,7 @@ fn a_failed_referrers_lookup_is_not_an_empty_list() {
     // an empty lock is not written
     assert!(!signed.place.path("landfall.lock").exists());
 
-    // a response that is not a list, perhaps of a proxy
+    // a response that is not a list, for example from a proxy
     front.answer(
         &lists,
         200,
@@ -416,7 +420,7 @@ fn a_failed_referrers_lookup_is_not_an_empty_list() {
     );
     let why = reason(&signed.lock(1, &[]));
     assert!(why.contains("Blocked"), "{why}");
-    // the content of the tag is not a list
+    // the manifest under the tag of the referrers list is not a list
     let wrong = http::manifest(
         &signed.upstream.address,
         "app",
@@ -447,7 +451,7 @@ fn a_failed_referrers_lookup_is_not_an_empty_list() {
     assert!(why.contains("signatures and other referrers"), "{why}");
     assert!(!signed.place.path("landfall.lock").exists());
 
-    // omitted on request
+    // with `referrers: false`, the lock has no referrers
     signed.manifest(&format!(
         "images: [{{ref: \"{}/app:v1\", referrers: false}}]\n",
         front.address
@@ -525,7 +529,7 @@ fn a_403_for_a_cosign_tag_means_no_signature_and_is_noted_once() {
 }
 
 #[test]
-fn tags_are_requested_by_name_if_not_listed_and_lists_have_pages() {
+fn tags_are_requested_by_name_if_not_listed_and_lists_may_have_pages() {
     if !need(&NEEDS) {
         return;
     }
@@ -681,7 +685,7 @@ fn loops_end_and_a_trimmed_image_keeps_its_signatures() {
 }
 
 #[test]
-fn referrers_of_one_subject_from_two_sources_are_listed_together() {
+fn referrers_of_one_subject_from_seven_repositories_are_listed_together() {
     if !need(&NEEDS) {
         return;
     }

@@ -30,7 +30,7 @@ fn read_of(store: &ObjectStore) -> (u64, usize) {
 }
 
 #[test]
-fn a_bundle_is_packed_into_an_object_and_every_verb_reads_it_by_ranges() {
+fn a_bundle_is_packed_into_an_object_and_read_from_it_by_ranges() {
     let rig = Rig::of(100);
     let store = ObjectStore::start();
     let place = &rig.place;
@@ -47,7 +47,10 @@ fn a_bundle_is_packed_into_an_object_and_every_verb_reads_it_by_ranges() {
         (&BUNDLE.into(), &BUNDLE.into())
     );
     let size = fs::metadata(store.file("out/b.tar.zst")).unwrap().len();
-    assert!(size > 2 * LITTLE, "{size} bytes show nothing");
+    assert!(
+        size > 2 * LITTLE,
+        "a bundle of {size} bytes is too small for this test"
+    );
     // verbs that need only the index read the end and a little before it
     let least = |args: &[&str]| {
         store.reset();

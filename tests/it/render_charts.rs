@@ -72,7 +72,7 @@ fn helm_renders_real_charts_with_the_overlay() {
     assert_eq!(
         (wrong, unlisted),
         (Vec::<String>::new(), Vec::<String>::new()),
-        "wrong; not listed"
+        "references with a wrong name; unchanged references that no report lists"
     );
 }
 
@@ -95,7 +95,7 @@ fn template(chart: &Path, values: Option<&Path>) -> Result<String, String> {
 }
 
 /// The report on the overlay for a chart if the lock has `images`, and the references that helm
-/// renders with it.
+/// renders with the overlay.
 fn with_overlay(
     chart: &Path,
     images: &BTreeSet<String>,
@@ -147,7 +147,7 @@ fn references(text: &str) -> BTreeSet<String> {
             let words = line.split(|c: char| c.is_whitespace() || "\"'`,;()[]{}".contains(c));
             words.filter_map(move |word| {
                 let word = word.rsplit('=').next()?.trim_end_matches(['.', ':']);
-                // a bare name is a part of a reference
+                // a word without `/` and `:` may be only a part of a reference
                 let is_image = word.contains(['/', ':'])
                     && image.is_some_and(|image| image.trim_matches(['"', '\'']) == word);
                 let host = word.split_once('/').map(|(host, _)| host);

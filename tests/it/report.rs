@@ -52,7 +52,7 @@ fn check(schema: &Value, value: &Value, place: &str) {
 }
 
 #[test]
-fn every_report_matches_the_schema() {
+fn reports_match_the_schema() {
     let rig = Rig::new();
     rig.set_faults([]);
     rig.place.write(

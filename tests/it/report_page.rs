@@ -1,4 +1,4 @@
-//! HTML reports: of a bundle, and of every verb that transfers content.
+//! HTML reports: of a bundle, and of commands that transfer or check content.
 
 use crate::support::Place;
 use crate::support::faults::Rig;
@@ -34,7 +34,7 @@ pub fn sound(page: &str) {
 }
 
 #[test]
-fn every_verb_that_transfers_writes_an_html_report() {
+fn commands_that_transfer_or_check_content_write_an_html_report() {
     let rig = Rig::new();
     rig.set_faults([]);
     let place = &rig.place;

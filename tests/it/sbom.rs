@@ -42,7 +42,7 @@ fn packed() -> Place {
 }
 
 #[test]
-fn the_document_matches_cyclonedx_and_links_the_attached_sboms() {
+fn the_document_has_the_fields_of_cyclonedx_and_links_the_attached_sboms() {
     if !need(&["gzip"]) {
         return;
     }

@@ -384,6 +384,7 @@ fn invalid_manifests_are_refused_with_their_reason() {
         "nothing was kept"
     );
 
+    // a foreign layer and a child of an index may be missing
     let mut elsewhere = layer.clone();
     elsewhere["urls"] = json!(["https://upstream.example/layer"]);
     put_manifest(
@@ -533,7 +534,7 @@ fn bytes_that_changed_on_disk_are_never_sent() {
 }
 
 #[test]
-fn lists_come_in_pages() {
+fn lists_have_pages() {
     let place = Place::new();
     let server = landfall_serve(&place, &PUSHES);
     let bytes = artifact(&server, "a", json!({}));
@@ -628,7 +629,7 @@ fn paths_cannot_lead_out_of_the_folder() {
 }
 
 #[test]
-fn pushes_beyond_loopback_need_a_decision() {
+fn pushes_beyond_loopback_need_accounts_or_anonymous_push() {
     let place = Place::new();
     for listen in ["0.0.0.0:0", "[::]:0"] {
         let run = place
@@ -699,7 +700,7 @@ fn only_users_of_the_password_file_may_push_and_pull() {
     assert_eq!(
         get(&server.address, "/").status,
         200,
-        "the page and the files need no account"
+        "the page needs no account"
     );
     let copy = |user: &str| {
         let from = format!("oci:{}:v1", images.dir().display());
@@ -781,7 +782,7 @@ fn with_a_certificate_tls_is_used_and_plain_http_is_detected() {
 }
 
 #[test]
-fn signals_end_the_server_after_responses_in_progress() {
+fn signals_end_the_server_after_requests_in_progress() {
     let place = Place::new();
     for (signal, exit) in [("TERM", 0), ("INT", 130)] {
         let port = free_port();

@@ -437,7 +437,7 @@ fn files_can_be_read_by_every_url_and_in_ranges() {
 }
 
 #[test]
-fn ranges_at_every_boundary_are_right_on_one_connection() {
+fn ranges_over_boundaries_are_right_on_one_connection() {
     if !need(&["curl"]) {
         return;
     }

@@ -1,4 +1,5 @@
-//! `landfall serve --from`: files and charts that were pushed to a docker-registry.
+//! `landfall serve --from`: the server reads the locks, files and charts that landfall pushed to a
+//! docker-registry.
 
 use crate::support::charts::{Chart, Upstream};
 use crate::support::http::{get, manifest, request};

@@ -402,7 +402,7 @@ fn manifests_with_many_annotations_take_little_memory() {
 }
 
 #[test]
-fn a_stalled_upload_is_on_disk_and_not_in_memory() {
+fn the_received_bytes_of_a_stalled_upload_are_on_disk() {
     let place = Place::new();
     let server = landfall_serve(&place, &PUSHES);
     let begun = request("POST", &server.address, "/v2/a/blobs/uploads/", &[], b"");

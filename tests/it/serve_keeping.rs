@@ -59,7 +59,7 @@ fn delete(server: &Server, target: &str) -> Response {
     request("DELETE", &server.address, target, &[], b"")
 }
 
-fn files_below(dir: &Path) -> usize {
+fn entries_in(dir: &Path) -> usize {
     std::fs::read_dir(dir).into_iter().flatten().count()
 }
 
@@ -70,7 +70,7 @@ fn wait_for(what: &str, done: impl Fn() -> bool) {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    panic!("{what} did not appear in time");
+    panic!("{what} was not observed in time");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_quota_is_enforced_reported_and_freed_by_deletion() {
         202
     );
     // the sweep waits until no push can rely on the blobs; a push that needs the space triggers it
-    wait_for("room", || {
+    wait_for("space for the upload", || {
         request("POST", &server.address, &post, &[], &too_much).status == 201
     });
     drop(server);
@@ -149,11 +149,11 @@ fn unfinished_uploads_are_removed_by_age() {
     )
     .unwrap();
     wait_for("the upload", || {
-        files_below(&place.path("written/incoming")) == 1
+        entries_in(&place.path("written/incoming")) == 1
     });
     drop(stream);
-    wait_for("its end", || {
-        files_below(&place.path("written/incoming")) == 0
+    wait_for("the end of the upload", || {
+        entries_in(&place.path("written/incoming")) == 0
     });
     assert_eq!(
         request("GET", &server.address, location, &[], b"").status,
@@ -222,7 +222,7 @@ fn tags_manifests_and_blobs_can_be_deleted_and_the_sweep_removes_unreferenced_bl
         (202, 404)
     );
     assert_eq!(delete(&server, &target).status, 404);
-    assert_eq!(files_below(&place.path("written/frames/sha256")), 0);
+    assert_eq!(entries_in(&place.path("written/frames/sha256")), 0);
 }
 
 #[test]
@@ -360,7 +360,7 @@ fn anonymous_users_read_and_only_signed_in_users_push() {
     };
     assert!(!push(&[]).output().unwrap().status.success());
     run(&mut push(&["--dest-creds", "anna:a"]));
-    // both can read without an account: skopeo, which requests /v2/ first, and a plain GET
+    // skopeo, which requests /v2/ first, and a plain GET need no account to read
     run(skopeo(&place).args(["copy", "--quiet", "--src-tls-verify=false", &to, "dir:back"]));
     assert_eq!(manifest(&server.address, "team/app", "v1").status, 200);
     assert_eq!(
@@ -512,7 +512,11 @@ fn a_reload_applies_new_bundles_and_responses_in_progress_end_unchanged() {
     let mut answer = Vec::new();
     under_way.read_to_end(&mut answer).unwrap();
     let whole = images.bytes(layer["digest"].as_str().unwrap());
-    assert!(answer.ends_with(&whole), "{} bytes came", answer.len());
+    assert!(
+        answer.ends_with(&whole),
+        "{} bytes were received",
+        answer.len()
+    );
     std::fs::write(place.path("bundle.tar.zst"), b"no bundle").unwrap();
     hang_up(&server);
     log_has(&server, "reload failed", 1);

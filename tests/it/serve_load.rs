@@ -116,7 +116,7 @@ fn the_longest_idle_connection_is_closed_for_a_new_one() {
         assert!(get(&server.address, &target).body == blob, "{round}");
     }
     assert!(metric(&server, "landfall_connections_closed_total{why=\"room\"}") >= 1);
-    assert!(is_closed(&mut idle[0]), "the oldest");
+    assert!(is_closed(&mut idle[0]), "the oldest connection is closed");
     let last = &mut idle[19];
     write!(last, "GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
     assert!(

@@ -149,7 +149,7 @@ fn hostile_names_are_escaped_and_scripts_are_restricted() {
 }
 
 #[test]
-fn a_text_browser_reads_every_command_without_a_script() {
+fn a_text_browser_shows_the_commands_without_a_script() {
     if !need(&["w3m"]) {
         return;
     }
@@ -181,7 +181,7 @@ fn a_text_browser_reads_every_command_without_a_script() {
 }
 
 #[test]
-fn a_browser_shows_searches_and_copies_without_contacting_other_hosts() {
+fn a_browser_searches_and_copies_without_contacting_other_hosts() {
     if !need(&["chromium", "mkfifo"]) {
         return;
     }

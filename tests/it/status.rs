@@ -43,7 +43,7 @@ fn packed() -> (Place, Server, Images) {
 }
 
 /// `REPOSITORY:TAG` of every tag in this state.
-fn those(report: &Value, state: &str) -> Vec<String> {
+fn tags_in_state(report: &Value, state: &str) -> Vec<String> {
     let all = report["standings"].as_array().unwrap().iter();
     all.filter(|one| one["state"] == state)
         .map(|one| one["at"].as_str().unwrap().to_owned())
@@ -57,7 +57,10 @@ fn assert_drift_is_reported_and_fixed(registry: &Server) {
         |exit, more: &[&str]| place.json(exit, &[&["status", "b", "--to", to], more].concat());
 
     let nothing = status(4, &[]);
-    assert_eq!(those(&nothing, "missing"), ["a:v1", "b:v1", "c:v1", "d:v1"]);
+    assert_eq!(
+        tags_in_state(&nothing, "missing"),
+        ["a:v1", "b:v1", "c:v1", "d:v1"]
+    );
     assert_eq!(
         (&nothing["status"], &nothing["totals"]["missing"]),
         (&"refused".into(), &4.into())
@@ -66,7 +69,7 @@ fn assert_drift_is_reported_and_fixed(registry: &Server) {
     place.json(0, &["push", "b", "--to", to]);
     let before = registry.requests("/v2/");
     let whole = status(0, &[]);
-    assert_eq!(those(&whole, "there").len(), 4);
+    assert_eq!(tags_in_state(&whole, "there").len(), 4);
     // one HEAD per image, one for the signature, and at most one other request
     let count = registry.requests("/v2/") - before;
     assert!(
@@ -79,7 +82,7 @@ fn assert_drift_is_reported_and_fixed(registry: &Server) {
     images.push(to, "b", "v1", &other);
     images.push(to, "c", "v0", &other);
     let drifted = status(4, &[]);
-    assert_eq!(those(&drifted, "different"), ["b:v1"]);
+    assert_eq!(tags_in_state(&drifted, "different"), ["b:v1"]);
     let different = drifted["standings"]
         .as_array()
         .unwrap()
@@ -87,11 +90,11 @@ fn assert_drift_is_reported_and_fixed(registry: &Server) {
         .find(|one| one["state"] == "different");
     assert_eq!(different.unwrap()["stands"], other["digest"]);
     assert!(
-        those(&drifted, "foreign").is_empty(),
+        tags_in_state(&drifted, "foreign").is_empty(),
         "foreign tags are reported only with --foreign"
     );
     let foreign = status(4, &["--foreign"]);
-    assert_eq!(those(&foreign, "foreign"), ["c:v0"], "{foreign:#}");
+    assert_eq!(tags_in_state(&foreign, "foreign"), ["c:v0"], "{foreign:#}");
 
     let printed = place
         .landfall()
@@ -106,7 +109,10 @@ fn assert_drift_is_reported_and_fixed(registry: &Server) {
     assert!(fix.contains("--move-tags"), "{printed}");
     place.ok(&fix.split(' ').collect::<Vec<_>>());
     // push does not change foreign tags
-    assert_eq!(those(&status(0, &["--foreign"]), "foreign"), ["c:v0"]);
+    assert_eq!(
+        tags_in_state(&status(0, &["--foreign"]), "foreign"),
+        ["c:v0"]
+    );
 }
 
 #[test]
@@ -148,7 +154,7 @@ fn a_lost_signature_is_drift_and_so_is_a_lost_blob_with_recheck() {
     };
     place.json(0, &["push", "b", "--to", &registry.address]);
     registry.forget("d", &place.read("signature"));
-    assert_eq!(those(&status(4, &[]), "incomplete"), ["d:v1"]);
+    assert_eq!(tags_in_state(&status(4, &[]), "incomplete"), ["d:v1"]);
     place.json(0, &["push", "b", "--to", &registry.address]);
     status(0, &["--recheck"]);
 
@@ -160,7 +166,7 @@ fn a_lost_signature_is_drift_and_so_is_a_lost_blob_with_recheck() {
         .unwrap();
     place.json(0, &["status", "b", "--to", &docker.address]);
     let lost = place.json(4, &["status", "b", "--to", &docker.address, "--recheck"]);
-    assert_eq!(those(&lost, "incomplete"), ["a:v1"]);
+    assert_eq!(tags_in_state(&lost, "incomplete"), ["a:v1"]);
 }
 
 #[test]

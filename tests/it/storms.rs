@@ -1,4 +1,4 @@
-//! Combined faults: seeded random rounds over all faults, at both registries at once.
+//! Combined faults: seeded rounds with random faults at both registries at once.
 
 use crate::support::dice::Dice;
 use crate::support::faults::{
@@ -262,7 +262,7 @@ fn round(rig: &mut Rig, number: usize) -> bool {
 }
 
 #[test]
-fn seeded_rounds_of_all_faults_succeed_or_are_explained() {
+fn seeded_rounds_of_random_faults_succeed_or_are_explained() {
     let rounds = rounds(30);
     let next = AtomicUsize::new(0);
     let well = AtomicUsize::new(0);

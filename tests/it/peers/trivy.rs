@@ -19,7 +19,7 @@ const TRIVY: LargeGoProgram = LargeGoProgram {
 
 const LAYER: &str = "application/vnd.aquasec.trivy.db.layer.v1.tar+gzip";
 
-/// A package of Alpine, as `lib/apk/db/installed` has it.
+/// An Alpine package in the format of `lib/apk/db/installed`.
 const INSTALLED: &str = "P:demo\nV:1.0.0-r0\nA:x86_64\no:demo\nL:MIT\n\n";
 
 const RELEASE: &str = "ID=alpine\nVERSION_ID=3.20.0\nPRETTY_NAME=\"Alpine Linux v3.20\"\n";
@@ -53,7 +53,8 @@ fn publish_database(place: &Place, images: &Images, upstream: &Server, program: 
     images.push(&upstream.address, "aquasecurity/trivy-db", "2", &manifest);
 }
 
-/// Trivy's findings in `image`, in the package that is installed there.
+/// The IDs of the vulnerabilities that Trivy finds in `image`. Asserts that all are in the package
+/// `demo`.
 fn findings(place: &Place, trivy: &Path, image: &str) -> Vec<String> {
     let scan = place
         .clean(trivy)
@@ -135,7 +136,7 @@ fn trivy_scans_with_the_delivered_database() {
             assert_eq!(findings(&place, &trivy, image), [night], "{image}");
         }
     }
-    // neither the database nor the image was taken from upstream
+    // Trivy requested neither the database nor the image from upstream
     let requests = upstream.log().matches("trivy/").count();
     assert_eq!(requests, 0, "{}", upstream.log());
 }

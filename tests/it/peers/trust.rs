@@ -1,5 +1,5 @@
-//! Trust: a docker-registry with a private certificate, which is trusted only with one of the
-//! possible settings; client certificates; `skipVerify`.
+//! Trust: a docker-registry whose certificate is trusted only if a setting names its authority;
+//! client certificates; `skipVerify`.
 
 use crate::support::peers::{Server, docker_registry, docker_registry_config};
 use crate::support::pki::Authority;

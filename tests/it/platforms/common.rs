@@ -8,7 +8,7 @@ const PROXY: &str = "registry: {address: \"172.20.0.2:5000\"}\n\
                      proxy: {http: \"http://10.0.0.1:3128\", https: \"http://10.0.0.1:3128\"}\n";
 
 #[test]
-fn the_list_has_every_platform_with_a_line() {
+fn the_list_has_as_many_lines_as_platforms() {
     let place = place("", &[]);
     let printed = place.ok(&["render", "--list"]);
     assert!(
@@ -25,7 +25,7 @@ fn the_list_has_every_platform_with_a_line() {
 }
 
 #[test]
-fn an_unknown_setting_gets_a_suggestion() {
+fn a_wrong_setting_is_refused_with_a_hint() {
     let place = place(PROXY, &[]);
     for (set, words) in [
         ("from=tkg", "did you mean 'form'? (it takes form, services)"),
@@ -164,7 +164,7 @@ apiVersion: kubeadm.k8s.io/v1beta4
 ";
 
 #[test]
-fn merging_sets_keys_and_keeps_every_other_byte() {
+fn merging_sets_keys_and_keeps_every_line() {
     let images = [
         "registry.k8s.io/coredns/coredns:v1.12.0",
         "registry.k8s.io/etcd:3.5.21-0",
@@ -194,7 +194,7 @@ fn merging_sets_keys_and_keeps_every_other_byte() {
     for line in MINE.lines() {
         assert!(
             lines.any(|there| there == line),
-            "{line} is gone, or not in its place:\n{merged}"
+            "{line} is missing or out of order:\n{merged}"
         );
     }
     let first = serde_yaml::Deserializer::from_str(&merged).next().unwrap();

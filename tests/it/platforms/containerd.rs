@@ -200,7 +200,7 @@ consumers: [containerd]
             && !printed.contains("hush"),
         "{printed}"
     );
-    // with one account for the whole registry
+    // under Kubespray, containerd has one account for the whole registry
     let site = site
         .replace("consumers: [containerd]", "consumers: [kubespray]")
         .replace(
@@ -219,9 +219,10 @@ consumers: [containerd]
     );
 }
 
-/// containerd 1.x cannot read a file with `]` in the name of a table.
+/// containerd 1.x cannot read a file with `]` in the name of a table. Only the fallback to upstream
+/// needs such a table.
 #[test]
-fn no_table_name_contains_an_ipv6_address() {
+fn no_table_name_contains_an_ipv6_address_without_the_fallback() {
     let site = "registry:\n  address: \"[fd00::2]:5000\"\n  plainHTTP: true\n  credentials: {usernameEnv: U, passwordEnv: P}\n";
     let place = place(
         site,

@@ -1,10 +1,10 @@
-//! The App of Giant Swarm: a complete one, or fields that are merged into one of the user.
+//! The App of Giant Swarm: a complete one, or fields that are merged into the user's App.
 
 use super::seeds::{at, render, shipped, yaml};
 use serde_yaml::Value;
 
 #[test]
-fn an_app_refers_to_both_sources_if_complete_or_merged() {
+fn complete_and_merged_apps_have_the_same_configuration() {
     let place = shipped("giantswarm", &[]);
     place.write("proxy-account", "myProxyUser:mySuperSecretPassword\n");
     render(&place, &["giantswarm"]);

@@ -81,7 +81,7 @@ fn an_old_cluster_cannot_use_an_account() {
     assert!(printed.contains("use --set api=v1beta2"), "{printed}");
 }
 
-/// `paths` maps the old host to a folder, and the lock has the image only under the new host.
+/// `paths` maps the old host to a folder. At first, the lock has the image only under the new host.
 #[test]
 fn a_mirror_has_the_path_of_the_images() {
     let site = "registry: {address: \"172.20.0.2:5000\", paths: {k8s.gcr.io: kubernetes}}\nconsumers: [kubeone]\n";

@@ -59,7 +59,7 @@ pub fn files(place: &Place, name: &str, phase: &str) -> std::collections::BTreeM
         .collect()
 }
 
-/// The host of every URL outside of comments.
+/// The host of every URL outside of comments and `Documentation=` lines.
 fn hosts(text: &str) -> Vec<String> {
     let code = text
         .lines()
@@ -82,7 +82,8 @@ fn a_profile_becomes_a_custom_profile_of_the_site() {
     );
     let old = place.read("osp.yaml");
     let new = place.read("out/osp-example-landfall.yaml");
-    // every line is kept except those with a kind, a name, a version, or a locked URL or image
+    // every line is kept except those with a kind, a name, a namespace, a version, or a locked URL
+    // or image
     let mut lines = new.lines();
     for line in old.lines() {
         let is_new = [
@@ -97,7 +98,7 @@ fn a_profile_becomes_a_custom_profile_of_the_site() {
         .any(|start| line.trim_start().starts_with(start.trim_start()));
         assert!(
             is_new || lines.any(|there| there == line),
-            "{line} is gone, or not in its place:\n{new}"
+            "{line} is missing or out of order:\n{new}"
         );
     }
     let seed: Value = serde_yaml::from_str(&place.read("out/seed.yaml")).unwrap();
@@ -168,8 +169,8 @@ fn a_profile_whose_packages_are_mirrored_contains_only_hosts_of_the_site() {
         ),
         "{text}"
     );
-    // packages are not in the lock, so an audit reports them, and nothing else; no old name is
-    // left
+    // an audit reports only the packages, which are not in the lock; `rewrite --check` finds no
+    // original name
     let missing = |exit: i32| -> Vec<String> {
         let audit = place.json(
             exit,
@@ -364,7 +365,7 @@ fn skip_verify_is_set_for_every_mirrored_host() {
 }
 
 #[test]
-fn nodes_get_the_account_from_a_secret_of_their_cluster() {
+fn the_account_of_nodes_is_written_to_a_secret() {
     let place = place(
         "registry: {address: r.test, credentials: {file: account}}\nconsumers: [kubermatic]\n",
         &[],

@@ -94,7 +94,7 @@ fn the_minimal_and_the_complete_configuration_are_rendered() {
 }
 
 #[test]
-fn the_objects_are_valid_by_the_published_schemas() {
+fn the_objects_match_the_published_schemas() {
     let Some(validate) = python_tool("kubernetes-validate==1.37.0") else {
         return;
     };
@@ -123,7 +123,7 @@ fn the_objects_are_valid_by_the_published_schemas() {
 }
 
 #[test]
-fn an_invalid_setting_is_refused() {
+fn invalid_and_missing_settings_are_refused() {
     for (sets, words) in [
         (&["image=i"][..], "--set store=… is missing"),
         (&["store=s3://b"], "--set image=… is missing"),

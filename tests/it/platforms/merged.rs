@@ -68,7 +68,7 @@ fn keeps(old: &str, new: &str, set: &[&str]) {
         let is_set = set.iter().any(|start| line.trim_start().starts_with(start));
         assert!(
             is_set || lines.any(|there| there == line),
-            "{line} is gone, or not in its place:\n{new}"
+            "{line} is missing or out of order:\n{new}"
         );
     }
 }
@@ -486,7 +486,7 @@ fn existing_datacenters_of_a_seed_are_configured_and_none_is_added() {
 }
 
 #[test]
-fn platforms_that_need_no_registry_or_lock_work_without() {
+fn platforms_that_need_no_registry_or_lock_work_without_them() {
     let proxy = "proxy: {http: \"http://10.0.0.1:3128\", https: \"http://10.0.0.1:3128\", noProxy: {installation: [a.test]}}\n";
     let place = place(proxy, &[]);
     std::fs::remove_file(place.path("landfall.lock")).unwrap();

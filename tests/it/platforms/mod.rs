@@ -69,9 +69,8 @@ pub fn refused(place: &Place, exit: i32, args: &[&str]) -> String {
     message
 }
 
-/// Runs `landfall render ARGS --site site.yaml -o out` in `place`, and compares every file that it
-/// writes and what it prints, which includes the modes of the files, with
-/// `tests/data/platforms/NAME/`.
+/// Runs `landfall render ARGS --site site.yaml -o out` in `place`, and compares its files and its
+/// output with `tests/data/platforms/NAME/`. The output contains the modes of the files.
 pub fn golden(place: &Place, name: &str, args: &[&str]) {
     let printed = place.ok(&[&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat());
     let mut made = files(&place.path("out"));
@@ -119,7 +118,7 @@ pub fn files(folder: &Path) -> BTreeMap<PathBuf, String> {
     found
 }
 
-/// The entries of a NO_PROXY as a set, without leading dots: their order is free in these
+/// The entries of a NO_PROXY as a set, without leading dots: their order does not matter in these
 /// documents.
 pub fn entries(list: &str) -> BTreeSet<String> {
     list.split(',')

@@ -1,10 +1,11 @@
-//! The commands of docs/how-to/nodes.md, run unchanged.
+//! The commands of docs/how-to/nodes.md, run unchanged, and the values in its playbook.
 
 use super::{files, place};
 use crate::support::{need, run};
 use std::os::unix::fs::PermissionsExt;
 
-/// A replacement for ssh: the node's `/` is a folder, and no service is restarted.
+/// A replacement for ssh: the node's `/` is a folder, no service is restarted, and connections to
+/// the node `bad` fail.
 const SSH: &str = "#!/bin/sh
 root=nodes/${1#root@}
 case $root in *bad) exit 255;; esac

@@ -310,7 +310,7 @@ fn giant_swarm_has_every_value_of_the_page_on_its_proxy() {
         drop_ins.into_iter().filter(is_drop_in).collect::<Vec<_>>()
     };
     let [containerd] = &machines(&[])[..] else {
-        panic!("containerd alone")
+        panic!("the drop-in of containerd is not the only one")
     };
     assert_eq!(
         containerd["path"],
@@ -370,7 +370,7 @@ proxy: {http: \"http://172.20.0.2:3128\", https: \"http://172.20.0.2:3128\"}
     for (key, expected) in [
         ("http_proxy", "http://172.20.0.2:3128"),
         ("pause_image", "172.20.0.2:5000/kubernetes/pause:3.1"),
-        // machine-controller crashes on a tag here
+        // machine-controller crashes if this image has a tag
         (
             "hyperkube_image",
             "172.20.0.2:5000/kubernetes/hyperkube-amd64",
@@ -453,7 +453,7 @@ fn a_cluster_configuration_of_tkg_becomes_a_site_and_the_same_configuration_agai
     let second = yaml(&place, "cluster/cluster-config.yaml");
     for (name, value) in first.as_mapping().unwrap() {
         match name.as_str().unwrap() {
-            // the order of these entries is free
+            // the order of these entries does not matter
             "TKG_NO_PROXY" => tkg_no_proxy(&second[name]),
             _ => assert_eq!(second[name], *value, "{name:?}"),
         }

@@ -169,7 +169,7 @@ fn the_library_of_podman_and_skopeo_admits_only_what_the_site_signed() {
     let Some(client) = go_program("copy-by-policy") else {
         return;
     };
-    // signed by a key that the policy does not name
+    // `team/other` is signed with a key that the policy does not name
     openssl(
         &make
             .map(|word| word.replace("site.pem", "other.pem"))

@@ -80,7 +80,7 @@ fn every_host_of_the_lock_has_a_mirror() {
 }
 
 #[test]
-fn upstream_is_asked_only_if_the_site_allows_it() {
+fn no_mirror_skips_upstream_if_the_site_allows_the_fallback() {
     let site = "registry: {address: \"registry.test:5000\", upstreamFallback: true}\n";
     let place = place(site, IMAGES);
     for version in ["1.11", "1.13"] {
@@ -119,7 +119,7 @@ fn up_to_1_11_all_endpoints_of_a_host_have_a_path_or_none() {
 }
 
 #[test]
-fn the_installer_is_the_locked_one() {
+fn one_of_several_locked_installers_must_be_chosen() {
     let place = place(ROOT, &[INSTALLER, FACTORY]);
     let said = render(&place, &[]);
     assert!(

@@ -206,7 +206,7 @@ fn patch_with_the_diff_gives_the_rewritten_file() {
         ),
         Err(_) => skip(
             "rewrite::command::patch_with_the_diff_gives_the_rewritten_file",
-            "git is not there",
+            "this machine has no git",
         ),
     }
 }
@@ -238,7 +238,7 @@ fn an_output_folder_is_complete_and_is_not_read_as_input() {
 }
 
 #[test]
-fn templates_are_rewritten_word_by_word_and_binary_files_are_reported() {
+fn templates_are_rewritten_word_by_word_and_files_that_are_not_utf8_are_reported() {
     let template = "a: 1\nimage: k8s.gcr.io/pause:3.1\nb: {{ x\n";
     let place = Place::new(&[
         ("t/tpl.yaml", template),

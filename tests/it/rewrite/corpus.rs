@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Files of the corpus that a reverse rewrite does not restore: short names, aliases, and a
-/// registry to which several images are mapped.
+/// Files of the corpus that a reverse rewrite does not restore, because they contain short names,
+/// aliases, or a registry to which several images are mapped.
 const NOT_CANONICAL: [&str; 2] = ["short-names.yaml", "helm/values.yaml"];
 
 fn data() -> PathBuf {

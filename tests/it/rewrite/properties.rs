@@ -213,7 +213,7 @@ proptest! {
     }
 
     #[test]
-    fn a_reverse_rewrite_gives_canonical_names(text in stream(true), kind in kinds()) {
+    fn a_reverse_rewrite_restores_canonical_names(text in stream(true), kind in kinds()) {
         let ways = ways();
         let way = |text: &str, known| library::rewrite(text, kind, known, RewriteOptions::default()).text;
         prop_assert_eq!(way(&way(&text, &ways[0]), &ways[1]), text);

@@ -97,7 +97,7 @@ fn text_after_a_reference_is_not_printed() {
 }
 
 #[test]
-fn a_diff_masks_secrets_in_every_position() {
+fn a_diff_masks_secrets_in_many_positions() {
     let inner = "kind: Secret\nstringData: {password: hunter2, image: nginx:1.27}\n";
     let encoded = base64::engine::general_purpose::STANDARD.encode(inner);
     let json = "{\"kind\":\"Secret\",\"stringData\":{\"a\":\"hunter2 nginx:1.27\"}}";

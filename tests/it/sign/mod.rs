@@ -114,7 +114,7 @@ fn agent(desk: &Desk) -> (Guard, PathBuf) {
 }
 
 #[test]
-fn keys_of_every_kind_sign_and_openssh_agrees() {
+fn keys_of_several_kinds_sign_and_openssh_agrees() {
     if !need(&["ssh-keygen", "ssh-agent", "ssh-add", "tar", "zstd"]) {
         return;
     }
@@ -465,7 +465,7 @@ fn a_swapped_signature_is_refused() {
 }
 
 #[test]
-fn every_verb_refuses_a_bundle_that_the_signers_of_the_site_did_not_sign() {
+fn commands_refuse_a_bundle_that_the_signers_of_the_site_did_not_sign() {
     if !need(&["ssh-keygen"]) {
         return;
     }
