@@ -59,7 +59,8 @@ impl Guard {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Waits until something accepts connections and answers HTTP at `address`.
+    /// Waits until a server at `address` answers an HTTP request, or closes the connection because
+    /// it expects TLS.
     ///
     /// # Panics
     /// If the process ends first, or after a minute; the panic shows the output.
@@ -139,7 +140,7 @@ pub fn free_listener() -> TcpListener {
     panic!("no free port on loopback");
 }
 
-/// Whether a server at `address` answers HTTP or expects TLS.
+/// Whether a server at `address` answers an HTTP request or closes the connection.
 fn answers(address: SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect_timeout(&address, Duration::from_secs(1)) else {
         return false;

@@ -241,7 +241,7 @@ fn updating_a_version_does_not_update_lists_that_wait_or_are_not_selected() {
 }
 
 #[test]
-fn a_look_up_that_fails_is_listed_and_the_version_is_remembered() {
+fn after_a_failed_look_up_the_version_is_recorded_and_its_age_counts_from_its_content() {
     let up = Upstream::new();
     up.put("a", "1.0.0", 1);
     up.put("a", "1.0.1", 2);

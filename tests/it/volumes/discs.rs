@@ -182,7 +182,7 @@ fn a_changed_byte_is_reported_with_volume_and_images_before_the_push() {
     run_suggested_command(&site, &printed);
     place.json(0, &[&["verify"], &VOLUMES[..]].concat());
     place.json(0, &push);
-    // if the registry has everything, no volume is read
+    // if the registry has everything, the damaged layer is not read
     fs::write(place.path("2/V.0002"), &bytes).unwrap();
     place.json(0, &push);
 }

@@ -361,13 +361,13 @@ fn an_account_that_expires_during_a_run_is_not_retried_for_every_image() {
             .any(|why| why.contains("account 'u'")),
         "{report:#}"
     );
-    // requests that were in flight, and a few more in sequence
+    // only requests that were in flight, and a few later ones, may send the expired account
     let tried = refused.load(Ordering::Relaxed);
     assert!(tried <= 40, "presented {tried} times");
 }
 
 #[test]
-fn a_missing_credential_helper_is_reported_only_if_an_account_is_needed() {
+fn a_missing_credential_helper_fails_only_hosts_that_require_an_account() {
     if !need(&["gzip"]) {
         return;
     }
