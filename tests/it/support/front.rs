@@ -38,7 +38,7 @@ impl Front {
                     while reader.read_line(&mut line).unwrap_or(0) > 2 {
                         head.push(std::mem::take(&mut line));
                     }
-                    // the ClientHello of a TLS probe is not an HTTP request: it gets the response 400
+                    // the ClientHello of a TLS probe is not an HTTP request: it gets a 400
                     let first = head.first().cloned().unwrap_or_else(|| "GET ?".into());
                     let mut words = first.split(' ').map(str::to_owned);
                     let (method, target) =

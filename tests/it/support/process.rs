@@ -1,4 +1,4 @@
-//! Server processes of a test, which end with it.
+//! Server processes, which are stopped at the end of the test that started them.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -27,7 +27,8 @@ impl Guard {
             .prefix("log-")
             .tempfile_in(super::scratch())
             .expect("a log file");
-        // appended to: servers that open /dev/stdout again must not overwrite earlier output
+        // opened for appending: servers that open /dev/stdout again must not overwrite earlier
+        // output
         let end = || {
             std::fs::OpenOptions::new()
                 .append(true)

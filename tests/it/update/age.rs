@@ -300,7 +300,8 @@ impl Simulated {
     }
 }
 
-/// The days on which the clock of the machine is wrong, and by how many days it is ahead.
+/// The days on which the clock of the machine is wrong, and by how many days it is ahead, or behind
+/// if negative.
 const WRONG_CLOCKS: [(i64, i64); 5] = [(4, 200), (9, -3000), (13, 6), (14, -2), (22, 1)];
 
 fn wrong_by(day: i64) -> i64 {

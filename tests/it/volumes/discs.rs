@@ -130,7 +130,7 @@ fn a_damaged_disc_is_reported_with_its_images_and_a_repair_command() {
     push(0, VOLUMES, &[]);
     assert_eq!(tags(&address), [0, 1, 2, 3, 4, 5]);
 
-    // a disc is missing: its volume is written next to the first one
+    // if a disc is missing, the command writes its volume next to the first one
     fs::rename(place.path("2"), place.path("elsewhere")).unwrap();
     let printed = site.refused(&["verify", "1", "3"]);
     assert!(

@@ -205,7 +205,8 @@ fn no_secret_follows_a_redirect_of_the_realm_to_another_host() {
                 thief.requests()
             );
             let other = why.contains("redirects to another host") && why.contains(&thief.address);
-            // 301, 302 and 303 do not preserve the method POST, so they are not followed at all
+            // the identity token is sent by POST, which 301, 302 and 303 do not preserve, so they
+            // are not followed at all
             assert!(
                 other || why.contains(&format!("answered {status}")),
                 "{status}: {why}"

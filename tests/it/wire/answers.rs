@@ -9,8 +9,8 @@ use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::{Images, Place, need};
 use serde_json::{Value, json};
 
-/// A file server with `tool.bin`, behind a proxy that refuses HEAD requests, and compresses every
-/// other response and sets `Content-Encoding`.
+/// A file server with `tool.bin`, behind a proxy that refuses HEAD requests. The proxy compresses
+/// the responses to all other requests and sets `Content-Encoding`.
 fn compressing(place: &Place) -> TestProxy {
     place.write("www/tool.bin", vec![b'a'; 5000]);
     let server = file_server(&place.path("www"));

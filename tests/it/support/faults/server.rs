@@ -411,7 +411,7 @@ impl Faults {
             Some(FaultKind::TokenAnswer(answer)) => (*answer).to_owned(),
             _ => auth.answer,
         };
-        // opaque: it has no readable content
+        // unlike a JSON web token, it has no readable content
         let token = format!("~opaque/{}+==", state.tokens.len() - 1);
         Answer::new(200, answer.replace("TOKEN", &token)).header("Content-Type", "application/json")
     }
