@@ -1,5 +1,5 @@
-//! `index: trimmed`: metadata of only the mirrored packages, signed by the site, which apt and dnf
-//! read from a server and a folder.
+//! `index: trimmed`: metadata of only the mirrored packages, signed by the site. apt reads it from
+//! a server, and dnf from a folder.
 
 use crate::support::apt::{Apt, AptUpstream, Deb, deb};
 use crate::support::http::request;

@@ -199,7 +199,7 @@ impl<'ast> Visit<'ast> for Paths<'_> {
     /// `pub(super)` imports nothing.
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 
-    /// Macro calls are read word by word.
+    /// syn does not parse macro calls, so the paths are collected from their tokens.
     fn visit_macro(&mut self, call: &'ast syn::Macro) {
         self.tokens(call.tokens.clone());
         visit::visit_macro(self, call);

@@ -274,7 +274,8 @@ impl Apt {
             ("APT::Architecture", "amd64".into()),
             ("APT::Architectures", self.architectures.into()),
             ("APT::Sandbox::User", "root".into()),
-            // in a simulation, the lists do not change, and no record of the plan is needed
+            // for fast simulations: uncompressed lists, a package cache, no record of the plan, and
+            // no locking
             ("Acquire::GzipIndexes", "false".into()),
             ("Dir::Cache::pkgcache", "pkgcache.bin".into()),
             ("Dir::Log::Planner", String::new()),

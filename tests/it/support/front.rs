@@ -38,7 +38,7 @@ impl Front {
                     while reader.read_line(&mut line).unwrap_or(0) > 2 {
                         head.push(std::mem::take(&mut line));
                     }
-                    // the ClientHello of a probe is not a request, and gets an HTTP response
+                    // the ClientHello of a TLS probe is not an HTTP request: it gets a 400
                     let first = head.first().cloned().unwrap_or_else(|| "GET ?".into());
                     let mut words = first.split(' ').map(str::to_owned);
                     let (method, target) =
@@ -99,8 +99,8 @@ impl Front {
         requests
     }
 
-    /// From now on, answers requests whose `METHOD TARGET` ends with `target` with this status,
-    /// these headers and this body.
+    /// Sets the status, headers and body of responses to requests whose `METHOD TARGET` ends with
+    /// `target`.
     pub fn answer(&self, target: &str, status: u16, headers: &str, body: &[u8]) {
         let mut answers = self.answers.lock().unwrap();
         answers.retain(|(known, _)| known != target);

@@ -24,7 +24,8 @@ pub struct Gate {
 
 impl Gate {
     /// A gate in front of the registry at `behind`. If `account` (`user:password`) is given, only
-    /// this account gets tokens, otherwise every client. A token is valid for `uses` requests.
+    /// this account gets tokens; otherwise every client gets them. A token is valid for `uses`
+    /// requests.
     pub fn new(behind: &str, account: Option<&str>, uses: usize) -> Gate {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();

@@ -56,7 +56,7 @@ impl GitServer {
             for stream in listener.incoming() {
                 let root = root.clone();
                 let state = shared.clone();
-                // a client that goes away ends only its own thread
+                // if a client disconnects, only the thread of its connection panics
                 std::thread::spawn(move || stream.map(|stream| answer(stream, &root, &state)));
             }
         });
@@ -373,7 +373,7 @@ fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
         }
     }
     let _ = std::io::copy(&mut output, &mut stream);
-    // if the client went away, the backend must not wait for a reader of its output
+    // if the client has disconnected, the backend must not wait for a reader of its output
     drop(output);
     let _ = backend.wait();
     let _ = writing.join();

@@ -66,8 +66,7 @@ impl Network {
         Some(network)
     }
 
-    /// A network with only the host `switch`, without a link. `None`, and the test counts as
-    /// skipped, if namespaces cannot be created.
+    /// A network with only the host `switch`, without a link. `None` as in [`Network::new`].
     fn empty() -> Option<Network> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -241,9 +240,9 @@ impl Network {
     }
 
     /// Like [`Network::containerd`], with the files that `landfall render containerd` wrote to
-    /// `folder`: those below `etc` are at their path on the node, and the file for this release of
-    /// containerd is the configuration, to which only the test's folders, sockets and snapshotter
-    /// are added.
+    /// `folder`: those below `etc/containerd` are at their path on the node, and the file for this
+    /// release of containerd is the configuration, to which only the test's folders, sockets and
+    /// snapshotter are added.
     pub fn containerd_with(&self, place: &Place, folder: &Path) -> Containerd<'_> {
         self.containerd_on("node", place, folder, "")
     }

@@ -22,7 +22,7 @@ pub fn sorted(texts: impl Iterator<Item = String>) -> Vec<String> {
     all
 }
 
-/// A lock with package sets, and the report of the verb that wrote it.
+/// A lock with package sets, and the report of `landfall lock`, which wrote it.
 pub struct PackageSets {
     lock: String,
     report: Value,

@@ -1,4 +1,4 @@
-//! Server processes of a test, which end with it.
+//! Server processes, which are stopped at the end of the test that started them.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -27,7 +27,8 @@ impl Guard {
             .prefix("log-")
             .tempfile_in(super::scratch())
             .expect("a log file");
-        // appended to: servers that open /dev/stdout again must not overwrite earlier output
+        // opened for appending: servers that open /dev/stdout again must not overwrite earlier
+        // output
         let end = || {
             std::fs::OpenOptions::new()
                 .append(true)
@@ -59,7 +60,8 @@ impl Guard {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Waits until something accepts connections and answers HTTP at `address`.
+    /// Waits until a server at `address` answers an HTTP request, or closes the connection because
+    /// it expects TLS.
     ///
     /// # Panics
     /// If the process ends first, or after a minute; the panic shows the output.
@@ -139,7 +141,7 @@ pub fn free_listener() -> TcpListener {
     panic!("no free port on loopback");
 }
 
-/// Whether a server at `address` answers HTTP or expects TLS.
+/// Whether a server at `address` answers an HTTP request or closes the connection.
 fn answers(address: SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect_timeout(&address, Duration::from_secs(1)) else {
         return false;

@@ -139,7 +139,7 @@ pub struct Sigstore {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Tampering {
     None,
-    /// The entry has another time than the one that the log signed.
+    /// The time in the entry differs from the one that the log signed.
     Time,
     /// No entry at all.
     Missing,

@@ -158,7 +158,7 @@ impl YumUpstream {
     }
 }
 
-/// A dnf with only one repository, which installs into a folder.
+/// A dnf command with only one repository. It installs below `NAME/root` in the place.
 pub fn dnf(place: &Place, name: &str, baseurl: &str, more: &str) -> Command {
     let root = place.path(name);
     fs::create_dir_all(&root).unwrap();

@@ -241,7 +241,7 @@ fn updating_a_version_does_not_update_lists_that_wait_or_are_not_selected() {
 }
 
 #[test]
-fn a_look_up_that_fails_is_listed_and_the_version_is_remembered() {
+fn after_a_failed_look_up_the_version_is_recorded_and_its_age_counts_from_its_content() {
     let up = Upstream::new();
     up.put("a", "1.0.0", 1);
     up.put("a", "1.0.1", 2);
@@ -300,7 +300,8 @@ impl Simulated {
     }
 }
 
-/// The days on which the clock of the machine is wrong, and by how many days it is ahead.
+/// The days on which the clock of the machine is wrong, and by how many days it is ahead, or behind
+/// if negative.
 const WRONG_CLOCKS: [(i64, i64); 5] = [(4, 200), (9, -3000), (13, 6), (14, -2), (22, 1)];
 
 fn wrong_by(day: i64) -> i64 {

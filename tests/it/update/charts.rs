@@ -66,7 +66,7 @@ fn a_chart_is_updated_by_its_own_policy() {
     );
     assert!(!lock.contains("1.0.0"), "{lock}");
 
-    // an archive that was replaced is reported, and not updated
+    // a check reports archives that were replaced
     publish(&up, &["1.0.2", "1.1.0"], "description: again\n");
     let report = up.run(4, "update", &["--check"]);
     let printed: Vec<&str> = report["notices"]

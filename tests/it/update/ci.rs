@@ -157,7 +157,7 @@ impl Forge {
             "work/site.yaml",
             &bundle.display().to_string(),
             "--lock",
-            &self.clone_lock(&bundle),
+            &self.refreshed_lock(),
         ]);
         self.deliver();
         std::fs::remove_file(&bundle).unwrap();
@@ -185,9 +185,8 @@ impl Forge {
         assert!(night(self, "four").0);
     }
 
-    /// Writes the lock on the branch `refresh`, from which the bundle was packed, to a file.
-    /// Returns the path of the file.
-    fn clone_lock(&self, _bundle: &Path) -> String {
+    /// Writes the lock of the branch `refresh` to a file, and returns its path.
+    fn refreshed_lock(&self) -> String {
         let lock = self.at("refresh", "landfall.lock");
         self.up
             .place
@@ -318,7 +317,7 @@ fn the_workflow_of_github_opens_a_pull_request_and_uploads_a_bundle() {
 }
 
 #[test]
-fn the_pipeline_of_gitlab_opens_a_merge_request_and_keeps_a_bundle() {
+fn the_pipeline_of_gitlab_pushes_a_branch_and_keeps_a_bundle() {
     if !need(&NEEDS) {
         return;
     }
@@ -404,7 +403,7 @@ fn the_cron_job_of_kubernetes_pushes_a_branch_and_leaves_a_bundle() {
 }
 
 #[test]
-fn the_timer_of_systemd_runs_a_unit_that_pushes_a_branch_and_leaves_a_bundle() {
+fn the_script_in_the_unit_of_systemd_pushes_a_branch_and_leaves_a_bundle() {
     if !need(&NEEDS) {
         return;
     }

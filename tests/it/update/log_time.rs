@@ -157,7 +157,7 @@ fn a_digest_that_a_log_has_long_had_need_not_wait() {
 }
 
 #[test]
-fn a_time_that_no_log_has_signed_does_not_end_a_wait() {
+fn a_version_waits_if_an_image_lacks_a_required_signature_with_a_valid_log_entry() {
     if !need(&["gzip"]) {
         return;
     }
@@ -195,7 +195,7 @@ fn a_time_that_no_log_has_signed_does_not_end_a_wait() {
     assert_eq!(moved(&report), [], "{report:#}");
     assert_eq!(waiting(&report), ["1.0.1"; 6]);
     assert_eq!(rig.place.read("m.yaml"), text);
-    // of the digests, only that of the signed image `pair` has the time of the log
+    // only one line has the time of the log: that of the digest of the signed image `pair`
     let sights = rig.place.read(SIGHTS);
     let logged: Vec<&str> = sights
         .lines()

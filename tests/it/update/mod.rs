@@ -259,7 +259,7 @@ fn the_digest_policy_updates_moved_tags() {
 }
 
 #[test]
-fn versions_come_from_texts_json_charts_tags_and_lists() {
+fn versions_are_read_from_texts_json_charts_and_tags_and_lists_from_their_urls() {
     let up = Upstream::new();
     for tag in ["1.0.0", "1.1.0"] {
         up.put("a", tag, 1);

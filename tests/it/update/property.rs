@@ -24,7 +24,7 @@ impl Dice {
     }
 }
 
-/// A version that is updated is written as `<old|new>`.
+/// The notation in a template for a version that the update changes: `<old|new>`.
 fn slot(old: &str, new: &str) -> String {
     format!("<{old}|{new}>")
 }

@@ -29,7 +29,7 @@ fn times(folder: &Path) -> BTreeMap<String, SystemTime> {
     let mut all = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
-        // the home folder and files that are only locked are not content
+        // the home folder and lock files are not content
         let is_content =
             !path.ends_with("home") && !path.ends_with("lock") && !path.ends_with("in-use");
         match path.is_dir() {
@@ -136,7 +136,7 @@ fn new_content_becomes_a_delta() {
         "the base layer and the unchanged layer: {report:#}"
     );
     up.place.ok(&["verify", "d2", "b1"]);
-    // if a refresh is killed after locking, another run writes the same bundle
+    // if the bundle is missing, as after a kill before packing, another run writes it again
     let made = up.place.read_bytes("d2");
     std::fs::remove_file(up.place.path("d2")).unwrap();
     up.run(0, "refresh", &["-o", "d2", "--since", "sent.lock"]);
@@ -178,7 +178,7 @@ fn failing_items_are_listed_with_their_first_day_and_allow_partial_packs_the_oth
         "{report:#}"
     );
     up.place.json(4, &["verify", "b1"]);
-    // upstream has the item again
+    // upstream now has the item
     up.put("none", "v1", 5);
     up.run(0, "refresh", &["-o", "b1"]);
     up.place.ok(&["verify", "b1"]);
@@ -207,7 +207,7 @@ fn failing_items_are_listed_with_their_first_day_and_allow_partial_packs_the_oth
 }
 
 #[test]
-fn a_push_of_the_same_tag_is_seen_under_a_version_policy() {
+fn with_digests_a_tag_that_was_pushed_again_is_reported_under_a_version_policy() {
     let up = upstream();
     up.run(0, "refresh", &["-o", "b1"]);
     up.put("a", "1.0.0", 77);

@@ -51,7 +51,7 @@ fn a_trust_root_follows_its_tuf_repository() {
     assert_eq!(place.read("keys/tuf_root.json"), newest);
     assert_eq!(place.read("m.yaml"), manifest);
     if let Some(cosign) = go_install(crate::image_signatures::COSIGN) {
-        // cosign finds the same trust root by the same keys
+        // cosign accepts the same repository with the same TUF root
         let accepted = place
             .clean(cosign)
             .args([

@@ -91,7 +91,7 @@ impl Upstream {
             .replace("URL", &format!("http://{}/files", self.faults.address))
     }
 
-    /// Removes all faults, runs a verb on the manifest, and returns its report.
+    /// Removes all faults, runs the command `verb` on the manifest, and returns its report.
     pub(super) fn run(&self, exit: i32, verb: &str, more: &[&str]) -> Value {
         self.faults.set_faults([]);
         self.place.json(exit, &self.args(verb, more))

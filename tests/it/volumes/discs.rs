@@ -130,7 +130,7 @@ fn a_damaged_disc_is_reported_with_its_images_and_a_repair_command() {
     push(0, VOLUMES, &[]);
     assert_eq!(tags(&address), [0, 1, 2, 3, 4, 5]);
 
-    // a disc is missing: its volume is written next to the first one
+    // if a disc is missing, the command writes its volume next to the first one
     fs::rename(place.path("2"), place.path("elsewhere")).unwrap();
     let printed = site.refused(&["verify", "1", "3"]);
     assert!(
@@ -182,7 +182,7 @@ fn a_changed_byte_is_reported_with_volume_and_images_before_the_push() {
     run_suggested_command(&site, &printed);
     place.json(0, &[&["verify"], &VOLUMES[..]].concat());
     place.json(0, &push);
-    // if the registry has everything, no volume is read
+    // if the registry has everything, the damaged layer is not read
     fs::write(place.path("2/V.0002"), &bytes).unwrap();
     place.json(0, &push);
 }

@@ -432,7 +432,7 @@ fn a_volume_without_the_index_is_rebuilt_from_the_others_and_the_store() {
     let site = Site::small();
     let volumes = site.split("V", "20k");
     let last = volumes.len();
-    // the options come from the bundle, and so does the lock if it is in another volume
+    // a rebuild reads the options from the bundle, and also the lock if another volume contains it
     site.pack("W", &["--volume-size", "20k", "--level", "9"]);
     let mut sets = vec!["V", "W"];
     if need(&["ssh-keygen"]) {

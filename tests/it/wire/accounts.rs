@@ -205,7 +205,8 @@ fn no_secret_follows_a_redirect_of_the_realm_to_another_host() {
                 thief.requests()
             );
             let other = why.contains("redirects to another host") && why.contains(&thief.address);
-            // 301, 302 and 303 do not preserve the method POST, so they are not followed at all
+            // the identity token is sent by POST, which 301, 302 and 303 do not preserve, so they
+            // are not followed at all
             assert!(
                 other || why.contains(&format!("answered {status}")),
                 "{status}: {why}"
@@ -361,13 +362,13 @@ fn an_account_that_expires_during_a_run_is_not_retried_for_every_image() {
             .any(|why| why.contains("account 'u'")),
         "{report:#}"
     );
-    // requests that were in flight, and a few more in sequence
+    // only requests that were in flight, and a few later ones, may send the expired account
     let tried = refused.load(Ordering::Relaxed);
     assert!(tried <= 40, "presented {tried} times");
 }
 
 #[test]
-fn a_missing_credential_helper_is_reported_only_if_an_account_is_needed() {
+fn a_missing_credential_helper_fails_only_hosts_that_require_an_account() {
     if !need(&["gzip"]) {
         return;
     }

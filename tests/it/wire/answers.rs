@@ -9,8 +9,8 @@ use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::{Images, Place, need};
 use serde_json::{Value, json};
 
-/// A file server with `tool.bin`, behind a proxy that refuses HEAD requests, and compresses every
-/// other response and sets `Content-Encoding`.
+/// A file server with `tool.bin`, behind a proxy that refuses HEAD requests. The proxy compresses
+/// the responses to all other requests and sets `Content-Encoding`.
 fn compressing(place: &Place) -> TestProxy {
     place.write("www/tool.bin", vec![b'a'; 5000]);
     let server = file_server(&place.path("www"));
@@ -56,13 +56,14 @@ fn content_compressed_in_transit_is_not_locked_as_the_file() {
     let why = printed(&lock(1, &format!("{{url: \"http://{front}/tool.bin\"}}")));
     assert!(why.contains("checksum"), "{why}");
     assert!(!place.path("landfall.lock").exists());
-    // the checksum decides what is accepted, and not the header
+    // with the checksum of the uncompressed file, the compressed bytes are refused
     let right = sha256(&vec![b'a'; 5000]);
     printed(&lock(
         1,
         &format!("{{url: \"http://{front}/tool.bin\", checksum: \"{right}\"}}"),
     ));
-    // a server that declares an archive's own compression as an encoding has the same effect
+    // bytes with the right checksum are accepted in spite of the header, because some servers
+    // declare an archive's own compression as an encoding
     let packed = gzip(&vec![b'a'; 5000]);
     lock(
         0,
@@ -170,7 +171,7 @@ fn a_schema_1_manifest_is_reported_as_such() {
     let document = json!({"schemaVersion": 1, "name": "app", "tag": "v1", "fsLayers": [], "history": [],
         "signatures": [{"protected": "e30", "signature": "c2ln"}]});
     let document = document.to_string();
-    // the digest of schema 1 is that of its payload, without the signatures
+    // the digest of a schema 1 manifest covers its payload, and not its signatures
     let named = sha256(b"the payload");
     let headers: Vec<(String, String)> = vec![
         (

@@ -230,7 +230,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
 }
 
 #[test]
-fn a_package_whose_content_differs_from_the_signed_one_is_refused() {
+fn a_package_with_changed_bytes_or_a_signature_by_another_key_is_refused() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
     up.wants("install: [libapp], base: none");

@@ -116,7 +116,7 @@ fn the_next_mirror_is_used_if_one_fails() {
         "{why}"
     );
 
-    // variables that only dnf can replace
+    // a URL with a variable that only dnf can replace is refused
     manifest(&format!("{base}/$releasever/os"));
     let output = place
         .landfall()

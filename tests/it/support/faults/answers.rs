@@ -27,7 +27,8 @@ impl Faults {
         if let (Some(FaultKind::Moving), Some(other), false) =
             (fault, other, reference.starts_with("sha256:"))
         {
-            // swaps the images of the two tags, so that successive responses alternate between them
+            // swaps the images of this tag and of the tag `other`, so that successive responses
+            // alternate between them
             state.content.tags.insert(key("other"), digest.clone());
             state.content.tags.insert(key(reference), other.clone());
             digest = other;

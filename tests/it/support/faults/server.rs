@@ -1,5 +1,5 @@
-//! The server: the distribution API, a token realm, plain files and a second host, over
-//! [`Content`].
+//! The fault registry: serves [`Content`] by the distribution API, with a token realm, plain files
+//! and a second host.
 
 use super::answers::ranged;
 use super::content::Content;
@@ -111,7 +111,8 @@ pub(super) struct State {
 
 impl Faults {
     pub fn new(content: Content) -> Faults {
-        // ports that no other test gets later, so late clients cannot reach the server of that test
+        // no other test gets these ports later, so a late client of this test cannot reach the
+        // server of another test
         let first = free_listener();
         let second = free_listener();
         let address = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
@@ -318,7 +319,8 @@ impl Faults {
         (state.epoch, state.seen.len() - 1)
     }
 
-    /// The fault that applies to this request, if any. Counts the request for all matching faults.
+    /// The fault that applies to this request, if any. The request also counts as skipped for every
+    /// other matching fault whose `skip` is not yet 0.
     fn next(&self, on: RequestKind, request: &Request) -> Option<FaultKind> {
         let mut state = self.state();
         let mut found = None;
@@ -409,7 +411,7 @@ impl Faults {
             Some(FaultKind::TokenAnswer(answer)) => (*answer).to_owned(),
             _ => auth.answer,
         };
-        // opaque: it has no readable content
+        // unlike a JSON web token, it has no readable content
         let token = format!("~opaque/{}+==", state.tokens.len() - 1);
         Answer::new(200, answer.replace("TOKEN", &token)).header("Content-Type", "application/json")
     }

@@ -45,11 +45,11 @@ pub enum FaultKind {
     HangUp,
     /// Closes the connection after this many bytes of the request body.
     CutUpload(usize),
-    /// Answers 413 to request bodies with more bytes.
+    /// Answers 413 to request bodies of more than this many bytes.
     TooLarge(usize),
     /// Compresses the body and sets `Content-Encoding`.
     Gzip,
-    /// Changes one byte; the length stays right.
+    /// Changes one byte of the body, and not its length.
     Corrupt,
     /// Answers 200 with an HTML page of this title.
     Page(&'static str),
@@ -58,10 +58,10 @@ pub enum FaultKind {
     /// Answers 206 with another range than the requested one. `Content-Range` is that of the sent
     /// range.
     RangeShifted,
-    /// Answers 206 with the requested `Content-Range`, but the bytes of another range.
+    /// Answers 206 with the requested `Content-Range`, but with the bytes in reverse order.
     RangeLies,
-    /// Answers this status to any `Range`, with the `Content-Length` of the whole content but with
-    /// a short body.
+    /// Answers this status to a `Range` that begins after byte 0, with the `Content-Length` of the
+    /// whole content but with a short body.
     RangeRefused(u16),
     /// Answers this status with errors in the format of the distribution API.
     Status(u16),
@@ -106,6 +106,7 @@ pub enum RetryAfter {
     Seconds(u64),
     /// The date that is this many seconds in the future.
     Date(u64),
+    /// No header says when to retry.
     Unsaid,
     /// The pull quota is exhausted for this many seconds.
     Quota(u64),

@@ -160,8 +160,8 @@ impl Wire {
         })
     }
 
-    /// Reads this many bytes of the request body, in pieces with a pause after each; fewer if the
-    /// client ends first.
+    /// Reads this many bytes of the request body, in pieces with a pause after each. Reads fewer if
+    /// the client disconnects first.
     pub(super) fn body(&mut self, length: usize, pace: Option<(usize, Duration)>) -> Vec<u8> {
         let (piece, pause) = pace.unwrap_or((usize::MAX, Duration::ZERO));
         let mut body = Vec::new();
