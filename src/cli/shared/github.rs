@@ -8,8 +8,8 @@ use std::io::Write;
 /// The environment variable with the file for the summary of a workflow step.
 const SUMMARY_VARIABLE: &str = "GITHUB_STEP_SUMMARY";
 
-/// The annotations of a result: those of the report, one for each cause of failed items, and the
-/// error.
+/// The annotations of a result: those of the report, one for each cause of failed or missing items,
+/// and the error.
 pub(super) fn annotations(command: &str, report: &RunReport, error: Option<&ErrorInfo>) -> String {
     let lost = report
         .items

@@ -312,8 +312,8 @@ pub(crate) fn markdown(summary: &str, updated: &UpdateOutcome, report: &RunRepor
     document
 }
 
-/// The tags that upstream no longer has, as Markdown lines. They are not in a folded table, because
-/// a reviewer must see them.
+/// The tags that upstream no longer has, as Markdown lines outside of the folded tables, because a
+/// reviewer must see them.
 pub(crate) fn gone(updated: &UpdateOutcome, changes: &[LockChange]) -> String {
     const MAX_NAMES: usize = 20;
     let noticed = updated
