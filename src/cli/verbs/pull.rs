@@ -46,7 +46,7 @@ pub(crate) struct PullCommand {
     from: FromArchives,
     #[command(flatten)]
     shard: ShardFlag,
-    /// Hash all content of the store again, even if the journal records it as verified
+    /// Hash the stored content of the lock again, even if the journal records it as verified
     #[arg(long)]
     rehash: bool,
     /// Show what would be downloaded, and download nothing
