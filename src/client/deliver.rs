@@ -17,7 +17,7 @@ impl Client {
     /// registry must already have the blobs that are `omitted` from `blobs`, as from a delta.
     ///
     /// # Errors
-    /// If two digests would get one tag, or the registry cannot be reached. An item whose delivery
+    /// If two digests would get the same tag, or the registry cannot be reached. An item whose delivery
     /// fails is a failed item of the result.
     pub async fn push(
         &self,
@@ -41,7 +41,7 @@ impl Client {
     /// item for each.
     ///
     /// # Errors
-    /// If two repositories would get one URL. A repository that cannot be pushed is a failed item
+    /// If two repositories would get the same URL. A repository that cannot be pushed is a failed item
     /// of the result.
     pub async fn push_git(
         &self,

@@ -15,7 +15,7 @@ pub(super) fn annotations(command: &str, report: &RunReport, error: Option<&Erro
         .items
         .iter()
         .filter(|item| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing));
-    // GitHub shows only the first ten errors of a step, so items with one cause share an
+    // GitHub shows only the first ten errors of a step, so items with the same cause share an
     // annotation.
     let lost = FailureGroup::group(lost).into_iter().map(|group| {
         let cause = group.cause.as_deref().unwrap_or("it failed").to_owned();

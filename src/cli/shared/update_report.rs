@@ -369,7 +369,7 @@ pub(crate) fn counted(updated: &UpdateOutcome) -> String {
     nonzero.join(", ")
 }
 
-/// The paths, for a message.
+/// The paths, separated by commas, for a message.
 pub(crate) fn names(paths: &[&PathBuf]) -> String {
     paths
         .iter()

@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 /// Copy from upstream to a registry without a bundle
 ///
-/// Both must be reachable from here. With --store, downloaded content is kept in the store.
+/// Upstream and the registry must both be reachable from here. With --store, downloaded content is
+/// kept in the store.
 #[derive(Args)]
 pub(crate) struct MirrorCommand {
     #[command(flatten)]
