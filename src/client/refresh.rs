@@ -127,7 +127,8 @@ impl Client {
         on_locked: impl Fn(&Lock),
     ) -> Result<Refreshed, ClientError> {
         // Manifests first: if the run ends before the lock is written, the next run locks the items
-        // that they request. The other order would leave a lock that no manifest explains.
+        // that they request. In the other order, the lock could have items that no manifest
+        // requests.
         self.write_manifests(&updated)?;
         let previous = request.previous_lock;
         let path = request.lock_path;
@@ -313,7 +314,7 @@ fn merge_item(items: &mut Vec<ReportItem>, later: ReportItem) {
     match known {
         None => items.push(later),
         Some(item) if matches!(item.status, ItemStatus::Failed | ItemStatus::Missing) => {}
-        // the status of this run's lock is more informative than `present` in the store
+        // the status from locking is more informative than `present` in the store
         Some(item) if later.status == ItemStatus::Present => {
             item.bytes = later.bytes.or(item.bytes)
         }

@@ -61,8 +61,9 @@ impl MirrorCommand {
         } else {
             None
         };
-        // A store that is named keeps all downloaded content. Without one, only manifests are kept
-        // for this run, since an index and its children are needed twice.
+        // A store that is named keeps all downloaded content. Without one, only the content that is
+        // downloaded to resolve the items is kept until the end of the run, because the push needs
+        // it again.
         let scratch = match &context.global.store {
             Some(_) => None,
             None => Some(tempfile::tempdir().map_err(|error| {
