@@ -273,8 +273,8 @@ mod tests {
         ));
         let lines = loss_lines(&items);
         let cause = "failed   540 images: source: blob sha256:… of quay.io/…: quay.io answered \
-                     404 Not Found: BLOB_UNKNOWN sha256:…; see https://quay.io/…: it says so\n           \
-                     quay.io/team/a0:v1\n";
+                     404 Not Found: BLOB_UNKNOWN sha256:…; see https://quay.io/…: it says \
+                     so\n           quay.io/team/a0:v1\n";
         assert!(lines.starts_with(cause), "{lines}");
         assert!(
             lines.contains("           … and 530 more; `--report FILE` writes all of them\n"),
