@@ -30,7 +30,8 @@ impl BundleUpload {
         Ok((BundleUpload(writer), guard))
     }
 
-    /// Writes the bundle, called `out`. The object appears only when all of it was uploaded.
+    /// Writes the bundle. Messages and the result name it `out`. The object appears only when all
+    /// of it was uploaded.
     pub(crate) fn write(
         self,
         plan: &PackPlan,

@@ -17,8 +17,8 @@ impl Client {
     /// registry must already have the blobs that are `omitted` from `blobs`, as from a delta.
     ///
     /// # Errors
-    /// If two digests would get one tag, or the registry cannot be reached. An item whose delivery
-    /// fails is a failed item of the result.
+    /// If two digests would get the same tag, or the registry cannot be reached. An item whose
+    /// delivery fails is a failed item of the result.
     pub async fn push(
         &self,
         lock: &Lock,
@@ -41,8 +41,8 @@ impl Client {
     /// item for each.
     ///
     /// # Errors
-    /// If two repositories would get one URL. A repository that cannot be pushed is a failed item
-    /// of the result.
+    /// If two repositories would get the same URL. A repository that cannot be pushed is a failed
+    /// item of the result.
     pub async fn push_git(
         &self,
         lock: &Lock,

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// An error from setting up a [`Client`](super::Client) or from one of its operations.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// A mirror, a proxy or credentials cannot be used.
+    /// A mirror, a proxy, an entry of `privateTargets` or credentials cannot be used.
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// A certificate or key that the site names cannot be used.
@@ -34,7 +34,7 @@ pub enum ClientError {
     /// A manifest cannot be read, or is invalid.
     #[error(transparent)]
     Manifest(#[from] manifest::LoadManifestError),
-    /// A manifest or the lock cannot be written.
+    /// A manifest, a list, the lock or the file of first sights cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     WriteDocument {
         /// The file that could not be written.

@@ -1,4 +1,5 @@
-//! Records in the store since when each item fails, so that a scheduled job can report it.
+//! Records in the store the day since which each item has been failing, so that the report of a
+//! scheduled job can name it.
 
 use landfall_content::WriteError;
 use landfall_content::store::DiskStore;
@@ -25,8 +26,8 @@ struct FailingFile {
     items: Vec<FailingItem>,
 }
 
-/// Extends the reason of each failed or missing item by the day since which it fails, and records
-/// that day in the store. Items that succeed again are removed from the record.
+/// Extends the reason of each failed or missing item by the day since which it has been failing,
+/// and records that day in the store. All other items are removed from the record.
 pub(super) fn mark_failing(
     disk: &DiskStore,
     items: &mut [ReportItem],

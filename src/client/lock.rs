@@ -38,7 +38,7 @@ impl Client {
                     .map(|chart| chart.name.repository_url()),
             );
         let locked = lock(manifest, old, pins, &resolver).await;
-        // facts about repositories save requests in the next run, also if items failed
+        // facts about repositories save requests in the next run, even if items failed
         resolver.remember();
         locked
     }

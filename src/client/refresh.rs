@@ -77,7 +77,8 @@ impl RefreshBase {
 pub(crate) struct Refreshed {
     pub(crate) updated: UpdateOutcome,
     pub(crate) locked: Locked,
-    /// One report item for each item of the lock, with the worst status of all steps.
+    /// One report item for each item of the lock, and for each item that failed. A failed step
+    /// decides the status of its item; later steps do not change it.
     pub(crate) items: Vec<ReportItem>,
     /// The manifests and the lock, as far as they were written.
     pub(crate) files: Vec<PathBuf>,
@@ -92,7 +93,7 @@ pub(crate) struct RefreshedBundle {
     /// `None` if no item is available, or if an item is missing and a partial bundle is not
     /// allowed.
     pub(crate) packed: Option<PackedBundle>,
-    /// The savings by patches, if they were requested.
+    /// The blobs with patches and those without one, if patches were requested.
     pub(crate) patched: Option<RecipeSummary>,
     /// The keys that signed the bundle.
     pub(crate) keys: Vec<PublicKey>,
@@ -101,7 +102,7 @@ pub(crate) struct RefreshedBundle {
 impl Client {
     /// Updates manifests, locks them, and pulls and packs the content that the receiver of the
     /// bundle lacks. `memory` is the store on disk that remembers responses of upstream in earlier
-    /// runs. `on_locked` gets the lock as soon as it is written.
+    /// runs. `on_locked` is called with the new lock before its content is downloaded.
     pub(crate) async fn refresh(
         &self,
         mut request: RefreshRequest<'_>,
@@ -126,7 +127,8 @@ impl Client {
         on_locked: impl Fn(&Lock),
     ) -> Result<Refreshed, ClientError> {
         // Manifests first: if the run ends before the lock is written, the next run locks the items
-        // that they request. The other order would leave a lock that no manifest explains.
+        // that they request. In the other order, the lock could have items that no manifest
+        // requests.
         self.write_manifests(&updated)?;
         let previous = request.previous_lock;
         let path = request.lock_path;
@@ -312,7 +314,7 @@ fn merge_item(items: &mut Vec<ReportItem>, later: ReportItem) {
     match known {
         None => items.push(later),
         Some(item) if matches!(item.status, ItemStatus::Failed | ItemStatus::Missing) => {}
-        // the status of this run's lock is more informative than `present` in the store
+        // the status from locking is more informative than `present` in the store
         Some(item) if later.status == ItemStatus::Present => {
             item.bytes = later.bytes.or(item.bytes)
         }

@@ -58,7 +58,8 @@ impl DeliveryFlags {
         }
     }
 
-    /// The mapping to `--to` or the site's registry. Checks that the receipt can be written.
+    /// The mapping to `--to` or the site's registry. Unless this is a dry run, checks that the file
+    /// of `--receipt` can be written.
     pub(crate) fn mapping(&self, context: &Context) -> Result<DestinationMap, CliError> {
         if let Some(receipt) = self.receipt.as_ref().filter(|_| !self.dry_run) {
             check_output("the receipt", receipt)?;
@@ -281,9 +282,9 @@ pub(crate) fn planned(item: &ReportItem) -> bool {
     item.status == ItemStatus::Skipped && item.digest.is_some()
 }
 
-/// The error that lists all problems. The exit code is 4 if the only problem is `index: exact` of
-/// the site, or a delta whose bases are missing. Otherwise it is 3 if the registry already has some
-/// of the items, or else 1, as for every verb.
+/// The error that lists the problems. The exit code is 4 if there is only one problem, and the
+/// registry refuses an index while the site says `index: exact`, or lacks blobs that a delta omits.
+/// Otherwise it is 3 if the registry already has some of the items, or else 1, as for every verb.
 fn refused(report: RunReport, pushed: &Pushed, mapping: &DestinationMap) -> CliError {
     let exit = match &pushed.problems[..] {
         [problem] if matches!(problem.kind, ProblemKind::Index | ProblemKind::Content) => {

@@ -82,7 +82,7 @@ pub(crate) fn install_entries(installs: &MachineInstalls) -> Vec<DraftEntry> {
 
 fn install_entry(install: &MachineInstall, at: &str) -> Option<DraftEntry> {
     let what = match install {
-        // a manifest is not secret
+        // a manifest is not secret, so it must not contain credentials
         MachineInstall::File(url) if Url::parse(url).is_ok_and(|url| has_userinfo(&url)) => {
             DraftItem::Unclear {
                 text: redact_urls(url),

@@ -83,8 +83,8 @@ impl<'a> FailureGroup<'a> {
     }
 }
 
-/// The first `limit` of `lines`, and a line with the number of the others. A list that is longer by
-/// one is kept: the closing line would take the same space.
+/// The first `limit` of `lines`, and a line with the number of the others. If there is only one
+/// other line, it is returned instead of its number, since both take the same space.
 pub(crate) fn shortened(
     lines: impl Iterator<Item = String>,
     limit: usize,
@@ -250,8 +250,8 @@ mod tests {
         let digest = |at: usize| format!("sha256:{at:064x}");
         let image = |at: usize| {
             let reason = format!(
-                "source: blob {0} of quay.io/team/a{at}: quay.io answered 404 Not Found: BLOB_UNKNOWN {0}; see https://quay.io/x/{at}: \
-                 it says so",
+                "source: blob {0} of quay.io/team/a{at}: quay.io answered 404 Not Found: \
+                 BLOB_UNKNOWN {0}; see https://quay.io/x/{at}: it says so",
                 digest(at)
             );
             item(
@@ -272,8 +272,9 @@ mod tests {
             )),
         ));
         let lines = loss_lines(&items);
-        let cause = "failed   540 images: source: blob sha256:… of quay.io/…: quay.io answered 404 Not Found: BLOB_UNKNOWN \
-                     sha256:…; see https://quay.io/…: it says so\n           quay.io/team/a0:v1\n";
+        let cause = "failed   540 images: source: blob sha256:… of quay.io/…: quay.io answered \
+                     404 Not Found: BLOB_UNKNOWN sha256:…; see https://quay.io/…: it says \
+                     so\n           quay.io/team/a0:v1\n";
         assert!(lines.starts_with(cause), "{lines}");
         assert!(
             lines.contains("           … and 530 more; `--report FILE` writes all of them\n"),

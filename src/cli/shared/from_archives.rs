@@ -18,7 +18,8 @@ pub(crate) struct FromArchives {
     pub(crate) from: Vec<PathBuf>,
 }
 
-/// Adds the content that the client copied from archives to the report. Returns the lines about it.
+/// Reports the content that the client copied from archives: adds it to `report`, and returns the
+/// lines about it.
 pub(crate) fn report_copied(report: &mut RunReport, client: &Client) -> String {
     report_archives(report, &client.imports(), "copied")
 }

@@ -8,14 +8,14 @@ use std::io::Write;
 /// The environment variable with the file for the summary of a workflow step.
 const SUMMARY_VARIABLE: &str = "GITHUB_STEP_SUMMARY";
 
-/// The annotations of a result: those of the report, one for each cause of failed items, and the
-/// error.
+/// The annotations of a result: those of the report, one for each cause of failed or missing items,
+/// and the error.
 pub(super) fn annotations(command: &str, report: &RunReport, error: Option<&ErrorInfo>) -> String {
     let lost = report
         .items
         .iter()
         .filter(|item| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing));
-    // GitHub shows only the first ten errors of a step, so items with one cause share an
+    // GitHub shows only the first ten errors of a step, so items with the same cause share an
     // annotation.
     let lost = FailureGroup::group(lost).into_iter().map(|group| {
         let cause = group.cause.as_deref().unwrap_or("it failed").to_owned();

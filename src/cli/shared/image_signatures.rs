@@ -1,4 +1,4 @@
-//! Signatures of items: verified by the rules of the site, and shown as locks record them.
+//! Signatures of items: verified by the rules of the site, or as a lock records them.
 
 use crate::cli::shared::CliError;
 use landfall_content::BlobRead;

@@ -157,8 +157,8 @@ pub(crate) fn is_lock(path: &Path) -> bool {
     FileKind::recognize(path) == Some(FileKind::Lock)
 }
 
-/// The registry that an argument names: the argument has the form `HOST:PORT[/PREFIX]` or
-/// `HOST.DOMAIN[/PREFIX]`, and no file has this name.
+/// The registry that an argument names, if the argument has the form `HOST:PORT[/PREFIX]` or
+/// `HOST.DOMAIN[/PREFIX]` and no file has this name.
 pub(crate) fn registry(place: &Path) -> Option<TargetRegistry> {
     // `has_host` expects a reference, so a path is appended.
     let text = place

@@ -66,7 +66,7 @@ pub(crate) fn locked_charts(
             .take()
             .map_or_else(tempfile::tempdir, Ok)
             .map_err(|error| failed(error.to_string()))?;
-        // a folder for each: charts of different repositories may have one file name
+        // a folder for each: charts of different repositories may have the same file name
         let own = made.path().join(found.len().to_string());
         let file = own.join(chart.file());
         std::fs::create_dir(&own)

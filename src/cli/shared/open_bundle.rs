@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 pub(crate) struct BundleRequirements<'a> {
     /// If not empty: the digest of the bundle or the fingerprint of its lock must be one of these.
     pub(crate) expect: &'a [Digest],
-    /// If not empty: it must be packed from this lock. See [`lock_fingerprints`].
+    /// If not empty: the lock of the bundle must have one of these fingerprints. See
+    /// [`lock_fingerprints`].
     pub(crate) lock: &'a [Digest],
     /// The file of allowed signers. Without it, the one of the site is used.
     pub(crate) signers: Option<&'a Path>,

@@ -42,11 +42,11 @@ pub(crate) struct GlobalFlags {
         default_value_t
     )]
     pub output: OutputMode,
-    /// Also write a report to this file: HTML if its name ends in .html, else JSON
+    /// Also write a report to this file: HTML if its name ends in .html or .htm, else JSON
     #[arg(long, global = true, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Append a record of commands that change or approve content to this log (see `landfall help
-    /// log`)
+    /// The evidence log; each command that changes or approves content appends a record to it (see
+    /// `landfall help log`)
     /// [default: log of the site]
     #[arg(long, global = true, env = "LANDFALL_LOG_FILE", value_name = "FILE")]
     pub log: Option<PathBuf>,

@@ -90,7 +90,7 @@ impl CarriedBytes {
         *sum = sum.saturating_add(blob.blob.size);
     }
 
-    /// The content of the bundle.
+    /// The size of the bundle's content.
     fn carried(&self) -> u64 {
         self.whole.saturating_add(self.patches)
     }
@@ -188,8 +188,8 @@ impl PatchReport {
         }
     }
 
-    /// The number of blobs that are carried as patches, the savings, and why others have no patch.
-    /// With `per_item`, a line for each item follows.
+    /// The lines about the blobs that are carried as patches, and about the reasons why others have
+    /// no patch. With `per_item`, a line for each item follows.
     pub(crate) fn lines(&self, per_item: bool) -> String {
         let mut text = match self.patched {
             0 => "  patched           nothing\n".to_owned(),

@@ -42,8 +42,8 @@ pub(crate) fn object(context: &Context, path: &Path) -> Result<Option<(Bucket, S
             "{text} is a bucket; name a bundle in it"
         )));
     }
-    // The server reads one range for each request in progress, which may exceed the usual limit of
-    // connections to one host.
+    // `landfall serve` reads one range for each request in progress. These requests may exceed the
+    // usual limit of connections to one host.
     let limits = Limits {
         per_host: context.limits.requests.max(context.limits.per_host),
         ..context.limits

@@ -95,7 +95,7 @@ impl Context {
         })
     }
 
-    /// Opens the store. If it is in an object store, it gets a client of its own.
+    /// Opens the store. For an object store, creates a separate client.
     pub(crate) fn store(&self) -> Result<Arc<dyn BlobStore>, CliError> {
         match self.store_location()? {
             StoreLocation::Folder(dir) => Ok(Arc::new(DiskStore::open(&dir)?)),

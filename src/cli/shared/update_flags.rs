@@ -26,7 +26,8 @@ pub(crate) struct UpdateFlags {
     /// repeated)
     #[arg(long, value_name = "PATTERN")]
     only: Vec<NamePattern>,
-    /// Use this version before its minimum age; the policy must still allow it (may be repeated)
+    /// Use this version even if it is younger than the minimum age; the policy must still allow it
+    /// (may be repeated)
     #[arg(long, value_name = "NAME=VERSION")]
     urgent: Vec<UrgentVersion>,
     /// Also look up signatures and other referrers of images that did not change

@@ -312,8 +312,8 @@ pub(crate) fn markdown(summary: &str, updated: &UpdateOutcome, report: &RunRepor
     document
 }
 
-/// The tags that upstream no longer has, as Markdown lines. They are not in a folded table, because
-/// a reviewer must see them.
+/// The tags that upstream no longer has, as Markdown lines outside of the folded tables, because a
+/// reviewer must see them.
 pub(crate) fn gone(updated: &UpdateOutcome, changes: &[LockChange]) -> String {
     const MAX_NAMES: usize = 20;
     let noticed = updated
@@ -369,7 +369,7 @@ pub(crate) fn counted(updated: &UpdateOutcome) -> String {
     nonzero.join(", ")
 }
 
-/// The paths, for a message.
+/// The paths, separated by commas, for a message.
 pub(crate) fn names(paths: &[&PathBuf]) -> String {
     paths
         .iter()

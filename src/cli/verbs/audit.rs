@@ -205,8 +205,8 @@ impl AuditCommand {
             .extra
             .extend(members.map(|(name, list)| (name.to_owned(), list)));
         let lacks = lacking.is_some_and(|lacking| !lacking.parts.is_empty());
-        // An ambiguous name may be pulled from the wrong place; other undecided references are only
-        // listed.
+        // A node may pull an ambiguous name from the wrong registry. Other undecided references are
+        // only listed.
         let is_ambiguous = undecided
             .iter()
             .any(|found| found.finding.coverage.is_ambiguous());

@@ -65,7 +65,7 @@ impl DiffCommand {
     }
 }
 
-/// The estimated content of a bundle with patches between two sides.
+/// The estimated content of a bundle with patches from the older side to the newer one.
 enum PatchEstimate {
     Estimated(PatchReport),
     /// The reason why there is no estimate.
@@ -157,7 +157,7 @@ impl PatchEstimate {
     }
 }
 
-/// The lock of a side, and the bundle that has its content.
+/// The lock of a side, and the bundle with its content, if there is one. `None` for a receipt.
 fn locked_side(side: &ComparedSide) -> Option<(&Lock, &Option<Bundle>)> {
     match side {
         ComparedSide::Lock { lock, bundle, .. } => Some((lock, bundle)),

@@ -35,7 +35,7 @@ pub(crate) struct LockCommand {
     /// Compare with upstream and write nothing; exit with 4 if something changed
     #[arg(long)]
     check: bool,
-    /// Resolve every tag again, also if its entry in the manifest is unchanged
+    /// Resolve every tag again, even if its entry in the manifest is unchanged
     #[arg(long, conflicts_with = "check")]
     refresh: bool,
     /// Show what would change, and write nothing

@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 /// Copy from upstream to a registry without a bundle
 ///
-/// Both must be reachable from here. With --store, downloaded content is kept in the store.
+/// Upstream and the registry must both be reachable from here. With --store, downloaded content is
+/// kept in the store.
 #[derive(Args)]
 pub(crate) struct MirrorCommand {
     #[command(flatten)]
@@ -60,8 +61,9 @@ impl MirrorCommand {
         } else {
             None
         };
-        // A store that is named keeps all downloaded content. Without one, only manifests are kept
-        // for this run, since an index and its children are needed twice.
+        // A store that is named keeps all downloaded content. Without one, only the content that is
+        // downloaded to resolve the items is kept until the end of the run, because the push needs
+        // it again.
         let scratch = match &context.global.store {
             Some(_) => None,
             None => Some(tempfile::tempdir().map_err(|error| {

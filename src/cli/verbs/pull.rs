@@ -30,7 +30,7 @@ use std::sync::Arc;
 pub(crate) struct PullCommand {
     #[command(flatten)]
     lock: LockArgs,
-    /// Download into this bundle instead of the store; content that the store has is copied from it
+    /// Download into this bundle instead of the store; content that is in the store is copied
     #[arg(long, value_name = "BUNDLE", conflicts_with = "shard")]
     bundle: Option<PathBuf>,
     /// The zstd compression level for content that is not compressed yet
@@ -46,7 +46,7 @@ pub(crate) struct PullCommand {
     from: FromArchives,
     #[command(flatten)]
     shard: ShardFlag,
-    /// Hash all content of the store again, even if the journal records it as verified
+    /// Hash the stored content of the lock again, even if the journal records it as verified
     #[arg(long)]
     rehash: bool,
     /// Show what would be downloaded, and download nothing

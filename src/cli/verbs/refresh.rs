@@ -69,7 +69,8 @@ pub(crate) struct RefreshCommand {
 
 impl RefreshCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
-        // An unreadable key or base, or an unwritable bundle, is reported before any request.
+        // An unreadable key or base, or an unwritable bundle, is reported before any request to
+        // upstream.
         let signer = signer(self.sign.as_deref())?;
         let object = self.object(context)?;
         let (bases, delivered) = self.bases(context)?;

@@ -228,7 +228,7 @@ mod tests {
         let at = |seconds| began + Duration::from_secs(seconds);
         let mut meter = PhaseMeter::new("pull", 3, 10 * MB, began);
         meter.parts.1 = 1001;
-        // Nearly all bytes are transferred, but 900 manifests of some hundred bytes are missing.
+        // Nearly all bytes are transferred, but after the loop 901 of 1001 manifests are missing.
         meter.add(10 * MB - 1000, at(4));
         for second in 5..=14 {
             meter.add_parts(10, at(second));

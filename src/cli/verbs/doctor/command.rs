@@ -254,8 +254,8 @@ fn lint(context: &Context) -> Result<Vec<LintMessage>, CliError> {
     Ok(messages)
 }
 
-/// Checks the list that `landfall render` composes. Returns only entries that no program interprets
-/// as intended, and that are not in `known` already.
+/// Checks the list that `landfall render` composes. Returns only messages with the verdict `NO`
+/// about entries that `known` has no message about.
 fn lint_rendered(context: &Context, known: &[LintMessage]) -> Result<Vec<LintMessage>, CliError> {
     let Some(target) = context.site_target()? else {
         return Ok(Vec::new());

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Write git repositories to a folder, as bare repositories HOST/PATH.git
 ///
 /// git reads them as they are, and any web server can serve them. With --format bundle, each
-/// repository is one file HOST/PATH.bundle, which git clones and fetches from.
+/// repository is one file HOST/PATH.bundle, from which git can clone and fetch.
 #[derive(Args)]
 pub(crate) struct ExportGit {
     #[command(flatten)]

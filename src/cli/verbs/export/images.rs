@@ -83,7 +83,7 @@ impl ExportImages {
         let (lock, blobs) = self
             .content
             .open(context, |entry| entry.kind == EntryKind::Image)?;
-        // Two images with one name: a runtime would keep only the one that it loads last.
+        // If two images had the same name, a runtime would keep only the one that it loads last.
         if let Some(collision) = mapping
             .as_ref()
             .and_then(|mapping| collision(mapping, &lock))

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_site_takes_an_address() {
+    fn the_address_of_every_shipped_site_can_be_replaced() {
         for shipped in CATALOGUE {
             let (name, text) = shipped.standalone_files().last().unwrap();
             assert_eq!(name, SITE, "{}", shipped.name);

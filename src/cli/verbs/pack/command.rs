@@ -93,7 +93,7 @@ fn record_complete(
 }
 
 impl PackCommand {
-    /// `command` returns the command line of landfall, for the manual pages next to the bundle.
+    /// `command` returns the clap definition of all verbs, for the manual pages next to the bundle.
     pub(crate) fn run(
         self,
         context: &Context,

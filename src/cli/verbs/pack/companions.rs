@@ -13,8 +13,8 @@ use landfall_model::report::shell_word;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The files next to the bundle `out`. Each is returned as the suffix that its name adds to the
-/// name of the bundle, and its content.
+/// The files next to the bundle `out`: for each, the suffix that is added to the name of the
+/// bundle, and the content.
 pub(crate) fn documents(
     plan: &PackPlan,
     out: &Path,

@@ -35,7 +35,8 @@ impl ImageSigningFlags {
         let key = ImageSigningKey::from_pem(&pem, password).map_err(|error| {
             let help = match error {
                 SigningKeyError::Encrypted => {
-                    "`openssl pkcs8` decrypts it into a file that only landfall can read"
+                    "decrypt it with `openssl pkcs8`, and let only the user of landfall read the \
+                     new file"
                 }
                 SigningKeyError::NoPassword => {
                     "set COSIGN_PASSWORD, or name a file with --sign-images-password"

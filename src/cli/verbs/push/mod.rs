@@ -58,7 +58,8 @@ pub(crate) struct PushCommand {
     signing: ImageSigningFlags,
     /// Push the git repositories to the git server at this URL instead of a registry. Each keeps
     /// its upstream path below the URL
-    #[arg(long, value_name = "URL", conflicts_with_all = ["to", "receipt", "shard", "prune", "sign_images"])]
+    #[arg(long, value_name = "URL",
+        conflicts_with_all = ["to", "receipt", "shard", "prune", "sign_images"])]
     git_to: Option<Url>,
     #[command(flatten)]
     delivery: DeliveryFlags,
@@ -71,15 +72,16 @@ struct PushSource {
     blobs: Arc<dyn BlobRead>,
     /// The blobs that the registry must have: those that a delta omits or that its recipes use.
     omitted: Omitted,
-    /// The complete lock, if the bundle is partial: items that the bundle lacks must not be pruned.
+    /// The complete lock, if the bundle is partial and `--prune` is given: items that the bundle
+    /// lacks must not be pruned.
     whole: Option<Lock>,
     /// The fingerprint of the complete lock, which is the one that was approved.
     fingerprint: Digest,
     /// The bundle, for the report.
     bundle: Option<Value>,
     serial: Option<Serial>,
-    /// The bundle, if it is split and complete: all its volumes are verified before anything is
-    /// uploaded.
+    /// The bundle, if it is split and `--allow-partial` is not given: all its volumes are verified
+    /// before anything is uploaded.
     volumes: Option<Bundle>,
 }
 

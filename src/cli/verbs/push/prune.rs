@@ -147,7 +147,8 @@ fn keep(
     Ok(())
 }
 
-/// Reads the output of `kubectl`: a JSON document with a kind. `None` for any other file.
+/// Reads the output of `kubectl`: a JSON document with `apiVersion` and `kind`. `None` for any
+/// other file.
 fn kubectl_output(path: &Path) -> Option<Value> {
     let bytes = read_input(path)
         .ok()

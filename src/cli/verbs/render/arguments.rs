@@ -17,7 +17,7 @@ pub(crate) enum RenderCommand {
     Run(Box<PlatformRun>),
 }
 
-/// A platform to render, and the arguments.
+/// A platform to render, and its arguments.
 pub(crate) struct PlatformRun {
     pub(super) platform: &'static dyn RenderPlatform,
     pub(super) inputs: BTreeMap<&'static str, Vec<PathBuf>>,

@@ -160,7 +160,7 @@ impl RewriteCommand {
             let found = audit();
             (rewrite(), Some(found))
         } else {
-            // Both only read the files, so they run at the same time.
+            // Neither changes the input files, so both run at the same time.
             thread::scope(|scope| {
                 let auditing = scope.spawn(audit);
                 let done = rewrite();

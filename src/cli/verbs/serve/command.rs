@@ -280,8 +280,8 @@ impl ServeCommand {
         })
     }
 
-    /// Prepares the served content, with signed package metadata and the users, at the start and
-    /// again at each SIGHUP.
+    /// Prepares the served content, with signed package metadata and the users. Called at the
+    /// start, at each SIGHUP, and when another lock was published.
     fn load(
         &self,
         context: &Context,

@@ -165,7 +165,7 @@ impl VerifyCommand {
         Ok(VerbOutcome::new(report, text, Exit::Done))
     }
 
-    /// The lines about a delta: the content that it omits, and the sources of that content.
+    /// The lines about content that the bundle omits or has as patches, and about its sources.
     fn delta_lines(&self, bundle: &Bundle, shard: Shard) -> String {
         self.omission_lines(bundle) + &self.recipe_lines(bundle, shard)
     }
