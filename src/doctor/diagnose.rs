@@ -1,4 +1,4 @@
-//! The steps to one host, each checked: name, proxy, connection, TLS, response, sign-in, redirects.
+//! Checks the steps to one host: name, proxy, connection, TLS, response, sign-in, redirects.
 
 use super::real_items::RealItems;
 use super::steps::{Diagnosis, DiagnosisSteps, usual_fix};

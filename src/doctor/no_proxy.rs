@@ -213,7 +213,8 @@ impl NoProxyEntryForm {
         }
     }
 
-    /// The entry in the syntax of `http.nonProxyHosts`, if that can express it.
+    /// The patterns of `http.nonProxyHosts` for this entry: none for an entry without effect.
+    /// Returns `None` if no pattern can express the entry.
     fn java(&self, entry: &str) -> Option<Vec<String>> {
         let lower = entry.to_ascii_lowercase();
         match self {

@@ -1,5 +1,5 @@
-//! Checks the rights of this account at the private registry: begins and cancels an upload, puts
-//! and removes an index with missing children, and sends bodies of growing size into uploads that
+//! Checks the rights of the account at the private registry: starts and cancels an upload, uploads
+//! and deletes an index with missing children, and sends a small and a large body to uploads that
 //! are cancelled.
 
 use super::CheckStatus;
