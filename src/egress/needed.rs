@@ -280,8 +280,8 @@ impl HostList<'_> {
         add_reason(row, why);
     }
 
-    /// Adds the documented hosts of the service `name`. Hosts of tokens are left out if `lock` has
-    /// contacted the service, which shows where its tokens come from.
+    /// Adds the documented hosts of the service `name`. With `has_tokens`, token hosts are left
+    /// out: `lock` or `update` contacted the service, so the record has its real token hosts.
     fn predict(
         &mut self,
         service: &KnownService,
@@ -357,7 +357,7 @@ fn add_reason(row: &mut EgressHost, why: String) {
     }
 }
 
-/// Whether a command requests only tags and manifests of images.
+/// Whether a command requests the tags and manifests of images, but not their blobs.
 fn requests_no_blobs(command: &str) -> bool {
     matches!(command, "lock" | "update")
 }
