@@ -156,7 +156,7 @@ fn invalid_source(error: impl ToString) -> TransferError {
 }
 
 /// The reason of an item whose part failed. For a set of packages, it contains the URL of the
-/// package, and what to do if the repository has replaced it.
+/// failed file, and what to do if the repository has replaced that file.
 fn failure_reason(entry: &LockEntry, part: &EntryPart, error: &TransferError) -> String {
     let why = format!("{}: {error}", error.side);
     let Some(url) = part
