@@ -98,8 +98,8 @@ pub(super) fn biggest_first(lock: &Lock, deliveries: &[Delivery], todo: Vec<usiz
 pub(super) struct LookupScope {
     /// Whether every manifest and blob of an item with the right tag is looked up.
     pub(super) parts: bool,
-    /// Whether the account writes there later in the run. Then content that it may not read counts
-    /// as absent.
+    /// Whether the account writes to the registry later in the run. Then content that it may not
+    /// read counts as absent.
     pub(super) writes: bool,
 }
 
