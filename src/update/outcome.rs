@@ -107,8 +107,8 @@ pub(crate) struct UpdateOutcome {
     pub(crate) noticed: Vec<UpstreamNotice>,
     /// One report item for each look-up that failed.
     pub(crate) failed: Vec<ReportItem>,
-    /// The digest of each manifest and list when the update read it. A file that differs when the
-    /// results are written was edited meanwhile, and is left unchanged.
+    /// The digest of each manifest, list and trust root when the update read it. A file that differs
+    /// when the results are written was edited meanwhile, and is left unchanged.
     pub(crate) before: BTreeMap<PathBuf, Digest>,
     /// The new texts of the files that change.
     pub(crate) edited: FileOverrides,
