@@ -11,7 +11,8 @@ use reqwest::header::RANGE;
 use serde_json::{Value, json};
 use url::Url;
 
-/// Checks the steps to `target`, up to the first that fails. No request is retried.
+/// Checks the steps to `target`. Steps that depend on a failed step are omitted. The first request
+/// to a host and the sign-in to a registry are not retried.
 pub(crate) async fn diagnose(
     sessions: &RegistrySessions,
     target: &CheckTarget,

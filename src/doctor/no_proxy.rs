@@ -294,8 +294,8 @@ mod tests {
         }
     }
 
-    /// An entry without effect by Go's rules is a `No`. If a replacement is proposed, it has an
-    /// effect.
+    /// The status of an entry without effect by Go's rules is `No`. If a replacement is proposed,
+    /// it has an effect.
     #[test]
     fn ineffective_entries_are_reported_and_proposed_replacements_have_an_effect() {
         for (entry, instead) in [

@@ -178,8 +178,8 @@ impl PortQuery {
                 )
             } else {
                 (
-                    "nothing was probed: no address of a destination of this role is known",
-                    "name addresses with --set, as the lines above say, or give the table to the \
+                    "nothing was probed: no connection of this role can be tested yet",
+                    "use --expose and --set as the lines above say, or give the table to the \
                      administrators of the firewall",
                 )
             };
