@@ -33,7 +33,7 @@ pub(super) struct SourceHost {
     /// A manifest and a blob or file that a probe requests.
     pub(super) samples: [Option<EntryPart>; 2],
     kind: SourceKind,
-    /// The well-known services whose content it has.
+    /// The well-known services that its URLs belong to.
     services: Vec<&'static KnownService>,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn sources(
                 let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
                 (url, name, SourceKind::Files)
             }
-            // the packs of the same git repository have the same host
+            // the packs of its git repository have the same host
             PartOrigin::LargeFile(_) => continue,
             PartOrigin::Computed(_) | PartOrigin::Trimmed { .. } => continue,
         };

@@ -1,5 +1,5 @@
-//! Requests one token, one manifest and the first byte of one blob or file of each host that a lock
-//! names, or the refs of a git repository there. Follows all redirects. A refusal ends the
+//! Probes each host that a lock names: requests one token, one manifest and the first byte of one
+//! blob or file, or the refs of a git repository. Follows all redirects. A refusal ends the
 //! requests to that host, not the probe.
 
 use super::EgressError;
