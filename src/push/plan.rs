@@ -78,7 +78,7 @@ pub(super) fn own_deliveries(all: Vec<Delivery>, lock: &Lock, shard: Shard) -> V
 }
 
 /// Sorts the deliveries of `todo` by the largest blob that no earlier delivery uploads, so that a
-/// run does not end waiting for a large blob that began late.
+/// run does not wait at its end for a large upload that began late.
 pub(super) fn biggest_first(lock: &Lock, deliveries: &[Delivery], todo: Vec<usize>) -> Vec<usize> {
     let mut seen = HashSet::new();
     let mut biggest_new = |at: usize| {
