@@ -33,7 +33,8 @@ pub(super) struct SeenEdit {
 
 impl UpdateRun<'_> {
     /// Moves to these versions if upstream has all items that use them. Returns the names of the
-    /// new items. If a version is rejected, the outcome is unchanged.
+    /// new items and of the changed sets of packages. If a version is rejected, the outcome is
+    /// unchanged.
     pub(super) async fn try_versions(
         &mut self,
         moves: &[(&UpdatableVersion, &VersionCandidate)],
