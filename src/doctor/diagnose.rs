@@ -1,4 +1,4 @@
-//! The steps to one host, each checked: name, proxy, connection, TLS, response, sign-in, redirects.
+//! Checks the steps to one host: name, proxy, connection, TLS, response, sign-in, redirects.
 
 use super::real_items::RealItems;
 use super::steps::{Diagnosis, DiagnosisSteps, usual_fix};
@@ -11,7 +11,8 @@ use reqwest::header::RANGE;
 use serde_json::{Value, json};
 use url::Url;
 
-/// Checks the steps to `target`, up to the first that fails. No request is retried.
+/// Checks the steps to `target`. Steps that depend on a failed step are omitted. The first request
+/// to a host and the sign-in to a registry are not retried.
 pub(crate) async fn diagnose(
     sessions: &RegistrySessions,
     target: &CheckTarget,

@@ -12,8 +12,8 @@ use url::Url;
 const LABEL: &str = "landfall-doctor";
 
 /// Resolves names of the site and checks certificates. Each entry has the names that must resolve,
-/// and the names that the certificate there must cover. If the latter are omitted, the certificate
-/// must cover all names that must resolve.
+/// and the names that the certificate of their server must cover. If an entry lists no names for
+/// the certificate, the certificate must cover all names that must resolve.
 pub(crate) async fn check_names(
     transport: &Transport,
     names: &[(&[String], &[String])],

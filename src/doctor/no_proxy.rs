@@ -213,7 +213,8 @@ impl NoProxyEntryForm {
         }
     }
 
-    /// The entry in the syntax of `http.nonProxyHosts`, if that can express it.
+    /// The patterns of `http.nonProxyHosts` for this entry: none for an entry without effect.
+    /// Returns `None` if no pattern can express the entry.
     fn java(&self, entry: &str) -> Option<Vec<String>> {
         let lower = entry.to_ascii_lowercase();
         match self {
@@ -293,8 +294,8 @@ mod tests {
         }
     }
 
-    /// An entry without effect by Go's rules is a `No`. If a replacement is proposed, it has an
-    /// effect.
+    /// The status of an entry without effect by Go's rules is `No`. If a replacement is proposed,
+    /// it has an effect.
     #[test]
     fn ineffective_entries_are_reported_and_proposed_replacements_have_an_effect() {
         for (entry, instead) in [

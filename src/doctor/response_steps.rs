@@ -20,8 +20,7 @@ impl HostChecker<'_> {
     ) -> bool {
         // The first response is the diagnosis, and a wrong password must not be sent twice.
         request.retried = false;
-        // The ledger is shared by all targets: this request is redirected to the hosts whose count
-        // grows.
+        // All targets share the ledger: this request was redirected to the hosts whose count grew.
         let before = self.redirects();
         let answer = self.transport().send(&request).await;
         let account = self.sessions.keychain().find(host, repository).await;

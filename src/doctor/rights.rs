@@ -1,5 +1,5 @@
-//! Checks the rights of this account at the private registry: begins and cancels an upload, puts
-//! and removes an index with missing children, and sends bodies of growing size into uploads that
+//! Checks the rights of the account at the private registry: starts and cancels an upload, uploads
+//! and deletes an index with missing children, and sends a small and a large body to uploads that
 //! are cancelled.
 
 use super::CheckStatus;
@@ -147,8 +147,8 @@ async fn check_referrers(
             "the registry has the referrers API",
         ),
         Ok(None) => {
-            let says = "the registry has no referrers API, or the repository does not exist yet: \
-                        push keeps the list under a tag";
+            let says = "the registry has no referrers API (push then keeps the list under a tag), \
+                        or the repository does not exist yet";
             steps.say("referrers", CheckStatus::Note, says);
         }
         Err(error) => steps.say(
@@ -233,8 +233,8 @@ async fn check_body_sizes(
     steps: &mut DiagnosisSteps,
 ) {
     let [large, small] = session.chunk_sizes();
-    let limit = "raise the limit of the proxy in front of it, such as client_max_body_size of \
-                 nginx (0: no limit)";
+    let limit = "raise the limit of the proxy in front of the registry, such as \
+                 client_max_body_size of nginx (0: no limit)";
     let mut passed = None;
     // The small size first, since a host that refuses it refuses the large one too.
     for size in [small, large] {

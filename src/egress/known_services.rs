@@ -7,7 +7,7 @@ use url::Url;
 /// A registry or download site whose further hosts are documented.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct KnownService {
-    /// The host that is contacted first. `*.` at the beginning stands for every name below.
+    /// The host that is contacted first. If it begins with `*.`, it matches every name below.
     host: &'static str,
     /// A part of the path that URLs of files must have.
     path: &'static str,

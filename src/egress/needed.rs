@@ -33,7 +33,7 @@ pub(super) struct SourceHost {
     /// A manifest and a blob or file that a probe requests.
     pub(super) samples: [Option<EntryPart>; 2],
     kind: SourceKind,
-    /// The well-known services whose content it has.
+    /// The well-known services that its URLs belong to.
     services: Vec<&'static KnownService>,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn sources(
                 let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
                 (url, name, SourceKind::Files)
             }
-            // the packs of the same git repository have the same host
+            // the packs of its git repository have the same host
             PartOrigin::LargeFile(_) => continue,
             PartOrigin::Computed(_) | PartOrigin::Trimmed { .. } => continue,
         };
@@ -280,8 +280,8 @@ impl HostList<'_> {
         add_reason(row, why);
     }
 
-    /// Adds the documented hosts of the service `name`. Hosts of tokens are left out if `lock` has
-    /// contacted the service, which shows where its tokens come from.
+    /// Adds the documented hosts of the service `name`. With `has_tokens`, token hosts are left
+    /// out: `lock` or `update` contacted the service, so the record has its real token hosts.
     fn predict(
         &mut self,
         service: &KnownService,
@@ -357,7 +357,7 @@ fn add_reason(row: &mut EgressHost, why: String) {
     }
 }
 
-/// Whether a command requests only tags and manifests of images.
+/// Whether a command requests the tags and manifests of images, but not their blobs.
 fn requests_no_blobs(command: &str) -> bool {
     matches!(command, "lock" | "update")
 }

@@ -1,5 +1,5 @@
-//! Requests one token, one manifest and the first byte of one blob or file of each host that a lock
-//! names, or the refs of a git repository there. Follows all redirects. A refusal ends the
+//! Probes each host that a lock names: requests one token, one manifest and the first byte of one
+//! blob or file, or the refs of a git repository. Follows all redirects. A refusal ends the
 //! requests to that host, not the probe.
 
 use super::EgressError;
@@ -21,7 +21,8 @@ use url::Url;
 #[derive(Debug, Default)]
 pub(crate) struct Probed {
     failures: BTreeMap<(EgressPattern, u16), (Reachability, String)>,
-    /// Notes about hosts that refused access. The hosts that they would name are not known yet.
+    /// Notes about hosts that refused access: the further hosts that their responses would name are
+    /// not known yet.
     pub notes: Vec<String>,
 }
 
@@ -67,7 +68,8 @@ pub(crate) async fn probe(
 }
 
 impl Probed {
-    /// Sets the result of each host of the list. `hosts` are the hosts that the probe contacted.
+    /// Sets the result of each listed host that failed or that the probe contacted. `hosts` are the
+    /// hosts that the probe contacted.
     pub(crate) fn apply(&self, list: &mut [EgressHost], hosts: &[HostUse]) {
         for row in list {
             if let Some((reach, reason)) = self.failures.get(&(row.host.clone(), row.port)) {

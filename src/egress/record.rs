@@ -122,7 +122,7 @@ impl ContactRecord {
     }
 }
 
-/// Checks that every record that can be parsed can be parsed again after formatting.
+/// Checks that a parsed record can be formatted and parsed again.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn fuzz(bytes: &[u8]) {
     if let Ok(record) = ContactRecord::parse(bytes) {

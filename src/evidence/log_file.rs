@@ -39,7 +39,7 @@ struct LogEnd {
 
 impl EvidenceLog {
     /// Opens or creates the log at `path`, and waits until no other process uses it. Fails after
-    /// [`LOCK_ATTEMPTS`].
+    /// [`LOCK_ATTEMPTS`] attempts.
     pub(crate) fn open(path: &Path) -> Result<EvidenceLog, EvidenceError> {
         let failed = |source| EvidenceError::Open {
             path: path.into(),
@@ -110,7 +110,7 @@ impl EvidenceLog {
             path: self.path.clone(),
             why,
         };
-        // a record, and as much of incomplete lines as a reader accepts
+        // the longest record, and the longest incomplete lines that a reader accepts
         let window = 2 * Limits::DEFAULT.log_record_bytes as u64;
         let length = self.file.metadata().map_err(failed)?.len();
         let start = length.saturating_sub(window);
@@ -154,7 +154,7 @@ impl EvidenceLog {
     }
 }
 
-/// Takes a lock that other processes hold only while they read or write the log.
+/// Waits for a lock that other processes hold only while they read or write the log.
 fn wait_for_lock(
     path: &Path,
     try_lock: impl Fn() -> Result<(), TryLockError>,

@@ -33,7 +33,8 @@ pub(crate) struct EvidenceRecord {
     pub hash: Digest,
 }
 
-/// Incomplete lines, which a later record confirms, so that nobody can add such lines afterwards.
+/// Incomplete lines, which a later record confirms, so that nobody can add, change or remove such
+/// lines afterwards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TornLines {
     /// Their size in bytes, with line feeds.
@@ -94,7 +95,7 @@ pub(super) fn format_line(
     Ok((line, hash))
 }
 
-/// Reads a line without its line feed.
+/// Parses a line. `line` does not include the line feed.
 pub(super) fn parse_line(line: &[u8]) -> Result<EvidenceRecord, LineFault> {
     let (hashed, hash) = split_hash(line).ok_or(LineFault::Form)?;
     if Digest::sha256(hashed) != hash {

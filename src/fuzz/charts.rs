@@ -23,8 +23,8 @@ fn gzipped(bytes: &[u8]) -> Vec<u8> {
     packed.finish().unwrap()
 }
 
-/// A chart that contains a chart. It is not compressed, so that mutations change the content of
-/// the members rather than break the gzip stream.
+/// A chart that contains another chart. The outer archive is not compressed, so that mutations
+/// change the content of its members rather than break a gzip stream.
 pub(super) fn seeds() -> Vec<Vec<u8>> {
     let yaml: &[u8] = b"apiVersion: v2\nname: app\nversion: 1.2.3\ndependencies:\n- {name: db, version: ^1, repository: \"https://charts.test\"}\n- {name: sub, version: 1.0.0}\n";
     let sub = gzipped(&tar_of(&[(

@@ -34,7 +34,7 @@ pub(super) fn yaml(bytes: &[u8]) {
     }
 }
 
-/// Merges values into the document. The result must be YAML that contains them.
+/// Merges values into the first document. The result must be YAML that contains the merged list.
 pub(super) fn merge(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let values = read(

@@ -11,7 +11,7 @@ pub(super) fn pack_seeds() -> Vec<Vec<u8>> {
     vec![landfall_git::testing::sample().0.bytes()]
 }
 
-/// Reads what landfall reads of the commit or tag `tip` while it locks.
+/// Runs the readers that `lock` runs on a commit or tag.
 fn read_all(database: &ObjectDatabase, tip: ObjectId) {
     let Ok(content) = database
         .find(tip)

@@ -5,8 +5,9 @@ use landfall_item::{LockedItem, LockedPackageSet, PackageSummary};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// Returns the differences between the packages of two sets, sorted by name. If a set has several
-/// versions of one package, the newest is compared with the newest of the other set.
+/// Returns the differences between the packages of two sets, sorted by name and architecture.
+/// Versions that both sets have are left out. If several versions of a package remain, the newest
+/// is compared with the newest of the other set, and so on.
 pub(super) fn differences(old: &dyn LockedItem, new: &dyn LockedItem) -> Vec<PackageChange> {
     let mut names: BTreeMap<(&str, &str), [Vec<PackageSummary<'_>>; 2]> = BTreeMap::new();
     let [old, new] = [old, new].map(|item| {

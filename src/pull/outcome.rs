@@ -156,7 +156,7 @@ fn invalid_source(error: impl ToString) -> TransferError {
 }
 
 /// The reason of an item whose part failed. For a set of packages, it contains the URL of the
-/// package, and what to do if the repository has replaced it.
+/// failed file, and what to do if the repository has replaced that file.
 fn failure_reason(entry: &LockEntry, part: &EntryPart, error: &TransferError) -> String {
     let why = format!("{}: {error}", error.side);
     let Some(url) = part
@@ -167,8 +167,8 @@ fn failure_reason(entry: &LockEntry, part: &EntryPart, error: &TransferError) ->
         return why;
     };
     let is_metadata = part.descriptor.media_type == media_type::OCTETS;
-    // A package repository replaces metadata and packages. The store that locked the set has kept
-    // the metadata, but not the packages.
+    // A package repository replaces metadata and packages. The store with which the set was locked
+    // has the metadata, but not the packages.
     let help = if !error.may_be_elsewhere() {
         ""
     } else if is_metadata {

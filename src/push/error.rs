@@ -9,7 +9,7 @@ pub enum PushError {
     /// Two digests would get one name at the registry.
     #[error(transparent)]
     Collision(#[from] Box<Collision>),
-    /// The registry cannot be reached, or answers no look-up.
+    /// The registry cannot be reached, or a look-up fails.
     #[error("{0}")]
     Unreachable(HttpError),
 }

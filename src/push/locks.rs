@@ -12,7 +12,8 @@ use landfall_model::DestinationMap;
 use landfall_model::report::TransferSide;
 use std::sync::Arc;
 
-/// How often the list is written if other pushes replace it at the same time.
+/// The maximum number of times that the list is written if other pushes replace it at the same
+/// time.
 const ATTEMPTS: usize = 4;
 
 /// Adds `lock` to the list as its newest lock, if it has items other than images: images are found

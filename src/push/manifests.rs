@@ -81,8 +81,8 @@ impl Uploader {
             Err(error) => error,
         };
         if is_immutable_tag_error(error.kind, &error.codes) {
-            // An immutable tag may have got this very digest since it was looked up, from another
-            // client. That is a success.
+            // Another client may have set the immutable tag to this digest since it was looked up.
+            // That is a success.
             let found = self
                 .session
                 .head_manifest(repository, reference, true)

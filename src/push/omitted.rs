@@ -39,8 +39,8 @@ pub(super) struct PendingDeliveries<'a> {
     pub(super) todo: &'a [usize],
 }
 
-/// Looks up at the registry the blobs of `pending` that the source omits, and makes the uploader's
-/// source read them from there. Returns a problem if the registry lacks blobs, or a look-up fails.
+/// Looks up the omitted blobs of `pending` at the registry, and makes the uploader's source read
+/// them from there. Returns a problem if the registry lacks blobs, or a look-up fails.
 pub(super) async fn locate_omitted(
     uploader: &mut Uploader,
     omitted: &Omitted,

@@ -11,8 +11,8 @@ use serde::Serialize;
 pub struct Pushed {
     /// One report item for each entry of the lock, and for each of its losses.
     pub items: Vec<ReportItem>,
-    /// Problems that the preflight found. If one of them [stops all](Problem::stops_all), nothing
-    /// was sent.
+    /// Problems that the preflight found. If one of them [stops all](Problem::stops_all), no entry
+    /// was delivered.
     pub problems: Vec<Problem>,
     /// Tags that pointed to another digest and were replaced.
     pub moved: Vec<Moved>,

@@ -78,7 +78,7 @@ pub(super) fn own_deliveries(all: Vec<Delivery>, lock: &Lock, shard: Shard) -> V
 }
 
 /// Sorts the deliveries of `todo` by the largest blob that no earlier delivery uploads, so that a
-/// run does not end waiting for a large blob that began late.
+/// run does not wait at its end for a large upload that began late.
 pub(super) fn biggest_first(lock: &Lock, deliveries: &[Delivery], todo: Vec<usize>) -> Vec<usize> {
     let mut seen = HashSet::new();
     let mut biggest_new = |at: usize| {
@@ -98,8 +98,8 @@ pub(super) fn biggest_first(lock: &Lock, deliveries: &[Delivery], todo: Vec<usiz
 pub(super) struct LookupScope {
     /// Whether every manifest and blob of an item with the right tag is looked up.
     pub(super) parts: bool,
-    /// Whether the account writes there later in the run. Then content that it may not read counts
-    /// as absent.
+    /// Whether the account writes to the registry later in the run. Then content that it may not
+    /// read counts as absent.
     pub(super) writes: bool,
 }
 

@@ -33,7 +33,7 @@ pub enum ProblemKind {
     Project,
     /// A repository is missing at a registry that creates none by itself.
     Repository,
-    /// This account may not push here.
+    /// The account may not push to a repository.
     Rights,
     /// The quota of a project is too small for the deliveries.
     Quota,

@@ -157,9 +157,9 @@ impl Uploader {
     }
 }
 
-/// Whether `repository` has all referrers of the entry: one HEAD for each of cosign's tags, one
-/// list for each subject. With `writes`, the account writes there later in the run, so content that
-/// it may not read counts as absent.
+/// Whether `repository` has all referrers of the entry: one HEAD for each of cosign's tags, and one
+/// list for each subject. With `writes`, the account writes to the repository later in the run, so
+/// content that it may not read counts as absent.
 pub(super) async fn has_all_referrers(
     session: &RegistrySession,
     entry: &LockEntry,

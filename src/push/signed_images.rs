@@ -1,6 +1,6 @@
 //! Signs the images of a lock for the destination, in both forms of cosign: a Sigstore bundle as
-//! one more referrer, and a signature at the `.sig` tag, which follows the signatures that upstream
-//! has there. `push` delivers both like referrers from upstream.
+//! one more referrer, and a signature at the `.sig` tag, appended to the signatures of upstream.
+//! `push` delivers both like referrers from upstream.
 
 use landfall_content::{BlobChain, BlobRead, ContentError};
 use landfall_item::lockfile::Lock;

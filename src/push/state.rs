@@ -201,7 +201,7 @@ impl<'a> PushRun<'a> {
             let item = &mut items[delivery.entry];
             match result {
                 Some(Ok((status, digest))) => {
-                    // an entry is new if any of its destinations is, unless one failed
+                    // an entry is done if any of its destinations is, unless one failed
                     if *status == ItemStatus::Done && item.status == ItemStatus::Present {
                         item.status = ItemStatus::Done;
                     }

@@ -40,7 +40,7 @@ impl AgeClock {
             .map_or(self.machine, |servers| servers.max(self.machine))
     }
 
-    /// Whether `time` is in the future for both clocks.
+    /// Whether `time` is more than [`TOLERANCE`] ahead of both clocks.
     pub(super) fn is_future(&self, time: Timestamp) -> bool {
         time.duration_since(self.later()) > TOLERANCE
     }
@@ -51,7 +51,8 @@ impl AgeClock {
         self.servers.is_some()
     }
 
-    /// The fault of the machine's clock, if it differs from those of the servers.
+    /// The fault of the machine's clock, if it differs from the servers' clocks by more than
+    /// [`TOLERANCE`].
     pub(super) fn fault(&self) -> Option<String> {
         let ahead = self.machine.duration_since(self.servers?);
         if ahead.is_zero() {

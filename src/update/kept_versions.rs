@@ -132,7 +132,7 @@ impl UpdateRun<'_> {
         self.check_items(&trial)
     }
 
-    /// Writes the list, if it can be edited and locked.
+    /// Accepts the list `chosen`, if it can be edited and locked.
     async fn take_kept(
         &mut self,
         slot: &UpdatableVersion,

@@ -30,7 +30,8 @@ pub(crate) struct VersionMove {
     /// For a package: the source that offers the new version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) source: Option<String>,
-    /// The names of the items that are requested only since the move.
+    /// The names of the items that are requested only since the move, and of the sets of packages
+    /// whose request changed.
     pub(crate) items: Vec<String>,
     /// Newer versions that cannot be used.
     pub(crate) held: Vec<HeldVersion>,
@@ -107,8 +108,8 @@ pub(crate) struct UpdateOutcome {
     pub(crate) noticed: Vec<UpstreamNotice>,
     /// One report item for each look-up that failed.
     pub(crate) failed: Vec<ReportItem>,
-    /// The digest of each manifest and list when the update read it. A file that differs when the
-    /// results are written was edited meanwhile, and is left unchanged.
+    /// The digest of each manifest, list and trust root when the update read it. A file that
+    /// differs when the results are written was edited meanwhile, and is left unchanged.
     pub(crate) before: BTreeMap<PathBuf, Digest>,
     /// The new texts of the files that change.
     pub(crate) edited: FileOverrides,

@@ -23,7 +23,7 @@ pub(super) struct VersionTrial {
     lists: Vec<(String, Digest)>,
 }
 
-/// The state upstream of the content of an edit that waits.
+/// The upstream state of the content of an edit that waits.
 pub(super) struct SeenEdit {
     /// Whether upstream has all items of the edit.
     pub(super) is_complete: bool,
@@ -33,7 +33,8 @@ pub(super) struct SeenEdit {
 
 impl UpdateRun<'_> {
     /// Moves to these versions if upstream has all items that use them. Returns the names of the
-    /// new items. If a version is rejected, the outcome is unchanged.
+    /// new items and of the changed sets of packages. If a version is rejected, the outcome is
+    /// unchanged.
     pub(super) async fn try_versions(
         &mut self,
         moves: &[(&UpdatableVersion, &VersionCandidate)],
@@ -200,8 +201,8 @@ impl UpdateRun<'_> {
             .max_by_key(|wait| wait.until)
     }
 
-    /// For the digests of `items` that wait: counts their ages from the times in verified
-    /// transparency logs, if these are earlier than the first sights.
+    /// Counts the age of each digest of `items` that waits from its time in a verified transparency
+    /// log, if that time is earlier than its first sight.
     pub(super) async fn count_from_logs(
         &mut self,
         manifest: &MergedManifest,

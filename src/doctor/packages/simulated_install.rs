@@ -72,13 +72,13 @@ pub(crate) enum SimulationError {
     /// An index of apt cannot be read.
     #[error(transparent)]
     Apt(#[from] PackagesError),
-    /// A list of indexes of yum cannot be read.
+    /// The `repomd.xml` of a source cannot be parsed.
     #[error("repomd.xml: {0}")]
     Repomd(YumError),
     /// An index of yum cannot be read.
     #[error(transparent)]
     Yum(#[from] MetadataError),
-    /// A source has no such index.
+    /// The lock has no index of this kind for a source.
     #[error("{url} has no {what} in the lock")]
     NoIndex { url: String, what: &'static str },
     /// The node's list cannot be read.

@@ -190,7 +190,7 @@ spec:
     policy
 }
 
-/// The role in the characters that Kubernetes accepts in names and labels.
+/// Converts a role to the characters that Kubernetes accepts in names and labels.
 fn label(role: &str) -> String {
     let plain: String = role
         .to_lowercase()

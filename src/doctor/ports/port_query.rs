@@ -59,7 +59,7 @@ pub(crate) enum PortLine {
         /// The DNS name or IP address to connect to.
         host: String,
         port: u16,
-        /// The name of the destination: `seed-api`, or an endpoint of the lock.
+        /// The name of the destination, such as `seed-api`, or the words `endpoint of the lock`.
         what: String,
         /// The purpose of the connection.
         why: String,
@@ -178,8 +178,8 @@ impl PortQuery {
                 )
             } else {
                 (
-                    "nothing was probed: no address of a destination of this role is known",
-                    "name addresses with --set, as the lines above say, or give the table to the \
+                    "nothing was probed: no connection of this role can be tested yet",
+                    "use --expose and --set as the lines above say, or give the table to the \
                      administrators of the firewall",
                 )
             };
@@ -380,7 +380,7 @@ mod tests {
         Ok(lines.collect())
     }
 
-    /// Compares the lines of each role and strategy, without the endpoint that every role needs and
+    /// Compares the lines of roles and strategies, without the endpoint that every role needs and
     /// the notes at the end.
     #[test]
     fn connections_by_role_and_strategy() {

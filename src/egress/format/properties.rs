@@ -1,4 +1,4 @@
-//! Property tests: for any text of a host, a rule allows that host and no other.
+//! Property tests: for any text of a host, a rule of squid or Cilium allows that host and no other.
 
 use super::FORMATS;
 use crate::egress::Egress;

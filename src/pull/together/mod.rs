@@ -203,7 +203,7 @@ fn an_upload_whose_parts_were_sent_again_by_another_run_starts_again() {
     }
     assert!(
         resumed > 4,
-        "{resumed} parts were there when the pull was killed"
+        "only {resumed} parts were uploaded when the pulls were killed"
     );
 }
 

@@ -315,7 +315,7 @@ impl World {
         store
     }
 
-    /// Like [`World::condemned`], with a list that says that such content is present. Another run
+    /// Like [`World::condemned`], with a list that contains one of the condemned blobs. Another run
     /// wrote the list while the content was being condemned.
     pub(super) fn condemned_after_listed(&self) -> Emulator {
         let store = self.unused();

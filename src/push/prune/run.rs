@@ -28,7 +28,8 @@ pub(crate) struct Pruned {
     pub(crate) repositories: Vec<SurveyedRepository>,
     /// The manifests that were deleted, or would be.
     pub(crate) gone: Vec<PrunedManifest>,
-    /// The bytes of blobs that neither a lock nor anything kept in these repositories needs.
+    /// The total size of the blobs of `gone` that neither a lock nor a kept image in these
+    /// repositories needs.
     pub(crate) bytes: u64,
 }
 
@@ -111,7 +112,7 @@ pub(crate) async fn prune(
                         blobs.extend(own_blobs);
                         pruned.gone.push(gone);
                     } else {
-                        // the manifest is still there, and so must be all that it names
+                        // the manifest still exists, so everything that it names must be kept
                         kept_blobs.extend(own_blobs.map(|blob| blob.0));
                         let children = found.children.remove(&gone.digest);
                         held.extend(children.into_iter().flatten());

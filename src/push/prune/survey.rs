@@ -260,8 +260,8 @@ impl Survey<'_> {
     }
 }
 
-/// Sorts manifests so that each index comes before its children, also those that it shares with
-/// other indexes.
+/// Sorts manifests so that each index comes before its children, including children that it shares
+/// with other indexes.
 fn indexes_first(
     mut left: Vec<PrunedManifest>,
     children: &BTreeMap<Digest, Vec<Digest>>,

@@ -175,7 +175,7 @@ fn without_addresses_the_table_is_printed_and_nothing_is_probed() {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert!(
-        text.contains("nothing was probed: no address of a destination of this role is known"),
+        text.contains("nothing was probed: no connection of this role can be tested yet"),
         "{text}"
     );
     let report = place.json(0, &["doctor", "--role", "all", "--expose", "Tunneling"]);
