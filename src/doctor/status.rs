@@ -10,8 +10,7 @@ pub(crate) enum CheckStatus {
     Ok,
     /// A hint: landfall works, but something may be unintended.
     Note,
-    /// The check failed: landfall, or a program that follows Go's rules, does not behave as
-    /// intended.
+    /// The check failed.
     No,
 }
 

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_clock_that_makes_a_wait_longer_counts() {
+    fn the_clock_that_prolongs_a_wait_is_used() {
         let now: Timestamp = "2026-11-25T10:00:00Z".parse().unwrap();
         let day = 86400;
         for (offset, earlier, later, fault) in [

@@ -283,9 +283,10 @@ fn all_errors_in_manifests_are_reported_at_once() {
     );
 }
 
-/// `push` and `render` report a missing certificate with its key and the site.
+/// If a certificate file is missing, the error of `push` and `render` names the file and the key of
+/// the site that refers to it, such as `registry.ca`.
 #[test]
-fn a_missing_certificate_is_named_with_its_key_and_the_site() {
+fn a_missing_certificate_file_is_reported_with_the_sites_key_that_names_it() {
     let place = Place::new();
     place.write("l.lock", "version: 1\n");
     let site = |text: &str| {

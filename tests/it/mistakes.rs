@@ -1,4 +1,4 @@
-//! User mistakes: the exit code and the message of each, in one table.
+//! User mistakes, most of them in one table of exit codes and messages.
 
 use crate::support::faults::Rig;
 use crate::support::peers::own_registry;

@@ -19,8 +19,8 @@ pub trait ScheduledTask {
 /// Begins tasks from queues, each with an order and slots of its own. When a later queue is empty,
 /// its free slots serve the queues before it.
 ///
-/// Tasks of a host that other tasks already wait for begin after those of other hosts, and the
-/// number of running tasks per host is limited. So a host in trouble does not delay transfers from
+/// If running tasks already wait for a host, its remaining tasks begin after those of other hosts.
+/// The number of running tasks per host is limited as well. So a host in trouble does not delay transfers from
 /// others.
 pub struct TransferSchedule<T, R> {
     queues: Vec<Queue<T>>,

@@ -16,7 +16,7 @@ pub(super) struct LostHosts(Mutex<HashMap<String, HostRecord>>);
 
 #[derive(Default)]
 struct HostRecord {
-    /// Whether it has answered in this run, other than with a server error.
+    /// Whether it has answered in this run, other than with a transient error or a request to wait.
     answered: bool,
     /// The number of rounds in a row whose requests failed at all attempts.
     rounds: u32,
@@ -24,7 +24,7 @@ struct HostRecord {
     counted: Option<Instant>,
     /// The failed attempts since it last answered or asked a request to wait.
     failing: Option<FailingSince>,
-    /// The time at which it asked a request to wait for the first time since its last answer.
+    /// When the host first asked a request to wait after its last answer.
     postponed_since: Option<Instant>,
     /// The error for all further requests, once the host is given up.
     given_up: Option<HttpError>,
@@ -40,8 +40,8 @@ impl LostHosts {
         locked(&self.0)
     }
 
-    /// Records that the host answered, other than with a server error. Its earlier failures do not
-    /// count any more.
+    /// Records that the host answered, other than with a transient error or a request to wait. Its
+    /// earlier failures do not count any more.
     pub(super) fn answered(&self, host: &str) {
         let record = HostRecord {
             answered: true,

@@ -1,5 +1,5 @@
-//! Proxy settings for static pods. kubeadm starts them from files, so admission webhooks do not see
-//! them, and kubeadm must patch them.
+//! Proxy settings for static pods. The kubelet starts them from files that kubeadm writes, so
+//! admission webhooks do not see them, and kubeadm must patch them.
 
 use super::kubernetes_objects::{document, map};
 use super::rendered_file::RenderedFile;
@@ -8,7 +8,8 @@ use serde_yaml::Value;
 /// The folder for kubeadm patches on a node.
 pub(super) const PATCHES: &str = "/etc/kubernetes/patches";
 
-/// Returns patches that add these variables to each static pod. Their paths are the paths on a node
+/// Returns patches that add these variables to the static pods of the API server, the controller
+/// manager and the scheduler. Their paths are the paths on a node
 /// without the leading `/`.
 pub(super) fn static_pod_patches(
     variables: &[(&'static str, String)],

@@ -93,7 +93,7 @@ pub struct ServedContent {
     pub content: Vec<Arc<dyn VerifiedRead>>,
     /// Bundles that were served before; their content is still served by digest.
     pub earlier: Vec<ServedBundle>,
-    /// Checks before each request by name whether this content is outdated.
+    /// Called before each request by name, to check whether this content is outdated.
     pub is_outdated: Option<OutdatedCheck>,
     /// Package metadata that the server generates. Sets with `index: trimmed` have it instead of
     /// their signed metadata.

@@ -250,7 +250,7 @@ fn name_text(name: &Name) -> String {
 }
 
 #[test]
-fn lists_contain_results_of_probes_and_comparisons_and_formulas_are_text() {
+fn probe_results_and_changes_are_listed_and_csv_formulas_are_escaped() {
     let mut found = sample();
     found.hosts.truncate(1);
     found.hosts[0].why = vec!["=HYPERLINK(\"http://x\")".into()];

@@ -5,7 +5,7 @@ use crate::support::git::{GitServer, git, history};
 use crate::support::{Place, landfall_serve};
 use std::path::Path;
 
-/// 30 commits with a merge, and a tag.
+/// 30 commits, a merge commit and a tag.
 fn sample(server: &GitServer) -> std::path::PathBuf {
     let repository = server.create("team/platform.git");
     server.import(&repository, &history("main", 0, 30));

@@ -1,5 +1,4 @@
-//! Variables, images and charts with `keep`: several versions at once, the newest of each release
-//! line.
+//! Variables and images with `keep`: several versions at once, the newest of each release line.
 
 use super::moved;
 use super::upstream::Upstream;

@@ -264,7 +264,7 @@ impl ArchiveImages {
                 &format!("{nameless} entries have")
             };
             self.skip(format!(
-                "{at}: {what} no full name with a host and a tag, and cannot be locked by one"
+                "{at}: {what} no full name with a host and a tag, and cannot be locked by name"
             ));
         }
     }

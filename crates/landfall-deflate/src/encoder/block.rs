@@ -127,8 +127,8 @@ pub(crate) fn write_stored(plain: &[u8], last: bool, out: &mut BitWriter) {
     out.write_bytes(plain);
 }
 
-/// The size of a stored block in bits, as encoders estimate it: without the bits up to the next
-/// byte boundary.
+/// The size of a stored block in bits, as encoders estimate it: the three bits that begin the block
+/// and the bits up to the next byte boundary count as one byte.
 pub(crate) fn stored_size(length: usize) -> u64 {
     (length as u64 + 5) * 8
 }

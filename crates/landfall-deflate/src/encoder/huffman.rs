@@ -25,7 +25,7 @@ pub(crate) enum TieOrder {
 
 /// The maximum number of symbols of an alphabet.
 const MAX_SYMBOLS: usize = 288;
-/// The bits of a symbol in an entry of a sorted list, below its count.
+/// The number of low bits of a list entry that contain the symbol. The higher bits are its count.
 const SYMBOL_BITS: u32 = 9;
 
 /// A code word and its length for each symbol of an alphabet of up to `N` symbols.

@@ -83,8 +83,8 @@ impl TokenModel {
     }
 
     /// Codes the token at the current position of `matcher`. From there, `matcher` must have
-    /// `LOOKAHEAD` plain bytes, or at least one and all up to the end of the stream. A decoder
-    /// ignores `actual`.
+    /// `LOOKAHEAD` plain bytes or, if the stream ends earlier, all remaining bytes, at least one. A
+    /// decoder ignores `actual`.
     pub(super) fn code<C: BitCoder>(
         &mut self,
         coder: &mut C,

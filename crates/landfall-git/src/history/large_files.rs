@@ -1,4 +1,4 @@
-//! The large files of commits, to which the Git LFS pointers in their folders refer.
+//! Finds the Git LFS files of commits by the pointers in their trees.
 
 use super::reach::ObjectSet;
 use crate::error::GitError;

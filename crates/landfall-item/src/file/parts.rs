@@ -90,7 +90,7 @@ fn manifest(file: &LockedFile, config: &Descriptor, layers: &[(&String, Descript
     manifest.to_string().into_bytes()
 }
 
-/// The last component of the URL's path, or the host if the path is empty.
+/// The last component of the URL's path, or the host if the path ends with `/`.
 fn title(url: &str) -> String {
     let parsed = url::Url::parse(url).ok();
     let last = parsed
@@ -101,22 +101,34 @@ fn title(url: &str) -> String {
     last.or(host).unwrap_or(url).to_owned()
 }
 
-/// The repository of a file's artifact: `files/<host>/<first 16 hex of the URL's SHA-256>`. The
-/// hash replaces the URL's path, which may contain characters that a repository does not allow.
+/// The repository of a file's artifact: `files/<host>/<first 16 hex of the URL's SHA-256>`.
+/// `_<port>` follows the host if the URL has one that is not the default. The hash replaces the URL's path, which may contain characters that a repository does not allow.
 pub fn file_repository(url: &str) -> String {
     let host = url::Url::parse(url).ok().and_then(|url| {
         let port = url
             .port()
             .map(|port| format!("_{port}"))
             .unwrap_or_default();
-        // the brackets and colons of an IPv6 address are not allowed in a repository path
         url.host_str()
-            .map(|host| format!("{}{port}", host.trim_matches(['[', ']']).replace(':', "-")))
+            .map(|host| format!("{}{port}", repository_component(host)))
     });
     let host = host
         .unwrap_or_else(|| "unknown".into())
         .to_ascii_lowercase();
     format!("files/{host}/{}", Digest::sha256(url.as_bytes()).short(16))
+}
+
+/// Returns `host` as a component of a repository path. It may contain neither the brackets nor the
+/// colons of an IPv6 address, and begins and ends with a letter or digit.
+fn repository_component(host: &str) -> String {
+    let mut component = host.trim_matches(['[', ']']).replace(':', "-");
+    if component.starts_with('-') {
+        component.insert(0, '0');
+    }
+    if component.ends_with('-') {
+        component.push('0');
+    }
+    component
 }
 
 /// The tag of a file's artifact: the first 12 hex digits of the file's digest.
@@ -173,6 +185,16 @@ mod tests {
     fn a_files_repository_follows_from_its_url() {
         let repository = file_repository("https://dl.k8s.io/x");
         assert!(repository.starts_with("files/dl.k8s.io/") && repository.len() == 16 + 16);
-        assert!(file_repository("http://[::1]:8080/x").starts_with("files/--1_8080/"));
+        for (url, component) in [
+            ("http://[::1]:8080/x", "files/0--1_8080/"),
+            ("http://[fd00::]/x", "files/fd00--0/"),
+        ] {
+            let repository = file_repository(url);
+            assert!(repository.starts_with(component), "{repository}");
+            assert!(
+                landfall_model::reference::is_repository(&repository),
+                "{repository}"
+            );
+        }
     }
 }

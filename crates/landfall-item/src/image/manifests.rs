@@ -1,4 +1,4 @@
-//! Fetches the manifests below an index level by level, reads local manifests, and lists blobs.
+//! Fetches, level by level, the manifests below an index; reads local manifests; lists blobs.
 
 use crate::resolver::{ResolveError, Resolver};
 use landfall_content::{BlobRead, ContentError};

@@ -29,10 +29,11 @@ fn is_opened(path: &Path) -> bool {
 }
 
 /// Opens an input file for reading. Named pipes, sockets and devices are refused, because opening
-/// or reading them may block forever.
+/// or reading them may block forever. `/dev/null` and paths of open files, such as `/dev/stdin`, are
+/// accepted.
 ///
 /// # Errors
-/// If the file cannot be opened, or is a named pipe, a socket or a device.
+/// If the file cannot be opened, or is of a refused kind.
 pub fn open_input(path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
     if is_opened(path) {

@@ -38,7 +38,7 @@ pub(crate) trait ReferenceShape: Sync {
         Vec::new()
     }
 
-    /// Sets in `child` the properties of the value of the key `child.key` in `members`.
+    /// Sets properties in `child`, the context of `value`. In `members`, its key is `child.key`.
     fn entry<'s>(
         &self,
         _members: &MappingContext<'s>,
@@ -50,8 +50,9 @@ pub(crate) trait ReferenceShape: Sync {
     /// Sets in `child` the properties of the items of a list.
     fn items<'s>(&self, _list: &NodeContext<'s>, _child: &mut NodeContext<'s>) {}
 
-    /// Decodes and scans `value`, which is nested in `depth` texts. `encoded` says whether the
-    /// document declares the value as encoded. `None` if this shape cannot decode it.
+    /// Decodes and scans `value`. `depth` is the number of texts in which the document is nested,
+    /// and `encoded` says whether the document declares the value as encoded. `None` if this shape
+    /// cannot decode it.
     fn decode(
         &self,
         _scanner: &ReferenceScanner<'_>,

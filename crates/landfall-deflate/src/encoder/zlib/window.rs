@@ -3,8 +3,8 @@
 //! The window holds twice as many bytes as its size says. Input is appended up to its end; when
 //! nearly all of it is processed, the upper half moves to the lower one. Positions are indices of
 //! the window, and position 0 cannot be matched, because 0 ends a chain. So the matches that exist
-//! depend on when the window moves. It moves here when it does in zlib if zlib gets all input at
-//! once.
+//! depend on when the window moves. Here it moves at the same points as in a zlib that gets all
+//! input at once.
 
 use crate::encoder::bytes::boxed_array;
 use crate::encoder::symbols::{MAX_LENGTH, MIN_LENGTH};

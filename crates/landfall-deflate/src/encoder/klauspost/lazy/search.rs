@@ -25,8 +25,8 @@ impl LazyEncoder {
         };
         let bits = &self.literal_bits[self.index..];
         self.best_match(NO_MATCH.length, lookahead, |found| {
-            // the original interprets the distance as a distance − 1, so the greatest distance has
-            // no code
+            // the original passes the distance where its table expects the distance − 1, so the
+            // table has no code for the greatest distance
             let distance_bits = match found.distance {
                 MAX_DISTANCE => 6,
                 distance => distance_extra_bits(distance_code(distance as u16)),
