@@ -81,7 +81,7 @@ impl Delivery {
     }
 
     /// Pushes an artifact whose subject is an image, and does not update the index under the
-    /// tag of its referrers.
+    /// image's referrers tag.
     fn refer(&self, repository: &str, tag: &str, text: &str) -> Value {
         let digest = self.digest(repository, tag);
         self.up.content(|content| {

@@ -7,8 +7,8 @@
 //! reference is a row of the table in `shapes`. A text within a value is scanned like any other;
 //! `source_map` maps edits of values to bytes of the text.
 //!
-//! This crate imports `landfall-model`, `landfall-content` and `landfall-item`. Start reading at
-//! `scanner.rs` and `shapes/mod.rs`.
+//! This crate imports `landfall-model`, `landfall-content`, `landfall-packages` and
+//! `landfall-item`. Start reading at `scanner.rs` and `shapes/mod.rs`.
 
 #![cfg_attr(
     test,

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 /// The flags that name a bundle, which may be partial, and whose volumes may be in several folders.
 #[derive(Args)]
 pub(crate) struct BundleFlags {
-    /// The bundle. If its volumes are in several folders, name one volume of each, or each folder
+    /// The bundle. If its volumes are in several folders, name one volume in each
+    /// folder, or the folders
     #[arg(value_name = "BUNDLE", required_unless_present = "named")]
     bundle: Option<PathBuf>,
     /// Other volumes of the bundle

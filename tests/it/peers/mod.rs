@@ -1,5 +1,5 @@
 //! Tests with real peers, such as docker-registry, skopeo, containerd, squid, apt, gpg, Helm and
-//! Trivy, and with networks of namespaces.
+//! Trivy, and in network namespaces without other connections.
 
 mod apt;
 mod archives;

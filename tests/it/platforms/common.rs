@@ -113,7 +113,7 @@ fn a_secret_file_that_replaces_a_public_one_gets_its_own_mode() {
 }
 
 #[test]
-fn no_proxy_has_the_parts_of_the_site_and_its_own_hosts() {
+fn no_proxy_lists_the_no_proxy_entries_and_the_hosts_of_the_site() {
     let site = "registry: {address: \"172.20.0.2:5000\"}\nfiles: \"http://files.corp:8080\"\n\
                 proxy: {http: \"http://p:1\", noProxy: {installation: [a.test], cluster: {domain: cluster.local}}}\n";
     let place = place(site, &[]);

@@ -94,7 +94,7 @@ fn no_mirror_skips_upstream_if_the_site_allows_the_fallback() {
 }
 
 #[test]
-fn up_to_1_11_all_endpoints_of_a_host_have_a_path_or_none() {
+fn up_to_1_11_override_path_applies_to_all_endpoints_of_a_host() {
     let site = "registry:\n  address: registry.test:5000\n  paths: {quay.io/prometheus: \
                 other/prometheus}\nconsumers: [talos]\n";
     let place = place(

@@ -15,7 +15,7 @@ pub(super) struct FamilyBlob {
     pub(super) position: usize,
     /// The name of the item, if it is an image or a chart.
     pub(super) image: Option<String>,
-    /// The repository of any other item, below the prefix of a destination.
+    /// The repository below the prefix of a destination, if the item is of another kind.
     pub(super) path: Option<String>,
 }
 

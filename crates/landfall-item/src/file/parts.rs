@@ -192,7 +192,7 @@ mod tests {
             let repository = file_repository(url);
             assert!(repository.starts_with(component), "{repository}");
             assert!(
-                landfall_model::reference::is_repository(&repository),
+                landfall_model::is_repository(&repository),
                 "{repository}"
             );
         }

@@ -133,7 +133,8 @@ fn operand<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
         return group(rest, depth.checked_sub(1)?);
     }
     let name = word(rest)?;
-    // the next word is a comparison operator; any other word belongs to the group and stays
+    // the next word is consumed only if it is a comparison operator; any other word belongs to the
+    // group
     let mut remaining = *rest;
     match word(&mut remaining).and_then(VersionSense::parse) {
         None => Some(RichDependency::One(RpmRelation {

@@ -193,8 +193,8 @@ impl WritableStore {
         list_folder(&self.referrers_folder(name, subject))
     }
 
-    /// The entry of one of [`WritableStore::referrers`] for a referrers response; `None` if it was
-    /// removed meanwhile.
+    /// The descriptor of a referrer for a referrers response. `hex` comes from
+    /// [`WritableStore::referrers`]. `None` if the referrer was removed meanwhile.
     pub(crate) fn referrer(
         &self,
         name: &str,

@@ -69,7 +69,7 @@ struct OutputFlags {
     /// Change nothing, and print a kustomize component whose `images` have the same effect
     #[arg(long, conflicts_with_all = ["pin", "reverse"])]
     kustomize: bool,
-    /// Write all files to this folder, changed or not
+    /// Write all files that were read to this folder, changed or not
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

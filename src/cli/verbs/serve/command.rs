@@ -35,8 +35,8 @@ use tokio::signal::unix::{SignalKind, signal};
 #[derive(Args)]
 pub(crate) struct ServeCommand {
     /// The bundles to serve. If two contain the same name, the later one wins; a delta wins over
-    /// its bases. If the volumes of a bundle are in several folders, name one volume of each, or
-    /// each folder
+    /// its bases. If the volumes of a bundle are in several folders, name one volume in each
+    /// folder, or the folders
     #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// A bundle, instead of an argument (may be repeated)

@@ -26,7 +26,8 @@ use std::sync::Arc;
 /// checked if its bases are given.
 #[derive(Args)]
 pub(crate) struct VerifyCommand {
-    /// The bundle. If its volumes are in several folders, name one volume of each, or each folder
+    /// The bundle. If its volumes are in several folders, name one volume in each
+    /// folder, or the folders
     #[arg(value_name = "BUNDLE", required_unless_present = "named")]
     bundle: Option<PathBuf>,
     /// Bases of a delta: also check them, and that they have everything that the delta omits

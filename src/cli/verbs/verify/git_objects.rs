@@ -98,6 +98,6 @@ fn incomplete(failed: Vec<ReportItem>) -> CliError {
         count_of(failed.len(), "git repository")
     );
     CliError::refused_items(head, failed).with_help(
-        "the bundle is as it was packed, so lock the repository again, and pack a new bundle",
+        "the transfer did not damage the bundle: lock the repository again, and pack a new bundle",
     )
 }

@@ -3,14 +3,15 @@
 //! Codes of equal cost differ between programs, so the order in which nodes of equal weight are
 //! joined is part of the result. The rules:
 //!
-//! - At least two symbols always have a code: if fewer symbols occur, the lowest missing symbols
-//!   (only 0, 1 or 2) get a weight of one.
+//! - At least two symbols always have a code. While fewer occur, another symbol gets a weight of
+//!   one: the one after the highest if that is 0 or 1, else symbol 0.
 //! - Nodes wait in a binary heap. A node goes before another if its weight is lower, or if the
-//!   weights are equal and its subtree is not deeper. The heap is built from the symbols in
-//!   ascending order, from its middle to its top. The first node is removed by moving the last one
-//!   into its position; the second is replaced in its position by the node that joins both.
+//!   weights are equal and its subtree is not deeper. The symbols are put into the heap
+//!   in ascending order; then the heap is ordered, entry by entry from its middle to its top. To join
+//!   two nodes, the top node is removed and the last one takes its place; the node that is then at
+//!   the top is replaced in place by the node that joins both.
 //! - A node that would be deeper than the limit is put at the limit. For each two such nodes, one
-//!   leaf moves down by one level, from the deepest level above the limit that has a leaf. Then the
+//!   leaf moves down by one level: a leaf of the deepest level that has one and is not the limit. Then the
 //!   lengths are assigned again, the longest to the leaves that were removed first.
 
 use std::array;
@@ -50,7 +51,7 @@ pub(crate) fn code_lengths(counts: &[u32], limit: usize, lengths: &mut [u8]) -> 
     }
     heap.order();
 
-    // the nodes in the order of their removal, the root last
+    // the nodes in the order of their removal, without the root
     let mut removed = [0_u16; 2 * MAX_SYMBOLS];
     let mut parents = [0_u16; 2 * MAX_SYMBOLS];
     let mut removals = 0;

@@ -13,7 +13,7 @@ pub(super) fn read(
         if document.contains_key("apiVersion") || document.contains_key("kind") {
             return Err(source.format_error(
                 "a file of skopeo sync",
-                "its keys are the hosts of registries",
+                "the top-level keys of such a file are registry hosts",
             ));
         }
         for (host, registry) in &document {

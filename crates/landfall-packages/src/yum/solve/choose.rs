@@ -40,8 +40,8 @@ pub struct YumSelection {
     pub expected: BTreeSet<String>,
     /// The packages of the base that are removed, each with its replacement if there is one.
     pub replaced: Vec<(PackageId, Option<PackageId>)>,
-    /// Paths in relations that a list of all files may contain, because the primary index does not
-    /// list such paths or no package provides them.
+    /// The paths in relations that only a list of all files may contain: the primary index does not
+    /// list such paths, or no package provides them.
     pub unlisted: BTreeSet<String>,
 }
 
