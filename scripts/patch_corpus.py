@@ -26,7 +26,7 @@ PROGRAMS = [
 MINORS = [
     ("crane", "github.com/google/go-containerregistry", "/cmd/crane", ["v0.20.8", "v0.21.9", "v0.22.1"]),
     ("helm", "helm.sh/helm/v3", "/cmd/helm", ["v3.20.2", "v3.21.4", "v3.22.0"]),
-    ("kustomize", "sigs.k8s.io/kustomize/kustomize/v5", "", ["v5.6.0", "v5.7.1", "v5.8.3"]),
+    ("kustomize", "sigs.k8s.io/kustomize/kustomize/v5", "", ["v5.6.0", "v5.7.1", "v5.8.2"]),
     ("etcd", "go.etcd.io/etcd/server/v3", "", ["v3.5.35", "v3.6.16", "v3.7.3"]),
     ("etcdctl", "go.etcd.io/etcd/etcdctl/v3", "", ["v3.5.35", "v3.6.16", "v3.7.3"]),
     ("cluster-api", "sigs.k8s.io/cluster-api", "", ["v1.8.4", "v1.13.6", "v1.14.2"]),
