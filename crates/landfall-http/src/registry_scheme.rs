@@ -1,5 +1,5 @@
-//! Selects https or http for a registry host: by the flag and the site, or by a probe if the host
-//! is private and has no settings.
+//! Selects https or http for a registry host: by the flag `--plain-http` and the site, or by a
+//! probe if the host is private and has no settings.
 
 use super::error::{ErrorKind, HttpError, host_port};
 use super::ledger::{Contact, RequestPurpose};
