@@ -72,7 +72,7 @@ pub(super) fn base_rules(rules: &Rules<'_>) -> Vec<Rule> {
 }
 
 /// Returns the packages that may replace `id`. Packages that obsolete it without providing its name
-/// count only if no package does both.
+/// count only if no package both obsoletes it and provides its name.
 fn replacements(
     rules: &Rules<'_>,
     obsoleted: &ObsoletedNames<'_>,
