@@ -274,8 +274,8 @@ impl<'u, 't> Marking<'u, 't> {
         !is_critical
     }
 
-    /// Whether the recommendation is new, or the installed version `current` has it too and it was
-    /// satisfied.
+    /// Whether the installed version `current` lacks the recommendation `wanted`, or has it and it
+    /// was satisfied.
     fn is_new_or_was_met(&self, current: AptVersionId, wanted: &AptRelation<'t>) -> bool {
         let mut is_new = true;
         for group in self

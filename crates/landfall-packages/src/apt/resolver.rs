@@ -120,7 +120,7 @@ impl<'u, 't> Marking<'u, 't> {
         for group in self.groups(version).filter(|group| group[0].is_critical()) {
             let before = obstacles.len();
             let mut unwind = Unwind::Remove;
-            // `is_open`: the relation has alternatives, and none has helped so far
+            // `is_open`: the relation has several alternatives, and none has helped so far
             let mut is_open = group.len() > 1;
             let mut is_done = false;
             for relation in group {
