@@ -106,8 +106,8 @@ impl IncomingBody {
         if self.unproven.is_none() {
             return Some((Err(error), None));
         }
-        // Not counted as the last attempt, because the reader may request the rest. If the host is
-        // given up now, that request would fail with the same error.
+        // Not counted as the last attempt, because the reader may request the rest. If landfall
+        // gives up the host now, that request would fail: the error is returned at once instead.
         let host = host_port(&self.url);
         let given_up = self
             .transport
@@ -115,7 +115,7 @@ impl IncomingBody {
         Some((Err(given_up.unwrap_or(error)), None))
     }
 
-    /// Records that the host responds if enough bytes, or the end of the body, were received.
+    /// If enough bytes or the end of the body were received, records that the host responds.
     fn note_received(&mut self, received: Option<&reqwest::Result<Bytes>>) {
         let Some(unproven) = self.unproven else {
             return;

@@ -48,7 +48,8 @@ pub enum ErrorKind {
     Denied,
     /// A proxy refuses the account or the host, or cannot reach the host. It answered this status.
     Proxy(u16),
-    /// The server asks to retry after this time, which is longer than `--max-wait` allows.
+    /// The server asks to retry after this time. Together with earlier waits, that would exceed
+    /// `--max-wait`.
     RetryAfter(Duration),
     /// The connection failed, was cut or stalled; another attempt may help.
     Network,
@@ -155,8 +156,8 @@ impl HttpError {
     }
 
     /// Whether an open connection failed before a response arrived, other than by a timeout: the
-    /// host closed it, or sent no valid response. The request may be the reason then, while a
-    /// refused connection or a timeout concerns the whole host.
+    /// host closed it, or sent no valid response. In that case the request itself may be the cause.
+    /// A refused connection or a timeout concerns the whole host.
     pub(super) fn is_hang_up(&self) -> bool {
         self.text.hung_up
     }

@@ -120,8 +120,8 @@ pub(super) fn refusal(
 }
 
 /// Returns the error for a request that got no response. reqwest drops a proxy's answer to CONNECT,
-/// so landfall requests the tunnel once more to get its status and headers. It does not send an
-/// account that the proxy has refused.
+/// so landfall requests the tunnel once more to get the status and headers of the answer. That
+/// request omits an account that the proxy has refused.
 pub(super) async fn connection_error(
     url: &Url,
     route: Option<&ProxyUrl>,

@@ -1,5 +1,5 @@
-//! Limits the requests to one host, for all workers together: how many are in flight, a pause if
-//! the host asks for one, and an error without a request if it asks for a longer wait than allowed.
+//! Limits the requests of all workers to one host: limits how many are in flight, pauses if the
+//! host asks to wait, and fails requests unsent if the host asks for a longer wait than allowed.
 
 use super::error::HttpError;
 use super::lendable_slot::LendableSlot;
@@ -75,7 +75,7 @@ struct ClassSlots {
 struct SlotLimit {
     /// The number of slots. Only the integer part counts; the fraction accumulates growth.
     slots: f64,
-    /// The number of slots in use that are dropped instead of returned, because the limit fell.
+    /// How many of the slots in use are dropped instead of returned, because the limit fell.
     surplus: usize,
     halved_at: Option<Instant>,
 }

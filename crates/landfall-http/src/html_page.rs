@@ -80,7 +80,8 @@ impl HttpResponse {
     }
 }
 
-/// Appends the rest of a page to `body`, as far as its title may be in it. Stops at an error.
+/// Appends the next bytes of a page to `body`, until `body` has `PAGE` bytes or the page ends or
+/// fails.
 async fn page_beginning(mut stream: ByteStream, mut body: Vec<u8>) -> Vec<u8> {
     while body.len() < PAGE
         && let Some(Ok(more)) = stream.next().await

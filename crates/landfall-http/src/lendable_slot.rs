@@ -1,8 +1,8 @@
 //! Slots that are lent to others while their holder waits.
 //!
-//! Every limit counts work that makes progress. A holder that waits longer than [`LEND_AFTER`] (for
+//! Limits count only work that makes progress. A holder that waits longer than [`LEND_AFTER`] (for
 //! a host that does not answer, for the pause before another attempt, for a slot of another limit)
-//! lends its slot, and continues later without waiting for one. So no two holders can wait for each
+//! lends its slot, and continues later even if no slot is free. So no two holders can wait for each
 //! other's slots, and a host in trouble cannot occupy the slots that other hosts need. The limit
 //! may be exceeded briefly by holders that continue at the same moment.
 

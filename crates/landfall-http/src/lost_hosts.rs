@@ -53,9 +53,9 @@ impl LostHosts {
     /// Records that the host asked a request to wait. Such a host works, so its earlier failures do
     /// not count any more.
     ///
-    /// The host is given up if it has answered nothing else since it first asked a request to wait,
-    /// and that was longer ago than a request may wait ([`Limits::max_wait_secs`]). In that case,
-    /// returns the error for this and all further requests, which `error` creates.
+    /// The host is given up if it first asked a request to wait more than
+    /// [`Limits::max_wait_secs`] ago and has answered nothing else since. In that case, returns the
+    /// error for this and all further requests, which `error` creates.
     pub(super) fn postpone(
         &self,
         host: &str,

@@ -94,8 +94,8 @@ impl Transport {
         !addresses.iter().any(|address| is_private(address.ip()))
     }
 
-    /// Records the address that answered for the host of `url`. Returns whether that address is
-    /// public. A host that was public once stays public.
+    /// Records whether the address that answered for the host of `url` is public, and returns that.
+    /// A host that was public once stays recorded as public.
     pub(super) fn note_peer(
         &self,
         url: &Url,

@@ -25,9 +25,10 @@ pub struct PathInspection {
     pub account: Option<String>,
     /// The rule that chose the proxy or the direct connection.
     pub rule: String,
-    /// The connection: direct, or through a proxy by CONNECT; for http URLs, to the proxy itself.
+    /// The connection: direct, or through a proxy by CONNECT. For an http URL with a proxy, the
+    /// connection to the proxy itself.
     pub connection: Result<(), HttpError>,
-    /// The handshake; `None` without TLS, and without a connection.
+    /// The handshake; `None` if the URL has no TLS or the connection failed.
     pub tls: Option<Result<TlsHandshake, HttpError>>,
 }
 

@@ -17,7 +17,7 @@ impl PrivateTargets {
     /// Parses entries with the syntax of NO_PROXY: names, addresses and ranges.
     ///
     /// # Errors
-    /// If an entry matches no host; returns the first of them.
+    /// If an entry matches no host. The error names the first such entry.
     pub fn new(entries: &[String]) -> Result<PrivateTargets, PrivateTargetError> {
         let each = entries
             .iter()

@@ -40,7 +40,7 @@ pub(super) async fn probe(
     match tokio::time::timeout(limit, first_bytes(host, port)).await {
         Ok(first) => match &first? {
             b"HTTP/" => Ok(ProbedProtocol::PlainHttp),
-            // A handshake record or an alert. If TLS fails, the request says why.
+            // A handshake record or an alert. If TLS fails, the request that follows reports why.
             [0x15 | 0x16, 0x03, ..] => Ok(ProbedProtocol::Tls),
             _ => {
                 let words = "the answer to TLS is neither TLS nor HTTP";

@@ -69,8 +69,8 @@ impl ProxySignIn {
         if proxy.account.is_some() && !self.proven.load(Ordering::Acquire) {
             let began = Instant::now();
             let before = locked(&self.unanswered).count;
-            // The request with the turn may be for a host that does not answer. The others then
-            // continue without a turn.
+            // The request with the turn may be for a host that does not answer. The waiting
+            // requests then continue without a turn.
             turn = tokio::time::timeout(TURN_TIMEOUT, self.first.clone().lock_owned())
                 .await
                 .ok();

@@ -9,8 +9,8 @@ use tracing::info;
 use url::Url;
 
 impl Transport {
-    /// Records that the host of this URL responds wrongly to `Range`, which is not sent to it again
-    /// in this run.
+    /// Records that the host of this URL responds wrongly to `Range`. The host gets no `Range`
+    /// again in this run.
     pub fn distrust_ranges(&self, url: &Url) {
         let host = host_port(url);
         info!(

@@ -1,5 +1,5 @@
-//! Selects https or http for a registry host: by the flag and the site, or by a probe if the host
-//! is private and has no settings.
+//! Selects https or http for a registry host: by the flag `--plain-http` and the site, or by a
+//! probe if the host is private and has no settings.
 
 use super::error::{ErrorKind, HttpError, host_port};
 use super::ledger::{Contact, RequestPurpose};
@@ -45,8 +45,8 @@ impl Transport {
             return Ok(https);
         }
         let port = https.port_or_known_default().unwrap_or(443);
-        // A probe takes no slot and is not retried. A failed one counts as a failed request of the
-        // host.
+        // A probe takes no slot and is not retried. A failed probe counts as a failed request to
+        // the host.
         let probing = async || {
             if let Some(error) = self.0.lost_hosts.check(&host_port(&https)) {
                 return Err(error);

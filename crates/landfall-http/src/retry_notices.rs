@@ -1,5 +1,5 @@
-//! Notices about hosts that fail while their requests wait for the next attempt. Without them, a
-//! run that is slow for this reason would show nothing until its end.
+//! Notices about failing hosts whose requests wait for the next attempt. Without them, a run that
+//! is slow for this reason would show nothing until its end.
 
 use super::error::HttpError;
 use landfall_model::locked;

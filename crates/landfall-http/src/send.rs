@@ -185,7 +185,7 @@ impl Transport {
             limiter.defer(request.quota_key(), requested, error.clone());
             return Err(error);
         }
-        // If the host names no time, landfall gives up earlier.
+        // If the host names no time, the request ends after half as many waits.
         let max_waits = if requested.is_some() {
             limits.waits
         } else {

@@ -80,7 +80,7 @@ impl TlsProfile {
     /// Checks that the files of this profile can be used.
     ///
     /// # Errors
-    /// If a file cannot be used; returns the first of them.
+    /// If a file cannot be used. The error names the first such file.
     pub fn check(&self) -> Result<(), TlsError> {
         if self.is_default() {
             Ok(())
@@ -91,7 +91,8 @@ impl TlsProfile {
 
     /// Returns the configuration of rustls for this profile.
     pub(super) fn config(&self) -> Result<ClientConfig, TlsError> {
-        // named explicitly: without it, rustls needs a default that the process has installed
+        // set explicitly: otherwise rustls uses the default provider of the process, which must
+        // have been installed before
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()

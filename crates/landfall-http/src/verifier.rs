@@ -123,8 +123,8 @@ impl CertificateVerifier {
         }
     }
 
-    /// Returns webpki's verifier with the system's roots and the named ones; `None` if there are
-    /// none.
+    /// Returns webpki's verifier with the system's roots and the named authorities; `None` if there
+    /// is neither.
     fn root_verifier(
         &self,
         named: &[CertificateDer<'static>],
@@ -137,7 +137,8 @@ impl CertificateVerifier {
             .ok()
     }
 
-    /// Checks the name and the validity of a server certificate that is one of the named ones.
+    /// Checks the name and the validity of a server certificate that is one of the named
+    /// authorities.
     fn check_named(
         end_entity: &CertificateDer<'_>,
         server_name: &ServerName<'_>,

@@ -100,8 +100,8 @@ fn bootstrap(universe: &Universe<'_>, lowest_priority: u8) -> BTreeSet<AptVersio
     let mut found: BTreeSet<AptVersionId> = next.iter().copied().collect();
     let (usrmerge, usr_is_merged) = USRMERGE;
     while let Some(version) = next.pop() {
-        // `relation.or` says that another alternative follows, so an alternative is the first one
-        // if it follows an alternative without `or`
+        // `relation.or` says that another alternative of the same dependency follows. After an
+        // alternative without `or`, the next one is the first of another dependency.
         let mut is_first = true;
         for relation in universe.relations_of(version) {
             let is_dependency = matches!(

@@ -27,8 +27,8 @@ const STACK: usize = 256 << 20;
 
 /// Selects packages for the requests `install`. All requested packages are marked before any
 /// dependency. Then the dependencies are marked in the order of the requests, so the dependencies
-/// of a request affect which alternatives the later requests get. `suites` has the names of the
-/// suite of each source.
+/// of a request affect which alternatives the later requests get. For each source, `suites` has the
+/// names of its suite.
 ///
 /// # Errors
 /// If the requests cannot be installed; the text is a chain of reasons.

@@ -235,7 +235,8 @@ impl<'u, 't> Marking<'u, 't> {
             self.state(only).is_protected = true;
             return self.install(only, true, depth + 1, false);
         }
-        // an upgrade does not install a missing package that the installed version recommended too
+        // if the installed version has the same recommendation and it was not satisfied, an upgrade
+        // does not install the recommended package
         let current = self.states[package as usize].current;
         if let Some(current) = current.filter(|_| !is_critical)
             && !self.is_new_or_was_met(current, &group[0])
@@ -273,8 +274,8 @@ impl<'u, 't> Marking<'u, 't> {
         !is_critical
     }
 
-    /// Whether the recommendation is new, or the installed version `current` has it too and it was
-    /// satisfied.
+    /// Whether the installed version `current` lacks the recommendation `wanted`, or has it and it
+    /// was satisfied.
     fn is_new_or_was_met(&self, current: AptVersionId, wanted: &AptRelation<'t>) -> bool {
         let mut is_new = true;
         for group in self

@@ -136,7 +136,7 @@ impl<'u, 't> Marking<'u, 't> {
             .collect()
     }
 
-    /// Returns the first critical relation of the planned version of `package` that does not hold.
+    /// Returns the first violated critical relation of the planned version of `package`.
     pub(super) fn unmet(&self, package: AptPackageId) -> Option<&'u [AptRelation<'t>]> {
         let version = self.states[package as usize].install?;
         self.groups(version).find(|group| {
@@ -144,7 +144,7 @@ impl<'u, 't> Marking<'u, 't> {
         })
     }
 
-    /// Returns the dependencies of `version` that no source offers, so the machine must have them.
+    /// Returns the dependencies of `version` that count as installed because no source offers them.
     pub(super) fn expected(&self, version: AptVersionId) -> Vec<&'u [AptRelation<'t>]> {
         self.groups(version)
             .filter(|group| group[0].is_critical() && !group[0].is_negative())
@@ -193,8 +193,8 @@ impl<'u, 't> Marking<'u, 't> {
         all.filter_map(|(package, state)| Some((package as AptPackageId, state.install?)))
     }
 
-    /// Returns the package that a relation of a package of the architecture `own` names, if it has
-    /// any version.
+    /// Returns the package that `relation` names, if it has any version. `own` is the architecture
+    /// of the package that has the relation.
     pub(super) fn target(&self, relation: &AptRelation<'_>, own: u8) -> Option<AptPackageId> {
         let arch = match relation.arch {
             ArchQualifier::This(arch) => arch,

@@ -141,7 +141,8 @@ pub(super) fn broken_relation_text(
     }
 }
 
-/// Returns the sentence of a reason of `package`, and the packages whose reasons are its cause.
+/// Describes `reason`, a reason of `package`, in one sentence. Also returns the packages whose own
+/// reasons may explain it.
 fn describe(
     universe: &Universe<'_>,
     package: AptPackageId,

@@ -78,7 +78,7 @@ impl InstallRequest<'_> {
         }
     }
 
-    /// Resolves the request in `universe`. `suites` has the names of the suite of each source.
+    /// Resolves the request in `universe`. For each source, `suites` has the names of its suite.
     pub(super) fn resolve(
         &self,
         universe: &Universe<'_>,

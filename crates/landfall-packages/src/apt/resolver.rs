@@ -120,7 +120,7 @@ impl<'u, 't> Marking<'u, 't> {
         for group in self.groups(version).filter(|group| group[0].is_critical()) {
             let before = obstacles.len();
             let mut unwind = Unwind::Remove;
-            // `is_open`: the relation has alternatives, and none has helped so far
+            // `is_open`: the relation has several alternatives, and none has helped so far
             let mut is_open = group.len() > 1;
             let mut is_done = false;
             for relation in group {
@@ -132,7 +132,7 @@ impl<'u, 't> Marking<'u, 't> {
                 let is_free =
                     !self.states[package as usize].is_protected && !relation.is_negative();
                 if targets.is_empty() && is_free && !self.was_broken(package) {
-                    // if nothing satisfies this alternative, the next one is tried; after the last
+                    // nothing satisfies this alternative: the next one is tried; if it is the only
                     // one, the planned change of the package is undone
                     if is_open {
                         continue;
@@ -409,8 +409,8 @@ impl<'u, 't> Marking<'u, 't> {
         })
     }
 
-    /// Clears an obstacle of `package`, the package `other`: keeps the installed version of `other`
-    /// if the relation holds with the installed versions; otherwise, if the relation is a conflict,
+    /// Clears the obstacle `other` of `package`: keeps the installed version of `other` if the
+    /// relation holds with the installed versions; otherwise, if the relation is a conflict,
     /// deletes `other`.
     fn clear_obstacle(
         &mut self,
@@ -460,7 +460,7 @@ impl<'u, 't> Marking<'u, 't> {
     }
 
     /// Returns the package that a relation names. If there is none, returns the provider of the
-    /// name that was read last, except `parent` itself.
+    /// name that comes last in the order of reading, except `parent` itself.
     fn smart_target(
         &self,
         relation: &AptRelation<'t>,

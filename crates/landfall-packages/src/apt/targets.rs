@@ -2,8 +2,8 @@
 //! needs them.
 //!
 //! `apt-get indextargets` prints their names (apt.conf(5)). apt-file needs `Contents-deb`,
-//! command-not-found needs `CNF`, and appstream the others. If a release lists such an index and it
-//! is missing, apt discards everything that it downloaded from the source.
+//! command-not-found needs `CNF`, and appstream needs the `DEP-11` targets. If a release lists such
+//! an index and it is missing, apt discards everything that it downloaded from the source.
 
 /// The name of each target, and its path in a suite without the ending of its compression.
 const TARGETS: [(&str, &str); 10] = [

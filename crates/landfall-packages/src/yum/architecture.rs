@@ -1,7 +1,7 @@
 //! The architectures of RPM packages that a machine can install, and which of them it prefers.
 
-/// For each architecture, those that its machines can install, the preferred one first. An excerpt
-/// of dnf's own table with the names that are in use.
+/// For each architecture of machines, the architectures of the packages that they can install, the
+/// preferred one first. An excerpt of dnf's own table with the names that are in use.
 const POLICIES: &[(&str, &[&str])] = &[
     ("x86_64", &["x86_64", "i686", "i586", "i486", "i386"]),
     (

@@ -26,8 +26,8 @@ pub(super) const FILE_RELATIONS: [RpmRelationKind; 6] = [
     RpmRelationKind::Enhances,
 ];
 
-/// Returns the paths that relations of the packages in `pool` name. Besides requested files, no
-/// other files affect the selection.
+/// Returns the paths that relations of the packages in `pool` name. Only these files and requested
+/// files affect the selection.
 pub(super) fn related_paths(pool: &Pool) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for id in pool.ids() {
@@ -35,7 +35,7 @@ pub(super) fn related_paths(pool: &Pool) -> BTreeSet<String> {
             .into_iter()
             .flat_map(|kind| pool.relations(id, kind))
         {
-            // most relations name packages; this is much faster than parsing them all
+            // most relations name no file: this check is much faster than parsing them all
             if !relation.name.contains('/') {
                 continue;
             }

@@ -17,14 +17,15 @@ pub struct RpmPin<'t> {
 }
 
 impl<'t> RpmPin<'t> {
-    /// Parses a request. Returns `None` if it has no version, and for other texts: patterns,
-    /// capabilities with a version, files, rich dependencies, and texts with variables.
+    /// Parses a request. Returns `None` if it has no version, or is a pattern, a capability with a
+    /// version, a file, a rich dependency, or a text with variables.
     ///
     /// Names contain dashes, and neither versions nor releases do (`rpm-version(7)`), so one or two
     /// parts at the end are the version. A version begins with a digit. A release may begin with a
     /// letter, as in `lp155.2.1` and `alt1`, but so does the last part of names such as
-    /// `java-17-openjdk` and `dbus-1-x11`. It counts as a release if it contains a digit, and the
-    /// part before it is clearly a version: with a dot or an epoch.
+    /// `java-17-openjdk` and `dbus-1-x11`. A last part that begins with a letter counts as a
+    /// release if it contains a digit, and the part before it is clearly a version: with a dot or
+    /// an epoch.
     pub fn parse(text: &'t str) -> Option<RpmPin<'t>> {
         if text.contains(['*', '?', ' ', '/', '(', '$']) {
             return None;

@@ -191,8 +191,8 @@ impl Pool {
         }
     }
 
-    /// Copies the files that a list of all files has for `package` to the package that was added
-    /// last.
+    /// Adds to the package that was added last those files of `package` that come from a list of
+    /// all files.
     pub(super) fn copy_listed_files(&mut self, package: PackageId) {
         let last = PackageId(self.packages.len() as u32 - 1);
         let files: Vec<(TextId, PackageId)> = self
@@ -344,7 +344,7 @@ impl Pool {
         self.provided(name).len()
     }
 
-    /// Returns what packages provide under `name`.
+    /// Returns the providers of `name`: each package with each version in which it provides `name`.
     fn provided(&self, name: &str) -> &[Provider] {
         let Some(name) = self.strings.find(name) else {
             return &[];

@@ -272,7 +272,7 @@ fn number(bytes: &[u8]) -> usize {
 
 fn short(error: io::Error) -> RpmFileError {
     match error.kind() {
-        // a truncated file is not a failure of reading, which could be retried
+        // a truncated file is not a read error: retrying does not help
         io::ErrorKind::UnexpectedEof => RpmFileError::NoPackage,
         _ => RpmFileError::Read(error),
     }

@@ -24,8 +24,8 @@ pub struct TrimmedPrimary {
 }
 
 impl TrimmedPrimary {
-    /// Adds the packages of an index that `carried` lists: their paths, by digests in hex. Returns
-    /// the digests of the packages that it added. `what` names the index in messages.
+    /// Adds the packages of an index that are in `carried`, a map of digests in hex to paths.
+    /// Returns the digests of the packages that it added. `what` names the index in messages.
     ///
     /// # Errors
     /// If the index is malformed or truncated.

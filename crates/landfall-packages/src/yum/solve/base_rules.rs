@@ -72,7 +72,7 @@ pub(super) fn base_rules(rules: &Rules<'_>) -> Vec<Rule> {
 }
 
 /// Returns the packages that may replace `id`. Packages that obsolete it without providing its name
-/// count only if no package does both.
+/// count only if no package both obsoletes it and provides its name.
 fn replacements(
     rules: &Rules<'_>,
     obsoleted: &ObsoletedNames<'_>,
@@ -111,9 +111,9 @@ fn replacements(
 }
 
 /// Returns the packages that dnf does not install for weak dependencies
-/// (`exclude_from_weak_autodetect`), because the base could have them and does not: packages that
-/// the base recommends, unless it has some version of them, and packages that supplement the base.
-/// Rich dependencies do not count.
+/// (`exclude_from_weak_autodetect`): packages that the base recommends, unless it has some version
+/// of them, and packages that supplement the base. The base could contain them, but does not. Rich
+/// dependencies do not count.
 pub(super) fn excluded_from_weak(pool: &Pool) -> HashSet<PackageId> {
     let is_base = |id: &PackageId| pool.package(*id).source.is_none();
     let base: Vec<PackageId> = pool.ids().filter(is_base).collect();

@@ -351,7 +351,8 @@ impl<'p> PackageChooser<'p> {
         Policy::new(&mut self.rules, self.sat.trail())
     }
 
-    /// Returns the undecided candidates of a rule that must be satisfied now, as in [`open`].
+    /// Returns the undecided candidates of a rule, or `None` if no candidate has to be installed
+    /// for it now, as in [`open`].
     fn open(&self, rule: usize) -> Option<Vec<PackageId>> {
         open(&self.rules.rules[rule].literals, |literal| {
             self.sat.value(literal)
@@ -493,9 +494,10 @@ impl<'p> PackageChooser<'p> {
         self.install(candidates).map(|_| true)
     }
 
-    /// Improves an earlier decision: if a candidate that was not taken was installed later anyway,
-    /// or is recommended while the taken one is not, returns to that decision and installs that
-    /// candidate instead. Returns whether there was such a decision.
+    /// Improves an earlier decision between several candidates: if an untried candidate was
+    /// installed later anyway, or is recommended while the selected one is not, returns to the
+    /// decision and installs the untried candidate instead. Returns whether there was such a
+    /// decision.
     fn decide_better(&mut self) -> Result<bool, SolverStop> {
         let mut take = None;
         for number in (0..self.branches.len()).rev() {

@@ -13,7 +13,7 @@ use crate::yum::version::Evr;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The steps that a visited relation between candidates costs, for the memory that it takes.
+/// The steps that each visited `Obsoletes` between candidates costs, because it takes memory.
 const OBSOLETED_STEPS: usize = 16;
 
 /// The policy, with the packages that are installed so far.
@@ -102,7 +102,7 @@ impl<'r, 'p> Policy<'r, 'p> {
     }
 
     /// Removes candidates that another one obsoletes, directly or through others. Candidates that
-    /// obsolete each other are kept. No two candidates have the same name.
+    /// obsolete each other are kept. All candidates must have different names.
     fn prune_obsoleted(&mut self, candidates: &mut Vec<PackageId>) {
         let pool = self.rules.pool;
         let by_name: HashMap<&str, usize> = (0..candidates.len())
@@ -140,8 +140,8 @@ impl<'r, 'p> Policy<'r, 'p> {
         candidates.retain(|_| is_removed.next() != Some(true));
     }
 
-    /// Keeps the candidates that installed packages recommend, or that supplement them, if there
-    /// are any.
+    /// If installed packages recommend new candidates, or new candidates supplement installed
+    /// packages, keeps only these and the packages of the base.
     fn prune_to_recommended(&mut self, candidates: &mut Vec<PackageId>) {
         // packages of the base are kept in any case: only several new ones leave a choice
         let new = candidates.iter().filter(|id| !self.rules.is_base(**id));
@@ -163,8 +163,8 @@ impl<'r, 'p> Policy<'r, 'p> {
         }
     }
 
-    /// Sorts the candidates, the one to install first. All sorts are stable, so later criteria have
-    /// precedence over earlier ones.
+    /// Sorts the candidates; the one to install comes first. All sorts are stable, so later
+    /// criteria have precedence over earlier ones.
     fn reorder(&mut self, candidates: &mut Vec<PackageId>) {
         let pool = self.rules.pool;
         self.dislike_old_versions(candidates);
@@ -269,7 +269,7 @@ impl<'r, 'p> Policy<'r, 'p> {
         for provided in by_name.values_mut() {
             provided.sort_by(|(_, a), (_, b)| Evr::parse(b).compare(Evr::parse(a)));
             let mut bad = 0;
-            // the newest first: `bad` counts the newer versions of others so far
+            // the newest first: `bad` counts the newer versions of other candidates so far
             for (number, (place, evr)) in provided.iter().enumerate() {
                 if let Some((before, newer)) = number.checked_sub(1).map(|before| provided[before])
                 {

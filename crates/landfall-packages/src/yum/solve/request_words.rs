@@ -101,7 +101,7 @@ fn one_group(found: Vec<PackageId>) -> Vec<Vec<PackageId>> {
     }
 }
 
-/// Returns a version with its epoch and without. An epoch of 0 can be written too.
+/// Returns a version with and without its epoch. An omitted epoch is 0.
 fn with_epoch(evr: &str) -> Vec<String> {
     match evr.split_once(':') {
         Some((_, rest)) => vec![evr.to_owned(), rest.to_owned()],

@@ -347,8 +347,8 @@ impl<'p> Rules<'p> {
         }
     }
 
-    /// Returns the same version of a package for better architectures, which becomes a candidate
-    /// too.
+    /// Returns the packages of the same name and version for better architectures. They become
+    /// candidates too.
     fn lock_step(&mut self, id: PackageId) -> Vec<PackageId> {
         let rank = self.arch_rank(id);
         if rank.is_none_or(|rank| rank == 0) {

@@ -1,4 +1,5 @@
-//! Selections from generated packages, one test for each rule. Other tests compare with dnf itself.
+//! Selections from generated packages, one test for each property of the solver. Other tests
+//! compare with dnf itself.
 
 use super::choose::{SelectionRequest, UnsolvableRequest, YumSelection, choose};
 use crate::yum::architecture::Architectures;
