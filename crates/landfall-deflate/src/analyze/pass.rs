@@ -14,7 +14,7 @@ use std::io::{self, Read, Write};
 
 /// The number of plain bytes after which only the most likely encoder continues.
 const AMBIGUOUS_BYTES: u64 = 4 << 20;
-/// Like [`AMBIGUOUS_BYTES`], for the next pass after this encoder's output differed.
+/// Like [`AMBIGUOUS_BYTES`], for a member with the plan [`MemberPlan::TryAll`].
 const MORE_AMBIGUOUS_BYTES: u64 = 16 << 20;
 /// The number of encoders that continue after [`MORE_AMBIGUOUS_BYTES`].
 const MAX_REPLAYS: usize = 2;

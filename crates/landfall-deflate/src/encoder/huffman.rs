@@ -221,7 +221,7 @@ fn merged_length_counts(sorted: &[u32], limit: usize) -> [usize; MAX_BITS + 1] {
     let mut taken = 2 * sorted.len() - 2;
     for (length, list) in (1..).zip(lists.iter().rev()) {
         let symbols = list[..taken].iter().filter(|symbol| **symbol).count();
-        // `symbols` of the codes have at least this length
+        // `symbols` is the number of codes of at least this length
         of_length[length] += symbols;
         of_length[length - 1] = of_length[length - 1].saturating_sub(symbols);
         taken = 2 * (taken - symbols);

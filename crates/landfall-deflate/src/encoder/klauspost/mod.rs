@@ -4,7 +4,7 @@
 //! Levels 1 to 6 cut the stream into blocks of 65,535 bytes and search each from left to right,
 //! with tables of hashes ([`fast`]). Levels 7 to 9 have hash chains over a window of 64 KiB, and
 //! decide about each match when the next position has been searched ([`lazy`]). The tokens of a
-//! block are appended to the block before if its codes suit them ([`blocks`]). A stream ends with
+//! block are appended to the previous block if its codes suit them ([`blocks`]). A stream ends with
 //! an empty fixed block.
 //!
 //! Releases differ in details; [`rules`] lists them. `pgzip` compresses pieces of a stream in

@@ -1,6 +1,6 @@
 //! The choice among stored, fixed and dynamic blocks.
 //!
-//! Sizes are compared in whole bytes, with the three bits of the header: a fixed block is chosen
+//! Sizes are compared in whole bytes, including the three bits of the header: a fixed block is chosen
 //! if it is not longer than a dynamic one, and a stored block if its plain bytes and four bytes of
 //! lengths are not longer than the shorter of the two. A stored block needs the block's plain
 //! bytes, which the window may have dropped by then.

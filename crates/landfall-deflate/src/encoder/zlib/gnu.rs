@@ -9,7 +9,7 @@
 //!   which is one byte after the start of a lazy match.
 //! - At the end of the input, the search compares the bytes that the window happens to have there:
 //!   two zeros, then remains of earlier input. A match that reaches the end is cut; among several
-//!   such matches, the longest before the cut is used.
+//!   such matches, the one that was the longest before the cut is used.
 
 use super::effort::Effort;
 use super::engine::{Dialect, Engine};

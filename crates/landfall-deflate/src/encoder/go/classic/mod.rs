@@ -20,9 +20,9 @@
 //! ends when it has 2^14 tokens.
 //!
 //! The way in which the input is split between calls matters in one case only. Go moves the window
-//! when it gets more bytes. A call that ends less than 262 bytes before the window's end can
-//! therefore move it one position earlier, which puts a match of the greatest distance out of
-//! reach. The encoder here moves the window as Go does if it gets all input at once, or in pieces
+//! when it gets more bytes. If a call ends less than 262 bytes before the window's end, the
+//! window can therefore move one position earlier, which puts a match of the greatest distance out
+//! of reach. The encoder here moves the window as Go does if it gets all input at once, or in pieces
 //! that divide 32 KiB.
 //!
 //! Level 0 stores blocks of 65,535 bytes; level −2 writes such blocks as literals.

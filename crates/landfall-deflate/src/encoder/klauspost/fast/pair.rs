@@ -9,7 +9,7 @@ use crate::encoder::klauspost::rules::{HashWidth, KlauspostRules};
 use crate::encoder::symbols::MAX_DISTANCE;
 
 const BITS: u32 = 16;
-/// The value of `BYTES` for the first variant, which has hashes of four bytes, of 15 bits.
+/// The value of `BYTES` for the first variant, which hashes four bytes to 15 bits.
 const FIRST: u32 = 0;
 /// Farther entries are not used.
 const REACH: usize = MAX_DISTANCE - KNOWN_LENGTH;

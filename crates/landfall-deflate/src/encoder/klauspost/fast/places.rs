@@ -22,8 +22,8 @@ pub(super) fn hash<const BYTES: u32, const BITS: u32>(bytes: u64) -> usize {
     }
 }
 
-/// The hash of four bytes, of 15 bits, with the multiplier of Go's level 1. Level 1 uses it, and
-/// the first variant of level 3.
+/// The hash of four bytes, of 15 bits, with the multiplier of Go's level 1. It is used by level 1
+/// with hashes of four bytes, and by the first variant of level 3.
 #[inline]
 pub(super) fn hash_15(bytes: u64) -> usize {
     ((bytes as u32).wrapping_mul(0x1e35_a7bd) >> (32 - 15)) as usize

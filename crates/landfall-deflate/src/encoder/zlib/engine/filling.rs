@@ -52,7 +52,7 @@ impl<D: Dialect> Engine<D> {
         }
         self.position -= size;
         self.block_start -= size as isize;
-        // without a match, the position of the latest one can be anywhere
+        // if there is no match, this position can have any value
         self.latest.position = self.latest.position.wrapping_sub(size);
         self.pending_inserts = self.pending_inserts.min(self.position);
     }

@@ -175,7 +175,8 @@ impl<D: Dialect> Engine<D> {
         self.tokens.push(Token::literal(self.window.byte(at)));
     }
 
-    /// Judges the block at its latest token, while `position` is still where the token was found.
+    /// Whether the block ends after its latest token. `position` must still be where the search
+    /// found this token.
     #[inline]
     fn block_is_full(&mut self) -> bool {
         let plain_size = self.position as isize - self.block_start;
