@@ -127,7 +127,7 @@ pub(crate) fn best_match<const FOLLOWS_GRAMS: bool>(
             if FOLLOWS_GRAMS {
                 let newer = links(position + usize::from(offset));
                 if usize::from(newer as u16) <= candidate + usize::from(offset) {
-                    // the nearest position on the chain of the new gram is farther than this candidate
+                    // the new gram's chain begins with a position farther than this candidate
                     via = offset;
                     entries = newer;
                     continue 'search;

@@ -81,7 +81,7 @@ pub(crate) enum BlockKind {
     Stored { length: u16, padding: u8 },
     /// Tokens in the fixed code.
     Fixed,
-    /// Tokens in a code of its own.
+    /// Tokens in the codes that the header describes.
     Dynamic(Box<DynamicBlockHeader>),
 }
 

@@ -103,7 +103,7 @@ impl DecodeTable {
     }
 
     /// Adds a second table for the first code with a new prefix. Codes are assigned in order, so
-    /// the table is as wide as the longest code that the following counts leave room for.
+    /// the counts determine the longest code with this prefix, and with it the size of the table.
     fn add_second(&mut self, reversed: u32, code: u32, length: u32, counts: &[u32; 16]) {
         let mut bits = length - self.index_bits;
         let mut room = 1_i32 << bits;

@@ -17,7 +17,7 @@ const RESERVED: u8 = 0xc0;
 
 /// The longest description of a method.
 const LONGEST_METHOD: usize = 32;
-/// The first byte of a method that predicts tokens. Others are families of encoders.
+/// The first byte of a method that predicts tokens. Other values are families of encoders.
 const PREDICTION: u8 = 0;
 /// The minimum number of bytes that a flush writes.
 const FLUSH_BYTES: u64 = 4;
@@ -120,7 +120,8 @@ impl StreamMember {
         end.is_some_and(|end| end <= self.plain_size)
     }
 
-    /// Appends the encoding of `1 + repeats` members like this one after `before`.
+    /// Appends the encoding of `1 + repeats` members like this one. `before` is the previous
+    /// member.
     pub(super) fn write(
         &self,
         before: Option<&Self>,
@@ -231,7 +232,7 @@ impl MemberReader {
             padding: 0,
         };
         if flags & FLUSHES != 0 {
-            // each run has at least two bytes
+            // more runs than remaining bytes are an error: each run takes at least two bytes
             let runs = self.cursor.length(bytes, usize::MAX)?;
             for _ in 0..runs {
                 let distance = self.cursor.number(bytes)?;

@@ -1,9 +1,9 @@
 //! The choice among stored, fixed and dynamic blocks.
 //!
-//! Sizes are compared in whole bytes, including the three bits of the header: a fixed block is chosen
-//! if it is not longer than a dynamic one, and a stored block if its plain bytes and four bytes of
-//! lengths are not longer than the shorter of the two. A stored block needs the block's plain
-//! bytes, which the window may have dropped by then.
+//! Sizes are compared in whole bytes, including the three bits of the header: a fixed block is
+//! chosen if it is not longer than a dynamic one, and a stored block if its plain bytes and four
+//! bytes of lengths are not longer than the shorter of the two. A stored block needs the block's
+//! plain bytes, which the window may have dropped by then.
 //!
 //! The runs of code lengths in the header of a dynamic block do not cross from one code to the
 //! other.

@@ -48,7 +48,7 @@ pub(crate) enum ZlibStrategy {
     HuffmanOnly,
     /// Matches of distance 1 only.
     RunLength,
-    /// No dynamic blocks, with the choice of stored blocks that zlib has from 1.2.13.
+    /// No dynamic blocks. Stored blocks are chosen as zlib does from 1.2.13.
     Fixed,
 }
 

@@ -188,8 +188,7 @@ impl PigzEncoder {
 impl Encoder for PigzEncoder {
     fn write(&mut self, mut plain: &[u8], out: &mut BitWriter) {
         while !plain.is_empty() {
-            // the end of the stream must not be mistaken for the end of a block that is not the
-            // last
+            // a full block may be the last of the stream, so it ends only if more bytes follow
             if self.written == self.block_bytes {
                 self.end_block(out);
             }

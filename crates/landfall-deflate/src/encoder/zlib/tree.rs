@@ -7,12 +7,12 @@
 //!   one: the one after the highest if that is 0 or 1, else symbol 0.
 //! - Nodes wait in a binary heap. A node goes before another if its weight is lower, or if the
 //!   weights are equal and its subtree is not deeper. The symbols are put into the heap
-//!   in ascending order; then the heap is ordered, entry by entry from its middle to its top. To join
-//!   two nodes, the top node is removed and the last one takes its place; the node that is then at
-//!   the top is replaced in place by the node that joins both.
+//!   in ascending order; then the heap is ordered, entry by entry from its middle to its top. To
+//!   join two nodes, the top node is removed and the last one takes its place; the node that is
+//!   then at the top is replaced in place by the node that joins both.
 //! - A node that would be deeper than the limit is put at the limit. For each two such nodes, one
-//!   leaf moves down by one level: a leaf of the deepest level that has one and is not the limit. Then the
-//!   lengths are assigned again, the longest to the leaves that were removed first.
+//!   leaf moves down by one level, from the deepest level that has a leaf and is not the limit.
+//!   Then the lengths are assigned again, the longest to the leaves that were removed first.
 
 use std::array;
 

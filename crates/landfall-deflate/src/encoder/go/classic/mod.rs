@@ -22,8 +22,8 @@
 //! The way in which the input is split between calls matters in one case only. Go moves the window
 //! when it gets more bytes. If a call ends less than 262 bytes before the window's end, the
 //! window can therefore move one position earlier, which puts a match of the greatest distance out
-//! of reach. The encoder here moves the window as Go does if it gets all input at once, or in pieces
-//! that divide 32 KiB.
+//! of reach. The encoder here moves the window as Go does if it gets all input at once, or in
+//! pieces that divide 32 KiB.
 //!
 //! Level 0 stores blocks of 65,535 bytes; level −2 writes such blocks as literals.
 
