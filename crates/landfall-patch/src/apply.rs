@@ -131,7 +131,7 @@ impl<R: Read> PatchReader<R> {
         self.base = usize::try_from(base)
             .ok()
             .filter(|base| *base < self.bases.len())
-            .ok_or(PatchError::Damaged("a part is of an unknown base"))?;
+            .ok_or(PatchError::Damaged("a part refers to an unknown base"))?;
         let end = self.expected[self.base]
             .checked_add_signed(moved)
             .and_then(|offset| {

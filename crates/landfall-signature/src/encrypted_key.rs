@@ -13,7 +13,7 @@ const LABELS: [&str; 2] = [
     "ENCRYPTED SIGSTORE PRIVATE KEY",
     "ENCRYPTED COSIGN PRIVATE KEY",
 ];
-/// The maximum memory for deriving a key, in bytes. cosign's keys need 64 MiB.
+/// The maximum size of scrypt's table, 128 × N × r bytes. cosign's keys need 64 MiB.
 const MAX_MEMORY: u64 = 512 << 20;
 /// The maximum of scrypt's parameter `p`, which multiplies the time for deriving a key.
 const MAX_PARALLEL: u32 = 16;

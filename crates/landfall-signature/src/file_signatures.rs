@@ -40,7 +40,7 @@ pub(crate) struct BareFiles {
     pub(crate) certificates: Vec<String>,
 }
 
-/// What `cosign sign-blob --bundle` wrote before Sigstore's bundles.
+/// The document that `cosign sign-blob --bundle` wrote before Sigstore's bundles.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct CosignBundle {

@@ -23,7 +23,7 @@ pub(crate) struct SignedContent<'a> {
     pub(crate) signature: SignatureBytes,
     /// What is signed.
     pub(crate) message: SignedMessage<'a>,
-    /// What the signature says of the image or file.
+    /// The statement of the signature about the image or file.
     pub(crate) statement: SignedStatement,
 }
 
@@ -151,7 +151,8 @@ fn bundle_json(
             json!({"x509CertificateChain": {"certificates": certificates}})
         }
     };
-    // version 0.1 requires the promise of a log, and 0.2 its proof; annotations contain no proof
+    // Version 0.2 requires a log entry to have a proof. Entries in annotations have only a
+    // promise, as version 0.1 requires it.
     let mut version = "0.2";
     if let Some(text) = annotation(LOG_ENTRY) {
         version = "0.1";

@@ -19,7 +19,7 @@ pub(crate) enum SignedMessage<'a> {
     Statement { bytes: Vec<u8>, subject: Sha256Hash },
     /// A payload of cosign, which names an image.
     Payload(Vec<u8>),
-    /// A file, or its digest by `algorithm`.
+    /// A file. `algorithm` is that of the digest that the signature names, if it names one.
     File {
         file: &'a SignedFile<'a>,
         algorithm: Option<HashAlgorithm>,

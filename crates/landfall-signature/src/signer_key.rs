@@ -130,7 +130,8 @@ fn hash_of<D: rsa::sha2::Digest>(file: &SignedFile<'_>) -> Result<D, String> {
     }
 }
 
-/// Whether the signature is by Ed25519ph (RFC 8032), which cosign 3 makes with Ed25519 keys.
+/// Whether this is a valid signature by Ed25519ph (RFC 8032), which cosign 3 uses with Ed25519
+/// keys.
 fn is_ed25519ph(key: &VerificationKey, hash: Sha512, signature: &SignatureBytes) -> bool {
     key.scheme() == SigningScheme::Ed25519
         && crypto::is_ed25519ph(key.as_bytes(), hash, signature.as_bytes())
