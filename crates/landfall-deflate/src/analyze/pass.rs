@@ -94,7 +94,7 @@ pub fn assume<R: Read>(
 /// The result of earlier passes for a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MemberPlan {
-    /// The encoders that were tried did not write all of it: all others are tried, too.
+    /// The encoders that were tried did not write all of it. All other encoders are tried, too.
     TryAll,
     /// No encoder wrote all of it: its tokens are predicted.
     Predict,

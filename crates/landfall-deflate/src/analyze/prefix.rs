@@ -101,8 +101,8 @@ impl StreamPrefix {
 pub(super) enum MatchesWanted {
     /// The first one.
     First,
-    /// All that wrote earlier streams of the file. If none of these writes the prefix, all others
-    /// that do.
+    /// Those that wrote earlier streams of the file. If none of these writes the prefix, all other
+    /// encoders that write it.
     OfKnownEncoders,
     /// All.
     All,

@@ -105,7 +105,7 @@ impl DeflateBlock {
     }
 }
 
-/// Reads the header of a dynamic block, after its three bits of type.
+/// Reads the header of a dynamic block, after the three bits that begin the block.
 pub(crate) fn read_dynamic<R: Read>(
     input: &mut BitReader<R>,
     table: &mut DecodeTable,

@@ -16,7 +16,7 @@ pub(crate) struct PredictionSpec {
     /// After a match of at least this length, the search one byte later compares only a quarter of
     /// the positions.
     pub(super) good_length: u16,
-    /// After a shorter match than this, a match one byte later is searched.
+    /// After a match that is shorter than this, a match one byte later is searched.
     pub(super) lazy_length: u16,
     /// If a match is longer than this, the positions inside of it cannot be found later; 0 if there
     /// is no such limit.
@@ -30,7 +30,7 @@ pub(crate) struct PredictionSpec {
 const USUAL_DISTANCE: usize = WINDOW - 262;
 
 impl PredictionSpec {
-    /// An encoder that uses the first match that it finds.
+    /// An encoder that uses each match at once, without a search one byte later.
     const fn greedy(chain_log: u8, nice_length: u16, longest_inserted: u8) -> Self {
         Self {
             hashed_bytes: 3,

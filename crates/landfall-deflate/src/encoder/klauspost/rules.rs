@@ -256,7 +256,8 @@ impl KlauspostRules {
 /// The hash of levels 1 to 3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HashWidth {
-    /// The hash of four bytes; level 3 has a smaller table and enters other positions.
+    /// The hash of four bytes. Level 3 has a smaller table than with `FourBytes`, and enters other
+    /// positions.
     First,
     /// The hash of four bytes.
     FourBytes,

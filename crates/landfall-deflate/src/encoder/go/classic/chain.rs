@@ -68,7 +68,7 @@ const NO_MATCH: ChainMatch = ChainMatch {
     distance: 0,
 };
 
-/// Whether a match is used: one of four bytes only if it is near.
+/// Whether a match is used. A match of four bytes is used only if it is near.
 #[inline]
 fn is_useful(found: ChainMatch) -> bool {
     found.length > MIN_MATCH || found.distance <= MAX_SHORT_DISTANCE

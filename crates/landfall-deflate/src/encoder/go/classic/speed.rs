@@ -100,7 +100,7 @@ impl SpeedEncoder {
         self.next_block(0);
     }
 
-    /// Begins a block that keeps `kept` bytes of this one as history.
+    /// Begins the next block, with the last `kept` bytes of this block as history.
     fn next_block(&mut self, kept: usize) {
         self.base += self.block_length() as u32;
         let end = self.buffer.len();

@@ -1,9 +1,9 @@
 //! The search for matches of zlib and GNU gzip: with lazy matching, without lazy matching, and
 //! without a dictionary.
 //!
-//! With lazy matching, a match is used unless the next position has a longer one, in which case a
-//! literal is written and the next position decides again. Without lazy matching, each match is
-//! used at once.
+//! With lazy matching, a match is used unless the next position has a longer one. If it has, a
+//! literal is written, and the longer match is compared with that of the position after it. Without
+//! lazy matching, each match is used at once.
 //!
 //! Matches of three bytes at a distance above 4,096 cost more than literals and are dropped by the
 //! lazy search. All positions of a match enter the dictionary; without lazy matching, only those of
