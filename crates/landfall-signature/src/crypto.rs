@@ -1,5 +1,5 @@
 //! Implements the algorithms that `sigstore-verify` needs, with the crates that OpenPGP also uses.
-//! They are only used with public keys, so no secret is handled here.
+//! The algorithms are used with public keys only, so no secret is handled here.
 
 use ed25519_dalek::VerifyingKey as Ed25519Key;
 use p256::ecdsa::signature::hazmat::PrehashVerifier;
