@@ -215,8 +215,8 @@ mod tests {
     use super::*;
     use crate::encoder::vectors;
 
-    /// Compares streams with the table's lines of one release. The parameters in a line are a level,
-    /// or the size of pieces, a slash and a level.
+    /// Compares streams with the table's lines of one release. The parameters in a line are a
+    /// level, or the size of pieces, a slash and a level.
     fn check(release: &str, generation: KlauspostGeneration) {
         let table = include_str!("../../../tests/vectors/klauspost.txt");
         vectors::check_lines(table, &format!("{release} "), |parameters| {

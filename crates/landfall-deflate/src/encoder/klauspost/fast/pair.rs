@@ -149,7 +149,7 @@ impl<const BYTES: u32> BlockSearch for Level3<BYTES> {
                 let again = if places.distance(place, candidates.last) < REACH {
                     let find = |entry| places.find_within(place, entry, here, REACH - 1);
                     match find(candidates.last) {
-                        // the first variant does not use this match, and continues one position later
+                        // the first variant skips this match and continues one position later
                         Some(_) if BYTES == FIRST => None,
                         Some(last) => Some(last),
                         None => find(candidates.before),
