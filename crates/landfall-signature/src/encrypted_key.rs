@@ -13,7 +13,7 @@ const LABELS: [&str; 2] = [
     "ENCRYPTED SIGSTORE PRIVATE KEY",
     "ENCRYPTED COSIGN PRIVATE KEY",
 ];
-/// The maximum size of scrypt's table, 128 × N × r bytes. cosign's keys need 64 MiB.
+/// The maximum memory of scrypt: 128 × r × (N + p + 1) bytes. cosign's keys need 64 MiB.
 const MAX_MEMORY: u64 = 512 << 20;
 /// The maximum of scrypt's parameter `p`, which multiplies the time for deriving a key.
 const MAX_PARALLEL: u32 = 16;
@@ -90,7 +90,9 @@ pub(crate) fn decrypt(pem: &str, password: &[u8]) -> Result<Vec<u8>, DecryptErro
 
 /// The parameters, within limits: a key file could demand any amount of memory and time.
 fn scrypt_params(cost: &ScryptCost) -> Option<Params> {
-    let memory = cost.n.checked_mul(u64::from(cost.r))?.checked_mul(128)?;
+    // the table of N blocks, the p blocks that are mixed, and one to mix them in
+    let blocks = cost.n.checked_add(u64::from(cost.p) + 1)?;
+    let memory = blocks.checked_mul(u64::from(cost.r))?.checked_mul(128)?;
     if !cost.n.is_power_of_two() || memory > MAX_MEMORY || cost.p > MAX_PARALLEL {
         return None;
     }
@@ -139,6 +141,7 @@ mod tests {
             (1 << 40, 8, 1),
             (16, u32::MAX, 1),
             (16, 8, 1 << 20),
+            (1, 1 << 22, 16),
             (15, 8, 1),
             (0, 8, 1),
         ] {
