@@ -19,7 +19,7 @@ pub fn temporary_file_in(folder: &Path) -> Result<NamedTempFile> {
         .map_err(without_temporary_name)
 }
 
-/// An error of `tempfile` without the path of its file, which has a random name.
+/// Removes the path of the file from an error of `tempfile`, because its name is random.
 fn without_temporary_name(error: Error) -> Error {
     match error.to_string().split_once(" at path ") {
         Some((cause, _)) => Error::new(error.kind(), cause.to_owned()),

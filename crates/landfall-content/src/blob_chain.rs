@@ -192,7 +192,7 @@ pub fn missing_blobs<'a>(
     entries: impl IntoIterator<Item = &'a LockEntry>,
     blobs: &dyn BlobRead,
 ) -> Result<Vec<MissingBlob>, ContentError> {
-    // `None` is a blob that is present: each digest is looked up once
+    // `None` means that the blob is present; it is recorded, so that no digest is looked up twice
     let mut checked: BTreeMap<&Digest, Option<MissingBlob>> = BTreeMap::new();
     for entry in entries {
         for part in entry.parts.iter().filter(|part| part.is_stored()) {

@@ -41,7 +41,8 @@ pub trait BlobStore: BlobRead {
     /// If digest or size differ, or the store cannot be written.
     fn put(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError>;
 
-    /// Returns this store as a sink. Big blobs also use those of the `slots` that are idle.
+    /// Returns this store as a sink. Big blobs may be written over several connections while
+    /// `slots` are idle.
     fn sink(self: Arc<Self>, limits: Limits, slots: Option<IdleSlots>) -> Arc<dyn BlobSink>;
 
     /// Like [`BlobStore::sink`], for a single blob. If the store can show a blob while it is being
@@ -83,7 +84,8 @@ pub trait BlobStore: BlobRead {
     fn distrust_lists(&self) {}
 
     /// Protects the blobs that a lock names from garbage collection until the claim expires. Call
-    /// it before any other method: blobs that were found earlier may be removed meanwhile.
+    /// it before any other method: garbage collection may remove blobs that were found before the
+    /// claim.
     ///
     /// # Errors
     /// If the claim cannot be written, or some of the blobs are being removed right now.

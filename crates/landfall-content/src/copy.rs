@@ -8,7 +8,7 @@ use std::io;
 /// Why a blob cannot be copied.
 #[derive(Debug)]
 pub enum CopyError {
-    /// The blob cannot be read, or has other bytes.
+    /// The blob cannot be read, or its bytes are wrong.
     Content(ContentError),
     /// The receiver of the chunks failed.
     Write(io::Error),
@@ -26,11 +26,11 @@ impl From<io::Error> for ChunkError {
     }
 }
 
-/// Copies a blob of `size` bytes to `write`, never more, and checks its digest at the end. After an
+/// Copies a blob to `write`, at most `size` bytes, and checks its digest at the end. After an
 /// error, the bytes that `write` has received may be wrong.
 ///
 /// # Errors
-/// If the blob cannot be read or has other bytes, or if `write` fails.
+/// If the blob cannot be read, has wrong bytes or another size, or if `write` fails.
 pub fn copy_checked(
     blobs: &dyn BlobRead,
     digest: &Digest,

@@ -49,7 +49,7 @@ pub enum PartOrigin {
     Git {
         /// The repository and all its packs.
         repository: Arc<GitPacks>,
-        /// The position of this one among the packs.
+        /// The index of this pack in `repository.packs`.
         pack: usize,
     },
     /// A large file of the git repository at this URL (Git LFS), requested by digest.

@@ -144,7 +144,7 @@ impl TransferError {
 
 impl From<WriteError> for TransferError {
     fn from(error: WriteError) -> TransferError {
-        // the sink only notices wrong bytes: it is the source that sent them
+        // the sink notices the wrong bytes, but the source sent them
         let (side, kind) = match &error {
             WriteError::Digest { .. } | WriteError::Size { .. } => {
                 (TransferSide::Source, ErrorKind::Invalid)

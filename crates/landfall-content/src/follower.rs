@@ -16,7 +16,7 @@ const PIECE_SIZE: u64 = 256 << 10;
 /// How much of a blob a writer has written.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct WriteProgress {
-    /// The number of bytes that are written, from the first on.
+    /// The number of bytes that are written without a gap, counted from the first byte.
     pub(super) bytes: u64,
     /// Whether the blob is complete and has its digest.
     pub(super) is_verified: bool,
@@ -148,7 +148,7 @@ impl FollowingStream {
         }
     }
 
-    /// Returns why the followed write did not complete.
+    /// Returns why the stream cannot continue: the transfer failed, or the write started over.
     async fn failure(mut self) -> HttpError {
         // a restarted write waits for the lock of the file that the follower holds
         drop(self.follower);

@@ -43,7 +43,8 @@ pub struct LocalSink {
 }
 
 impl LocalSink {
-    /// Returns a sink for `store`. Big blobs also use those of the `slots` that are idle.
+    /// Returns a sink for `store`. A big blob is written over several connections if `slots` are
+    /// idle.
     pub fn new(store: Arc<dyn LocalStore>, limits: Limits, slots: Option<IdleSlots>) -> LocalSink {
         LocalSink {
             store,

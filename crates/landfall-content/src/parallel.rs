@@ -2,9 +2,9 @@
 //!
 //! The first connection reads in order and hashes. A helper gets a range that no connection has, or
 //! the second half of a range that another connection still has to read, so that all end at about
-//! the same time. It requests the rest of the blob and closes its connection at the end of its
-//! range, which may become shorter meanwhile. Its bytes are written at their offset, recorded in a
-//! journal, and hashed when the first connection reaches them.
+//! the same time. The helper requests the rest of the blob and closes its connection at the end of
+//! its range, which may become shorter meanwhile. The bytes that it receives are written at their
+//! offset, recorded in a journal, and hashed when the first connection reaches them.
 
 use super::blocking::blocking;
 use super::error::truncated;
@@ -84,7 +84,8 @@ pub(super) async fn fetch_parallel(
         failures: AtomicU32::new(0),
     });
     let mut result = fetch.run(writer, slots).await;
-    // wrong bytes may be the fault of ranges, and the next attempt uses none, so they do not count
+    // ranges may have caused the wrong bytes, and the next attempt uses none, so this failure is
+    // not counted
     if let Err(failed) = &mut result
         && failed.cause == FailureCause::Wrong
     {

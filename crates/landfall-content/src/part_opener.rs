@@ -27,7 +27,7 @@ pub struct PartOpener {
 
 struct OpenerState {
     attempts: PartAttempts,
-    /// All bytes that were received, repeated ones included.
+    /// The number of received bytes, including repeated ones.
     received: u64,
     /// How many bytes of the part progress counts as done.
     counted: u64,
@@ -151,7 +151,7 @@ impl PartOpener {
 
     /// Opens the part at `offset` for a sink that cannot verify the received bytes. A stream from
     /// byte 0 is verified here and fails before its end if the digest is wrong; one from the middle
-    /// cannot be.
+    /// cannot be verified.
     ///
     /// # Errors
     /// The error of the source; [`PartOpener::failure`] returns the failed attempt.
@@ -257,8 +257,8 @@ impl PartOpener {
         error
     }
 
-    /// Whether the source has broken off in this attempt and sends no bytes now. Then a failure
-    /// that the sink sees is the source's.
+    /// Whether the source has broken off in this attempt and sends no bytes now. If so, the source
+    /// caused a failure that the sink reports.
     pub fn is_broken(&self) -> bool {
         let state = self.state();
         state.is_broken || state.failure.is_some()

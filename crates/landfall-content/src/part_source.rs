@@ -62,7 +62,7 @@ impl OpenedPart {
         OpenedPart::unchecked(0, futures_util::stream::iter([Ok(bytes)]).boxed())
     }
 
-    /// Returns a stream that a server began at `start`. If it began in the middle and turns out
+    /// Returns a stream that a server began at `start`. If `start` is not 0 and the bytes turn out
     /// wrong, `distrust` is called, which ends requests for ranges: a part made of two responses
     /// does not show which one was wrong, so it is fetched as a whole next.
     pub fn ranged(

@@ -98,7 +98,7 @@ impl RangePlan {
             .chain([self.first])
             .map(|(at, end)| (at + (end - at).div_ceil(2), end));
         let mut assigned = self.assigned();
-        // everything before the first connection's end is hashed or its own
+        // everything before the end of the first connection's range is hashed or assigned to it
         assigned.push((0, self.first.1));
         let assigned = merge_ranges(assigned);
         let ends = assigned
@@ -116,7 +116,7 @@ impl RangePlan {
     /// Adds a helper for the largest share. Returns its number and the offset where it begins.
     pub(super) fn add_helper(&mut self) -> Option<(u64, u64)> {
         let (from, end) = self.largest_share()?;
-        // the share is the second half of the first connection's range, which ends there now
+        // the share is the second half of the first connection's range, which now ends at `from`
         if self.first.0 < from && self.first.1 == end {
             self.first.1 = from;
         }

@@ -39,7 +39,7 @@ pub trait RangeRead: Debug + Send + Sync {
     }
 }
 
-/// The maximum number of requests for a range in a row that return no new byte.
+/// The maximum number of consecutive requests that return no new byte.
 const ATTEMPTS: u32 = 4;
 
 /// Reads a range in order. If a response breaks off, the rest is requested; a request that fails is

@@ -20,8 +20,8 @@ pub trait ScheduledTask {
 /// its free slots serve the queues before it.
 ///
 /// If running tasks already wait for a host, its remaining tasks begin after those of other hosts.
-/// The number of running tasks per host is limited as well. So a host in trouble does not delay transfers from
-/// others.
+/// The number of running tasks per host is limited as well. So a slow host does not delay transfers
+/// from other hosts.
 pub struct TransferSchedule<T, R> {
     queues: Vec<Queue<T>>,
     hosts: Arc<HostLoad>,

@@ -122,7 +122,7 @@ impl VerifiedWriter {
                 found: self.offset,
             });
         }
-        // a copy, as `finish` consumes the hasher and the writer may restart
+        // a copy, because `finish` consumes the hasher and the writer may restart
         let found = self.hasher.clone().finish();
         if found != wanted {
             self.restart()?;

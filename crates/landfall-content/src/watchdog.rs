@@ -3,8 +3,8 @@
 use landfall_http::{Activity, ActivitySnapshot};
 use std::time::Duration;
 
-/// Detects that tasks wait for each other. The sign is that for a long time no request was in
-/// flight, no request was waiting to be retried, and none has ended.
+/// Detects that tasks wait for each other: for a long time, no request was in flight or waiting to
+/// be retried, and no request has ended.
 pub struct Watchdog {
     activity: Activity,
     patience: Duration,

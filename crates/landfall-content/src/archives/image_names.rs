@@ -1,5 +1,5 @@
-//! Reads the names of the images in an archive from `index.json`, and their manifests and configs,
-//! for `lock`.
+//! Reads what `lock` needs from an archive: the names of its images in `index.json`, and their
+//! manifests and configs.
 
 use super::file_names::digest_of_name;
 use super::import_blobs::push_skipped;
@@ -23,7 +23,7 @@ const FULL_NAMES: [&str; 3] = [
 /// The images of archives, by name.
 #[derive(Debug, Default)]
 pub struct ArchiveImages {
-    /// The manifest of each name with a tag.
+    /// The descriptor of the manifest, by the full name and tag of the image.
     names: BTreeMap<String, Descriptor>,
     /// Offset and size of manifests, configs and other small JSON documents in `documents_file`.
     documents: BTreeMap<Digest, (u64, u64)>,

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-/// The blobs that an archive has.
+/// The wanted blobs that were found in an archive.
 #[derive(Debug, Clone)]
 pub struct ImportedBlobs {
     /// The path of the archive.
@@ -148,7 +148,7 @@ enum MemberError {
 impl From<WriteError> for MemberError {
     fn from(error: WriteError) -> MemberError {
         match error {
-            // the store only reports wrong bytes; the archive sent them
+            // the store reports the wrong bytes, but they come from the archive
             WriteError::Digest { .. } | WriteError::Size { .. } => {
                 MemberError::Bytes(error.to_string())
             }

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// The largest extended header that is searched for a size, in bytes.
 const MAX_HEADER: u64 = 64 << 10;
-/// How deep folders are searched. The deepest that tools create is `images/blobs/sha256/`, in a
-/// folder or two.
+/// How deep folders are searched. The deepest folder that tools create is `images/blobs/sha256/`,
+/// below one or two other folders.
 const MAX_DEPTH: usize = 6;
 
 /// A regular file of an archive.

@@ -57,7 +57,7 @@ pub enum PutOutcome {
     Refused,
 }
 
-/// The result of reading an object unless it is unchanged.
+/// The result of a request that reads an object only if it has changed.
 #[derive(Debug)]
 pub enum ConditionalGet {
     /// The object still has the etag.

@@ -43,7 +43,7 @@ pub struct BucketLocation {
 pub struct BucketLocationError(String);
 
 impl BucketLocation {
-    /// Whether a string has a scheme of an object store, valid or not.
+    /// Whether a string begins with the scheme of an object store, even if the rest is invalid.
     pub fn has_scheme(text: &str) -> bool {
         SCHEMES.iter().any(|(scheme, _)| text.starts_with(scheme))
     }

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use landfall_http::HttpError;
 use object_store::PutPayload;
 
-/// The size in bytes of the largest object that is uploaded. It bounds the size of parts, which are
-/// kept in memory, if a lock names a size that no content has.
+/// The size in bytes of the largest object that is uploaded. Parts are kept in memory and grow with
+/// the expected size of the object, so this limit bounds them even if a lock names a false size.
 pub const MAX_OBJECT_SIZE: u64 = 5 << 40;
 
 impl Bucket {

@@ -23,7 +23,8 @@ pub struct Keychain {
 }
 
 impl Keychain {
-    /// Loads the credentials in a site and the environment, which `get` reads.
+    /// Loads the credentials in a site and in the environment. `get` returns the value of an
+    /// environment variable.
     ///
     /// # Errors
     /// If a file or variable of the environment, or the address of the site's registry, is invalid.
@@ -173,8 +174,8 @@ impl Keychain {
         if let Some((_, credential)) = of_site {
             return credential.clone().map(Some);
         }
-        // An auth file may have accounts of other registries too, so all files are searched: first
-        // the one that the site names for this repository, and the user's own after the site's.
+        // an auth file may have accounts of other registries too, so all files are searched: the
+        // file that the site names for this repository, the site's other files, the user's files
         let mut site_files: Vec<_> = self.site_files.iter().collect();
         site_files.sort_by_key(|(key, _)| Reverse(if covers(key) { key.len() } else { 0 }));
         let site_files = site_files.into_iter().map(|(_, file)| file);
@@ -327,7 +328,8 @@ mod tests {
             ("far.test", "other/app", "far:p"),
             ("quay.io", "x", "quay:p"),
             ("ghcr.io", "x", "ghcr:p"),
-            // the site names no file for gcr.io, so its first file with an account for it is used
+            // the site names no file for gcr.io, so the first of the site's files with an
+            // account for gcr.io is used
             ("gcr.io", "x", "ghcr:p"),
             ("docker.io", "x", "own:p"),
         ] {

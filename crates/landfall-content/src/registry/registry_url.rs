@@ -11,6 +11,6 @@ pub struct BaseUrl {
     pub origin: Option<String>,
     /// Whether credentials may be sent: not over plain http that was found by probing.
     pub trusted: bool,
-    /// Whether its tag lists are complete. Those of a caching mirror may not be.
+    /// Whether the tag lists at this URL are complete. A caching mirror may omit tags.
     pub lists_all_tags: bool,
 }

@@ -12,8 +12,9 @@ pub(super) struct TokenScope {
 }
 
 impl TokenScope {
-    /// Returns the scope that permits the same at a registry without the action `delete`: Quay
-    /// requires `push` to delete, and its token service refuses a scope with an unknown action.
+    /// Returns the equivalent scope for a registry without the action `delete`, or `None` if this
+    /// scope does not contain it: Quay requires `push` to delete, and its token service refuses a
+    /// scope with an unknown action.
     pub(super) fn without_delete(&self) -> Option<TokenScope> {
         self.delete.then(|| TokenScope {
             push: true,

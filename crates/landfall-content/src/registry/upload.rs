@@ -121,7 +121,7 @@ impl RegistrySession {
     }
 
     /// Finds out, once for each session, whether mounting a blob from its own repository succeeds.
-    /// If so, one request checks for a blob and opens its upload.
+    /// If so, later blobs need only one request that checks for the blob and opens its upload.
     pub(super) async fn learn_self_mounts(&self, repository: &str, digest: &Digest) {
         if !self.self_mounts.begin_to_learn() {
             return;
@@ -145,7 +145,7 @@ fn add_upload_parameters(url: &mut Url, digest: &Digest, from: Option<String>) {
         url.query_pairs_mut().extend_pairs(words);
     }
     // the registry hashes while it receives, with SHA-256 unless the request names another
-    // algorithm; it may open an upload instead of mounting the blob
+    // algorithm; a mount needs the parameter too, because the registry may open an upload instead
     if digest.algorithm() != Algorithm::Sha256 {
         url.query_pairs_mut()
             .append_pair("digest-algorithm", digest.algorithm().as_str());

@@ -92,7 +92,7 @@ impl RegistrySession {
         Ok(())
     }
 
-    /// Sends a part of the body.
+    /// Sends a part of the blob as the body of one request.
     async fn send_part(
         &self,
         repository: &str,

@@ -58,9 +58,9 @@ pub struct DiskGcReport {
     pub strange: Vec<PathBuf>,
 }
 
-/// Removes all blobs and partial files whose digests are not in `keep` from the store at `dir`,
-/// with their names in `index.json` and their lines in the journal. With `dry_run`, only lists the
-/// files that would be removed. Files that landfall did not write are kept.
+/// Removes all blobs and partial files whose digests are not in `keep` from the store at `dir`, and
+/// removes their names from `index.json` and their lines from the journal. With `dry_run`, only
+/// lists the files that would be removed. Files that landfall did not write are kept.
 ///
 /// # Errors
 /// If another process uses the store, or a file cannot be read or removed.
@@ -121,10 +121,10 @@ impl DiskGcReport {
         let path = file.path();
         let metadata = file.metadata().map_err(io("look at", &path))?;
         match digest.filter(|_| metadata.is_file()) {
-            // not removed: a name that is not a digest was not written by landfall
+            // not removed: landfall writes only regular files with a digest in their name
             None => self.strange.push(path),
             Some(digest) if keep.contains(&digest) => {
-                // partial files are kept without a mention, because they are not content yet
+                // partial files and journals are not counted, because they are not content yet
                 if what == GarbageKind::Blob {
                     self.kept += 1;
                     self.kept_bytes += metadata.len();

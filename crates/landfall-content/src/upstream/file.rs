@@ -116,8 +116,8 @@ pub(super) async fn request(
     })
 }
 
-/// Returns the response if it is the file. If the response is an HTML page although the file is
-/// not, it comes from a proxy or a login.
+/// Returns the response if it is the file. If `url` is not that of an HTML page, a response that is
+/// an HTML page comes from a proxy or a sign-in.
 ///
 /// # Errors
 /// If the status is not a success, or the response is such a page.

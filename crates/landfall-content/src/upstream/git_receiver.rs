@@ -50,8 +50,8 @@ pub struct GitPush {
 /// Changes refs of the server at `url`, and sends the pack with the objects that they need.
 ///
 /// # Errors
-/// If the server cannot be reached, or refuses a change. A server with atomic pushes has then
-/// changed nothing.
+/// If the server cannot be reached, or refuses a change. After a refusal, a server with atomic
+/// pushes has changed nothing.
 pub async fn push_refs(
     sessions: &RegistrySessions,
     url: &str,

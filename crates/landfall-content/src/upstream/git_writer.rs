@@ -71,7 +71,7 @@ impl WrittenPack {
     }
 }
 
-/// Reads a file from an offset, without moving the position that all readers of it share.
+/// Reads a file from an offset, without moving the position that all readers of the file share.
 pub(super) struct FileFrom {
     file: Arc<File>,
     at: u64,
@@ -109,7 +109,7 @@ pub(super) async fn fetch_packs(
     written.map(Arc::new).map_err(git_error)
 }
 
-/// Writes all packs of a repository from the pack of its server.
+/// Writes all packs of a repository from the pack that its server sent.
 fn write_all(
     fetched: File,
     packs: &GitPacks,

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(super) const LFS_MEDIA_TYPE: &str = "application/vnd.git-lfs+json";
-/// The number of files in one request. GitHub accepts 100.
+/// The largest number of files in one request. GitHub accepts 100.
 pub(super) const LFS_BATCH: usize = 100;
 /// Headers that a server must not set for a transfer.
 const OWN_HEADERS: [HeaderName; 5] = [HOST, CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, RANGE];

@@ -1,4 +1,4 @@
-//! The store in an object store: knows from lists which blobs are present, and looks up others.
+//! The store in an object store. Lists show which blobs are present; other blobs are looked up.
 
 use super::blob_list::{self, BlobSizes};
 use super::claims::{self, ClaimedLock};

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::time::sleep;
 
-/// The time after its marker within which a deletion is sent and its response must arrive.
+/// The time limit for a deletion, from the writing of its marker to the response.
 const DELETION_TIMEOUT: Duration = Duration::from_mins(5);
 /// How long a marker is valid: longer than [`DELETION_TIMEOUT`] plus the age at which S3 refuses a
 /// signature.

@@ -17,7 +17,7 @@ impl BlobRead for BucketStore {
     }
 
     /// A blob that is read from byte 0 is hashed, and its last bytes are held back if the digest is
-    /// wrong. From another offset, only the object store's own checksums protect it.
+    /// wrong. A read from another offset is protected only by the object store's own checksums.
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         let bucket = self.bucket().clone();
         let key = keys::blob(digest);
@@ -45,8 +45,7 @@ impl BlobRead for BucketStore {
 }
 
 impl VerifiedRead for BucketStore {
-    /// Returns no stamps, because no file holds the content. So a blob is verified once in a
-    /// process.
+    /// Returns no stamps, because no file holds the content. So each process verifies a blob once.
     fn file_stamps(&self, _digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
         Ok(Vec::new())
     }

@@ -279,8 +279,8 @@ impl MultipartUpload {
             out_of_order,
         } = &mut *uploaded;
         let before = record.parts.len();
-        // the record lists parts without a gap, because it has only the state of the hasher after
-        // the last one
+        // the record lists parts without a gap, because it contains only one state of the hasher:
+        // the state after the last listed part
         while let Some((name, state)) = out_of_order.remove(&record.parts.len()) {
             record.parts.push(name);
             record.hash = state;
@@ -307,8 +307,9 @@ impl MultipartUpload {
     }
 }
 
-/// Opens the part at the offset `at`. Its requests have slots of their own, because the source may
-/// be on the host of the object store, and the uploads may hold all slots of that host.
+/// Opens the source of the blob at the offset `at`. The requests to the source have slots of their
+/// own, because it may be on the host of the object store, and the uploads may hold all slots of
+/// that host.
 async fn open_for_upload(opener: &Arc<PartOpener>, at: u64) -> Result<ByteStream, FailedAttempt> {
     Ok(stream_for_upload(
         read_for_upload(opener.unchecked_stream(at)).await?,

@@ -221,8 +221,8 @@ async fn take_over(
 /// Aborts the upload that the record at `key` names, and deletes the record.
 async fn abort_recorded(bucket: &Bucket, key: &str, bytes: &[u8]) -> Result<(), HttpError> {
     let blob = key.replacen(keys::UPLOADS, "blobs", 1);
-    // not parsed as `UploadRecord`: another release may have written other fields, and without its
-    // record, no `gc` finds the upload
+    // not parsed as `UploadRecord`, because another release may have written other fields; if the
+    // record were deleted without aborting its upload, no `gc` would find that upload
     let record: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
     if let Some(upload) = record.as_ref().and_then(|record| record["upload"].as_str()) {
         bucket.abort_parts(&blob, &upload.to_owned()).await?;
