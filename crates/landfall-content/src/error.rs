@@ -105,9 +105,14 @@ impl TransferError {
             )
     }
 
-    /// Appends the error of the next URL that was tried.
+    /// Returns this error, of a URL that lacks the part, together with that of the next URL, `url`.
+    /// If no further URL may have the part, the result has the side, kind and cause of `next`.
     #[must_use]
-    pub fn then(self, url: &str, next: &TransferError) -> TransferError {
+    pub fn then(self, url: &str, next: TransferError) -> TransferError {
+        if !next.may_be_elsewhere() {
+            let why = next.why.hint(&format!("; earlier, {self}")).into();
+            return TransferError { why, ..next };
+        }
         let next = next.to_string();
         // most errors name their URL already
         let next = if next.contains(url) {

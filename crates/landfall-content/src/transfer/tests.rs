@@ -1,0 +1,386 @@
+//! Tests of transfers: resumption, wrong bytes, limits of attempts, and several URLs.
+
+use super::*;
+use crate::store::DiskStore;
+use crate::{
+    BlobRead, BlobStore, BlobWrite, ByteRange, ContentError, FailedAttempt, IdleSlots, LocalSink,
+    LocalStore, LockEntry, OpenedPart, PartOrigin, VerifiedWriter, WriteError,
+};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use landfall_http::{ErrorKind, HttpError, UnlimitedSlot};
+use landfall_model::report::{SilentProgress, TransferSide};
+use landfall_model::{Descriptor, Digest};
+use std::collections::VecDeque;
+use std::io::Read;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::{Semaphore, watch};
+
+const CONTENT: &str = "hello world";
+
+/// Returns one response after another: content up to a byte at which it breaks off.
+struct ScriptedSource {
+    responses: Mutex<VecDeque<(&'static str, usize)>>,
+    offsets: Mutex<Vec<u64>>,
+    distrust_count: Arc<AtomicUsize>,
+}
+
+impl PartSource for ScriptedSource {
+    fn open<'a>(
+        &'a self,
+        _: &'a EntryPart,
+        offset: u64,
+    ) -> BoxFuture<'a, Result<OpenedPart, HttpError>> {
+        self.offsets.lock().unwrap().push(offset);
+        let response = self.responses.lock().unwrap().pop_front();
+        Box::pin(async move {
+            let gone = || HttpError::new(ErrorKind::NotFound, "gone");
+            let (content, end) = response.ok_or_else(gone)?;
+            let mut pieces = vec![Ok(Bytes::from(&content[offset as usize..end]))];
+            if end < content.len() {
+                pieces.push(Err(HttpError::new(ErrorKind::Network, "cut")));
+            }
+            let opened = OpenedPart::unchecked(offset, futures_util::stream::iter(pieces).boxed());
+            let distrust_count = self.distrust_count.clone();
+            Ok(match offset {
+                0 => opened,
+                _ => opened.on_corrupt(move || {
+                    distrust_count.fetch_add(1, Ordering::Relaxed);
+                }),
+            })
+        })
+    }
+}
+
+/// A sink that cannot resume, and refuses the first `refuses` attempts.
+#[derive(Clone, Default)]
+struct UnresumableSink {
+    refuses: Arc<AtomicUsize>,
+    begun: Arc<AtomicUsize>,
+    taken: Arc<Mutex<Vec<u8>>>,
+}
+
+impl BlobSink for UnresumableSink {
+    fn begin<'a>(
+        &'a self,
+        _: &'a Descriptor,
+        _: bool,
+    ) -> BoxFuture<'a, Result<Option<Box<dyn BlobWrite>>, TransferError>> {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        let write: Box<dyn BlobWrite> = Box::new(self.clone());
+        Box::pin(std::future::ready(Ok(Some(write))))
+    }
+}
+
+impl BlobWrite for UnresumableSink {
+    fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>> {
+        Box::pin(async move {
+            let mut stream = opener
+                .stream(0)
+                .await
+                .map_err(|_| opener.failure().unwrap())?;
+            self.taken.lock().unwrap().clear();
+            while let Some(bytes) = stream.next().await {
+                let bytes = bytes.map_err(|_| opener.failure().unwrap())?;
+                self.taken.lock().unwrap().extend_from_slice(&bytes);
+            }
+            if self
+                .refuses
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                    left.checked_sub(1)
+                })
+                .is_ok()
+            {
+                let error =
+                    TransferError::new(TransferSide::Destination, ErrorKind::Status(500), "full");
+                return Err(FailedAttempt::new(error, FailureCause::Sink));
+            }
+            Ok(())
+        })
+    }
+}
+
+struct TransferRun {
+    result: Result<TransferOutcome, TransferError>,
+    offsets: Vec<u64>,
+    distrust_count: usize,
+}
+
+async fn transfer(responses: &[(&'static str, usize)], sink: Arc<dyn BlobSink>) -> TransferRun {
+    let source = Arc::new(ScriptedSource {
+        responses: Mutex::new(responses.iter().copied().collect()),
+        offsets: Mutex::default(),
+        distrust_count: Arc::default(),
+    });
+    let limits = Limits {
+        attempts: 3,
+        backoff: Duration::from_millis(1),
+        progress: 1,
+        ..Limits::default()
+    };
+    let transfer = Transfer {
+        source: source.clone(),
+        sink,
+        limits,
+        progress: Arc::new(SilentProgress),
+    };
+    let descriptor = Descriptor {
+        digest: Digest::sha256(CONTENT.as_bytes()),
+        size: CONTENT.len() as u64,
+        media_type: "x/y".into(),
+    };
+    let part = EntryPart {
+        descriptor,
+        origin: PartOrigin::Url("u".into()),
+    };
+    let result = transfer.run(&part, Arc::new(UnlimitedSlot)).await;
+    let offsets = source.offsets.lock().unwrap().clone();
+    TransferRun {
+        result,
+        offsets,
+        distrust_count: source.distrust_count.load(Ordering::Relaxed),
+    }
+}
+
+#[tokio::test]
+async fn a_source_is_resumed_whether_the_sink_can_resume_or_not() {
+    let cut = [(CONTENT, 3), (CONTENT, 5), (CONTENT, 11)];
+    let whole = UnresumableSink::default();
+    let run = transfer(&cut, Arc::new(whole.clone())).await;
+    assert_eq!(run.result.unwrap(), TransferOutcome::Received(11));
+    assert_eq!(
+        (run.offsets, whole.begun.load(Ordering::Relaxed)),
+        (vec![0, 3, 5], 1)
+    );
+    assert_eq!(*whole.taken.lock().unwrap(), CONTENT.as_bytes());
+
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(DiskStore::open(dir.path()).unwrap());
+    let local = || Arc::new(LocalSink::new(disk.clone(), Limits::default(), None));
+    let run = transfer(&cut, local()).await;
+    assert_eq!(
+        (run.result.unwrap(), run.offsets),
+        (TransferOutcome::Received(11), vec![0, 3, 5])
+    );
+    assert_eq!(
+        disk.stat(&Digest::sha256(CONTENT.as_bytes())).unwrap(),
+        Some(11)
+    );
+    assert_eq!(
+        transfer(&[], local()).await.result.unwrap(),
+        TransferOutcome::AlreadyPresent
+    );
+}
+
+/// A disk store that counts how often a write begins. Each beginning hashes the partial blob.
+struct CountingStore(DiskStore, AtomicUsize);
+
+impl BlobRead for CountingStore {
+    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+        self.0.stat(digest)
+    }
+
+    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        self.0.open(digest, offset)
+    }
+}
+
+impl BlobStore for CountingStore {
+    fn has_blob(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
+        self.0.has_blob(descriptor, rehash)
+    }
+
+    fn needs_hashing(&self, descriptor: &Descriptor, rehash: bool) -> bool {
+        self.0.needs_hashing(descriptor, rehash)
+    }
+
+    fn put(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError> {
+        self.0.put(descriptor, bytes)
+    }
+
+    fn sink(self: Arc<Self>, limits: Limits, slots: Option<IdleSlots>) -> Arc<dyn BlobSink> {
+        Arc::new(LocalSink::new(self, limits, slots))
+    }
+
+    fn record_complete(&self, _: &mut dyn Iterator<Item = LockEntry>) -> Result<(), WriteError> {
+        Ok(())
+    }
+}
+
+impl LocalStore for CountingStore {
+    fn begin(
+        &self,
+        descriptor: &Descriptor,
+        keep_ranges: bool,
+    ) -> Result<Option<(VerifiedWriter, Vec<ByteRange>)>, WriteError> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        LocalStore::begin(&self.0, descriptor, keep_ranges)
+    }
+}
+
+#[tokio::test]
+async fn a_partial_blob_is_hashed_once_however_often_the_source_breaks_off() {
+    let cuts: Vec<_> = (1..=11).map(|end| (CONTENT, end)).collect();
+    for parallel_from in [0, 100] {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Arc::new(CountingStore(
+            DiskStore::open(dir.path()).unwrap(),
+            AtomicUsize::new(0),
+        ));
+        let slots = IdleSlots::new(Arc::new(Semaphore::new(0)), watch::channel(false).1);
+        let limits = Limits {
+            parallel_from,
+            ..Limits::default()
+        };
+        let run = transfer(
+            &cuts,
+            Arc::new(LocalSink::new(disk.clone(), limits, Some(slots))),
+        )
+        .await;
+        assert_eq!(
+            (run.result.unwrap(), run.offsets),
+            (TransferOutcome::Received(11), (0..11).collect())
+        );
+        assert_eq!(disk.1.load(Ordering::Relaxed), 1, "from {parallel_from}");
+    }
+}
+
+/// Three mirrors: `a` lacks the part, `b` cannot be reached, `c` has it.
+#[derive(Default)]
+struct Mirrors {
+    opened: Mutex<Vec<String>>,
+}
+
+impl PartSource for Mirrors {
+    fn open<'a>(
+        &'a self,
+        part: &'a EntryPart,
+        offset: u64,
+    ) -> BoxFuture<'a, Result<OpenedPart, HttpError>> {
+        let PartOrigin::Url(url) = &part.origin else {
+            unreachable!("a transfer opens one URL at a time");
+        };
+        self.opened.lock().unwrap().push(url.clone());
+        let opened = match url.as_str() {
+            "a" => Err(HttpError::new(ErrorKind::NotFound, "gone")),
+            "b" => Err(HttpError::new(ErrorKind::Network, "unreachable")),
+            _ => {
+                let content = Ok(Bytes::from(CONTENT));
+                let stream = futures_util::stream::iter([content]).boxed();
+                Ok(OpenedPart::unchecked(offset, stream))
+            }
+        };
+        Box::pin(std::future::ready(opened))
+    }
+}
+
+/// A sink on a disk that is full from the second write on.
+#[derive(Default)]
+struct FullDiskSink(UnresumableSink);
+
+impl BlobSink for FullDiskSink {
+    fn begin<'a>(
+        &'a self,
+        descriptor: &'a Descriptor,
+        in_order: bool,
+    ) -> BoxFuture<'a, Result<Option<Box<dyn BlobWrite>>, TransferError>> {
+        if self.0.begun.load(Ordering::Relaxed) == 0 {
+            return self.0.begin(descriptor, in_order);
+        }
+        let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let error = WriteError::io("write", "store".as_ref(), full);
+        Box::pin(std::future::ready(Err(error.into())))
+    }
+}
+
+async fn transfer_from_mirrors(
+    urls: &[&str],
+    sink: Arc<dyn BlobSink>,
+) -> (Result<TransferOutcome, TransferError>, String) {
+    let source = Arc::new(Mirrors::default());
+    let transfer = Transfer {
+        source: source.clone(),
+        sink,
+        limits: Limits {
+            attempts: 1,
+            ..Limits::default()
+        },
+        progress: Arc::new(SilentProgress),
+    };
+    let part = EntryPart {
+        descriptor: Descriptor {
+            digest: Digest::sha256(CONTENT.as_bytes()),
+            size: CONTENT.len() as u64,
+            media_type: "x/y".into(),
+        },
+        origin: PartOrigin::Urls(urls.iter().map(|url| (*url).to_owned()).collect()),
+    };
+    let result = transfer.run(&part, Arc::new(UnlimitedSlot)).await;
+    let opened = source.opened.lock().unwrap().concat();
+    (result, opened)
+}
+
+#[tokio::test]
+async fn only_a_url_that_lacks_the_part_leads_to_the_next_one() {
+    let sink = || Arc::new(UnresumableSink::default());
+    let (result, opened) = transfer_from_mirrors(&["a", "c", "b"], sink()).await;
+    assert_eq!(result.unwrap(), TransferOutcome::Received(11));
+    assert_eq!(opened, "ac");
+
+    let (result, opened) = transfer_from_mirrors(&["a", "b", "c"], sink()).await;
+    let error = result.unwrap_err();
+    assert_eq!(
+        (error.why.kind, opened.as_str()),
+        (ErrorKind::Network, "ab")
+    );
+    let text = error.to_string();
+    assert!(
+        text.contains("unreachable") && text.contains("gone"),
+        "{text}"
+    );
+
+    let (result, opened) = transfer_from_mirrors(&["a", "c"], Arc::<FullDiskSink>::default()).await;
+    let error = result.unwrap_err();
+    assert_eq!(
+        (error.side, opened.as_str()),
+        (TransferSide::Destination, "a")
+    );
+    assert!(
+        error.is_full() && error.to_string().contains("gone"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn wrong_bytes_are_fetched_once_more_and_ranges_are_blamed_first() {
+    let sink = || Arc::new(UnresumableSink::default());
+    let wrong = ("hello_world", 11);
+    let run = transfer(&[wrong, wrong, (CONTENT, 11)], sink()).await;
+    assert_eq!(run.result.unwrap_err().why.kind, ErrorKind::Invalid);
+    assert_eq!((run.offsets, run.distrust_count), (vec![0, 0], 0));
+    let run = transfer(&[(CONTENT, 3), wrong, wrong, (CONTENT, 11)], sink()).await;
+    assert_eq!(
+        (run.result.unwrap(), run.distrust_count),
+        (TransferOutcome::Received(33), 1)
+    );
+    assert_eq!(run.offsets, [0, 3, 0, 0]);
+}
+
+#[tokio::test]
+async fn attempts_of_the_sink_are_limited_and_a_source_that_cannot_be_opened_is_final() {
+    let whole = UnresumableSink {
+        refuses: Arc::new(AtomicUsize::new(9)),
+        ..UnresumableSink::default()
+    };
+    let run = transfer(&[(CONTENT, 11); 9], Arc::new(whole.clone())).await;
+    assert_eq!(run.result.unwrap_err().side, TransferSide::Destination);
+    assert_eq!(whole.begun.load(Ordering::Relaxed), 3);
+    let run = transfer(&[(CONTENT, 3)], Arc::new(UnresumableSink::default())).await;
+    assert_eq!(
+        (run.result.unwrap_err().why.kind, run.offsets),
+        (ErrorKind::NotFound, vec![0, 3])
+    );
+}
