@@ -104,7 +104,8 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Follows annotated tags and adds them to the plan. Returns the object that the last one names.
+    /// Follows annotated tags and adds them to the plan. Returns the object that the last tag
+    /// names.
     fn peel(&mut self, mut object: ObjectIndex) -> Result<ObjectIndex, GitError> {
         while self.database.kind(object) == GitObjectKind::Tag {
             let target = self.database.tag_target(object)?;
