@@ -4,8 +4,7 @@ use crate::object::ObjectId;
 use std::io;
 use thiserror::Error;
 
-/// An error from reading or writing git data. Names from a remote repository are escaped in its
-/// texts.
+/// An error from reading or writing git data. Its messages escape names from a remote repository.
 #[derive(Debug, Error)]
 pub enum GitError {
     /// A pack could not be read from this machine or from the network.
@@ -31,7 +30,7 @@ pub enum GitError {
     /// The repository is incomplete.
     #[error("the {kind} {id} is missing")]
     MissingObject {
-        /// The type that the link to the object says, or `object`.
+        /// The type that a link to the object declares, or `object`.
         kind: &'static str,
         /// The object.
         id: ObjectId,

@@ -68,8 +68,8 @@ impl TestPack {
     }
 }
 
-/// A pack with three commits (a folder, and a file in three versions) and an annotated tag of the
-/// last one; and the id of the tag.
+/// A pack with three commits and an annotated tag of the last one, and the id of the tag. Each
+/// commit has another version of one file: as `run` and, in a folder, as `src/text`.
 pub fn sample() -> (TestPack, ObjectId) {
     let mut pack = TestPack::default();
     let texts = [1, 2, 3].map(|version| {

@@ -78,7 +78,7 @@ fn the_bytes_of_a_pack_never_change() {
     let digest = landfall_model::Digest::sha256(&bytes).to_string();
     assert_eq!(
         digest, EXPECTED,
-        "this is another format: give it a new media type"
+        "the format has changed: give it a new media type"
     );
 }
 
@@ -214,7 +214,7 @@ fn names_that_a_checkout_must_not_write_are_refused() {
             "{name}"
         );
     }
-    // the content of `.git/hooks` needs a folder `.git`
+    // a hook could be written only below a folder `.git`
     let mut pack = TestPack::default();
     let hook = pack.add(GitObjectKind::Blob, b"#!/bin/sh\n");
     let hooks = pack.add_tree(&[("100755", "post-checkout", hook)]);

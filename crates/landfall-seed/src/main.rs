@@ -15,7 +15,7 @@
 //!                               MBIT Mbit/s for each connection
 //! seed read REFERENCE           pulls everything under a reference and verifies every digest
 //! seed upload ADDRESS DIR       uploads the files of DIR, named by their SHA-256, as blobs: 8
-//!                               connections, POST and PUT only; the least that a push costs
+//!                               connections, POST and PUT only; the minimum time of a push
 //! seed sparse FILE GB           writes a bundle of GB gigabytes whose blobs are a hole in the file
 //! seed scale [NAME=NUMBER]...   models the cost of pulling a large fleet with 1 to 256 shards
 //! ```
@@ -55,7 +55,7 @@ async fn main() -> Result<()> {
         protocol: ClientProtocol::Http,
         // chunked uploads are several times slower, because registries sync every chunk to disk
         use_monolithic_push: true,
-        // the registries are on this machine; a proxy of the environment must not get the requests
+        // the registries are on this machine, so a proxy in the environment must not be used
         no_proxy: Some("*".into()),
         ..ClientConfig::default()
     };
@@ -96,7 +96,7 @@ struct Seed {
     client: Client,
     /// The uploaded blobs, as `repository@digest` for each repository, and as `digest`.
     sent: BTreeSet<String>,
-    /// The total size of the distinct blobs that were uploaded, or of all that were read.
+    /// The total size in bytes: of the distinct uploaded blobs, or of all downloaded blobs.
     bytes: u64,
 }
 

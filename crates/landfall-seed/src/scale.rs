@@ -50,7 +50,7 @@ const PARAMETERS: &[(&str, f64, &str)] = &[
     (
         "start",
         10.0,
-        "seconds until a runner works: a pod that starts, the lock read and split",
+        "seconds until a runner downloads: to start the pod, and to read and split the lock",
     ),
     (
         "memory",
@@ -141,7 +141,7 @@ fn blob_sizes(parameters: &BTreeMap<&str, f64>) -> Vec<u64> {
     let mut layers: Vec<f64> = (0..(parameters["images"] * parameters["layers"]) as usize)
         .map(|_| (parameters["sigma"] * random.normal()).exp())
         .collect();
-    // limiting the largest layers lowers the total, so the scaling is repeated until it converges
+    // limiting the largest layers lowers the total, so the sizes are scaled several times
     for _ in 0..20 {
         let scale = parameters["terabytes"] * 1e12 / layers.iter().sum::<f64>();
         layers
@@ -177,7 +177,8 @@ impl Random {
 struct ModelledRun {
     /// The time until the last runner has finished.
     makespan: f64,
-    /// The makespan if all runners had the same work, but at least the time of the largest blob.
+    /// The makespan if all runners had the same work, but at least the time of the largest blob and
+    /// of the shared cores.
     ideal: f64,
     /// The total time of all runners, which is paid for.
     busy: f64,

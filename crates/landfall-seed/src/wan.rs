@@ -50,8 +50,8 @@ async fn forward(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Duratio
         let mut free = Instant::now();
         let mut piece = vec![0; CHUNK];
         while let Ok(count @ 1..) = from.read(&mut piece).await {
-            // timers fire a millisecond or two late; up to 5 ms are made up for, so that this does
-            // not lower the rate, but not more, because idle time would turn into a burst
+            // timers fire a millisecond or two late: up to 5 ms are made up for, to keep the rate;
+            // making up for more would turn idle time into a burst
             free = free.max(Instant::now() - Duration::from_millis(5));
             free += Duration::from_secs_f64(count as f64 / rate);
             if sender

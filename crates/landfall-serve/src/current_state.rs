@@ -11,7 +11,7 @@ use landfall_content::BlobRead;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The state for a request for `path`: `state`, or a newer one if its answer may differ.
+/// The state for a request for `path`: `state`, or a newer state if that may answer differently.
 pub(crate) async fn state_for(
     state: Arc<ServerState>,
     path: &str,

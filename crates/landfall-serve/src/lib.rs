@@ -18,8 +18,8 @@
 //! Each connection has an entry in a table, which records when bytes arrived or left and whether
 //! the client must act next; each request has a permit up to the last byte of its response. A
 //! stalled client loses its connection and its permit if another client needs them. A request gets
-//! its permit once its password is known to be right: bcrypt results are cached by a keyed hash,
-//! and client addresses take turns while they wait.
+//! its permit only after its password was verified. Results of bcrypt are cached by a keyed hash,
+//! and client addresses take turns while they wait for bcrypt.
 //!
 //! A reload creates a new state for the requests that follow. In the folder for pushes, a push
 //! holds a shared lock, so that its blobs are not removed before its manifest names them. A removal

@@ -104,7 +104,7 @@ pub(crate) fn tls_acceptor(
     if files.is_empty() {
         return Ok(None);
     }
-    // named here, because other crates of the process may have installed another provider or none
+    // not the default provider of the process: another crate may have set it, or it may be missing
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let keys = files
         .iter()

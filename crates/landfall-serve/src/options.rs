@@ -70,9 +70,9 @@ pub struct ServeOptions<'a> {
     pub writable: Option<PathBuf>,
     /// The maximum size of the folder for pushed content, in bytes.
     pub max_bytes: Option<u64>,
-    /// Allows everybody to push, even when listening beyond loopback.
+    /// Accepts pushes from everybody if there are no users, even when listening beyond loopback.
     pub anonymous_push: bool,
-    /// Answers requests for large blobs in an object store with redirects to it.
+    /// Redirects requests for large blobs to the object store that contains them.
     pub redirect: bool,
     /// How long to keep answering after the stop signal, while `/readyz` reports 503.
     pub drain: Duration,

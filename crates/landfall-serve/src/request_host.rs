@@ -24,8 +24,8 @@ fn named_host(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     Some(host.to_ascii_lowercase())
 }
 
-/// The spellings under which URLs may name `host`: with its port, and without it if it is a default
-/// port or one of `ports`, at which clients reach this server.
+/// The spellings under which URLs may name `host`: with its port, and without the port if that is a
+/// default port or one of `ports`, the ports of this server.
 fn spellings(host: &str, ports: &[u16]) -> Vec<String> {
     // the colons of an IPv6 address in brackets do not begin a port
     let (name, port) = match host.rsplit_once(':') {

@@ -153,7 +153,7 @@ pub(crate) fn empty_response(status: StatusCode) -> ServerResponse {
     response
 }
 
-/// Sets a header. If no header may contain `value`, the header is omitted.
+/// Sets a header, unless `value` contains characters that a header must not contain.
 pub(crate) fn set_header(response: &mut ServerResponse, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);

@@ -27,12 +27,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The folders below which every file is available as HOST/PATH. Files are also available at the
-/// root, so that the server's own URL can be `files` of a site.
+/// root, so that `files` of a site can be the server's own URL.
 const FILE_FOLDERS: [&str; 3] = ["/files/", "/apt/", "/yum/"];
 const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api-version");
 
-/// The policy for everything but the page: a browser executes no content, loads no resources for
-/// it, and gives it no access to this origin.
+/// The policy for all responses except the page: a browser executes no content, loads no resources
+/// for it, and gives it no access to this origin.
 const SANDBOX: &str = "sandbox; default-src 'none'";
 
 /// Answers one request from `address`. The permit is taken after authentication, so that none is

@@ -45,7 +45,7 @@ pub fn file(url: &str, content: &[u8]) -> LockedFile {
     LockedFile::new(url, Digest::sha256(content), content.len() as u64)
 }
 
-/// A server that stops when this is dropped.
+/// A server that stops when this value is dropped.
 pub struct TestServer {
     /// The address, as `host:port`.
     pub address: String,

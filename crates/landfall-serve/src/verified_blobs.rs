@@ -1,7 +1,7 @@
 //! Verifies blobs before they are sent. The server hashes each blob once before it sends any byte
 //! of it, and again only when its file looks different. Requests for a blob that is being hashed
-//! wait for that one hashing. There are two exceptions: a pushed blob is hashed while it is
-//! received, and a blob of an object store that is requested completely is hashed while it is sent.
+//! wait for that one hashing. Two kinds of blobs are hashed at another time: a pushed blob while it
+//! is received, and a blob of an object store that is requested completely while it is sent.
 
 use landfall_content::{ContentError, FileStamp, VerifiedRead};
 use landfall_model::Digest;

@@ -59,8 +59,8 @@ pub(crate) fn apply(base: &[u8], delta: &[u8]) -> Option<Vec<u8>> {
     (result.len() == most).then_some(result)
 }
 
-/// Reads a number of a copy instruction, the lowest byte first. Byte n is written only if bit n of
-/// `present` is set; otherwise it is 0.
+/// Reads a number of a copy instruction, the lowest byte first. The delta contains byte n only if
+/// bit n of `present` is set; otherwise the byte is 0.
 fn argument(rest: &mut &[u8], present: u8) -> Option<usize> {
     let mut value = 0;
     for at in (0..4).filter(|at| present >> at & 1 == 1) {

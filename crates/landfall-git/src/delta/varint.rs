@@ -1,4 +1,4 @@
-//! Sizes in deltas: seven bits a byte, the lowest first.
+//! Sizes in deltas: seven bits in each byte, the lowest bits first.
 
 /// Reads a size from the front of `bytes`. `None` if it is cut off or too large.
 pub(super) fn take_size(bytes: &mut &[u8]) -> Option<u64> {

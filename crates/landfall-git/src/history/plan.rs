@@ -10,13 +10,13 @@ use std::collections::HashMap;
 /// The maximum depth of the folders of a tree. git has such a limit as well (core.maxTreeDepth).
 const MAX_FOLDERS: usize = 1024;
 
-/// The maximum size of the trees that are open at the same time, from the root to a folder, as a
-/// multiple of the maximum size of one object. The names of a tree in the previous commit take
-/// several times its size.
+/// The maximum total size of the trees that are open at the same time, from the root to a folder,
+/// as a multiple of the maximum size of one object. For each open tree, the map of names in the
+/// previous commit needs several times the size of the tree in memory.
 const MAX_OPEN_TREES: u64 = 4;
 
 /// The objects of a pack, in their order: commits, tags, trees, blobs. Each commit comes after its
-/// parents, and trees and blobs are in the order of the commits that need them first.
+/// parents. Trees and blobs are in the order of the first commits that need them.
 #[derive(Default)]
 pub struct GitPackPlan {
     commits: Vec<PlannedObject>,
@@ -83,7 +83,7 @@ impl GitPackPlan {
         self.commits.len()
     }
 
-    /// Whether the pack would have no object.
+    /// Whether the pack would have no objects.
     pub fn is_empty(&self) -> bool {
         self.objects().next().is_none()
     }
@@ -104,7 +104,8 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Follows annotated tags, and plans them.
+    /// Follows annotated tags and adds them to the plan. Returns the object that the last tag
+    /// names.
     fn peel(&mut self, mut object: ObjectIndex) -> Result<ObjectIndex, GitError> {
         while self.database.kind(object) == GitObjectKind::Tag {
             let target = self.database.tag_target(object)?;

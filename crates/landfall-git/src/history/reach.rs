@@ -123,8 +123,8 @@ pub fn check_complete(database: &ObjectDatabase, tips: &[ObjectId]) -> Result<()
     Ok(())
 }
 
-/// Whether all `targets` (commits or annotated tags) can be reached from `tips` by the links of
-/// tags and commits.
+/// Whether all `targets` (commits or annotated tags) can be reached from `tips` by the targets of
+/// tags and the parents of commits.
 ///
 /// # Errors
 /// If an object on the way is missing or not valid.

@@ -5,7 +5,7 @@ use crate::error::GitError;
 use crate::object::{GitObjectKind, ObjectId};
 use crate::pack::{ObjectDatabase, ObjectIndex};
 
-/// Returns the commits at which a history of at most `depth` commits from each of `tips` ends,
+/// Returns the last commits of a history that has at most `depth` commits from each of `tips`,
 /// sorted. These are the commits at this distance that have parents. git has the same rule, so a
 /// server that is asked for `depth` sends the history up to these commits.
 ///

@@ -8,7 +8,7 @@ use super::kind::GitObjectKind;
 pub struct CommitLinks {
     /// The folder that the commit records.
     pub tree: ObjectId,
-    /// The parents, in the order of the commit.
+    /// The parents, in the order in which the commit lists them.
     pub parents: Vec<ObjectId>,
 }
 
@@ -56,7 +56,7 @@ pub fn tag_name(content: &[u8]) -> Option<&[u8]> {
     lines.next()?.strip_prefix(b"tag ")
 }
 
-/// Reads a line with `key` and an id. Returns the id and what follows the line.
+/// Reads a line with `key` and an id. Returns the id and the bytes after the line.
 fn id_line<'a>(content: &'a [u8], key: &[u8]) -> Option<(ObjectId, &'a [u8])> {
     const HEX: usize = 2 * ObjectId::BYTES;
     let rest = content.strip_prefix(key)?;

@@ -23,9 +23,9 @@ pub(crate) fn parse_gitmodules(text: &str) -> Result<Vec<SubmoduleEntry>, String
         if let Some(head) = line.strip_prefix('[') {
             let (head, rest) =
                 split_section(head).ok_or_else(|| fault("the section is not closed"))?;
-            // git allows an entry after the section, which nobody writes
+            // git allows an entry on the same line after the section, but nobody writes one there
             if !rest.trim().is_empty() && !rest.trim().starts_with(['#', ';']) {
-                return Err(fault("an entry follows its section on one line"));
+                return Err(fault("an entry is on the same line as its section"));
             }
             section = submodule_name(head);
             continue;

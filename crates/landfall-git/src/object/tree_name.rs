@@ -16,7 +16,7 @@ pub(super) fn unsafe_name(name: &[u8]) -> Option<&'static str> {
 }
 
 fn is_git_folder(name: &[u8]) -> bool {
-    // lossy: a file system that maps names to `.git` needs valid UTF-8
+    // lossy, because file systems map only names in valid UTF-8 to `.git`
     let text = String::from_utf8_lossy(name);
     let visible: String = text
         .chars()

@@ -102,7 +102,8 @@ impl ObjectDatabase {
         Ok(ObjectIndex(*found))
     }
 
-    /// The object with this id, which another object names as an object of this type.
+    /// Like [`find`](Self::find), for a link in another object, which declares the type `kind`.
+    /// Fails if the object has another type.
     pub(crate) fn linked(
         &self,
         id: ObjectId,

@@ -81,8 +81,8 @@ impl EntryHeader {
     }
 }
 
-/// Reads the distance to a base: seven bits a byte, the highest first; each further byte adds 1 to
-/// the bits above its own, so that no distance has two forms.
+/// Reads the distance to a base: seven bits in each byte, the highest bits first. Each further byte
+/// adds 1 to the value of the bytes before it, so that no distance has two encodings.
 fn read_distance(from: &mut impl Read) -> io::Result<u64> {
     let mut last = byte(from)?;
     let mut distance = u64::from(last & 0x7f);

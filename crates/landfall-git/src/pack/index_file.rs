@@ -5,7 +5,7 @@ use crate::error::GitError;
 use crate::object::ObjectId;
 use flate2::Crc;
 
-/// The index of a pack, and the name that git gives to both files.
+/// The index file of a pack, and the name that git gives to the pack and to the index.
 pub struct PackIndexFile {
     /// `pack-` and the checksum at the end of the pack.
     pub name: String,

@@ -45,7 +45,7 @@ pub(super) fn scan(
             limit: limits.git_objects,
         });
     }
-    // a pack that lies about its count must not reserve memory for it
+    // a false count must not reserve memory for entries that do not exist
     let mut entries = Vec::with_capacity(count.min(length / 8) as usize);
     for _ in 0..count {
         entries.push(scan_entry(&mut reader, limits, counted)?);

@@ -15,7 +15,7 @@ use crate::history::GitPackPlan;
 use std::collections::HashMap;
 use std::io::Write;
 
-/// The longest chain of deltas that is written.
+/// The maximum length of a chain of deltas in a written pack.
 const MAX_DEPTH: u16 = 50;
 /// The size in bytes above which an object is neither written as a delta nor used as the base of
 /// one, because creating a delta would use several times its size in memory.

@@ -13,7 +13,7 @@ pub struct RemoteRef {
     pub id: ObjectId,
     /// The object that an annotated tag names in the end.
     pub peeled: Option<ObjectId>,
-    /// The ref that `HEAD` points to; `None` for all other refs.
+    /// For `HEAD`: the ref that it points to, if the server says so. `None` for every other ref.
     pub target: Option<String>,
 }
 

@@ -1,7 +1,7 @@
 //! The packets and messages of the smart HTTP protocol (gitprotocol-v2, gitprotocol-http).
 //!
-//! As a client, landfall speaks version 2 only. As a server, it also speaks version 0, which some
-//! clients of `GitOps` controllers still use.
+//! As a client, landfall speaks version 2 only. As a server, it also speaks version 0, which the
+//! git clients of some `GitOps` controllers still use.
 
 mod advertise;
 mod advertisement;

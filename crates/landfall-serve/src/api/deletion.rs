@@ -73,8 +73,8 @@ pub(crate) async fn delete_blob(
     ))
 }
 
-/// Removes abandoned uploads, and after a deletion the blobs that no manifest names, as long as the
-/// server runs.
+/// Removes abandoned uploads at regular intervals and, after a deletion, the blobs that no manifest
+/// names. Never returns.
 pub(crate) async fn clean_up(context: Arc<ServerContext>) {
     let Some(store) = context.writable.clone() else {
         // nothing to clean up: never returns; the caller also waits for the end of the server

@@ -60,8 +60,8 @@ pub(crate) async fn put_manifest(
         let message = format!("'{invalid}' is not a tag");
         return Err(RequestError::bad_request("TAG_INVALID", message));
     }
-    // a manifest is pushed as a whole (RFC 9110, 14.5); the distribution-spec has chunks of blobs
-    // only
+    // a manifest is pushed as a whole (RFC 9110, 14.5): in the distribution-spec, only blobs have
+    // chunks
     if parts.headers.contains_key(CONTENT_RANGE) {
         let message = "a manifest cannot be pushed in parts: Content-Range is not supported here";
         return Err(RequestError::bad_request("MANIFEST_INVALID", message));

@@ -99,7 +99,8 @@ fn safe_media_type(media_type: &str) -> &str {
     }
 }
 
-/// Resolves `reference` in the repository: in the bundles first, then in the pushed content.
+/// Resolves `reference` in the repository: in the bundles first, then (a digest) in the bundles
+/// that were served before, then in the pushed content.
 fn find_manifest(
     state: &ServerState,
     name: &str,

@@ -71,7 +71,7 @@ pub(super) fn referrers_page(
         let Some((hex, source)) = rest.next() else {
             break;
         };
-        // the last entry examined, not the last one listed: a filter may match none of a page
+        // the last examined entry, not the last listed one: a filter may match no entry of a page
         last = Some(hex);
         let Some(entry) = read_entry(state, subject, hex, source)? else {
             continue;

@@ -49,7 +49,7 @@ enum ReadAhead {
 
 impl BlobBody {
     /// A body of exactly the remaining bytes. An error, such as a wrong frame checksum, aborts the
-    /// connection: the bytes sent before are correct, and the client sees that the body is
+    /// connection: the bytes sent before it are correct, and the client sees that the body is
     /// incomplete.
     pub(super) fn into_body(self) -> Body {
         let start = ReadAhead::NotStarted(self);

@@ -97,7 +97,7 @@ impl FileTable {
 
     /// Whether there are files of this host.
     pub(crate) fn has_host(&self, host: &str) -> bool {
-        // with the slash, so that a host is not mistaken for the beginning of another one
+        // with the slash, so that other hosts whose names begin with `host` do not match
         let prefix = format!("{host}/");
         self.0
             .range(prefix.clone()..)

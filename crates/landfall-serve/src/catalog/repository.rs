@@ -128,7 +128,7 @@ pub(crate) fn repository_of_host(host: &str, repository: &str) -> String {
 }
 
 /// The names under which `name` of the host `ns` may have been pushed: with the host in front, and
-/// without the host, as in pushes to other registries that mirror that host.
+/// without it, as images are pushed to a registry that mirrors only that host.
 pub(crate) fn pushed_names(name: &str, ns: Option<&str>) -> Vec<String> {
     // the name with the host comes first, because it cannot mean another image
     let with_host = ns

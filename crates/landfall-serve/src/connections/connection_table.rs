@@ -278,7 +278,7 @@ impl TrackedConnection {
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        // the time of an idle connection counts from the end of its last response
+        // the idle time of a connection counts from the end of its last response
         self.0.received();
         self.0.requests.fetch_sub(1, Ordering::AcqRel);
     }

@@ -11,7 +11,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How often a waiting request looks for a stalled connection to close.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Limits the requests in progress: from their authentication to the last byte of the response.
+/// Limits the requests in progress, each from the end of its authentication to the last byte of its
+/// response.
 pub(crate) struct RequestLimiter {
     max: usize,
     permits: Arc<Semaphore>,

@@ -2,7 +2,7 @@
 //! through the process.
 //!
 //! hyper knows only bodies of bytes. It is given placeholder bytes for each piece of a file; when
-//! they arrive at [`TrackedStream`](super::TrackedStream), the stream sends the file instead. This
+//! they arrive at [`TrackedStream`](super::TrackedStream), the stream sends the piece instead. This
 //! works because hyper passes the bytes of a body on unchanged and in order, as long as the stream
 //! supports vectored writes.
 

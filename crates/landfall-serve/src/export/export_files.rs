@@ -11,7 +11,7 @@ use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
 use landfall_model::sum_sizes;
 use std::path::Path;
 
-/// Writes every file of `lock` that has a URL to `dir`, at the paths of all its URLs: plain files
+/// Writes to `dir` every file of `lock` that has a URL, at the paths of all its URLs: plain files
 /// with their sidecars, packages, charts and providers. `blobs` has the content. Files with the
 /// right content are left unchanged. `dry_run` writes nothing.
 ///

@@ -120,7 +120,7 @@ fn visit_members(
 fn extended_path(header: &mut impl Read, kind: tar::EntryType) -> io::Result<Option<Vec<u8>>> {
     let refused = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
     let mut text = Vec::new();
-    // one byte more than allowed, to tell a header that is too long from one that just fits
+    // one byte more than allowed, to distinguish a header that is too long from one that just fits
     header
         .take(MAX_EXTENDED_HEADER + 1)
         .read_to_end(&mut text)?;

@@ -51,7 +51,7 @@ impl GitService {
 }
 
 /// The folders below which repositories are served as HOST/PATH. Like files, repositories are also
-/// available at the root, so that one URL can be `files` of a site for both.
+/// available at the root, so that the URL in `files` of a site works for both.
 const FOLDERS: [&str; 3] = ["/git/", "/files/", "/"];
 
 impl GitRoute {
@@ -64,7 +64,7 @@ impl GitRoute {
     ) -> Option<Result<GitRoute, RequestError>> {
         let path = percent_decode_str(path).decode_utf8().ok()?;
         let (base, service) = GitService::parse(&path)?;
-        // clients of the original host take precedence, as with files
+        // a repository of the host that the client names takes precedence, as with files
         let found = hosts
             .names()
             .find_map(|host| repositories.find(&format!("{host}{base}")));

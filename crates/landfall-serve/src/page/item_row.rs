@@ -8,8 +8,8 @@ use landfall_content::BlobRead;
 use landfall_model::human_size;
 use landfall_model::report::{EntryCount, EntryKind, count_of};
 
-/// The maximum length of a row in bytes. A longer one shows only the beginning of the name and the
-/// digest, so that hostile names cannot fill the page.
+/// The maximum length of a row in bytes. A longer row shows only the digest and the beginning of
+/// the name, so that hostile names cannot fill the page.
 const MAX_ROW: usize = 12_000;
 /// The number of characters of a long name that are shown.
 const MAX_NAME: usize = 300;

@@ -89,7 +89,7 @@ fn host_lines<'a>(hosts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
         .collect()
 }
 
-/// The length of a guide on the page in bytes, without its markup.
+/// The length of a guide's files and notes on the page, in bytes.
 fn guide_length(guide: &NodeGuide) -> usize {
     let files = guide.files.iter().flat_map(|(path, text)| [path, text]);
     files

@@ -22,8 +22,8 @@ pub struct DeliveredContent {
 }
 
 /// The locks that were delivered to the target of `mapping`, the oldest first, with the content of
-/// their items that is there now. Images are listed but not looked up: clients pull them from the
-/// registry itself.
+/// their items that the registry has now. Images are listed but not looked up: clients pull them
+/// from the registry itself.
 ///
 /// # Errors
 /// When the list of deliveries is missing or damaged, or the registry cannot be read.
@@ -113,7 +113,7 @@ async fn read_small_blob(
     Ok(Some(bytes))
 }
 
-/// The blobs of the items that are at the registry, except images, with their repositories.
+/// The blobs of the items that the registry has, except images, each with its repository.
 async fn find_blobs(
     session: &RegistrySession,
     locks: &[(&delivered_locks::DeliveredLock, Lock)],

@@ -1,5 +1,5 @@
-//! Serves all items but images from a registry (`--from`), under their URLs: for a site that keeps
-//! everything in its registry.
+//! Serves all items except images from a registry (`--from`), under their URLs: for a site that
+//! keeps everything in its registry.
 
 mod delivered;
 mod error;

@@ -99,8 +99,8 @@ impl BlobRead for RegistryBlobs {
 }
 
 impl VerifiedRead for RegistryBlobs {
-    /// No file holds the content, so the stamp has the number of these blobs. After a reload, the
-    /// blobs have another number and are hashed again.
+    /// No file holds the content, so the stamp contains `number` in place of an inode. After a
+    /// reload, the number is another one, so the blobs are hashed again.
     fn file_stamps(&self, _digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
         Ok(vec![FileStamp {
             inode: self.number,

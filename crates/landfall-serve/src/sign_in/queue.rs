@@ -56,7 +56,7 @@ impl SignInQueue {
         self.waiting().values().map(|queue| queue.count).sum()
     }
 
-    /// Joins the queue; `None` if too many sign-ins wait, of this address or in all.
+    /// Joins the queue; `None` if too many sign-ins of this address or of all addresses wait.
     pub(super) fn join(self: &Arc<SignInQueue>, address: IpAddr) -> Option<SignIn> {
         let address = network(address);
         let mut waiting = self.waiting();

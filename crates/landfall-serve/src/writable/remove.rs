@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(
             store.sweep(Duration::from_hours(1)).unwrap().removed,
             [],
-            "a push may count on it"
+            "a push may rely on the blobs"
         );
         let swept = store.sweep(Duration::ZERO).unwrap();
         assert_eq!(
