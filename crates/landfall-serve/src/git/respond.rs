@@ -221,35 +221,40 @@ async fn open_database(
     state: &Arc<ServerState>,
     repository: &LockedGitRepository,
 ) -> Result<Arc<ObjectDatabase>, RequestError> {
-    let open = async || {
-        let mut packs: Vec<Arc<dyn PackBytes>> = Vec::new();
-        for pack in &repository.packs {
-            let reader = state.clone();
-            let digest = pack.digest.clone();
-            let holders = blocking(move || blob_holders(&reader.content, &digest)).await??;
-            let verified = &state.verified_blobs;
-            let holder = verified.intact_holder(&holders, &pack.digest).await?;
-            let bytes = BlobPackBytes::new(holder.blobs, pack.digest.clone(), holder.size);
-            packs.push(Arc::new(bytes));
-        }
-        let limits = state.limits;
-        let shallow = repository.shallow.clone();
-        let opened = blocking(move || {
-            let mut database = ObjectDatabase::new(limits);
-            for pack in packs {
-                database.add_pack(pack)?;
-            }
-            database.set_shallow(&shallow);
-            Ok::<_, GitError>(database)
-        });
-        opened
-            .await?
-            .map_err(|error| RequestError::internal(format!("{}: {error}", repository.name)))
-    };
     state
         .git_databases
-        .get_or_open(&repository.digest, open)
+        .get_or_open(&repository.digest, || {
+            read_objects(state.clone(), repository.clone())
+        })
         .await
+}
+
+async fn read_objects(
+    state: Arc<ServerState>,
+    repository: LockedGitRepository,
+) -> Result<ObjectDatabase, RequestError> {
+    let mut packs: Vec<Arc<dyn PackBytes>> = Vec::new();
+    for pack in &repository.packs {
+        let reader = state.clone();
+        let digest = pack.digest.clone();
+        let holders = blocking(move || blob_holders(&reader.content, &digest)).await??;
+        let verified = &state.verified_blobs;
+        let holder = verified.intact_holder(&holders, &pack.digest).await?;
+        let bytes = BlobPackBytes::new(holder.blobs, pack.digest.clone(), holder.size);
+        packs.push(Arc::new(bytes));
+    }
+    let limits = state.limits;
+    let opened = blocking(move || {
+        let mut database = ObjectDatabase::new(limits);
+        for pack in packs {
+            database.add_pack(pack)?;
+        }
+        database.set_shallow(&repository.shallow);
+        Ok::<_, GitError>(database)
+    });
+    opened
+        .await?
+        .map_err(|error| RequestError::internal(format!("{}: {error}", repository.name)))
 }
 
 #[cfg(test)]
