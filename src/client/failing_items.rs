@@ -1,6 +1,8 @@
 //! Records in the store the day since which each item has been failing, so that the report of a
 //! scheduled job can name it.
 
+use jiff::ToSpan;
+use jiff::civil::Date;
 use landfall_content::WriteError;
 use landfall_content::store::DiskStore;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
@@ -10,14 +12,18 @@ use std::collections::BTreeMap;
 /// The path of the file in the store. The days are not in the lock, because two runs with the same
 /// result must give the same lock.
 const FILE: &str = ".landfall/failing";
+/// How long an item that no run handles stays in the record.
+const KEPT_DAYS: i64 = 30;
 
-/// An item that failed or was missing in the last run.
+/// An item that failed or was missing in the last run that handled it.
 #[derive(Serialize, Deserialize)]
 struct FailingItem {
     kind: EntryKind,
     name: String,
     /// The day of the first run in which it failed, `YYYY-MM-DD`.
     since: String,
+    /// The day of the last run in which it failed.
+    last: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -27,11 +33,12 @@ struct FailingFile {
 }
 
 /// Extends the reason of each failed or missing item by the day since which it has been failing,
-/// and records that day in the store. All other items are removed from the record.
+/// and records that day in the store. An item that succeeds is removed from the record. One that is
+/// not in `items` stays for a while: jobs with other manifests may share the store.
 pub(super) fn mark_failing(
     disk: &DiskStore,
     items: &mut [ReportItem],
-    today: jiff::civil::Date,
+    today: Date,
 ) -> Result<(), WriteError> {
     disk.edit(FILE, |old| {
         // a damaged or newer file counts as empty: it only serves the message
@@ -39,33 +46,35 @@ pub(super) fn mark_failing(
             .ok()
             .filter(|recorded| recorded.version == 1);
         let old_items = recorded.map(|recorded| recorded.items).unwrap_or_default();
-        let since: BTreeMap<(EntryKind, String), String> = old_items
+        let oldest = today.saturating_sub(KEPT_DAYS.days()).to_string();
+        let mut failing: BTreeMap<(EntryKind, String), FailingItem> = old_items
             .into_iter()
-            .map(|one| ((one.kind, one.name), one.since))
+            .filter(|one| one.last >= oldest)
+            .map(|one| ((one.kind, one.name.clone()), one))
             .collect();
-        let failed = items
-            .iter_mut()
-            .filter(|item| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing));
-        let failing: Vec<FailingItem> = failed
-            .map(|item| {
-                let day = since.get(&(item.kind, item.name.clone()));
-                let day = day.cloned().unwrap_or_else(|| today.to_string());
-                let why = item.reason.take().unwrap_or_else(|| "it failed".into());
-                item.reason = Some(format!("{why} (failing since {day})"));
-                FailingItem {
-                    kind: item.kind,
-                    name: item.name.clone(),
-                    since: day,
-                }
-            })
-            .collect();
+        for item in items.iter_mut() {
+            let key = (item.kind, item.name.clone());
+            if !matches!(item.status, ItemStatus::Failed | ItemStatus::Missing) {
+                failing.remove(&key);
+                continue;
+            }
+            let record = failing.entry(key).or_insert_with(|| FailingItem {
+                kind: item.kind,
+                name: item.name.clone(),
+                since: today.to_string(),
+                last: String::new(),
+            });
+            record.last = today.to_string();
+            let why = item.reason.take().unwrap_or_else(|| "it failed".into());
+            item.reason = Some(format!("{why} (failing since {})", record.since));
+        }
         // a store without failures does not get the file
         if failing.is_empty() && old.is_empty() {
             return Vec::new();
         }
         let mut bytes = serde_json::to_vec_pretty(&FailingFile {
             version: 1,
-            items: failing,
+            items: failing.into_values().collect(),
         })
         .unwrap_or_default();
         bytes.push(b'\n');
@@ -78,36 +87,55 @@ mod tests {
     use super::*;
     use jiff::civil::date;
 
-    #[test]
-    fn the_first_day_of_a_failure_is_named_until_the_item_succeeds() {
-        let dir = tempfile::tempdir().unwrap();
-        let disk = DiskStore::open(dir.path()).unwrap();
-        let item = |status| ReportItem {
+    fn item(name: &str, status: ItemStatus) -> ReportItem {
+        ReportItem {
             kind: EntryKind::Image,
-            name: "a:1".into(),
+            name: name.into(),
             digest: None,
             bytes: None,
             packages: 0,
             status,
             reason: Some("404".into()),
-        };
-        let reason = |status, day| {
-            let mut items = [item(status)];
+        }
+    }
+
+    #[test]
+    fn the_first_day_of_a_failure_is_named_until_the_item_succeeds() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = DiskStore::open(dir.path()).unwrap();
+        let reason = |name, status, day| {
+            let mut items = [item(name, status)];
             mark_failing(&disk, &mut items, date(2026, 11, day)).unwrap();
             items[0].reason.clone().unwrap()
         };
+        let first = "404 (failing since 2026-11-01)";
+        assert_eq!(reason("a:1", ItemStatus::Failed, 1), first);
+        // a job with another manifest, in which the item is not
+        let second = "404 (failing since 2026-11-02)";
+        assert_eq!(reason("b:1", ItemStatus::Failed, 2), second);
+        assert_eq!(reason("a:1", ItemStatus::Missing, 9), first);
+        assert_eq!(reason("a:1", ItemStatus::Done, 10), "404");
+        assert_eq!(reason("b:1", ItemStatus::Failed, 10), second);
         assert_eq!(
-            reason(ItemStatus::Failed, 1),
-            "404 (failing since 2026-11-01)"
-        );
-        assert_eq!(
-            reason(ItemStatus::Missing, 9),
-            "404 (failing since 2026-11-01)"
-        );
-        assert_eq!(reason(ItemStatus::Done, 10), "404");
-        assert_eq!(
-            reason(ItemStatus::Failed, 11),
+            reason("a:1", ItemStatus::Failed, 11),
             "404 (failing since 2026-11-11)"
         );
+    }
+
+    #[test]
+    fn an_item_that_no_run_handles_is_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = DiskStore::open(dir.path()).unwrap();
+        let recorded = |name, month, day| {
+            let mut items = [item(name, ItemStatus::Failed)];
+            mark_failing(&disk, &mut items, date(2026, month, day)).unwrap();
+            let recorded = std::fs::read_to_string(dir.path().join(FILE)).unwrap();
+            let recorded: FailingFile = serde_json::from_str(&recorded).unwrap();
+            let names = recorded.items.into_iter().map(|one| one.name);
+            names.collect::<Vec<_>>()
+        };
+        assert_eq!(recorded("a:1", 1, 1), ["a:1"]);
+        assert_eq!(recorded("b:1", 1, 31), ["a:1", "b:1"]);
+        assert_eq!(recorded("b:1", 2, 1), ["b:1"]);
     }
 }

@@ -16,7 +16,7 @@ use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::sign::{PublicKey, Signer};
-use landfall_model::{Digest, today};
+use landfall_model::{Descriptor, Digest, today};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -251,26 +251,31 @@ fn serial(request: &RefreshRequest<'_>, lock: &Lock) -> Result<Option<Serial>, C
 /// Whether the receiver has all items of `lock`, or the bundle at `out` is the one that would be
 /// packed.
 fn is_delivered(request: &RefreshRequest<'_>, lock: &Lock) -> bool {
-    let wanted = lock.fingerprint();
     if !request.bases.is_empty() && request.bases.iter().all(|base| base.has_all(lock)) {
         return true;
     }
-    let base_locks = request.bases.iter().map(|base| base.complete_lock.as_ref());
     let Some(bundle) = existing_bundle(request) else {
         return false;
     };
     // A delta with other bases omits other content, although it has the same lock.
-    let existing: BTreeSet<&Digest> = bundle.bases().iter().map(base_lock).collect();
-    let requested: BTreeSet<&Digest> = base_locks.flatten().collect();
+    let references = bundle.references().iter().map(|one| &one.blob);
+    let outside: Vec<Descriptor> = bundle.omitted().iter().chain(references).cloned().collect();
+    let bases = request.bases.iter();
+    let requested: BTreeSet<BaseName> = bases.map(|base| base.base.named(&outside)).collect();
+    let has_bases = requested.iter().eq(bundle.bases());
     // A bundle that omits nothing records no bases.
-    let omits_nothing = existing.is_empty()
-        && request
-            .bases
-            .iter()
-            .any(|base| !base.base.shares_content_with(lock));
-    bundle.fingerprint() == &wanted
+    let is_whole = bundle.bases().is_empty() && omits_nothing(&request.bases, lock);
+    *bundle.fingerprint() == lock.fingerprint()
         && bundle.partial().is_empty()
-        && (existing == requested || omits_nothing)
+        && (has_bases || is_whole)
+}
+
+/// Whether a delta of `lock` contains everything, because no blob is in every base.
+fn omits_nothing(bases: &[RefreshBase], lock: &Lock) -> bool {
+    let parts = lock.entries().into_iter().flat_map(|entry| entry.parts);
+    // every delta contains the manifests
+    let mut blobs = parts.filter(|part| part.is_stored() && !part.is_manifest());
+    blobs.all(|blob| bases.iter().any(|base| !base.base.has(&blob.descriptor)))
 }
 
 /// The bundle of an earlier run, if it can be opened.
@@ -281,14 +286,6 @@ fn existing_bundle(request: &RefreshRequest<'_>) -> Option<Bundle> {
             Bundle::open_object(Arc::new(object)).ok()
         }
         None => Bundle::open(&request.out).ok(),
-    }
-}
-
-fn base_lock(base: &BaseName) -> &Digest {
-    match base {
-        BaseName::Bundle { lock, .. }
-        | BaseName::Lock { lock }
-        | BaseName::Receipt { lock, .. } => lock,
     }
 }
 

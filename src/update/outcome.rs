@@ -144,12 +144,16 @@ impl UpdateOutcome {
                 let gone = self
                     .noticed
                     .iter()
-                    .any(|one| one.is_gone() && (one.item, one.name()) == (kind, &*name));
-                let reason = gone.then(|| "upstream does not have it any more".to_owned());
-                let status = if gone {
-                    ItemStatus::Missing
-                } else {
-                    ItemStatus::Present
+                    .find(|one| one.is_gone() && (one.item, one.name()) == (kind, &*name));
+                let (status, reason) = match gone {
+                    None => (ItemStatus::Present, None),
+                    Some(UpstreamNotice {
+                        is_locked: true, ..
+                    }) => (
+                        ItemStatus::Missing,
+                        Some("upstream does not have it any more"),
+                    ),
+                    Some(_) => (ItemStatus::Missing, Some("upstream does not have it")),
                 };
                 ReportItem {
                     kind,
@@ -158,7 +162,7 @@ impl UpdateOutcome {
                     bytes: None,
                     packages: 0,
                     status,
-                    reason,
+                    reason: reason.map(str::to_owned),
                 }
             })
             .collect();

@@ -454,7 +454,8 @@ fn a_locked_chart_can_be_audited_and_rewritten_by_its_name() {
     let values = format!("image: {{repository: \"{repository}\", tag: {tag}}}\n");
     let app = Chart::new("app", "1.0.0", "", &[("values.yaml", &*values)]);
     up.repository(std::slice::from_ref(&app));
-    Chart::new("more", "2.0.0", "", &[]).push(&up.images, registry, "charts/more");
+    let more = [("values.yaml", "image: quay.io/not/locked:v1\n")];
+    Chart::new("more", "2.0.0", "", &more).push(&up.images, registry, "charts/more");
     let repo = up.repo();
     let oci = format!("oci://{registry}/charts");
     let charts = json!([{"repo": repo, "name": "app", "version": "1.0.0", "images": "discover"}, format!("{oci}/more:2.0.0")]);
@@ -548,6 +549,24 @@ fn a_locked_chart_can_be_audited_and_rewritten_by_its_name() {
         "app/values.yaml",
     ])));
     assert!(new != app.archive && text.unwrap().contains("172.20.0.2:5000/x/app"));
+    // the printed command audits the same chart
+    let to = ["--to", "172.20.0.2:5000", "--lock", "landfall.lock"];
+    let report = place.json(
+        0,
+        &[&["rewrite", "more:2.0.0", "--check"], &to[..]].concat(),
+    );
+    let audit = report["unknown"]["audit"].as_str().unwrap();
+    assert_eq!(
+        audit,
+        "landfall audit more:2.0.0 --lock landfall.lock --to 172.20.0.2:5000"
+    );
+    let files = report["files"].as_array().unwrap();
+    let values = "more:2.0.0/more/values.yaml";
+    assert!(files.iter().any(|one| one["file"] == values), "{report}");
+    let words: Vec<&str> = audit.split(' ').skip(1).collect();
+    let report = place.json(4, &words);
+    let missing = &report["missing"][0]["file"];
+    assert_eq!(missing, "more:2.0.0/values.yaml", "{report}");
     let refused = place.json(
         2,
         &[

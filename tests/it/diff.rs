@@ -238,3 +238,15 @@ fn a_receipt_can_be_compared_like_a_lock() {
         json!([])
     );
 }
+
+#[test]
+fn a_lock_may_begin_with_a_byte_order_mark_or_another_character_that_is_not_ascii() {
+    let place = Place::new();
+    let text = images(&[("quay.io/a/b:v1", 1, 0)]);
+    place.write("plain.lock", &text);
+    for start in ["\u{feff}", "\u{feff}# a\n", "# ü\n", "#  ü\n"] {
+        place.write("other.lock", format!("{start}{text}"));
+        let report = place.json(0, &["diff", "plain.lock", "other.lock"]);
+        assert_eq!(report["changes"], json!([]), "{report:#}");
+    }
+}

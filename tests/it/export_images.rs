@@ -471,6 +471,15 @@ fn an_archive_is_written_completely_or_not_at_all() {
     let printed = site.refused(1, &["-o", "old.tar"]);
     assert!(printed.contains("damaged"), "{printed}");
     assert_eq!(site.place.read("old.tar"), "old");
+    let gone = "version: 1\nmissing: [{kind: image, name: 'quay.io/gone/a:v1', reason: removed, \
+                until: 9999-01-31}]\n...\n";
+    site.place.write("gone.lock", gone);
+    let printed = site.refused(2, &["--lock", "gone.lock", "-o", "dry.tar"]);
+    assert_eq!(
+        printed,
+        "the lock contains no images\n\
+         accepted image quay.io/gone/a:v1: removed (accepted until 9999-01-31)"
+    );
     for name in ["dry.tar", "old.tar.partial", "dry.tar.partial"] {
         assert!(!site.place.path(name).exists(), "{name}");
     }

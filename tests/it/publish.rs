@@ -8,6 +8,7 @@ use crate::support::object_store::{Fault, ObjectStore};
 use crate::support::peers::nginx_with;
 use crate::support::{Place, landfall_serve, need};
 use std::collections::BTreeSet;
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -287,6 +288,46 @@ fn a_store_on_disk_can_be_published_and_missing_items_are_reported() {
             .contains("s3://"),
         "{no_links}"
     );
+}
+
+#[test]
+fn a_published_lock_must_match_both_expect_and_lock() {
+    let site = Site::new("store", None);
+    let place = site.place();
+    // a server that is not refused fails at once, because the port is in use
+    let used = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = used.local_addr().unwrap().to_string();
+    let serve = |exit, flags: &[&str]| {
+        let common = ["serve", "--store", "store", "--listen", &listen];
+        let report = place.json(exit, &[&common[..], flags].concat());
+        report["error"]["message"].as_str().unwrap().to_owned()
+    };
+    let published = place.json(0, &["ls", "one.lock"])["lock"].clone();
+    let published = published.as_str().unwrap();
+    let other = format!("sha256:{}", "0".repeat(64));
+    for (flags, why) in [
+        (
+            ["--expect", &other, "--lock", "one.lock"],
+            "is not expected",
+        ),
+        (
+            ["--expect", published, "--lock", "two.lock"],
+            "is not the one of --lock",
+        ),
+    ] {
+        let message = serve(4, &flags);
+        assert!(
+            message.contains(published) && message.ends_with(why),
+            "{message}"
+        );
+    }
+    let in_use = serve(
+        1,
+        &[
+            "--expect", &other, "--expect", published, "--lock", "one.lock",
+        ],
+    );
+    assert!(in_use.contains(&listen), "{in_use}");
 }
 
 /// Pulls like a client: the tag, its manifests and their layers, each over a new connection and so

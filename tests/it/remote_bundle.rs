@@ -5,6 +5,7 @@ use crate::support::http::{get, request};
 use crate::support::images::sha256;
 use crate::support::object_store::{Fault, ObjectStore, RecordedRequest};
 use crate::support::{landfall_serve, need, run};
+use serde_json::json;
 use std::fs;
 
 const BUNDLE: &str = "s3://mirror/out/b.tar.zst";
@@ -272,4 +273,29 @@ fn a_signed_remote_bundle_behaves_like_a_file() {
             "{args:?}: the archives differ"
         );
     }
+}
+
+#[test]
+fn gc_keeps_the_content_of_a_bundle_in_an_object_store() {
+    let rig = Rig::of(4);
+    let store = ObjectStore::start();
+    let place = &rig.place;
+    store.introduce_to(place);
+    place.ok(&["pack", "--store", "stores/first", "-o", BUNDLE]);
+    fs::rename(place.path("landfall.lock"), place.path("packed.lock")).unwrap();
+    let gc = [
+        "gc",
+        "--store",
+        "stores/first",
+        "--bundle",
+        BUNDLE,
+        "--keep-last",
+        "1",
+    ];
+    let report = place.json(0, &gc);
+    assert_eq!(
+        (&report["bundles"], &report["removed"]),
+        (&json!({"kept": [BUNDLE], "older": []}), &json!([])),
+        "{report:#}"
+    );
 }

@@ -4,7 +4,7 @@
 use crate::cli::shared::draft::is_name_part;
 use crate::cli::shared::listing::count_kinds;
 use landfall_model::ImageRef;
-use landfall_model::report::{ItemStatus, ReportItem, one_line};
+use landfall_model::report::{ItemStatus, ReportItem, count_of, one_line};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -106,8 +106,8 @@ pub(crate) fn item_lines<'a>(items: impl IntoIterator<Item = &'a ReportItem>) ->
     if !rest.is_empty() {
         let counted = count_kinds(rest.iter().flat_map(|group| group.items.iter().copied()));
         lines += &format!(
-            "… and {counted} more, for {} other reasons; {FULL_LIST}\n",
-            rest.len()
+            "… and {counted} more, for {}; {FULL_LIST}\n",
+            count_of(rest.len(), "other reason")
         );
     }
     lines
@@ -303,5 +303,10 @@ mod tests {
         assert!(lines.ends_with(
             "… and 280 images more, for 280 other reasons; `--report FILE` writes all of them\n"
         ));
+        let lines = loss_lines(&items[..=MAX_GROUPS]);
+        assert!(
+            lines.contains("… and 1 image more, for 1 other reason; "),
+            "{lines}"
+        );
     }
 }

@@ -11,6 +11,14 @@ fn nonempty_text(value: &Value) -> Option<String> {
         .map(str::to_owned)
 }
 
+/// The first of these times that says something: reproducible builds set the time to 1970 or 1980.
+fn build_time(annotation: &Value, created: &Value) -> Option<String> {
+    [annotation, created]
+        .into_iter()
+        .filter_map(nonempty_text)
+        .find(|time| time.as_str() >= "2000")
+}
+
 /// The facts that an image declares about itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ImageFacts {
@@ -45,12 +53,10 @@ impl ImageFacts {
                 .licences
                 .take()
                 .or_else(|| nonempty_text(&notes["org.opencontainers.image.licenses"]));
-            let time = nonempty_text(&notes["org.opencontainers.image.created"]);
-            // Reproducible builds set the time to 1970 or 1980, which says nothing.
-            let time = time
-                .or_else(|| nonempty_text(created))
-                .filter(|time| time.as_str() >= "2000");
-            facts.created = facts.created.take().or(time);
+            facts.created = facts
+                .created
+                .take()
+                .or_else(|| build_time(&notes["org.opencontainers.image.created"], created));
             facts.licences.is_some() && facts.created.is_some()
         };
         for manifest in manifests.filter_map(read) {
@@ -64,5 +70,21 @@ impl ImageFacts {
             }
         }
         facts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_of_1970_does_not_hide_the_time_of_the_config() {
+        let [epoch, built] = ["1970-01-01T00:00:00Z", "2026-03-02T00:00:00Z"].map(Value::from);
+        assert_eq!(
+            build_time(&epoch, &built),
+            Some("2026-03-02T00:00:00Z".into())
+        );
+        assert_eq!(build_time(&Value::Null, &built), build_time(&built, &epoch));
+        assert_eq!(build_time(&epoch, &epoch), None);
     }
 }

@@ -10,6 +10,8 @@ use tempfile::TempDir;
 /// Input paths. Charts of the lock are archives in a temporary folder.
 pub(crate) struct LockedCharts {
     pub paths: Vec<PathBuf>,
+    /// The paths of the archives, and the arguments that name their charts.
+    archives: Vec<(String, String)>,
     /// Deletes the archives when dropped.
     folder: Option<TempDir>,
 }
@@ -18,6 +20,15 @@ impl LockedCharts {
     /// Whether one of the paths is a temporary archive.
     pub(crate) fn has_any(&self) -> bool {
         self.folder.is_some()
+    }
+
+    /// The path of a file for messages: that of a temporary archive, or of a file in it, begins
+    /// with the argument that names the chart.
+    pub(crate) fn shown(&self, file: String) -> String {
+        let replaced = self.archives.iter().find_map(|(archive, argument)| {
+            Some(format!("{argument}{}", file.strip_prefix(&**archive)?))
+        });
+        replaced.unwrap_or(file)
     }
 }
 
@@ -37,6 +48,7 @@ pub(crate) fn locked_charts(
         .collect();
     let mut folder = None;
     let mut found = Vec::new();
+    let mut archives = Vec::new();
     for path in paths {
         let text = path.to_str().unwrap_or_default();
         let meant: Vec<&ChartArchive> = charts
@@ -73,10 +85,12 @@ pub(crate) fn locked_charts(
             .and_then(|()| std::fs::write(&file, archive))
             .map_err(|error| failed(error.to_string()))?;
         folder = Some(made);
+        archives.push((file.display().to_string(), text.to_owned()));
         found.push(file);
     }
     Ok(LockedCharts {
         paths: found,
+        archives,
         folder,
     })
 }

@@ -34,10 +34,15 @@ impl OpenedFile {
         open_input(path)
             .and_then(|file| file.take(4).read_to_end(&mut start))
             .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))?;
-        // A lock is text. A file that is not text was meant as a bundle, perhaps a damaged one:
-        // opening it gives the better error.
-        let is_zstd = start == zstd::zstd_safe::MAGICNUMBER.to_le_bytes();
-        if start.is_empty() || is_zstd || !start.is_ascii() {
+        // A lock is text, perhaps with a byte order mark. A file that is not text was meant as a
+        // bundle, perhaps a damaged one: opening it gives the better error. A bundle starts with
+        // the magic number of zstd, which is not UTF-8.
+        let is_text = match str::from_utf8(&start) {
+            Ok(text) => !text.is_empty(),
+            // the four bytes may end within a character
+            Err(error) => error.error_len().is_none(),
+        };
+        if !is_text {
             return Ok(OpenedFile::Bundle(open_bundle::open_any(context, &paths)?));
         }
         if start.trim_ascii_start().first() == Some(&b'{') {

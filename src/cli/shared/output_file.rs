@@ -97,6 +97,6 @@ mod tests {
             "{nowhere}"
         );
         std::fs::write(dir.path().join("file"), "").unwrap();
-        assert!(message(&dir.path().join("file/new.json")).contains("file"));
+        assert!(message(&dir.path().join("file/new.json")).ends_with("/file is not a folder"));
     }
 }

@@ -16,13 +16,19 @@ pub(crate) fn is_remote(path: &Path) -> bool {
 
 /// Opens the bundle at `path` by reading only its end; `None` if `path` is a file.
 pub(crate) fn remote(context: &Context, path: &Path) -> Result<Option<Bundle>, CliError> {
+    open_object(context, path)?
+        .map(|object| Ok(Bundle::open_object(Arc::new(object))?))
+        .transpose()
+}
+
+/// Looks up the object at `path`; `None` if `path` is a file.
+pub(crate) fn open_object(context: &Context, path: &Path) -> Result<Option<OpenObject>, CliError> {
     let Some((bucket, name)) = object(context, path)? else {
         return Ok(None);
     };
-    let opened = OpenObject::open(&bucket, &name);
-    let object = opened
-        .map_err(|error| CliError::from(ClientError::from(error)).on(TransferSide::Source))?;
-    Ok(Some(Bundle::open_object(Arc::new(object))?))
+    OpenObject::open(&bucket, &name)
+        .map(Some)
+        .map_err(|error| CliError::from(ClientError::from(error)).on(TransferSide::Source))
 }
 
 /// The bucket folder and the name of the object at `path`; `None` if `path` is a file.

@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn no_control_character_reaches_a_terminal() {
         let name = "x\u{1b}[2J\n+++ b/y\"";
-        let old = "\u{1b}[2Ja\u{7}\n";
+        let old = "\u{1b}[2Ja\u{7}\r-\n";
         for reader in [DiffReader::Terminal, DiffReader::Coloured] {
             let shown = unified(name, old, vec![(4..5, "b".into())], reader);
             let shown = shown.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
@@ -379,7 +379,7 @@ mod tests {
 +++ "b/x\033[2J\012+++ b/y\""
 "#;
         assert!(
-            bytes.starts_with(header) && bytes.contains("-\u{1b}[2Ja\u{7}\n"),
+            bytes.starts_with(header) && bytes.contains("-\u{1b}[2Ja\u{7}\r-\n"),
             "{bytes:?}"
         );
     }

@@ -312,14 +312,14 @@ pub(crate) fn markdown(summary: &str, updated: &UpdateOutcome, report: &RunRepor
     document
 }
 
-/// The tags that upstream no longer has, as Markdown lines outside of the folded tables, because a
-/// reviewer must see them.
+/// The locked tags that upstream no longer has, as Markdown lines outside of the folded tables,
+/// because a reviewer must see them.
 pub(crate) fn gone(updated: &UpdateOutcome, changes: &[LockChange]) -> String {
     const MAX_NAMES: usize = 20;
     let noticed = updated
         .noticed
         .iter()
-        .filter(|one| one.is_gone())
+        .filter(|one| one.is_gone() && one.is_locked)
         .map(UpstreamNotice::name);
     let locked = changes
         .iter()
@@ -376,4 +376,30 @@ pub(crate) fn names(paths: &[&PathBuf]) -> String {
         .map(|path| path.display().to_string())
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_model::report::EntryKind;
+
+    #[test]
+    fn a_tag_that_was_never_locked_has_no_old_pin() {
+        let notice = |name: &str, is_locked| UpstreamNotice {
+            item: EntryKind::Image,
+            is_locked,
+            notice: Notice::new(NoticeKind::Gone, name, "gone"),
+            wait: None,
+        };
+        let mut updated = UpdateOutcome {
+            noticed: vec![notice("typo:v1", false)],
+            ..UpdateOutcome::default()
+        };
+        assert_eq!(gone(&updated, &[]), "");
+        updated.noticed.push(notice("old:v1", true));
+        assert_eq!(
+            gone(&updated, &[]),
+            "\n\n**Gone upstream**; the old pins are kept:\n\n- `old:v1`\n"
+        );
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::cli::shared::draft_entries::draft_entries;
 use crate::cli::shared::lock_flags::LockFlags;
+use crate::cli::shared::locked_charts::locked_charts;
 use crate::cli::shared::output_file::{check_output, write_to};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::push::{MissingParts, missing};
@@ -31,7 +32,7 @@ use std::path::{Path, PathBuf};
 /// its names are matched with the locked items.
 #[derive(Args)]
 pub(crate) struct AuditCommand {
-    /// Files, folders, charts, or - for stdin
+    /// Files, folders, charts (a folder, a .tgz, or the name of a locked chart), or - for stdin
     #[arg(required_unless_present = "registry", value_name = "PATH")]
     paths: Vec<PathBuf>,
     #[command(flatten)]
@@ -58,7 +59,8 @@ impl AuditCommand {
             return Err(CliError::usage("no files to audit are named")
                 .with_help("name files or folders in addition to the bundle"));
         }
-        self.paths = paths;
+        let charts = locked_charts(paths, &lock, &self.locked, &self.paths, context)?;
+        self.paths.clone_from(&charts.paths);
         if let Some(path) = &self.missing {
             check_output("the manifest", path)?;
         }
@@ -66,7 +68,12 @@ impl AuditCommand {
         let today = today().to_string();
         let files = context.site.as_ref().and_then(|site| site.files.as_deref());
         let inventory = Inventory::new(&lock, mapping.as_ref(), files, &today).with_packages(&lock);
-        let audited = self.read(context, &inventory)?;
+        let mut audited = self.read(context, &inventory)?;
+        let found = audited.found.iter_mut().map(|found| &mut found.file);
+        let unread = audited.unread.iter_mut().map(|unread| &mut unread.file);
+        for file in found.chain(unread) {
+            *file = charts.shown(std::mem::take(file));
+        }
         if let Some(path) = &self.missing {
             write_missing(path, &audited)?;
         }

@@ -1,5 +1,6 @@
 //! `landfall gc`: removes from the store what no lock or bundle needs.
 
+use crate::cli::shared::remote_bundle::open_object;
 use crate::cli::shared::store_location::StoreLocation;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, nonzero_seconds, open_bundle};
 use crate::client::ClientError;
@@ -47,6 +48,18 @@ fn bundle_paths(bundles: &[Bundle]) -> Vec<String> {
         .iter()
         .map(|bundle| bundle.path().display().to_string())
         .collect()
+}
+
+/// The time when the bundle at `path` was written.
+fn written_at(context: &Context, path: &Path) -> Result<SystemTime, CliError> {
+    if let Some(object) = open_object(context, path)? {
+        return Ok(object.modified());
+    }
+    // A split bundle has no file with its own name.
+    let first_volume = PathBuf::from(format!("{}.0001", path.display()));
+    let look = std::fs::metadata(path).or_else(|_| std::fs::metadata(first_volume));
+    look.and_then(|file| file.modified())
+        .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))
 }
 
 fn total_size(blobs: &[SweptBlob]) -> String {
@@ -192,13 +205,7 @@ impl GcCommand {
         let mut series: BTreeMap<Option<String>, Vec<(u64, SystemTime, Bundle)>> = BTreeMap::new();
         for path in &self.bundles {
             let bundle = open_bundle::open_any(context, std::slice::from_ref(path))?;
-            // A split bundle has no file with its own name.
-            let first_volume = PathBuf::from(format!("{}.0001", path.display()));
-            let look = std::fs::metadata(path).or_else(|_| std::fs::metadata(first_volume));
-            let written = look.and_then(|file| file.modified());
-            let written = written.map_err(|error| {
-                CliError::usage(format!("cannot read {}: {error}", path.display()))
-            })?;
+            let written = written_at(context, path)?;
             let (name, number) = match bundle.serial() {
                 Some(Serial { series, number }) => (Some(series), number),
                 None => (None, 0),

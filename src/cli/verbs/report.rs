@@ -73,9 +73,13 @@ impl ReportCommand {
             RunStatus::Partial
         };
         let html = page.page("report", status, None, &report);
-        let signed = match &bundle.signature_keys()[..] {
-            [] => "not signed".to_owned(),
-            keys => {
+        let signed = match (&accepted.signed_by, &bundle.signature_keys()[..]) {
+            (Some(signers), _) => {
+                let signers: Vec<String> = signers.iter().map(ToString::to_string).collect();
+                format!("signed by {}", signers.join(", "))
+            }
+            (None, []) => "not signed".to_owned(),
+            (None, keys) => {
                 format!(
                     "signature {} (not checked; use verify --allowed-signers FILE)",
                     keys.join(", ")

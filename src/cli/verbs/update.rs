@@ -59,6 +59,9 @@ impl UpdateCommand {
             report.extra.insert("changes".into(), json!(locked.changes));
             report
                 .extra
+                .insert("endpointChanges".into(), json!(locked.endpoints));
+            report
+                .extra
                 .insert("lock".into(), json!(locked.lock.fingerprint()));
             let lines = update_report::lines(&updated)
                 .into_iter()

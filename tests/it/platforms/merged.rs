@@ -6,6 +6,8 @@ use crate::support::Place;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_yaml::Value;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 
 const TKG: &str = "registry: {address: registry.corp.example, ca: ca.crt}
 consumers: [tkg, kubermatic]
@@ -407,13 +409,35 @@ fn accounts_and_authorities_of_other_hosts_are_kept() {
          apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: ca-bundle, namespace: kubermatic}}\ndata:\n  ca-bundle.pem: |\n{}",
         indented(OTHER)
     );
-    place.write("mine.yaml", &old);
+    let file = place.write("mine.yaml", &old);
+    std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+    // the mode in the report, which must be that of the file after the run
+    let reported_mode = |more: &[&str]| {
+        let args = [
+            "render",
+            "kubermatic",
+            "--site",
+            "site.yaml",
+            "--into",
+            "mine.yaml",
+        ];
+        let report = place.json(0, &[&args[..], more].concat());
+        let mode = std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+        assert_eq!(
+            report["files"][0]["mode"],
+            format!("{mode:04o}"),
+            "{report:#}"
+        );
+        mode
+    };
+    assert_eq!(reported_mode(&["--diff"]), 0o644);
     let diff = merge(&place, "kubermatic", &["--diff"]);
     assert!(
         !diff.contains("aHVzaA==") && !diff.contains("cHVsbGVyOnNlY3JldA=="),
         "{diff}"
     );
-    merge(&place, "kubermatic", &[]);
+    assert_eq!(reported_mode(&[]), 0o600);
+    assert_eq!(reported_mode(&[]), 0o600, "up to date");
     let new = place.read("mine.yaml");
     let documents: Vec<Value> = serde_yaml::Deserializer::from_str(&new)
         .map(|one| serde::Deserialize::deserialize(one).unwrap())

@@ -212,6 +212,14 @@ fn a_site_may_require_two_signers() {
         "{}",
         shown(&output)
     );
+    let report = desk.run(&["report", "B", "--site", "site.yaml", "-o", "page.html"]);
+    assert!(
+        shown(&report).contains("signed by board@example.com (")
+            && shown(&report).contains(", release@example.com (")
+            && !shown(&report).contains("not checked"),
+        "{}",
+        shown(&report)
+    );
     desk.place.write("site.yaml", site.replace("2}", "0}"));
     assert_eq!(code(&verify()), 2);
 }

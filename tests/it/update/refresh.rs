@@ -118,6 +118,49 @@ fn a_bundle_that_omits_nothing_is_not_packed_again() {
 }
 
 #[test]
+fn a_delta_since_a_partial_bundle_is_not_packed_again() {
+    let up = upstream();
+    up.manifest("images: [REG/a:1.0.0, REG/none:v1]\n");
+    up.run(3, "refresh", &["-o", "b1", "--allow-partial"]);
+    up.put("none", "v1", 5);
+    let flags = ["-o", "d1", "--since", "b1"];
+    let first = up.run(0, "refresh", &flags);
+    assert!(first["bundle"]["bases"][0].is_object(), "{first:#}");
+    let second = up.run(0, "refresh", &flags);
+    assert!(second.get("bundle").is_none(), "{second:#}");
+    // two bundles of the same lock that lack different items are different bases
+    for (bundle, lost) in [("b2", "/none/"), ("b3", "/a/")] {
+        let refused = Fault::always(RequestKind::Blob, FaultKind::Status(403)).at(lost);
+        up.faults.set_faults([refused]);
+        let registry = &up.faults.address;
+        let pull = ["pull", "--plain-http", registry, "--store", bundle];
+        up.place.json(3, &pull);
+        let out = format!("{bundle}.tar.zst");
+        let pack = ["pack", "--store", bundle, "-o", &out, "--allow-partial"];
+        up.place.json(3, &pack);
+        let report = up.run(0, "refresh", &["-o", "d2", "--since", &out]);
+        assert!(report["bundle"]["digest"].is_string(), "{out}: {report:#}");
+    }
+}
+
+#[test]
+fn a_bundle_that_omits_nothing_because_its_bases_differ_is_not_packed_again() {
+    let up = Upstream::new();
+    for name in ["x", "y"] {
+        up.file(name, name);
+        up.manifest(&format!("files: [{{url: URL/{name}}}]\n"));
+        let lock = format!("{name}.lock");
+        up.run(0, "lock", &["--lock", &lock]);
+    }
+    up.manifest("files: [{url: URL/x}, {url: URL/y}]\n");
+    let flags = ["-o", "b1", "--since", "x.lock", "--since", "y.lock"];
+    let first = up.run(0, "refresh", &flags);
+    assert_eq!(first["bundle"]["bases"], json!([]), "{first:#}");
+    let second = up.run(0, "refresh", &flags);
+    assert!(second.get("bundle").is_none(), "{second:#}");
+}
+
+#[test]
 fn new_content_becomes_a_delta() {
     let up = upstream();
     up.run(0, "refresh", &["-o", "b1"]);
@@ -163,7 +206,7 @@ fn failing_items_are_listed_with_their_first_day_and_allow_partial_packs_the_oth
     let path = up.place.path("store/.landfall/failing");
     let remembered = std::fs::read_to_string(&path)
         .unwrap()
-        .replace(&today, "2026-01-31");
+        .replace(&format!("\"since\": \"{today}"), "\"since\": \"2026-01-31");
     std::fs::write(&path, remembered).unwrap();
     let report = up.run(3, "refresh", &["-o", "b1", "--allow-partial"]);
     assert!(
@@ -272,5 +315,25 @@ fn the_html_report_of_a_refresh_has_all_sections() {
         "needs",
     ] {
         assert!(page.contains(part), "{part}: {page}");
+    }
+}
+
+#[test]
+fn an_update_reports_changed_endpoints_like_a_refresh() {
+    let up = upstream();
+    up.run(0, "lock", &[]);
+    for (verb, host) in [("update", "a.test"), ("refresh", "b.test")] {
+        up.manifest(&format!(
+            "images: [REG/c:v1]\nendpoints: [{{host: {host}, port: 443, why: test}}]\n"
+        ));
+        let more: &[&str] = if verb == "refresh" {
+            &["-o", "b1"]
+        } else {
+            &[]
+        };
+        let report = up.run(0, verb, more);
+        let changes = report["endpointChanges"].as_array().unwrap();
+        let added = changes.iter().find(|one| one["change"] == "added");
+        assert_eq!(added.unwrap()["host"], host, "{report:#}");
     }
 }

@@ -73,14 +73,8 @@ impl DeltaBase {
         }
     }
 
-    /// Whether the receiver has any content of `lock`. If not, a delta against this base omits
-    /// nothing.
-    pub fn shares_content_with(&self, lock: &Lock) -> bool {
-        let mut parts = lock.entries().into_iter().flat_map(|entry| entry.parts);
-        parts.any(|part| self.has(&part.descriptor))
-    }
-
-    fn has(&self, blob: &Descriptor) -> bool {
+    /// Whether the receiver has this blob.
+    pub fn has(&self, blob: &Descriptor) -> bool {
         self.had
             .get(&blob.digest)
             // a receipt records no sizes; its blobs were verified when they were pushed
@@ -88,7 +82,7 @@ impl DeltaBase {
     }
 
     /// The identity of the base as recorded in a bundle that omits `omitted`.
-    fn named(&self, omitted: &[Descriptor]) -> BaseName {
+    pub fn named(&self, omitted: &[Descriptor]) -> BaseName {
         let mut name = self.name.clone();
         if let BaseName::Receipt { repositories, .. } = &mut name {
             // only the repositories that a push needs to mount omitted blobs from

@@ -8,6 +8,7 @@ use landfall_http::{ErrorKind, HttpError};
 use std::fmt;
 use std::io::{self, Read};
 use std::ops::Range;
+use std::time::SystemTime;
 
 /// An object whose size and version were looked up.
 #[derive(Clone)]
@@ -42,6 +43,11 @@ impl OpenObject {
             url,
             version,
         })
+    }
+
+    /// The time when the object was written.
+    pub fn modified(&self) -> SystemTime {
+        self.object.modified
     }
 }
 

@@ -175,13 +175,16 @@ impl ExportImages {
             .filter(|item| item.kind == EntryKind::Image)
             .collect();
         let lost = [lost, archive.lost.clone()].concat();
-        if archive.images.is_empty() && lost.is_empty() {
-            return Err(CliError::usage("the lock contains no images"));
-        }
         let bad = || {
             lost.iter()
                 .filter(|item| item.status != ItemStatus::Skipped)
         };
+        if archive.images.is_empty() && bad().next().is_none() {
+            let accepted = item_lines(&lost);
+            let message = format!("the lock contains no images\n{accepted}");
+            let report = images_report::report(&archive, &lost, false);
+            return Err(CliError::usage(message.trim_end()).with_report(report));
+        }
         if archive.images.is_empty() || (bad().next().is_some() && !self.content.allow_partial) {
             let lines = item_lines(bad()).trim_end().replace('\n', "\n  ");
             let message = format!(

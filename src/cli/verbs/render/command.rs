@@ -262,8 +262,9 @@ fn merge_into(
         .permissions()
         .mode()
         & 0o7777;
+    let is_written = !merging.diff && merged.text != text;
     // Only the owner may read credentials.
-    let mode = if merged.secret {
+    let mode = if merged.secret && is_written {
         old_mode & 0o700
     } else {
         old_mode
@@ -291,9 +292,7 @@ fn merge_into(
         .iter()
         .map(|key| format!("{shown}: {key}"))
         .collect();
-    if merged.text == text {
-        lines.push(format!("{shown} is up to date"));
-    } else {
+    if is_written {
         if merged.secret {
             // First the permissions, then the content: others must not read credentials in between.
             std::fs::set_permissions(path, Permissions::from_mode(mode))
@@ -303,6 +302,8 @@ fn merge_into(
         let lost = replace_file(path, |now| now == text.as_bytes(), merged.text.as_bytes())
             .map_err(|error| failed(&error))?;
         lines.extend(lost.into_iter().map(|lost| format!("{shown}: lost {lost}")));
+    } else {
+        lines.push(format!("{shown} is up to date"));
     }
     Ok(lines
         .into_iter()

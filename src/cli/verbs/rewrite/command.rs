@@ -3,7 +3,7 @@
 use super::not_locked::NotLocked;
 use super::report::{RewriteMode, RewrittenInput, outcome};
 use crate::cli::shared::lock_flags::LockFlags;
-use crate::cli::shared::locked_charts::locked_charts;
+use crate::cli::shared::locked_charts::{LockedCharts, locked_charts};
 use crate::cli::shared::unified_diff::DiffReader;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file, unified_diff};
 use clap::Args;
@@ -132,17 +132,13 @@ impl RewriteCommand {
             index = index.with_files(base);
         }
         index = index.with_replaced(self.replaced_digests()?);
-        let options = RewriteOptions {
-            comments: self.comments,
-            pin: self.pin,
-        };
         let mut text = String::new();
         let reader = DiffReader::of_stdout(context);
         let mut rewrite = || -> Vec<RewrittenInput> {
             let inputs = inputs.iter();
             inputs
                 .filter_map(|input| {
-                    self.rewrite_input(input, stdin, &index, options, reader, &mut text)
+                    self.rewrite_input(input, &charts, stdin, &index, reader, &mut text)
                 })
                 .collect()
         };
@@ -181,13 +177,24 @@ impl RewriteCommand {
             ));
         }
         let not_locked =
-            found.map(|found| NotLocked::new(&found, &self.audit_command(context, flags)));
+            found.map(|found| NotLocked::new(&found, &self.audit_command(context, &charts, flags)));
         outcome(context, self.modes.mode(), &done, not_locked.as_ref(), text)
     }
 
     /// The command line that audits the same files against the same lock.
-    fn audit_command(&self, context: &Context, lock: Vec<String>) -> Vec<String> {
-        let paths = self.paths.iter().map(|path| path.display().to_string());
+    fn audit_command(
+        &self,
+        context: &Context,
+        charts: &LockedCharts,
+        lock: Vec<String>,
+    ) -> Vec<String> {
+        let paths = self
+            .paths
+            .iter()
+            .map(|path| charts.shown(path.display().to_string()));
+        let store = context.global.store.as_ref();
+        let store = store.filter(|_| charts.has_any());
+        let store = flag("--store", store.map(|store| store.display().to_string()));
         let to = flag("--to", self.to.as_ref().map(ToString::to_string));
         let site = flag(
             "--site",
@@ -203,6 +210,7 @@ impl RewriteCommand {
             .chain(paths)
             .chain(lock);
         words
+            .chain(store.into_iter().flatten())
             .chain(to.into_iter().flatten())
             .chain(site.into_iter().flatten())
             .collect()
@@ -265,16 +273,20 @@ impl RewriteCommand {
     fn rewrite_input(
         &self,
         input: &InputFile,
+        charts: &LockedCharts,
         stdin: Option<&[u8]>,
         index: &ReferenceIndex,
-        options: RewriteOptions,
         reader: DiffReader,
         text: &mut String,
     ) -> Option<RewrittenInput> {
         let name = if is_stdin(&input.path) {
             "<stdin>".into()
         } else {
-            input.path.display().to_string()
+            charts.shown(input.path.display().to_string())
+        };
+        let options = RewriteOptions {
+            comments: self.comments,
+            pin: self.pin,
         };
         let mode = self.modes.mode();
         let mut lost = Vec::new();

@@ -41,15 +41,16 @@ pub(crate) fn published(
     let before = before.map(parsed).transpose()?;
     let fingerprint = &current.pointer.lock;
     let place = published_store.place();
-    let wanted: Vec<&Digest> = requirements
-        .expect
-        .iter()
-        .chain(requirements.lock)
-        .collect();
-    if !wanted.is_empty() && !wanted.contains(&fingerprint) {
-        return Err(CliError::refused(format!(
-            "the lock {fingerprint} that is published in {place} is not expected"
-        )));
+    let required = [
+        (requirements.expect, "is not expected"),
+        (requirements.lock, "is not the one of --lock"),
+    ];
+    for (accepted, why) in required {
+        if !accepted.is_empty() && !accepted.contains(fingerprint) {
+            return Err(CliError::refused(format!(
+                "the lock {fingerprint} that is published in {place} {why}"
+            )));
+        }
     }
     let entries = std::iter::once(&lock)
         .chain(&before)
