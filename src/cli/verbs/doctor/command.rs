@@ -21,9 +21,9 @@ use std::path::{Path, PathBuf};
 /// Diagnose connections and configuration
 ///
 /// Checks the hosts of the site, or those that are named: DNS, the proxy that is used and why,
-/// connection, certificate, login and redirects. Each account is tried once. With a lock, the
-/// first bytes of its items are requested, and its endpoints are connected to. Exits with 4 if a
-/// check reports NO.
+/// connection, certificate, login and redirects. Each account is tried once. With a lock, one of
+/// its items is looked up at each checked registry, and its endpoints are connected to. Exits with
+/// 4 if a check reports NO.
 ///
 /// At the private registry, landfall starts uploads and cancels them, and writes an index with
 /// missing children and deletes it. --read-only omits these checks.

@@ -35,7 +35,8 @@ pub(crate) struct PruneFlags {
     /// be repeated)
     #[arg(long, value_name = "FILE", requires = "prune")]
     keep: Vec<PathBuf>,
-    /// Also keep the N newest tags of each repository, by the version numbers in them
+    /// Also keep the N newest tags of each form (v#.#.#, #.#-alpine) in each repository, by the
+    /// numbers in them
     #[arg(long, value_name = "N", requires = "prune", default_value_t = 0)]
     keep_last: usize,
 }

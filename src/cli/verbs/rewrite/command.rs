@@ -58,8 +58,8 @@ struct OutputFlags {
     /// Replace the files
     #[arg(short, long)]
     in_place: bool,
-    /// Change nothing, list what would change, and exit with 4 if anything would, or if an image
-    /// has neither a host nor a tag
+    /// Change nothing, and list what would change. Exit with 4 if anything would change, or if an
+    /// image has neither a host nor a tag
     #[arg(long)]
     check: bool,
     /// Change nothing, and print a unified diff in which values of Secrets and passwords in URLs

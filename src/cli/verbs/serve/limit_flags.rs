@@ -27,8 +27,8 @@ pub(super) struct LimitFlags {
     /// Timeout for a client that stalls during a response or an upload
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = nonzero_seconds)]
     stall: u64,
-    /// How long to serve after SIGTERM, while /readyz returns 503 and connections are closed one by
-    /// one
+    /// How long to serve after SIGTERM, while /readyz returns 503 and each connection is closed
+    /// after its response
     #[arg(long, value_name = "TIME", value_parser = nonzero_seconds)]
     pub(super) drain: Option<u64>,
     /// Timeout for unfinished uploads, which are then deleted
