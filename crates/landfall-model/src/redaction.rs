@@ -139,7 +139,10 @@ mod tests {
                 "http://joe:pa/ss@proxy:3128/x https://h.test:443/x@y http://[::1]:5000/x@y",
                 "http://***@proxy:3128/x https://h.test:443/x@y http://[::1]:5000/x@y",
             ),
-            ("http://joe:pa/s@s@proxy http://h/x@y", "http://***@proxy http://h/x@y"),
+            (
+                "http://joe:pa/s@s@proxy http://h/x@y",
+                "http://***@proxy http://h/x@y",
+            ),
             ("://", "://"),
         ] {
             assert_eq!(redact_urls(text), shown);

@@ -86,9 +86,15 @@ mod tests {
             ("{to: []}", 48, none),
             ("UP", 48, "maps quay.io to 'UP', which is not"),
             ("[a, b//c]", 52, "maps quay.io to 'b//c', which is not"),
-            ("{to: [a, ../b]}", 57, "maps quay.io to '../b', which is not"),
+            (
+                "{to: [a, ../b]}",
+                57,
+                "maps quay.io to '../b', which is not",
+            ),
         ] {
-            let message = message(&format!("{{address: \"r:5000\", paths: {{quay.io: {to}}}}}"));
+            let message = message(&format!(
+                "{{address: \"r:5000\", paths: {{quay.io: {to}}}}}"
+            ));
             let message = message.unwrap();
             let start = format!("site.yaml:3:{column}: error: ");
             assert!(

@@ -32,8 +32,7 @@ fn is_opened(path: &Path) -> bool {
         let number = path.strip_prefix(folder).ok().and_then(Path::to_str);
         number.is_some_and(|number| number.parse::<u32>().is_ok())
     };
-    OPENED.iter().any(|opened| path == Path::new(opened))
-        || OPENED_FOLDERS.iter().any(is_numbered)
+    OPENED.iter().any(|opened| path == Path::new(opened)) || OPENED_FOLDERS.iter().any(is_numbered)
 }
 
 /// Opens an input file for reading. Named pipes, sockets and devices are refused, because opening

@@ -1,7 +1,7 @@
 //! Typed reading of one YAML document.
 
-use super::yaml_tree::YamlNode;
 use super::yaml::YamlExcess;
+use super::yaml_tree::YamlNode;
 use super::{Diagnostic, explain, yaml};
 use serde::de::DeserializeOwned;
 use std::ops::Range;
