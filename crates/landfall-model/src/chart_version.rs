@@ -141,6 +141,11 @@ impl PartialVersion {
 #[derive(Debug, Clone)]
 pub struct ChartVersionRange(Vec<Vec<VersionComparison>>);
 
+/// The operators of Masterminds/semver. Without one, versions must be equal.
+const OPERATORS: [&str; 12] = [
+    "", "=", "!=", ">", "<", ">=", "=>", "<=", "=<", "~", "~>", "^",
+];
+
 #[derive(Debug, Clone)]
 struct VersionComparison {
     operator: String,
@@ -149,6 +154,9 @@ struct VersionComparison {
 
 impl VersionComparison {
     fn parse(operator: &str, version: &str) -> Result<VersionComparison, ()> {
+        if !OPERATORS.contains(&operator) {
+            return Err(());
+        }
         Ok(VersionComparison {
             operator: operator.to_owned(),
             than: version.parse()?,
@@ -285,7 +293,9 @@ mod tests {
             bad.iter()
                 .for_each(|version| assert!(!has(range, version), "{range} has {version}"));
         }
-        for bad in ["", "a", "1.2.3.4", "^", "1..2", "1.x.3", "latest"] {
+        for bad in [
+            "", "a", "1.2.3.4", "^", "1..2", "1.x.3", "latest", "==1.2.3", "><1", "1 || ^^2",
+        ] {
             assert!(bad.parse::<ChartVersionRange>().is_err(), "{bad}");
         }
     }

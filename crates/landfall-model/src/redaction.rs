@@ -15,10 +15,17 @@ pub fn redact_userinfo(text: &str) -> String {
 /// `None` if `rest` has none.
 ///
 /// A single quote does not end them, because RFC 3986 (3.2.1) allows it there, although it may also
-/// quote the URL. Neither do `?` and `#`, which passwords contain if nobody percent-encoded them.
+/// quote the URL. Neither do `?`, `#` and `/`, which passwords contain if nobody percent-encoded
+/// them. For `/` there must be a `:` before it that no port follows: `@` may be part of a path.
 pub(crate) fn userinfo_length(rest: &str) -> Option<usize> {
-    let authority = rest.find(|c: char| c == '/' || cannot_be_in_url(c));
-    rest[..authority.unwrap_or(rest.len())].rfind('@')
+    let url = &rest[..rest.find(cannot_be_in_url).unwrap_or(rest.len())];
+    let authority = &url[..url.find('/').unwrap_or(url.len())];
+    let has_port = authority.rsplit_once(':').is_none_or(|(_, port)| {
+        // a colon before `]` belongs to an IPv6 address
+        port.contains(']') || port.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    let end = if has_port { authority.len() } else { url.len() };
+    authority.rfind('@').or_else(|| url[..end].rfind('@'))
 }
 
 fn cannot_be_in_url(c: char) -> bool {
@@ -28,11 +35,27 @@ fn cannot_be_in_url(c: char) -> bool {
 /// Masks the credentials and the secret query values in all URLs of `text`. Other query values are
 /// kept, because they may be part of the name of a file.
 pub fn redact_urls(text: &str) -> String {
+    redact(text, |_, _| false)
+}
+
+/// Like [`redact_urls`], for documents: keeps the user name of an SSH URL without a password, such
+/// as `git`.
+pub fn redact_document(text: &str) -> String {
+    redact(text, |before, userinfo| {
+        before.ends_with("ssh") && !userinfo.contains(':')
+    })
+}
+
+/// Masks the credentials of the URLs in `text`, except those for which `is_public` returns true for
+/// the text before `://` and the user name and password.
+fn redact(text: &str, is_public: impl Fn(&str, &str) -> bool) -> String {
     let mut parts = text.split("://");
     let mut redacted = parts.next().unwrap_or_default().to_owned();
     for part in parts {
+        let host = userinfo_length(part)
+            .filter(|host| !is_public(&redacted, &part[..*host]))
+            .unwrap_or(0);
         redacted += "://";
-        let host = userinfo_length(part).unwrap_or(0);
         if host > 0 {
             redacted += "***";
         }
@@ -67,22 +90,6 @@ pub fn redact_reference(reference: &str) -> String {
     redact_userinfo(host) + path
 }
 
-/// Masks the user name and password of each URL in a document. SSH URLs are kept as they are,
-/// because SSH ignores passwords in URLs.
-pub fn redact_document(text: &str) -> String {
-    let mut parts = text.split("://");
-    let mut redacted = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let account = userinfo_length(part).filter(|_| !redacted.ends_with("ssh"));
-        redacted += "://";
-        if account.is_some() {
-            redacted += "***";
-        }
-        redacted += &part[account.unwrap_or(0)..];
-    }
-    redacted
-}
-
 /// Returns a query parameter, with its value masked if the name is that of a secret.
 fn redact_value(parameter: &str) -> String {
     let Some((name, value)) = parameter.split_once('=') else {
@@ -94,7 +101,7 @@ fn redact_value(parameter: &str) -> String {
     }
     // punctuation at the end belongs to the sentence
     let end = value
-        .trim_end_matches([':', ',', ';', '.', ')', ']', '\''])
+        .trim_end_matches([':', ',', ';', '.', ')', ']', '}', '\''])
         .len();
     format!("{name}=***{}", &value[end..])
 }
@@ -128,6 +135,14 @@ mod tests {
                 "http://joe:p?w#@h.test/x http://h.test/x?y=1#@z",
                 "http://***@h.test/x http://h.test/x?y=1#@z",
             ),
+            (
+                "http://joe:pa/ss@proxy:3128/x https://h.test:443/x@y http://[::1]:5000/x@y",
+                "http://***@proxy:3128/x https://h.test:443/x@y http://[::1]:5000/x@y",
+            ),
+            (
+                "http://joe:pa/s@s@proxy http://h/x@y",
+                "http://***@proxy http://h/x@y",
+            ),
             ("://", "://"),
         ] {
             assert_eq!(redact_urls(text), shown);
@@ -151,12 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn a_document_keeps_everything_but_user_names_and_passwords() {
+    fn a_document_keeps_everything_but_credentials() {
         for (text, shown) in [
             (
-                "a: https://joe:pw@h/x?token=t # ssh://git@h/r\nb: oci://tok@h\n",
-                "a: https://***@h/x?token=t # ssh://git@h/r\nb: oci://***@h\n",
+                "a: https://joe:pw@h/x?v=1&token=t # ssh://git@h/r\nb: oci://tok@h\n",
+                "a: https://***@h/x?v=1&token=*** # ssh://git@h/r\nb: oci://***@h\n",
             ),
+            ("a: {b: ssh://joe:secret@h/r}", "a: {b: ssh://***@h/r}"),
+            ("a: {b: https://h/x?sig=s}", "a: {b: https://h/x?sig=***}"),
             ("p: http://h, j@h.test", "p: http://h, j@h.test"),
         ] {
             assert_eq!(redact_document(text), shown);

@@ -291,6 +291,9 @@ mod tests {
             if let (Some(ours), Some(theirs)) = (ours, theirs) {
                 proptest::prop_assert_eq!(ours.repository, theirs.repository());
                 proptest::prop_assert_eq!(ours.registry, theirs.registry());
+                // oci-client adds the tag `latest` to a reference without tag and digest
+                let invented = ours.digest.is_none().then_some("latest");
+                proptest::prop_assert_eq!(ours.tag.as_deref().or(invented), theirs.tag());
                 let digest = ours.digest.map(|digest| digest.to_string());
                 proptest::prop_assert_eq!(digest.as_deref(), theirs.digest());
             }

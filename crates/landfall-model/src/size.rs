@@ -73,7 +73,8 @@ mod tests {
         assert_eq!(parse_size("4GiB"), Ok(4 << 30));
         assert_eq!(parse_size("12"), Ok(12));
         assert_eq!(parse_size("12 kB"), Ok(12_000));
-        for bad in ["", "x", "4Q", "1..2", "-4", "1e400", "iB"] {
+        assert_eq!(parse_size("4194304TiB"), Ok(1 << 62));
+        for bad in ["", "x", "4Q", "1..2", "-4", "1e400", "iB", "4194305TiB"] {
             assert!(parse_size(bad).is_err(), "{bad}");
         }
         assert_eq!(human_size(999), "999 B");

@@ -168,6 +168,9 @@ impl UpdatePolicy {
             newer.retain(|package| pattern.is_match(version(package).full));
             return Ok(newer);
         }
+        if !self.allows_other_versions() {
+            return Ok(Vec::new());
+        }
         let now = parse_upstream(current.upstream)
             .ok_or_else(|| NotOrdered::NoNumber(current.full.to_owned()))?;
         let allows_prerelease = self.allows_prerelease(&now);
@@ -397,6 +400,7 @@ mod tests {
                 "1.7.25-1",
             ),
             ("never", "1.7.24-1", "1.7.25-1", ""),
+            ("never", "edge", "1.7.25-1", ""),
         ] {
             assert_eq!(
                 allowed(policy, current, found),

@@ -20,7 +20,7 @@ pub enum PackagesError {
         limit: u64,
     },
     /// A line in the list of checksums of a release is malformed.
-    #[error("{name}, line {line}: {why}")]
+    #[error("{name}, line {line} of its checksums: {why}")]
     Text {
         /// The file in the repository.
         name: String,

@@ -13,7 +13,7 @@ use landfall_item::manifest::MergedManifest;
 use landfall_model::Limits;
 use landfall_model::config::Site;
 use landfall_model::report::{Progress, TransferSide};
-use landfall_model::{DestinationMap, Digest, Platform, Shard, TargetRegistry, is_repository};
+use landfall_model::{DestinationMap, Digest, Platform, Shard, TargetRegistry};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -146,27 +146,6 @@ impl Context {
                 )
             })?,
         };
-        let paths = self
-            .site
-            .iter()
-            .filter_map(|site| site.registry.as_ref())
-            .flat_map(|registry| &registry.paths);
-        for (prefix, to) in paths {
-            if let Some(bad) = to
-                .paths()
-                .iter()
-                .find(|path| !is_repository(path.trim_matches('/')))
-            {
-                let message = format!(
-                    "registry.paths of the site: '{prefix}' is mapped to '{bad}', which is not a \
-                     valid repository name"
-                );
-                return Err(CliError::usage(message).with_help(
-                    "use lower-case letters and digits, with single separators . _ __ - between \
-                     them, and / between components",
-                ));
-            }
-        }
         Ok(landfall_model::config::destination_map(
             target,
             self.site.as_ref(),

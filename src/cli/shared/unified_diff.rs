@@ -45,7 +45,7 @@ impl DiffReader {
     }
 }
 
-/// Returns a unified diff that `patch -p1` applies, unless values of Secrets or passwords in URLs
+/// Returns a unified diff that `patch -p1` applies, unless values of Secrets or credentials in URLs
 /// are masked; empty if nothing differs.
 pub(crate) fn diff(member: &RewrittenText, reader: DiffReader) -> String {
     let (old, edits) = masked(member);

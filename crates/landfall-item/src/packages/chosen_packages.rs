@@ -20,8 +20,11 @@ pub(super) fn check_chosen(package: LockedPackage) -> Result<LockedPackage, Reso
         size,
         ..
     } = &package;
+    // a command would take a word with a dash at its start for an option
     let are_words = [name, version, arch].iter().all(|text| {
-        !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+        !text.is_empty()
+            && !text.starts_with('-')
+            && !text.contains(|c: char| c.is_whitespace() || c.is_control())
     });
     if are_words && is_plain_path(path) && *size > 0 {
         return Ok(package);
@@ -77,5 +80,31 @@ fn describe_base(base: &MachineBase) -> String {
         MachineBase::Status(_) => "the packages of its status file".into(),
         MachineBase::Rpms(_) => "the packages of its `rpm -qa` list".into(),
         base => format!("the base `{base}`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_model::Digest;
+
+    #[test]
+    fn names_that_are_no_words_or_are_options_are_rejected() {
+        let is_accepted = |name: &str, version: &str| {
+            let package = LockedPackage {
+                name: name.into(),
+                version: version.into(),
+                arch: "amd64".into(),
+                path: "pool/a.deb".into(),
+                url: "https://h.test/pool/a.deb".into(),
+                digest: Digest::sha256(b"a"),
+                size: 1,
+            };
+            check_chosen(package).is_ok()
+        };
+        assert!(is_accepted("_lib-a", "1:2~3-4"));
+        for (name, version) in [("--root=x", "1"), ("a", "-1"), ("a b", "1"), ("", "1")] {
+            assert!(!is_accepted(name, version), "{name} {version}");
+        }
     }
 }

@@ -183,9 +183,12 @@ fn invalid_url_or_path(source: &PackageSource) -> Option<String> {
 }
 
 /// A text of `set` that must be a single word and is not. These words are written into sources and
-/// preferences files on machines, where white space would inject lines.
+/// preferences files on machines, where white space would inject lines, and a dash at the start an
+/// option.
 fn invalid_word(set: &LockedPackageSet) -> Option<&str> {
-    let is_word = |text: &str| !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    let is_word = |text: &str| {
+        !text.starts_with('-') && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+    };
     for source in &set.sources {
         // the suite and these lists are empty for yum
         let names = source.components.iter().chain(&source.targets);

@@ -5,6 +5,7 @@ mod credentials;
 mod platforms;
 mod proxy;
 mod registry;
+mod registry_check;
 mod required_names_check;
 mod signers;
 mod site;

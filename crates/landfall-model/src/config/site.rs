@@ -3,10 +3,11 @@
 use super::platforms::{RequiredNames, SiteCluster};
 use super::proxy::SiteProxy;
 use super::registry::RegistrySite;
+use super::registry_check::check_registry;
 use super::required_names_check::check_required_names;
 use super::signers::SiteSigners;
 use super::upstream::SiteUpstream;
-use crate::document::{self, Diagnostic, SignatureRule, YamlNode, read_text_input};
+use crate::document::{self, Diagnostic, SignatureRule, read_text_input};
 use crate::{Consumer, DestinationMap, DestinationRules, Digest, TargetRegistry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -118,7 +119,9 @@ impl Site {
         let digest = Digest::sha256(text.as_bytes());
         let text = text.trim_start_matches('\u{feff}');
         let mut site: Site = document::read(&name, text)?;
-        site.check_registry_address(&name, text)?;
+        if let Some(registry) = &site.registry {
+            check_registry(registry, &name, text)?;
+        }
         check_required_names(&site.names, &name, text)?;
         // values become lines of rendered files, to which a line feed could add another line
         let errors = document::control_characters(&name, text, &[]);
@@ -129,27 +132,6 @@ impl Site {
         site.file = file.into();
         site.digest = Some(digest);
         Ok(site)
-    }
-
-    /// Reports a `registry.address` that is not a registry, with its position.
-    fn check_registry_address(&self, file: &str, text: &str) -> Result<(), Box<Diagnostic>> {
-        let Some(registry) = &self.registry else {
-            return Ok(());
-        };
-        registry
-            .address
-            .parse::<TargetRegistry>()
-            .map(drop)
-            .map_err(|error| {
-                let root = YamlNode::parse(text).unwrap_or_default();
-                Box::new(Diagnostic {
-                    file: file.to_owned(),
-                    text: text.to_owned(),
-                    span: root.get("registry").get("address").span(),
-                    message: error.to_string(),
-                    help: None,
-                })
-            })
     }
 
     /// Loads the site at `path`.
@@ -273,17 +255,6 @@ upstreams:
         );
         assert!(
             message.contains("a line feed (U+000A)") && message.lines().count() == 6,
-            "{message}"
-        );
-    }
-
-    #[test]
-    fn an_address_that_is_not_a_registry_is_reported_with_its_position() {
-        let text = "apiVersion: landfall/v1\nkind: Site\nregistry: {address: \"http://r:5000\"}\n";
-        let error = Site::parse(Path::new("site.yaml"), text).unwrap_err();
-        let message = error.to_string();
-        assert!(
-            message.starts_with("site.yaml:3:21: error: 'http://r:5000' is not a registry: write"),
             "{message}"
         );
     }

@@ -50,7 +50,8 @@ pub fn read_tkg_site(
     text: &str,
     is_direct: IsDirect,
 ) -> Result<TkgSite, Box<Diagnostic>> {
-    let outer: Mapping = document::read(file, text.trim_start_matches('\u{feff}'))?;
+    let text = text.trim_start_matches('\u{feff}');
+    let outer: Mapping = document::read(file, text)?;
     let inner = secret_value(&outer);
     let variables = match &inner {
         Some(inner) => document::read(file, inner)?,
@@ -72,32 +73,45 @@ pub fn read_tkg_site(
             ),
         }));
     }
-    check_control_characters(file, text, &variables)?;
-    Ok(TkgVariables(&variables).site(is_direct))
+    let root = YamlNode::parse(text).unwrap_or_default();
+    check_values(file, text, &root, &variables)?;
+    let variables = TkgVariables {
+        values: &variables,
+        root,
+    };
+    Ok(variables.site(is_direct))
 }
 
-/// Refuses control characters in the imported variables, except white space before and after a
-/// value: rendered files consist of lines, and a line feed would begin another line.
-fn check_control_characters(
+/// Refuses lists and mappings as imported variables, and control characters in them, except white
+/// space before and after a value: rendered files consist of lines, and a line feed would begin
+/// another line.
+fn check_values(
     file: &str,
     text: &str,
+    root: &YamlNode<'_>,
     variables: &Mapping,
 ) -> Result<(), Box<Diagnostic>> {
-    let bad = IMPORTED.iter().find(|name| {
-        let value = variables.get(**name).and_then(Value::as_str);
-        value.is_some_and(|value| value.trim().chars().any(char::is_control))
-    });
-    let Some(name) = bad else {
-        return Ok(());
-    };
-    let span = YamlNode::parse(text).unwrap_or_default().get(name).span();
-    Err(Box::new(Diagnostic {
-        file: file.into(),
-        text: text.into(),
-        span,
-        message: format!("`{name}` contains a control character, such as a line feed"),
-        help: Some("write one line without control characters".into()),
-    }))
+    for name in IMPORTED {
+        let (message, help) = match variables.get(name) {
+            Some(Value::String(value)) if value.trim().chars().any(char::is_control) => (
+                format!("`{name}` contains a control character, such as a line feed"),
+                "write one line without control characters",
+            ),
+            Some(Value::Sequence(_) | Value::Mapping(_) | Value::Tagged(_)) => (
+                format!("`{name}` is not a text"),
+                "write one value in quotes",
+            ),
+            _ => continue,
+        };
+        return Err(Box::new(Diagnostic {
+            file: file.into(),
+            text: text.into(),
+            span: root.get(name).span(),
+            message,
+            help: Some(help.into()),
+        }));
+    }
+    Ok(())
 }
 
 /// Whether a NO_PROXY list, the first argument, matches the host of an address, the second one.
@@ -118,20 +132,26 @@ fn secret_value(outer: &Mapping) -> Option<String> {
     at("stringData").map(str::to_owned).or_else(encoded)
 }
 
-struct TkgVariables<'v>(&'v Mapping);
+struct TkgVariables<'v> {
+    values: &'v Mapping,
+    /// The same variables with the texts of numbers.
+    root: YamlNode<'v>,
+}
 
 impl TkgVariables<'_> {
-    /// The text of a variable. As in TKG, an empty variable counts as unset.
+    /// The text of a variable; that of a number or boolean as it is written. As in TKG, an empty
+    /// variable counts as unset.
     fn get(&self, name: &str) -> Option<&str> {
-        self.0
-            .get(name)
-            .and_then(Value::as_str)
-            .map(str::trim)
-            .filter(|text| !text.is_empty())
+        let text = match self.values.get(name)? {
+            Value::String(text) => text,
+            Value::Number(_) | Value::Bool(_) => &*self.root.get(name).scalar()?.value,
+            _ => return None,
+        };
+        Some(text.trim()).filter(|text| !text.is_empty())
     }
 
     fn is_on(&self, name: &str) -> bool {
-        self.0
+        self.values
             .get(name)
             .and_then(Value::as_bool)
             .unwrap_or_else(|| self.get(name) == Some("true"))
@@ -182,7 +202,7 @@ impl TkgVariables<'_> {
             );
         }
         let left: Vec<&str> = self
-            .0
+            .values
             .keys()
             .filter_map(Value::as_str)
             .filter(|name| !IMPORTED.contains(name))
@@ -204,7 +224,7 @@ impl TkgVariables<'_> {
 
     fn has_proxy(&self) -> bool {
         let is_off =
-            self.0.get("TKG_HTTP_PROXY_ENABLED").is_some() && !self.is_on("TKG_HTTP_PROXY_ENABLED");
+            self.get("TKG_HTTP_PROXY_ENABLED").is_some() && !self.is_on("TKG_HTTP_PROXY_ENABLED");
         !is_off
             && ["TKG_HTTP_PROXY", "TKG_HTTPS_PROXY"]
                 .iter()
@@ -375,6 +395,43 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
         let lines = format!("{CONFIG}SSH_KEY: |\n  one\n  two\n")
             .replace("NAMESPACE: default", "NAMESPACE: |\n  default");
         assert!(read_tkg_site("c.yaml", &lines, |_, _| false).is_ok());
+    }
+
+    #[test]
+    fn numbers_are_imported_as_written_and_lists_are_refused() {
+        let site = |config: &str| {
+            let text = read_tkg_site("c.yaml", config, |_, _| false).unwrap().site;
+            Site::parse(Path::new("site.yaml"), &text).unwrap()
+        };
+        let numbers = CONFIG
+            .replace("NAME: cluster", "NAME: 0x10")
+            .replace("NAMESPACE: default", "NAMESPACE: 1.50");
+        let cluster = &site(&numbers).clusters[0];
+        assert_eq!(cluster.name, "0x10");
+        assert_eq!(cluster.namespace.as_deref(), Some("1.50"));
+        for (value, has_proxy) in [("''", true), ("", true), ("true", true), ("false", false)] {
+            let config = format!("{CONFIG}TKG_HTTP_PROXY_ENABLED: {value}\n");
+            assert_eq!(site(&config).proxy.is_some(), has_proxy, "{value}");
+        }
+        let list = CONFIG.replace("TKG_NO_PROXY: .svc", "TKG_NO_PROXY: [a]\nOTHER: .svc");
+        let error = read_tkg_site("c.yaml", &list, |_, _| false).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.starts_with("c.yaml:14:15: error: `TKG_NO_PROXY` is not a text"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_configuration_without_a_path_maps_the_images_to_the_root() {
+        let config = CONFIG.replace("5000/mirror/tkg", "5000");
+        let text = read_tkg_site("c.yaml", &config, |_, _| false).unwrap().site;
+        let site = Site::parse(Path::new("site.yaml"), &text).unwrap();
+        let target = "172.20.0.2:5000".parse().unwrap();
+        let mapping = crate::config::destination_map(target, Some(&site));
+        let image = format!("{TKG_REPOSITORY}/pause:3.1").parse().unwrap();
+        let first = mapping.destinations(&image).remove(0).to_string();
+        assert_eq!(first, "172.20.0.2:5000/pause");
     }
 
     #[test]

@@ -7,8 +7,10 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Paths of files that the caller opened already, and the null device.
-const OPENED: [&str; 4] = ["/dev/fd", "/dev/stdin", "/proc/self/fd", "/dev/null"];
+/// Paths of a file that the caller opened already, and of the null device.
+const OPENED: [&str; 2] = ["/dev/stdin", "/dev/null"];
+/// Folders of files that the caller opened already, by number.
+const OPENED_FOLDERS: [&str; 2] = ["/dev/fd", "/proc/self/fd"];
 
 /// Whether a file is a lock of Emacs (`.#m.yaml`) or metadata of macOS (`._m.yaml`), by its name.
 pub fn is_leftover(file: &Path) -> bool {
@@ -25,7 +27,12 @@ pub fn is_pipe(path: &Path) -> bool {
 }
 
 fn is_opened(path: &Path) -> bool {
-    OPENED.iter().any(|opened| path.starts_with(opened))
+    // a longer path may lead anywhere, as `/dev/fd/../../../dev/zero` does
+    let is_numbered = |folder: &&str| {
+        let number = path.strip_prefix(folder).ok().and_then(Path::to_str);
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    OPENED.iter().any(|opened| path == Path::new(opened)) || OPENED_FOLDERS.iter().any(is_numbered)
 }
 
 /// Opens an input file for reading. Named pipes, sockets and devices are refused, because opening
@@ -76,6 +83,7 @@ pub fn read_text_input(path: impl AsRef<Path>) -> io::Result<String> {
 mod tests {
     use super::*;
     use rustix::fs::{CWD, FileType, Mode, mknodat};
+    use std::path::PathBuf;
 
     #[test]
     fn endless_files_are_refused_without_waiting() {
@@ -97,12 +105,21 @@ mod tests {
             );
             assert!(is_pipe(path));
         }
-        assert!(
-            read_text_input(Path::new("/dev/zero"))
-                .unwrap_err()
-                .to_string()
-                .contains("a device")
-        );
+        // opened only, because a defect would read them forever
+        for device in [
+            "/dev/zero",
+            "/dev/fd/../../../dev/zero",
+            "/proc/self/fd/../../../dev/zero",
+        ] {
+            let error = open_input(device).unwrap_err().to_string();
+            assert!(error.contains("a device"), "{device}: {error}");
+        }
+        let (end, _other) = io::pipe().unwrap();
+        let number = std::os::fd::AsRawFd::as_raw_fd(&end);
+        for folder in OPENED_FOLDERS {
+            let path = PathBuf::from(format!("{folder}/{number}"));
+            assert!(!is_pipe(&path), "{}", path.display());
+        }
         assert_eq!(read_text_input(&file).unwrap(), "text");
         assert_eq!(read_input(Path::new("/dev/null")).unwrap(), b"");
         assert!(open_input(dir.path().join("none")).is_err());

@@ -1,8 +1,8 @@
 //! Typed reading of one YAML document.
 
+use super::yaml::YamlExcess;
 use super::yaml_tree::YamlNode;
 use super::{Diagnostic, explain, yaml};
-use crate::Limits;
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 
@@ -24,10 +24,13 @@ pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Box<Diagno
             help,
         })
     };
-    if let Some(at) = too_deep(text) {
-        let depth = Limits::DEFAULT.yaml_depth;
-        let message = format!("this is nested deeper than {depth} levels");
-        return Err(fault(at..at + 1, message, None));
+    if yaml::may_be_deep(text)
+        && let Some(excess) = yaml::excess(text)
+        && let YamlExcess::Depth(at) | YamlExcess::Invalid { at, .. } = excess
+    {
+        let end = text.ceil_char_boundary(text.len().min(at + 1));
+        let start = text.floor_char_boundary(at);
+        return Err(fault(start..end, excess.to_string(), None));
     }
     let checked = yaml::check(text);
     let root = if checked.is_ok() {
@@ -44,24 +47,34 @@ pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Box<Diagno
     read.map_err(|error| Box::new(explain::explain(file, text, root.as_ref(), &error)))
 }
 
-/// The byte at which brackets, or runs of `- - -` on one line, are nested too deeply: parsers take
-/// quadratic time for those. Brackets inside scalars count too, because no real document has that
-/// many without their closing brackets.
-fn too_deep(text: &str) -> Option<usize> {
-    let max_depth = Limits::DEFAULT.yaml_depth;
-    let mut depth = 0usize;
-    let mut dashes = 0usize;
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' => depth = depth.saturating_sub(1),
-            b'-' | b'?' | b':' => dashes += 1,
-            b' ' => {}
-            _ => dashes = 0,
-        }
-        if depth > max_depth || dashes > 8 * max_depth {
-            return Some(at);
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_yaml::Value;
+
+    fn message(text: &str) -> String {
+        read::<Value>("m.yaml", text).map_or_else(|error| error.to_string(), |_| "read".into())
     }
-    None
+
+    #[test]
+    fn rulers_and_brackets_in_comments_are_not_nesting() {
+        let ruler = format!("# {}\n", "-".repeat(600));
+        let brackets = "# see [the docs\n".repeat(100);
+        let text = format!("{ruler}{brackets}a: 1\n");
+        assert_eq!(message(&text), "read");
+        // the position of an error is that of the error
+        let invalid = message(&format!("{text}b: [\n"));
+        assert!(
+            invalid.starts_with("m.yaml:103:4: error: this is not YAML: unclosed"),
+            "{invalid}"
+        );
+        for text in ["[".repeat(65), "- ".repeat(600)] {
+            let message = message(&text);
+            assert!(
+                message.contains("error: this is nested deeper than 64 levels"),
+                "{message}"
+            );
+        }
+        assert!(message(&format!("{ruler}{}", "[".repeat(65))).starts_with("m.yaml:2:65: error:"));
+    }
 }

@@ -108,20 +108,17 @@ pub fn check(text: &str) -> Result<(), Error> {
 /// Whether a tree of `text`, in which aliases are leaves, stays within the limits.
 pub(super) fn is_bounded(text: &str) -> bool {
     indicators(text) <= Limits::DEFAULT.yaml_nodes
+        || matches!(excess(text), None | Some(YamlExcess::Invalid { .. }))
 }
 
 impl YamlBudget {
     /// Subtracts the values of `text` from this budget.
     fn charge(&mut self, text: &str) -> Result<(), Error> {
         let max = Limits::DEFAULT.yaml_nodes;
-        if indicators(text) > max {
-            return Err(Error::custom(format_args!("it has more than {max} values")));
-        }
-        if may_be_deep(text) && !is_shallow(text) {
-            let depth = Limits::DEFAULT.yaml_depth;
-            return Err(Error::custom(format_args!(
-                "it is not YAML, or nested deeper than {depth}"
-            )));
+        if (indicators(text) > max || may_be_deep(text))
+            && let Some(excess) = excess(text)
+        {
+            return Err(Error::custom(excess));
         }
         let mut counter = ValueCounter {
             nodes: self.nodes,
@@ -161,34 +158,91 @@ fn indicators(text: &str) -> usize {
     (0..bytes.len()).filter(|at| is_indicator(*at)).count()
 }
 
-/// Whether brackets in `text` may be nested deeper than the limit, for which the parser takes
-/// quadratic time. Those in comments and scalars count too.
-fn may_be_deep(text: &str) -> bool {
+/// Whether brackets, or runs of `- - -` on one line, may be nested deeper in `text` than the limit:
+/// the parser takes quadratic time for those. Those in comments and scalars count too.
+pub(super) fn may_be_deep(text: &str) -> bool {
+    let max_depth = Limits::DEFAULT.yaml_depth;
     let mut depth = 0usize;
+    let mut dashes = 0usize;
     text.bytes().any(|byte| {
         match byte {
             b'[' | b'{' => depth += 1,
             b']' | b'}' => depth = depth.saturating_sub(1),
-            _ => {}
+            b'-' | b'?' | b':' => dashes += 1,
+            b' ' => {}
+            _ => dashes = 0,
         }
-        depth > Limits::DEFAULT.yaml_depth
+        depth > max_depth || dashes > 8 * max_depth
     })
 }
 
-/// Whether `text` is YAML that is not nested deeper than the limit. The parser of the trees
-/// decides, because it takes linear time.
-fn is_shallow(text: &str) -> bool {
-    use granit_parser::{Event, Parser, options};
-    let mut depth = 0usize;
-    Parser::new_from_str_with_options(text, options! { emit_comments: false }).all(|event| {
-        match event {
-            Ok((Event::SequenceStart(..) | Event::MappingStart(..), _)) => depth += 1,
-            Ok((Event::SequenceEnd | Event::MappingEnd, _)) => depth = depth.saturating_sub(1),
-            Ok(_) => {}
-            Err(_) => return false,
+/// Why a text cannot be read within the limits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum YamlExcess {
+    /// It has more values than the limit, even if an alias counts as one.
+    Values,
+    /// A value that begins at this byte is nested deeper than the limit.
+    Depth(usize),
+    /// It is not YAML. Its values up to this byte are within the limits.
+    Invalid { at: usize, why: String },
+}
+
+impl fmt::Display for YamlExcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Limits {
+            yaml_nodes,
+            yaml_depth,
+            ..
+        } = Limits::DEFAULT;
+        match self {
+            YamlExcess::Values => write!(f, "it has more than {yaml_nodes} values"),
+            YamlExcess::Depth(_) => write!(f, "this is nested deeper than {yaml_depth} levels"),
+            YamlExcess::Invalid { why, .. } => write!(f, "this is not YAML: {why}"),
         }
-        depth <= Limits::DEFAULT.yaml_depth
-    })
+    }
+}
+
+/// The first thing in `text` that exceeds the limits. The parser of the trees decides, because it
+/// takes linear time and keeps no values.
+pub(super) fn excess(text: &str) -> Option<YamlExcess> {
+    use granit_parser::{ErrorKind, Event, Parser, options};
+    let max_depth = Limits::DEFAULT.yaml_depth;
+    let mut values = 0usize;
+    let mut depth = 0usize;
+    let options = options! { emit_comments: false, flow_nesting_limit: max_depth };
+    for event in Parser::new_from_str_with_options(text, options) {
+        let (event, span) = match event {
+            Ok(event) => event,
+            Err(error) => {
+                let at = error.marker().byte_offset().unwrap_or(0).min(text.len());
+                return Some(match error.kind() {
+                    ErrorKind::RecursionLimitExceeded => YamlExcess::Depth(at),
+                    _ => YamlExcess::Invalid {
+                        at,
+                        why: error.info(),
+                    },
+                });
+            }
+        };
+        match event {
+            Event::SequenceStart(..) | Event::MappingStart(..) => {
+                values += 1;
+                depth += 1;
+            }
+            Event::Scalar(..) | Event::Alias(..) => values += 1,
+            Event::SequenceEnd | Event::MappingEnd => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > max_depth {
+            return Some(YamlExcess::Depth(
+                span.byte_range().unwrap_or_default().start,
+            ));
+        }
+        if values > Limits::DEFAULT.yaml_nodes {
+            return Some(YamlExcess::Values);
+        }
+    }
+    None
 }
 
 /// Visits values and subtracts them from a budget.
@@ -377,7 +431,12 @@ mod tests {
                 .contains("more than 1000000 values")
         );
         assert!(why(&"[".repeat(100_000)).contains("nested deeper"));
+        assert!(why(&"- ".repeat(50_000)).contains("nested deeper"));
         assert!(why(&format!("{}a: 1\n", "# see [the docs\n".repeat(1000))) == "read");
+        // commas and colons that begin no value
+        let scalar = format!("a: |\n  {}\n", "1,2:3,".repeat(400_000));
+        assert_eq!(why(&scalar), "read");
+        assert!(is_bounded(&scalar) && !is_bounded(&format!("[{}]", "a,".repeat(1_000_001))));
     }
 
     #[test]

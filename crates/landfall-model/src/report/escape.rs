@@ -34,15 +34,19 @@ pub fn escape_lines(text: &str) -> String {
 }
 
 /// Whether the character is invisible or moves others: control characters, line and paragraph
-/// separators, and characters that change the direction of text or have no width.
+/// separators, and characters that change the direction of text or have no width, such as the tags
+/// U+E0000 to U+E007F, which can hide a whole text.
 pub(super) fn is_hidden(c: char) -> bool {
     let has_no_width = matches!(
         c,
-        '\u{61c}'
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
             | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{2069}'
+            | '\u{2060}'..='\u{206f}'
             | '\u{feff}'
+            | '\u{e0000}'..='\u{e007f}'
     );
     c.is_control() || has_no_width
 }
@@ -60,6 +64,10 @@ mod tests {
             (
                 "a\u{202e}b\u{2028}c\u{85}d",
                 "a\\u{202e}b\\u{2028}c\\u{85}d",
+            ),
+            (
+                "a\u{ad}b\u{180e}c\u{e0041}d\u{206a}",
+                "a\\u{ad}b\\u{180e}c\\u{e0041}d\\u{206a}",
             ),
             ("::error::x", "\\u{3a}:error::x"),
             (" ::stop-commands::x", " \\u{3a}:stop-commands::x"),

@@ -117,8 +117,13 @@ fn fair_shares(budget: usize, wanted: &[usize]) -> Vec<usize> {
 /// Escapes `plain` for a table cell: no character of it is markup, and it stays on one line.
 pub fn markdown_text(plain: &str) -> String {
     let mut out = String::with_capacity(plain.len());
-    for c in plain.chars() {
+    for (at, c) in plain.char_indices() {
         match c {
+            // otherwise GitHub would make links of URLs and of names such as `www.example.com`
+            ':' if plain[at..].starts_with("://") => out += "&#58;",
+            '.' if plain[..at].ends_with("www") => out += "&#46;",
+            // GitHub and GitLab read `$x$` as a formula
+            '$' => out += "&#36;",
             '<' => out += "&lt;",
             '>' => out += "&gt;",
             '&' => out += "&amp;",
@@ -206,6 +211,10 @@ mod tests {
         assert_eq!(
             markdown_text("a|b\n<b>@joe #1 [x](y) `c`"),
             "a\\|b\\n&lt;b&gt;&#64;joe &#35;1 \\[x\\](y) \\`c\\`"
+        );
+        assert_eq!(
+            markdown_text("at https://h.test/x, www.h.test: $x$"),
+            "at https&#58;//h.test/x, www&#46;h.test: &#36;x&#36;"
         );
         assert_eq!(markdown_code("a|b"), "`a\\|b`");
         assert_eq!(markdown_code("a`<b>`"), "a\\`&lt;b&gt;\\`");

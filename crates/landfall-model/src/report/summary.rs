@@ -153,6 +153,9 @@ impl RunReport {
                 Some(host) => {
                     host.bytes += other.bytes;
                     host.requests += other.requests;
+                    host.named_by.extend(other.named_by);
+                    host.named_by.sort_unstable();
+                    host.named_by.dedup();
                 }
                 None => self.hosts.push(other),
             }
@@ -216,5 +219,34 @@ impl RunReport {
             }
         }
         document
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merged_hosts_keep_who_named_them() {
+        let used = |named_by: &[&str]| HostUse {
+            host: "cdn.test".into(),
+            port: 443,
+            scheme: "https".into(),
+            origin: None,
+            via: None,
+            bytes: 2,
+            requests: 1,
+            why: "redirect".into(),
+            named_by: named_by.iter().map(ToString::to_string).collect(),
+        };
+        let mut report = RunReport::default();
+        report.add_hosts(vec![used(&["b.test:443"])]);
+        report.add_hosts(vec![used(&["a.test:443", "b.test:443"])]);
+        let merged = HostUse {
+            bytes: 4,
+            requests: 2,
+            ..used(&["a.test:443", "b.test:443"])
+        };
+        assert_eq!(report.hosts, [merged]);
     }
 }

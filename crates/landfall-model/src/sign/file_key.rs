@@ -75,6 +75,7 @@ impl FileKey {
     /// # Errors
     /// Fails if the file is none of these, or contains a private key.
     pub fn parse(bytes: &[u8]) -> Result<FileKey, FileKeyError> {
+        let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
         if is_binary(bytes) || bytes.windows(9).any(|part| part == b"BEGIN PGP") {
             return Ok(FileKey(FileKeyKind::OpenPgp(OpenPgpKeys::parse(bytes)?)));
         }
@@ -195,9 +196,10 @@ fn find_ssh_key(line: &str) -> Option<PublicKey> {
         .find_map(|pair| PublicKey::from_words(pair[0], pair[1]))
 }
 
-/// Whether the bytes start with a binary OpenPGP packet (RFC 9580, "Packet Headers").
+/// Whether the bytes start with a binary OpenPGP packet (RFC 9580, "Packet Headers") and not with
+/// a letter beyond ASCII.
 fn is_binary(bytes: &[u8]) -> bool {
-    bytes.first().is_some_and(|first| first & 0x80 != 0)
+    bytes.first().is_some_and(|first| first & 0x80 != 0) && std::str::from_utf8(bytes).is_err()
 }
 
 /// Returns `minisign` and the key ID as minisign shows it: its bytes in reverse order.
@@ -257,9 +259,12 @@ mod tests {
             "a@example.org ",
             "a@é.test,b\tnamespaces=\"file\" ",
             "a\u{a0}b ",
+            "é@a.test ",
         ] {
-            let file = format!("# c\n{before}{key} comment\n");
-            assert!(FileKey::parse(file.as_bytes()).is_ok(), "{before}");
+            let file = format!("{before}{key} comment\n");
+            for file in [format!("# c\n{file}"), format!("\u{feff}{file}"), file] {
+                assert!(FileKey::parse(file.as_bytes()).is_ok(), "{file}");
+            }
         }
     }
 

@@ -2,14 +2,15 @@
 //! such as the provenance of a chart, and detached signatures of files.
 
 use super::openpgp_error::OpenPgpError;
-use super::openpgp_rules::{SignatureTime, SigningKey, check_form, check_signer, fingerprint};
+use super::openpgp_rules::{
+    SignatureTime, SigningKey, check_form, check_signer, fingerprint, names,
+};
 use pgp::armor::{ArmorCrc24Status, Dearmor};
 use pgp::composed::{
     ArmorOptions, CleartextSignedMessage, Deserializable, DetachedSignature, SignedPublicKey,
 };
 use pgp::crypto::hash::HashAlgorithm;
 use pgp::packet::Signature;
-use pgp::types::KeyDetails;
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read};
@@ -86,10 +87,9 @@ impl OpenPgpKeys {
             .iter()
             .find(|key| fingerprint(key) == wanted)?
             .clone();
-        let id = key.legacy_key_id();
         for user in &mut key.details.users {
             user.signatures
-                .retain(|signature| signature.issuer_key_id().contains(&&id));
+                .retain(|signature| names(signature, &key.primary_key));
         }
         key.details.user_attributes.clear();
         let text = key.to_armored_string(ArmorOptions::default()).ok()?;

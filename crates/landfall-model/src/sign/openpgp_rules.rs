@@ -166,7 +166,7 @@ pub(super) fn check_signer(
 }
 
 /// Whether `signature` names `key` as its issuer.
-fn names(signature: &Signature, key: &impl KeyDetails) -> bool {
+pub(super) fn names(signature: &Signature, key: &impl KeyDetails) -> bool {
     signature.issuer_key_id().contains(&&key.legacy_key_id())
         || signature.issuer_fingerprint().contains(&&key.fingerprint())
 }

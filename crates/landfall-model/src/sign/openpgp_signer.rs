@@ -244,6 +244,28 @@ mod tests {
     }
 
     #[test]
+    fn an_exported_key_keeps_self_signatures_that_name_only_its_fingerprint() {
+        let mut signer = OpenPgpSigner::parse(SECRET, None).unwrap();
+        signer.subkey = None;
+        let config = signer.config(SignatureType::CertPositive, Timestamp::now());
+        let mut config = config.unwrap();
+        config.unhashed_subpackets.clear();
+        let mut keys = signer.public.clone();
+        let certificate = &mut keys.0[0];
+        let user = &mut certificate.details.users[0];
+        let made = config.sign_certification(
+            &signer.key.primary_key,
+            &certificate.primary_key,
+            &signer.passphrase,
+            pgp::types::Tag::UserId,
+            &user.id,
+        );
+        user.signatures = vec![made.unwrap()];
+        let exported = OpenPgpKeys::parse(keys.certificates().unwrap().as_bytes()).unwrap();
+        assert_eq!(exported.0[0].details.users[0].signatures.len(), 1);
+    }
+
+    #[test]
     fn unusable_signing_keys_are_reported() {
         let parse = |bytes: &[u8], passphrase| OpenPgpSigner::parse(bytes, passphrase).err();
         assert_eq!(parse(LOCKED, Some("secret")), None);

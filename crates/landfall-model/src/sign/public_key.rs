@@ -36,6 +36,8 @@ pub(super) enum Unverifiable {
     Algorithm(String),
     /// The key is too short.
     Weak,
+    /// The key is too long.
+    TooLong,
 }
 
 impl PublicKey {
@@ -104,18 +106,24 @@ impl PublicKey {
         if !known {
             return Err(Unverifiable::Algorithm(algorithm.into()));
         }
-        if self.kind == RSA_KEY && self.rsa_bytes().is_none_or(|bytes| bytes < 256) {
-            return Err(Unverifiable::Weak);
+        if self.kind == RSA_KEY {
+            match self.rsa_bits().unwrap_or_default() {
+                ..2048 => return Err(Unverifiable::Weak),
+                2048..=8192 => {}
+                // ring verifies no longer ones
+                _ => return Err(Unverifiable::TooLong),
+            }
         }
         Ok(self.check(algorithm, signature, message).is_some())
     }
 
-    /// The length of the modulus of an RSA key in bytes.
-    fn rsa_bytes(&self) -> Option<usize> {
+    /// The length of the modulus of an RSA key in bits.
+    fn rsa_bits(&self) -> Option<usize> {
         let mut key = SshReader(&self.blob);
         let _kind = key.string()?;
         let _exponent = key.number()?;
-        key.number().map(<[u8]>::len)
+        let modulus = key.number()?;
+        Some(8 * modulus.len() - modulus.first()?.leading_zeros() as usize)
     }
 
     /// Returns `None` if the signature is malformed or the key did not make it.

@@ -132,6 +132,7 @@ impl Signature {
             Ok(true) => Ok(()),
             Ok(false) => Err(SignatureError::OtherContent { key }),
             Err(Unverifiable::Weak) => Err(SignatureError::Weak { key }),
+            Err(Unverifiable::TooLong) => Err(SignatureError::TooLong { key }),
             Err(Unverifiable::Algorithm(algorithm)) => Err(SignatureError::Algorithm {
                 kind: self.key.kind().into(),
                 algorithm,

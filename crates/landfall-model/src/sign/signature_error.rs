@@ -104,6 +104,12 @@ pub enum SignatureError {
         /// The key that made the signature.
         key: PublicKey,
     },
+    /// The key is too long.
+    #[error("{key} has more than 8192 bits, which landfall cannot verify; use a shorter key")]
+    TooLong {
+        /// The key that made the signature.
+        key: PublicKey,
+    },
     /// The signature does not match the content.
     #[error(
         "{key} did not make it for this content; the signature or the content was changed, or \

@@ -1,6 +1,7 @@
 //! Signatures that OpenSSH made, and files of allowed signers.
 
 use super::*;
+use crate::sign::public_key::Unverifiable;
 use crate::sign::ssh_encoding::strings;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -127,6 +128,23 @@ fn a_signature_with_a_changed_byte_is_rejected() {
         // only the reserved field may have any value, and it is empty here
         assert!(!good, "{at}");
     }
+}
+
+#[test]
+fn rsa_keys_have_from_2048_to_8192_bits() {
+    let signed_by = |first: u8, bytes: usize| {
+        let mut modulus = vec![0xff; bytes];
+        modulus[0] = first;
+        let number = ssh_encoding::number;
+        let blob = [strings(&[b"ssh-rsa"]), number(&[1, 0, 1]), number(&modulus)].concat();
+        let key = PublicKey::from_blob(&blob).unwrap();
+        key.has_signed(&strings(&[b"rsa-sha2-512", b"x"]), MESSAGE)
+    };
+    let (weak, long) = (Unverifiable::Weak, Unverifiable::TooLong);
+    assert_eq!(signed_by(0x7f, 256), Err(weak));
+    assert_eq!(signed_by(0x80, 256), Ok(false));
+    assert_eq!(signed_by(0xff, 1024), Ok(false));
+    assert_eq!(signed_by(0x01, 1025), Err(long));
 }
 
 #[test]

@@ -193,18 +193,15 @@ impl<'u, 't> Marking<'u, 't> {
         all.filter_map(|(package, state)| Some((package as AptPackageId, state.install?)))
     }
 
-    /// Returns the package that `relation` names, if it has any version. `own` is the architecture
-    /// of the package that has the relation.
+    /// Returns the package that `relation` names. `own` is the architecture of the package that has
+    /// the relation.
     pub(super) fn target(&self, relation: &AptRelation<'_>, own: u8) -> Option<AptPackageId> {
         let arch = match relation.arch {
             ArchQualifier::This(arch) => arch,
             ArchQualifier::Own | ArchQualifier::Any => own,
         };
         let mut packages = self.universe.packages_of(relation.name).iter().copied();
-        packages.find(|package| {
-            let known = &self.universe.packages[*package as usize];
-            known.arch == arch && !known.versions.is_empty()
-        })
+        packages.find(|package| self.universe.packages[*package as usize].arch == arch)
     }
 
     pub(super) fn state(&mut self, package: AptPackageId) -> &mut PackageMark {
@@ -255,8 +252,7 @@ impl<'u, 't> Marking<'u, 't> {
         is_user: bool,
     ) -> bool {
         let state = &self.states[package as usize];
-        // as in apt, a package without versions is never changed
-        if depth > DEPTH || self.universe.packages[package as usize].versions.is_empty() {
+        if depth > DEPTH {
             return false;
         }
         is_user

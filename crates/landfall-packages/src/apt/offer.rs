@@ -103,7 +103,7 @@ pub struct ProvidedName<'t> {
 pub struct AptPackage {
     pub name: NameId,
     pub arch: u8,
-    /// The versions, the highest first.
+    /// The versions, at least one, the highest first.
     pub versions: Vec<AptVersionId>,
     /// The installed version, if any.
     pub current: Option<AptVersionId>,

@@ -1,7 +1,9 @@
 //! Reasons why packages cannot be installed: one for each package, and the chain of reasons from a
 //! requested package to the cause.
 
-use super::offer::{AptPackageId, AptRelation, AptVersionId, ArchQualifier, NameId, RelationKind};
+use super::offer::{
+    AptPackageId, AptRelation, AptVersionId, ArchQualifier, MultiArch, NameId, RelationKind,
+};
 use super::relation::VersionOperator;
 use super::universe::Universe;
 use std::collections::HashMap;
@@ -18,7 +20,8 @@ pub(super) enum BrokenReason {
     Needs(AptVersionId, String, Vec<AptPackageId>),
     /// The first version conflicts with the second.
     Conflicts(AptVersionId, AptVersionId),
-    /// This version, for another architecture, cannot be installed together with the package.
+    /// This version, for another architecture, cannot be installed together with the package, which
+    /// is `Multi-Arch: same`: this one is not, or the versions differ.
     OtherArchitecture(AptVersionId),
     /// This package would have to be removed, which is not allowed.
     Holds(AptPackageId),
@@ -225,14 +228,23 @@ fn describe(
             ),
             Vec::new(),
         ),
-        BrokenReason::OtherArchitecture(other) => (
-            format!(
-                "{} has a different version than {}, which is for another architecture",
-                package_name(universe, package),
-                name_and_version(universe, *other)
-            ),
-            Vec::new(),
-        ),
+        BrokenReason::OtherArchitecture(other) => {
+            let name = package_name(universe, package);
+            let existing = name_and_version(universe, *other);
+            let is_same = universe.offer_of(*other).multi_arch == MultiArch::Same;
+            let line = if is_same {
+                format!(
+                    "{name} has a different version than {existing}, which is for another \
+                     architecture"
+                )
+            } else {
+                format!(
+                    "{name} cannot be installed beside {existing}, which is for another \
+                     architecture and not `Multi-Arch: same`"
+                )
+            };
+            (line, Vec::new())
+        }
         BrokenReason::Holds(other) => (
             format!(
                 "{} would have to be removed for {}",
@@ -258,4 +270,38 @@ pub(super) fn name_and_version(universe: &Universe<'_>, version: AptVersionId) -
         at => format!(":{}", universe.architectures[at as usize]),
     };
     format!("{}{arch} {}", universe.text(known.name), offer.version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_says_why_two_architectures_exclude_each_other() {
+        for (multi_arch, version, expected) in [
+            (
+                "same",
+                "2",
+                "app has a different version than app:i386 2, which is",
+            ),
+            (
+                "no",
+                "1",
+                "app cannot be installed beside app:i386 1, which is",
+            ),
+        ] {
+            let index = format!(
+                "Package: app\nVersion: 1\nArchitecture: amd64\nMulti-Arch: same\n\n\
+                 Package: app\nVersion: {version}\nArchitecture: i386\nMulti-Arch: {multi_arch}\n"
+            );
+            let mut universe = Universe::new(&["amd64".to_owned(), "i386".to_owned()]);
+            let source = universe.add_source(500);
+            universe.add_index(source, &index);
+            let [own, other] = ["amd64", "i386"].map(|arch| universe.find("app", Some(arch)));
+            let other = universe.candidate(other.unwrap()).unwrap();
+            let reason = BrokenReason::OtherArchitecture(other);
+            let (line, _) = describe(&universe, own.unwrap(), &reason);
+            assert!(line.starts_with(expected), "{line}");
+        }
+    }
 }

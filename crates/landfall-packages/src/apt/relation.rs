@@ -68,13 +68,20 @@ pub(super) fn relations(text: &str) -> impl Iterator<Item = ParsedRelation<'_>> 
         .map(str::trim)
         .filter(|group| !group.is_empty());
     groups.flat_map(|group| {
-        let count = group.split('|').count();
-        let alternatives = group.split('|').enumerate();
-        alternatives.filter_map(move |(at, one)| parse_alternative(one.trim(), at + 1 < count))
+        let named = group
+            .split('|')
+            .filter_map(|one| parse_alternative(one.trim()));
+        let mut named = named.peekable();
+        std::iter::from_fn(move || {
+            let one = named.next()?;
+            let or = named.peek().is_some();
+            Some(ParsedRelation { or, ..one })
+        })
     })
 }
 
-fn parse_alternative(text: &str, or: bool) -> Option<ParsedRelation<'_>> {
+/// Parses one alternative as if none followed.
+fn parse_alternative(text: &str) -> Option<ParsedRelation<'_>> {
     // restrictions to architectures `[…]` and profiles `<…>` apply to source packages only
     let (text, version) = match text.split_once('(') {
         Some((name, version)) => (name, version.split(')').next().unwrap_or_default().trim()),
@@ -102,7 +109,7 @@ fn parse_alternative(text: &str, or: bool) -> Option<ParsedRelation<'_>> {
         arch,
         op,
         version: version.trim(),
-        or,
+        or: false,
     })
 }
 
@@ -128,6 +135,10 @@ mod tests {
             one("e", None, VersionOperator::Equal, "1", false),
         ];
         assert_eq!(read, wanted);
+        // an alternative without a name joins nothing
+        let flags = relations("a | , b, | c | | d |").map(|one| (one.name, one.or));
+        let expected = [("a", false), ("b", false), ("c", true), ("d", false)];
+        assert_eq!(flags.collect::<Vec<_>>(), expected);
         assert!(
             VersionOperator::LaterEqual.allows("1:2", "1:2~")
                 && !VersionOperator::Earlier.allows("3", "3")

@@ -327,7 +327,10 @@ mod tests {
         let parse = |more: &str| AptRelease::parse("r", &text(more)).unwrap_err().to_string();
         assert!(parse("MD5Sum:\n 00 1 x\n").contains("only MD5 or SHA-1"));
         assert!(parse("").contains("no SHA-256"));
-        assert!(parse("SHA256:\n 00 1 x\n").contains("line 1: '00' is not a sha256 digest"));
+        assert!(
+            parse("SHA256:\n 00 1 x\n")
+                .contains("line 1 of its checksums: '00' is not a sha256 digest")
+        );
         assert!(parse(&format!("SHA256:\n {SUM} many x\n")).contains("is not a size"));
         assert!(
             parse(&format!("SHA256:\n {SUM}\n")).contains("is not a digest, a size and a path")

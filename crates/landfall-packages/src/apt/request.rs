@@ -40,9 +40,11 @@ pub fn is_request(text: &str) -> bool {
             })
 }
 
-/// Debian Policy 5.6.1: lower case letters, digits, `+`, `-` and `.`, at least two characters.
+/// Debian Policy 5.6.1: lower case letters, digits, `+`, `-` and `.`, at least two characters, of
+/// which the first is a letter or a digit.
 fn is_package_name(text: &str) -> bool {
     text.len() > 1
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.bytes().all(|byte| {
             byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte)
         })
@@ -87,10 +89,7 @@ impl InstallRequest<'_> {
         let name = self.name;
         // `any` is not an architecture: apt takes the package itself if it is `Multi-Arch: allowed`
         let arch = self.arch.filter(|arch| *arch != "any");
-        let package = universe
-            .find(name, arch)
-            .filter(|package| !universe.packages[*package as usize].versions.is_empty());
-        let package = match package {
+        let package = match universe.find(name, arch) {
             Some(package) if arch == self.arch || universe.allows_any(package) => package,
             Some(_) => {
                 return Err(format!(
@@ -191,14 +190,14 @@ mod tests {
     fn a_version_of_several_suites_belongs_to_each_and_has_their_highest_priority() {
         let text =
             |version: &str| format!("Package: app\nVersion: {version}\nArchitecture: amd64\n\n");
-        let backports = text("2") + &text("3");
+        let (backports, unstable) = (text("2"), text("3"));
         let stable = text("1") + &text("2");
         let mut universe = Universe::new(&["amd64".to_owned()]);
-        for (pin, text) in [(100, &backports), (500, &stable)] {
+        for (pin, text) in [(100, &backports), (100, &unstable), (500, &stable)] {
             let source = universe.add_source(pin);
             universe.add_index(source, text);
         }
-        let suites = ["backports", "stable"].map(|name| vec![name.to_owned()]);
+        let suites = ["backports", "unstable", "stable"].map(|name| vec![name.to_owned()]);
         let version = |request: &str| {
             let resolved = InstallRequest::parse(request)
                 .resolve(&universe, &suites)
@@ -210,8 +209,20 @@ mod tests {
             universe.offer_of(version).version
         };
         assert_eq!(
-            ["app", "app/stable", "app/backports"].map(version),
-            ["2", "2", "3"]
+            ["app", "app/stable", "app/backports", "app/unstable"].map(version),
+            ["2", "2", "2", "3"]
         );
+    }
+
+    #[test]
+    fn an_option_is_not_a_request() {
+        for good in ["app", "0ad:amd64", "g++=4:12.2", "lib.a-b/stable"] {
+            assert!(is_request(good), "{good}");
+        }
+        for bad in [
+            "-y", "--foo", "+app", ".app", "-y=1", "a", "App", "app=", "",
+        ] {
+            assert!(!is_request(bad), "{bad}");
+        }
     }
 }

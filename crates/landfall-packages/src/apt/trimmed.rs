@@ -230,7 +230,7 @@ mod tests {
         };
         let [first, second]: [&[(&str, &Digest)]; 2] = [
             &[("pool/c.deb", &c), ("pool/b.deb", &other)],
-            &[("pool/a.deb", &a)],
+            &[("pool/c.deb", &c), ("pool/a.deb", &a)],
         ];
         let (release, files) = make([first, second]);
         let expected = [stanza("a", "pool/a.deb"), stanza("c", "pool/c.deb")].join("\n");
@@ -244,8 +244,7 @@ mod tests {
             ) && release.contains(&format!(" {sum} {} {path}\n", expected.len())),
             "{release}"
         );
-        let (_, again) = make([first, second]);
-        assert_eq!(files, again);
+        assert_eq!((release, files), make([second, first]));
         assert_eq!(plain_path("main/binary-amd64/Packages.xz"), path);
     }
 }

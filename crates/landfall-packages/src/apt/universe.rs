@@ -362,10 +362,7 @@ impl<'t> Universe<'t> {
 
     /// Whether a package with this name, or one that provides it, is in a source or installed.
     pub fn is_offered(&self, name: NameId) -> bool {
-        self.of_name[name as usize]
-            .iter()
-            .any(|package| !self.packages[*package as usize].versions.is_empty())
-            || !self.providers[name as usize].is_empty()
+        !self.of_name[name as usize].is_empty() || !self.providers[name as usize].is_empty()
     }
 }
 

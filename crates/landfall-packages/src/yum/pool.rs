@@ -346,14 +346,15 @@ impl Pool {
 
     /// Returns the providers of `name`: each package with each version in which it provides `name`.
     fn provided(&self, name: &str) -> &[Provider] {
-        let Some(name) = self.strings.find(name) else {
-            return &[];
-        };
-        let [start, end] = [name.number(), name.number() + 1].map(|number| {
-            // texts that were added after `index` have no providers
-            self.first.get(number).map_or(0, |at| *at as usize)
-        });
-        &self.providers[start..end]
+        let bounds = self
+            .strings
+            .find(name)
+            .and_then(|name| self.first.get(name.number()..name.number() + 2));
+        match bounds {
+            Some([start, end]) => &self.providers[*start as usize..*end as usize],
+            // the text is unknown, or was added after `index`
+            _ => &[],
+        }
     }
 
     /// Returns the packages that provide `relation`, in the order of their ids.
@@ -382,5 +383,38 @@ impl Pool {
                 && VersionSense::SAME.meets(self.evr(*id), relation.sense, relation.evr)
         });
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_was_added_after_the_index_has_no_providers() {
+        let mut pool = Pool::default();
+        let (name, evr) = (pool.strings.add("app"), pool.strings.add("1-1"));
+        let mut new = NewPackage {
+            name: Some(name),
+            evr: Some(evr),
+            arch: Some(StringPool::EMPTY),
+            ..NewPackage::default()
+        };
+        let own = StoredRelation {
+            name,
+            sense: VersionSense::SAME,
+            evr,
+        };
+        new.relations[RpmRelationKind::Provides as usize].push(own);
+        pool.add(&mut new, Some(0));
+        pool.index();
+        for late in ["late", "later"] {
+            pool.strings.add(late);
+        }
+        let count = |name: &str| pool.named(name).len();
+        assert_eq!(
+            ["app", "1-1", "late", "later", "none"].map(count),
+            [1, 0, 0, 0, 0]
+        );
     }
 }

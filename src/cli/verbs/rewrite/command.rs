@@ -62,7 +62,7 @@ struct OutputFlags {
     /// image has neither a host nor a tag
     #[arg(long)]
     check: bool,
-    /// Change nothing, and print a unified diff in which values of Secrets and passwords in URLs
+    /// Change nothing, and print a unified diff in which values of Secrets and credentials in URLs
     /// are masked
     #[arg(long)]
     diff: bool,

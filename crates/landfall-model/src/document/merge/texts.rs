@@ -68,11 +68,16 @@ fn without_whitespace(text: &str) -> String {
 }
 
 /// Adds the variables of the systemd drop-in `new` to the drop-in `old`. `None` if `new` sets
-/// anything else, if `old` has no `[Service]` section, or if a line of it may set one of the
-/// variables but cannot be read.
+/// anything else, if `old` has no `[Service]` section or several, or if a line of it may set one of
+/// the variables but cannot be read.
 fn with_variables(old: &str, new: &str) -> Option<String> {
     let mut lines: Vec<String> = old.lines().map(str::to_owned).collect();
-    let section = lines.iter().position(|line| line.trim() == "[Service]")?;
+    let mut sections = (0..lines.len()).filter(|at| lines[*at].trim() == "[Service]");
+    let section = sections.next()?;
+    // systemd reads several sections as one: their lines would have to be searched, too
+    if sections.next().is_some() {
+        return None;
+    }
     let next = lines
         .iter()
         .skip(section + 1)
@@ -82,6 +87,9 @@ fn with_variables(old: &str, new: &str) -> Option<String> {
     while end > section + 1 && lines[end - 1].trim().is_empty() {
         end -= 1;
     }
+    // assignments before an empty one have no effect (`Environment=` in systemd.exec(5))
+    let reset = lines[section..end].iter().rposition(|line| is_reset(line));
+    let start = section + reset.unwrap_or(0);
     for line in new.lines() {
         let is_comment = line.starts_with(['#', ';']);
         if line.trim().is_empty() || is_comment || line.trim() == "[Service]" {
@@ -97,10 +105,10 @@ fn with_variables(old: &str, new: &str) -> Option<String> {
             return None;
         }
         // systemd uses the last assignment of a variable
-        let last = lines[section..end]
+        let last = lines[start..end]
             .iter()
             .rposition(|other| variable_value(other, name).is_some());
-        let Some(at) = last.map(|last| section + last) else {
+        let Some(at) = last.map(|last| start + last) else {
             lines.insert(end, line.to_owned());
             end += 1;
             continue;
@@ -128,6 +136,12 @@ fn with_variables(old: &str, new: &str) -> Option<String> {
         text.push('\n');
     }
     Some(text)
+}
+
+/// Whether a line of a unit removes the variables that earlier lines set.
+fn is_reset(line: &str) -> bool {
+    line.split_once('=')
+        .is_some_and(|(key, value)| key.trim() == "Environment" && value.trim().is_empty())
 }
 
 /// The names and values of the variables that a line of a unit sets, with the escapes of the values
@@ -276,6 +290,22 @@ mod tests {
         let old = "[Service]\nEnvironment=FOO=\"a\"b\n";
         let expected = format!("{old}Environment=\"NO_PROXY=svc\"\n");
         assert_eq!(merge_known_text(old, new).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_variable_before_an_empty_assignment_is_not_set() {
+        let new = "[Service]\nEnvironment=\"NO_PROXY=svc\"\n";
+        let old = "[Service]\nEnvironment=NO_PROXY=a\nEnvironment =\nUser=x\n";
+        let expected = format!("{old}Environment=\"NO_PROXY=svc\"\n");
+        assert_eq!(merge_known_text(old, new).unwrap(), expected);
+        assert_eq!(merge_known_text(&expected, new).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_drop_in_with_two_service_sections_is_refused() {
+        let new = "[Service]\nEnvironment=\"NO_PROXY=svc\"\n";
+        let old = "[Service]\nUser=x\n[Service]\nEnvironment=NO_PROXY=a\n";
+        assert_eq!(merge_known_text(old, new), None);
     }
 
     #[test]
