@@ -148,6 +148,10 @@ impl<W: Write> SectionWriter<W> {
     }
 
     fn part(&mut self, base: usize, offset: u64, length: u64) -> Result<(), PatchError> {
+        // a folder has no content to copy, and readers refuse an empty part
+        if length == 0 {
+            return Ok(());
+        }
         match &mut self.pending {
             Some(part) if part.base == base && part.offset + part.length == offset => {
                 part.length += length;

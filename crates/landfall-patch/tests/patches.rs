@@ -53,6 +53,31 @@ fn size(sections: &Sections) -> usize {
     sections.clone().into_array().iter().map(Vec::len).sum()
 }
 
+/// An entry of a tar: its path, its content, and how many bytes of extended headers it has. A path
+/// that ends with `/` is a folder.
+type ArchiveEntry = (String, Vec<u8>, usize);
+
+/// A tar of these entries. Its headers have different lengths if their extended headers have.
+fn archive_with_extended_headers(entries: &[ArchiveEntry]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (path, content, extended) in entries {
+        if *extended > 0 {
+            let comment = vec![b'c'; *extended];
+            let records = [("comment", &comment[..])];
+            builder.append_pax_extensions(records).unwrap();
+        }
+        let mut header = tar::Header::new_ustar();
+        if path.ends_with('/') {
+            header.set_entry_type(tar::EntryType::Directory);
+        }
+        header.set_size(content.len() as u64);
+        builder
+            .append_data(&mut header, path, &content[..])
+            .unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
 /// A tar of these files.
 fn archive(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
@@ -146,6 +171,19 @@ fn streams_of_any_shape_are_restored() {
 }
 
 #[test]
+fn an_entry_without_content_may_get_headers_of_another_length() {
+    let entry = |path: &str, content: &[u8], extended| (path.into(), content.to_vec(), extended);
+    let old = archive_with_extended_headers(&[entry("d/", b"", 0), entry("x", b"old", 0)]);
+    for extended in [1, 600] {
+        let new = [entry("d/", b"", extended), entry("y", b"new", 0)];
+        assert_restores(
+            &archive_with_extended_headers(&new),
+            std::slice::from_ref(&old),
+        );
+    }
+}
+
+#[test]
 fn a_damaged_patch_gives_an_error_or_at_most_the_declared_number_of_bytes() {
     let old = noise(7, 6000);
     let mut new = old.clone();
@@ -201,7 +239,30 @@ fn edits() -> impl Strategy<Value = Vec<(usize, usize, Vec<u8>)>> {
     proptest::collection::vec(edit, 0..30)
 }
 
+/// Entries with few different paths and contents, so that archives have entries in common.
+fn entries() -> impl Strategy<Value = Vec<ArchiveEntry>> {
+    let path = prop::sample::select(vec!["a/", "b/", "c", "lib-1", "lib-2", "empty"]);
+    let content = prop::sample::select(vec![0, 1, 511, 512, 1500]);
+    let extended = prop::sample::select(vec![0, 0, 1, 600, 2000]);
+    let entry = (path, content, 0..3_u64, extended).prop_map(|(path, length, seed, extended)| {
+        let length = if path.ends_with('/') { 0 } else { length };
+        (path.to_owned(), noise(seed, length), extended)
+    });
+    proptest::collection::vec(entry, 0..8)
+}
+
 proptest! {
+    #[test]
+    fn archives_of_any_entries_are_restored(
+        new in entries(), bases in proptest::collection::vec(entries(), 0..3)
+    ) {
+        let new = archive_with_extended_headers(&new);
+        let bases: Vec<Vec<u8>> =
+            bases.iter().map(|base| archive_with_extended_headers(base)).collect();
+        let (sections, _) = patch(&new, &bases);
+        prop_assert!(apply(&sections, &bases, new.len() as u64) == Ok(new));
+    }
+
     #[test]
     fn any_edits_are_restored(seed: u64, edits in edits(), repeat in 1..200_usize) {
         let mut random = fastrand::Rng::with_seed(seed);

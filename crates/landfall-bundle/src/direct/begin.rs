@@ -52,12 +52,12 @@ impl DirectBundle {
         signer: Option<Arc<Signer>>,
         progress: &dyn Progress,
     ) -> Result<DirectStart, BundleError> {
-        let (path, mut file) = claim(out)?;
-        let work = work_folder(&path);
-        let failed = BundleError::write(&path);
         let index = IndexBuilder::new(&plan, options);
         index.check_size(out, &Limits::default())?;
         let mut contents = index.contents;
+        let (path, mut file) = claim(out)?;
+        let work = work_folder(&path);
+        let failed = BundleError::write(&path);
         let old = Bundle::open(out).ok();
         // the bundle may be complete already, from a run that was killed after publishing it
         if let Some(old) = &old

@@ -71,10 +71,12 @@ impl JournalRecords {
 /// Reads the journal at `path`: the first line, which identifies the bundle, and the records.
 /// `None` if there is no journal, or its first line is incomplete.
 pub(super) fn read(path: &Path) -> io::Result<Option<(String, JournalRecords)>> {
-    let text = match fs::read_to_string(path) {
+    let bytes = match fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,
     };
+    // a line that a disk error damaged is malformed
+    let text = String::from_utf8_lossy(&bytes);
     // a line without a line feed was cut off by a crash
     let mut lines = text
         .split_inclusive('\n')
@@ -200,6 +202,15 @@ mod tests {
             (&vec![(0, 9)], (512, 60)),
             "opening the journal added a line feed to the torn line, which is a record now"
         );
+        drop(journal);
+        // damage costs the lines that it is in, whatever the bytes are
+        let mut damaged = fs::read(&path).unwrap();
+        let last = damaged.len() - 10;
+        damaged[last] = 0xff;
+        fs::write(&path, damaged).unwrap();
+        let journal = DirectJournal::open(&path, "one").unwrap();
+        assert_eq!(journal.written_ranges(&a), (20, vec![(40, 60)]));
+        assert_eq!(journal.written_ranges(&b), (9, vec![]));
         // a journal of another bundle is ignored
         assert_eq!(
             DirectJournal::open(&path, "two")

@@ -236,6 +236,23 @@ mod tests {
         for end in 0..bytes.len() {
             assert!(read(&bytes[..end], size, 2).is_err(), "{end}");
         }
+        // the largest plain content and stream section, and one byte more
+        let sized = |plain, stream| {
+            let header = RecipeHeader {
+                plain,
+                sections: [stream, 0, 0, 0, 0],
+                ..header.clone()
+            };
+            read(&header.to_bytes(), header.length() + stream, 2)
+        };
+        sized(MAX_PLAIN, MAX_STREAM_SECTION).unwrap();
+        for refused in [
+            sized(MAX_PLAIN + 1, MAX_STREAM_SECTION),
+            sized(MAX_PLAIN, MAX_STREAM_SECTION + 1),
+        ] {
+            let error = refused.unwrap_err().to_string();
+            assert!(error.contains("impossible lengths"), "{error}");
+        }
         let mut huge = header.clone();
         huge.sections = [u64::MAX; SECTIONS];
         assert!(read(&huge.to_bytes(), size, 2).is_err());

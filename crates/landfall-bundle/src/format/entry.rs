@@ -7,6 +7,7 @@ use super::stored::{CHUNK, stored_len};
 use super::{frame, header};
 use landfall_model::{Digest, MediaType};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// An entry of the tar, as the contents index lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +81,11 @@ impl TarEntry {
     /// Whether the entry is a blob of the OCI layout.
     pub fn is_blob(&self) -> bool {
         self.name == self.digest.layout_path()
+    }
+
+    /// The rows of its frames in the frame table.
+    pub fn rows(&self) -> Range<u64> {
+        self.frame..self.frame + TarEntry::frame_count(self.size)
     }
 
     /// The file offset after its last frame.

@@ -7,6 +7,7 @@ use super::header;
 use super::names::FRAMES;
 use super::stored::{CHUNK, stored_len};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// The length of a row: the file offset of the frame in 8 bytes, little-endian, and SHA-256 of its
 /// bytes.
@@ -97,6 +98,15 @@ impl FrameTable {
         })
     }
 
+    /// The frames of the table's entry that contain these rows.
+    pub fn frames_with_rows(&self, rows: Range<u64>) -> impl Iterator<Item = TableFrame> {
+        // a row may be split between two pieces; the frame before the pieces has the tar header
+        let piece = |byte: u64| 1 + (byte / CHUNK as u64) as usize;
+        let first = piece(rows.start * ROW as u64);
+        let end = piece((rows.end * ROW as u64).saturating_sub(1)) + 1;
+        (first..end).filter_map(|index| self.frame(index))
+    }
+
     /// The file offset after the table's entry.
     pub fn end(&self) -> Option<u64> {
         let padding = stored_len(header::padding(self.size) as u64);
@@ -109,6 +119,26 @@ impl FrameTable {
 mod tests {
     use super::super::frame::stored;
     use super::*;
+
+    #[test]
+    fn rows_are_in_the_frames_of_their_pieces() {
+        // the row at a boundary between pieces is in both
+        let split = CHUNK as u64 / ROW as u64;
+        let table = FrameTable {
+            offset: 0,
+            size: 3 * CHUNK as u64,
+            hashes: vec![FrameHash::of(b""); 4],
+        };
+        let pieces = |rows| {
+            let frames = table.frames_with_rows(rows);
+            let index = |frame: TableFrame| (0..4).find(|at| table.frame(*at) == Some(frame));
+            frames.filter_map(index).collect::<Vec<_>>()
+        };
+        assert_eq!(pieces(0..split), [1]);
+        assert_eq!(pieces(split..split + 1), [1, 2]);
+        assert_eq!(pieces(split + 1..split + 2), [2]);
+        assert_eq!(pieces(0..2 * split + 9), [1, 2, 3]);
+    }
 
     #[test]
     fn offsets_in_the_table_match_the_frames_of_the_entry() {

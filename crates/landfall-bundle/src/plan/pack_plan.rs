@@ -201,7 +201,13 @@ impl PackPlan {
         });
         let serial = packed.series.clone().zip(packed.serial);
         let serial = serial.map(|(series, number)| Serial { series, number });
+        let missing = packed.partial.iter().map(|item| OmittedItem {
+            item: item.clone(),
+            digest: None,
+            reason: "the bundle lacks it".into(),
+        });
         PackPlan {
+            missing: missing.collect(),
             bases: packed.bases.clone(),
             serial,
             ..plan

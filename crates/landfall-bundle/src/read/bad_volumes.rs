@@ -51,21 +51,24 @@ pub fn name_bad_volumes(
     } else {
         None
     };
-    let (has_index, has_lock) = match &rest {
-        Some(_) => (true, true),
+    let (is_rebuildable, has_lock) = match &rest {
+        Some((rest, _)) => (!rest.has_recipes(), true),
         None => {
             let opened = open_without(locations, *first, &|why| BundleError::Volume {
                 volume: set.name(*first),
                 why: why.into(),
             });
-            (numbers.len() == 1 && opened.is_ok(), false)
+            (
+                numbers.len() == 1 && opened.is_ok_and(|(rest, _)| !rest.has_recipes()),
+                false,
+            )
         }
     };
     let repair = BadVolumes {
         set: &set,
         locations,
         numbers: &numbers,
-        has_index,
+        is_rebuildable,
         has_lock,
     }
     .repair_advice();

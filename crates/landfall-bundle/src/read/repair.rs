@@ -16,8 +16,9 @@ pub(super) struct BadVolumes<'a> {
     /// The files and folders that the user named.
     pub(super) locations: &'a [PathBuf],
     pub(super) numbers: &'a BTreeSet<usize>,
-    /// Whether the good volumes contain the contents index.
-    pub(super) has_index: bool,
+    /// Whether one bad volume can be rebuilt: the good ones contain the contents index, and the
+    /// bundle has no recipes.
+    pub(super) is_rebuildable: bool,
     /// Whether the good volumes contain the lock.
     pub(super) has_lock: bool,
 }
@@ -33,9 +34,8 @@ impl BadVolumes<'_> {
         let names = names.join(" and ");
         let only_number = self.numbers.first().filter(|_| self.numbers.len() == 1);
         match only_number {
-            // rebuilding needs the options in the index, and only one volume can be computed from
-            // the others
-            Some(number) if self.has_index => format!(
+            // only one volume can be computed from the others
+            Some(number) if self.is_rebuildable => format!(
                 "copy {names} again; or rebuild it where the bundle was packed, from its store and \
                  the other volumes:\n  {}",
                 self.command(*number)

@@ -146,7 +146,12 @@ fn loss(bundle: &Bundle, damage: &[Damage]) -> Loss {
         ..
     } = &*bundle.0;
     let names: BTreeSet<&str> = damage.iter().map(|damage| &*damage.entry).collect();
-    let items = lost_items(bundle, |entry| names.contains(&*entry.name));
+    let in_table = damage.iter().filter(|damage| damage.entry == FRAMES);
+    let table_offsets: BTreeSet<u64> = in_table.map(|damage| damage.offset).collect();
+    let items = lost_items(bundle, |entry| {
+        let mut frames = bundle.table_frames(entry);
+        names.contains(&*entry.name) || frames.any(|frame| table_offsets.contains(&frame.offset))
+    });
     let numbers: BTreeSet<usize> = damage
         .iter()
         .filter_map(|damage| volumes.volume_number(damage.offset))
@@ -155,12 +160,13 @@ fn loss(bundle: &Bundle, damage: &[Damage]) -> Loss {
         Ok(Some(set)) if !numbers.is_empty() => {
             // the index is at the end, so it is intact if all damaged volumes are before it
             let has_index = volumes.volume_number(index.footer.offset) > numbers.last().copied();
+            let is_rebuildable = has_index && !bundle.has_recipes();
             let has_lock = items.is_some();
             BadVolumes {
                 set: &set,
                 locations,
                 numbers: &numbers,
-                has_index,
+                is_rebuildable,
                 has_lock,
             }
             .repair_advice()

@@ -157,8 +157,8 @@ impl VolumeReader {
         is_long.then(|| (end, object.reader(range.start - start..end - start)))
     }
 
-    /// Inserts a gap of `length` bytes before the file at `index`, for a missing volume.
-    pub fn with_gap(mut self, index: usize, length: u64) -> VolumeReader {
+    /// Inserts a gap of `length` bytes before the file at `index`, for the missing volume `path`.
+    pub fn with_gap(mut self, index: usize, length: u64, path: PathBuf) -> VolumeReader {
         let start = self.start(index);
         self.open
             .get_mut()
@@ -172,7 +172,7 @@ impl VolumeReader {
         self.parts.insert(
             index,
             VolumePart {
-                path: PathBuf::new(),
+                path,
                 start,
                 length,
                 medium: Medium::Lost,

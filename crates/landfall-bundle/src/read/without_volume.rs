@@ -8,6 +8,7 @@ use super::volume_reader::VolumeReader;
 use super::volume_set::VolumeSet;
 use crate::error::BundleError;
 use crate::format::damage::Damage;
+use crate::format::files::volume_path;
 use crate::format::footer::Footer;
 use crate::format::names::ItemName;
 use std::ops::Range;
@@ -75,7 +76,7 @@ pub(crate) fn open_without(
         cannot("the other volumes are a complete bundle, or belong to different bundles")
     })?;
     let start = others.start(number - 1);
-    let volumes = others.with_gap(number - 1, gap);
+    let volumes = others.with_gap(number - 1, gap, volume_path(&set.base, number));
     let index = BundleIndex::read(&path, &volumes, footer, |_: Damage| cannot(NO_INDEX))?;
     Ok((
         Bundle(Arc::new(OpenBundle::new(locations, volumes, index))),
@@ -92,10 +93,7 @@ pub(super) fn open_rest(locations: &[PathBuf], number: usize) -> Option<(Bundle,
         why: why.into(),
     });
     let (bundle, lost) = opened.ok()?;
-    // reading an item needs no tar headers, so losing only those does not affect it
-    let items = lost_items(&bundle, |entry| {
-        entry.content_offset() < lost.end && entry.end() > lost.start
-    })?;
+    let items = lost_items(&bundle, |entry| !bundle.is_readable_without(&lost, entry))?;
     let mut opened = Arc::into_inner(bundle.0)?;
     opened.partial.extend(items.iter().cloned());
     opened.partial.sort();

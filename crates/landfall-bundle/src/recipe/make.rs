@@ -47,6 +47,8 @@ pub(super) enum NoRecipe {
     Compression,
     /// The recipe would be larger than [`MAX_PERCENT`] of the blob.
     NotSmaller,
+    /// The recipe does not rebuild the blob.
+    Unproven,
 }
 
 /// A blob, and the bases by which a recipe may describe it.
@@ -76,7 +78,8 @@ struct WrittenRecipe {
     header: RecipeHeader,
 }
 
-/// Makes the recipe of a blob, and proves it by rebuilding the blob.
+/// Makes the recipe of a blob, and proves it by rebuilding the blob. A recipe that does not rebuild
+/// the blob is not returned.
 pub(super) fn make_recipe(
     input: &RecipeInput<'_>,
 ) -> Result<Result<RecipeFile, NoRecipe>, RecipeError> {
@@ -103,8 +106,10 @@ pub(super) fn make_recipe(
         Err(no_recipe) => Ok(Err(no_recipe)),
         Ok(draft) => {
             let recipe = draft.write(input.folder)?;
-            prove(&recipe, input).map_err(|error| ContentError::read(&input.blob.digest, error))?;
-            Ok(Ok(recipe.file))
+            // a fault of an encoder must not prevent the delivery of the blob, and content that is
+            // damaged is found when the blob itself is packed
+            let proven = prove(&recipe, input).map_err(|_| NoRecipe::Unproven);
+            Ok(proven.map(|()| recipe.file))
         }
     }
 }

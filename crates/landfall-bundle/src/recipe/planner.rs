@@ -290,6 +290,7 @@ impl<'a> RecipePlanner<'a> {
     ) -> UnpatchedReason {
         match no_recipe {
             NoRecipe::Compression => UnpatchedReason::Compression,
+            NoRecipe::Unproven => UnpatchedReason::Unproven,
             NoRecipe::NotSmaller if !found.bases.is_empty() => UnpatchedReason::NotSmaller,
             NoRecipe::NotSmaller
                 if candidates(&one.new, &self.elsewhere, |_| false, 1).is_empty() =>

@@ -54,6 +54,8 @@ pub enum UnpatchedReason {
     OlderVersionElsewhere,
     /// The recipe would not be much smaller than the blob.
     NotSmaller,
+    /// The recipe does not rebuild the blob. This is a bug in landfall, if the blob is intact.
+    Unproven,
 }
 
 impl UnpatchedReason {
@@ -66,6 +68,9 @@ impl UnpatchedReason {
                 "its older version is neither in a bundle of --since nor in the store"
             }
             UnpatchedReason::NotSmaller => "its recipe would not be much smaller",
+            UnpatchedReason::Unproven => {
+                "landfall made no recipe that restores it; please report this as a bug"
+            }
         }
     }
 }

@@ -18,3 +18,5 @@ mod recipe_tests;
 pub mod sample;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod volume_tests;

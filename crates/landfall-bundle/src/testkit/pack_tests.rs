@@ -7,6 +7,7 @@ use landfall_model::Limits;
 use landfall_model::report::SilentProgress;
 use std::fs;
 use std::io::Read;
+use std::sync::Arc;
 
 #[test]
 fn too_little_disk_space_is_reported_before_anything_is_written() {
@@ -93,6 +94,36 @@ fn an_index_that_exceeds_the_limit_of_readers_is_refused() {
         ..Limits::default()
     };
     assert!(index.check_size(path, &limits).is_err());
+}
+
+#[test]
+fn an_index_that_is_too_large_is_refused_before_an_unfinished_bundle_is_discarded() {
+    let (mut memory, mut lock) = sample();
+    // its frame table has so many pieces that their hashes alone exceed the limit
+    memory.sizes.insert(lock.files[0].digest.clone(), 1 << 58);
+    lock.files[0].size = 1 << 58;
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("B");
+    let plan = Arc::new(PackPlan::new(&lock, &memory, today()).unwrap());
+    let options = PackOptions::default();
+    let progress = &SilentProgress;
+    let refuse = || {
+        let error = write(&plan, &memory, &out, options, progress).unwrap_err();
+        assert!(matches!(error, BundleError::TooLarge { .. }), "{error}");
+        let begun = DirectBundle::begin(plan.clone(), None, &out, options, None, progress);
+        let error = begun.unwrap_err();
+        assert!(matches!(error, BundleError::TooLarge { .. }), "{error}");
+    };
+    refuse();
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    fs::write(dir.path().join("B.partial"), "unfinished").unwrap();
+    fs::create_dir(dir.path().join("B.partial.work")).unwrap();
+    refuse();
+    assert_eq!(
+        fs::read(dir.path().join("B.partial")).unwrap(),
+        b"unfinished"
+    );
+    assert!(dir.path().join("B.partial.work").is_dir());
 }
 
 #[test]

@@ -3,6 +3,8 @@
 
 use crate::format::content_form::ContentForm;
 use crate::format::contents::ContentsIndex;
+#[cfg(test)]
+use crate::format::files::volume_path;
 use crate::format::footer::Footer;
 use crate::format::frame_table::{self, FrameTable, ROW};
 use crate::format::hash::FrameHash;
@@ -106,7 +108,7 @@ pub(super) fn packed() -> Packed {
     packed_from(&memory, &lock)
 }
 
-fn packed_from(memory: &Memory, lock: &Lock) -> Packed {
+pub(super) fn packed_from(memory: &Memory, lock: &Lock) -> Packed {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("B");
     let plan = PackPlan::new(lock, memory, today()).unwrap();
@@ -192,6 +194,20 @@ impl Packed {
         change(&mut contents, &mut rows);
         let is_lie = contents.frames != table;
         self.seal(contents, &rows, table.offset, is_lie, &[]);
+    }
+
+    /// Writes the bundle again as three volumes of `V`, of which the second has these bytes. Returns
+    /// the path of `V`.
+    #[cfg(test)]
+    pub(super) fn split(&self, second: std::ops::Range<u64>) -> PathBuf {
+        let base = self.path.with_file_name("V");
+        let bytes = fs::read(&self.path).unwrap();
+        let (start, end) = (second.start as usize, second.end as usize);
+        let volumes = [&bytes[..start], &bytes[start..end], &bytes[end..]];
+        for (number, volume) in (1..).zip(volumes) {
+            fs::write(volume_path(&base, number), volume).unwrap();
+        }
+        base
     }
 
     /// The index and the rows of the frame table.

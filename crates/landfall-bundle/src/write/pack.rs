@@ -69,6 +69,9 @@ pub fn write_packaged(
     packaging: &Packaging,
     progress: &dyn Progress,
 ) -> Result<PackedBundle, BundleError> {
+    let index = IndexBuilder::new(plan, options);
+    // before an unfinished `pull --bundle` is discarded
+    index.check_size(out, &Limits::default())?;
     let (partial, file) = claim(out)?;
     // the lock on this file is held until the end
     let file = Arc::new(file);
@@ -77,8 +80,6 @@ pub fn write_packaged(
     file.set_len(0)
         .and_then(|()| clear_work(&partial))
         .map_err(failed)?;
-    let index = IndexBuilder::new(plan, options);
-    index.check_size(out, &Limits::default())?;
     let write = |flush| {
         // volumes are written next to the file, which then only serves as a lock
         let mut out = match packaging.volume_size {

@@ -1,7 +1,9 @@
 //! The packaging of a bundle: one file or volumes, the programs next to it, and the signer.
 
 use crate::error::BundleError;
-use crate::format::files::{checksums_path, file_name, number_of, partial_path, signature_path};
+use crate::format::files::{
+    DOCUMENTS, checksums_path, file_name, number_of, partial_path, signature_path, suffixed,
+};
 use crate::format::volume_size::VolumeSize;
 use crate::read::checksums::{has, hash_file};
 use landfall_content::refuse_special;
@@ -54,11 +56,7 @@ impl Packaging {
                 .file_name()
                 .ok_or_else(|| tool_error(from, "the path does not name a file"))?;
             let path = out.with_file_name(name);
-            let is_bundles = path.file_name() == out.file_name()
-                || number_of(out, &path).is_some()
-                || [checksums_path(out), signature_path(out), partial_path(out)].contains(&path);
-            // a program must not replace a part of the bundle, nor another program
-            if is_bundles || tools.iter().any(|tool| tool.path == path) {
+            if is_taken(&path, out, &tools) {
                 let why = format!(
                     "the name {} is taken; give it another one",
                     file_name(&path)
@@ -103,6 +101,21 @@ impl Packaging {
     }
 }
 
+/// Whether a program at `path` would replace a part of the bundle `out`, a document, one of the
+/// earlier programs in `tools`, or a temporary file of these.
+fn is_taken(path: &Path, out: &Path, tools: &[CompanionFile]) -> bool {
+    let mut names = vec![out.to_path_buf(), checksums_path(out), signature_path(out)];
+    names.extend(DOCUMENTS.map(|ending| suffixed(out, ending)));
+    names.extend(tools.iter().map(|tool| tool.path.clone()));
+    let partial = partial_path(path);
+    let is_volume = |base: &Path| number_of(base, path).is_some();
+    is_volume(out)
+        || is_volume(&partial_path(out))
+        || names
+            .iter()
+            .any(|name| name == path || *name == partial || partial_path(name) == path)
+}
+
 fn tool_error(path: &Path, why: impl Into<String>) -> BundleError {
     BundleError::Tool {
         path: path.into(),
@@ -122,4 +135,57 @@ fn copy(from: &Path, to: &Path) -> io::Result<String> {
     file.set_permissions(fs::Permissions::from_mode(0o755))?;
     file.sync_all()?;
     hash_file(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_cannot_have_the_name_of_another_file_of_the_bundle() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("out/B");
+        fs::create_dir_all(dir.path().join("out")).unwrap();
+        let packaging = |names: &[&str]| Packaging {
+            tools: names
+                .iter()
+                .map(|name| {
+                    let path = dir.path().join(name);
+                    fs::write(&path, name).unwrap();
+                    path
+                })
+                .collect(),
+            documents: vec![(".README.txt".into(), b"text".to_vec())],
+            ..Packaging::default()
+        };
+        let taken: [&[&str]; 13] = [
+            &["B"],
+            &["B.partial"],
+            &["B.0001"],
+            &["B.partial.0001"],
+            &["B.sha256sums"],
+            &["B.sha256sums.partial"],
+            &["B.sha256sums.sig"],
+            &["B.README.txt"],
+            &["B.README.txt.partial"],
+            &["B.man.tar"],
+            &["tool", "tool"],
+            &["tool", "tool.partial"],
+            &["tool.partial", "tool"],
+        ];
+        for names in taken {
+            let Err(error) = packaging(names).tools(&out) else {
+                panic!("{names:?} was accepted")
+            };
+            let last = names.last().unwrap();
+            let expected = format!("the name {last} is taken");
+            assert!(
+                matches!(&error, BundleError::Tool { why, .. } if why.starts_with(&expected)),
+                "{names:?}: {error:?}"
+            );
+            assert_eq!(fs::read_dir(out.parent().unwrap()).unwrap().count(), 0);
+        }
+        let free = ["tool", "other", "B.README", "B.1", "README.txt"];
+        assert_eq!(packaging(&free).tools(&out).unwrap().len(), free.len() + 1);
+    }
 }

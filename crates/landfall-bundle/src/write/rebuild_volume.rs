@@ -95,7 +95,9 @@ pub fn write_volume(
         let digest = write_all(&plan, &blobs, index, &partial, &mut writer, None, progress)?;
         if digest != *bundle.digest() {
             return Err(cannot(&format!(
-                "this landfall {} compresses differently than landfall {}, which packed the bundle",
+                "the result belongs to a bundle with the digest {digest} instead of {}: landfall {} \
+                 wrote other bytes than landfall {}, which packed the bundle",
+                bundle.digest(),
                 env!("CARGO_PKG_VERSION"),
                 packed.landfall
             )));
@@ -146,9 +148,7 @@ impl BlobRead for StoreFirst<'_> {
             .0
             .entry_index(digest)
             .map(|entry_index| self.bundle.0.entry(entry_index));
-        // an entry that reaches into the lost volume cannot be read from the others
-        let there =
-            entry.filter(|entry| entry.end() <= self.lost.start || entry.offset >= self.lost.end);
+        let there = entry.filter(|entry| self.bundle.is_readable_without(&self.lost, entry));
         Ok(there.map(|entry| entry.size))
     }
 

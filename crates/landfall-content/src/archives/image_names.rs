@@ -176,7 +176,10 @@ impl ArchiveImages {
     /// Records something that could not be used. The list is limited, because an archive may have
     /// any number of such members.
     fn skip(&mut self, line: String) {
-        push_skipped(&mut self.skipped, line);
+        // every document beyond a limit has the same line
+        if !self.skipped.contains(&line) {
+            push_skipped(&mut self.skipped, line);
+        }
     }
 
     fn index(&mut self, bytes: &[u8], at: &str) -> io::Result<()> {
@@ -288,4 +291,34 @@ fn whole(reader: &mut dyn Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_beyond_the_limit_are_reported_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let blobs = dir.path().join("from/blobs/sha256");
+        std::fs::create_dir_all(&blobs).unwrap();
+        for number in 0..5 {
+            let document = format!("{{\"number\": {number}}}");
+            let digest = Digest::sha256(document.as_bytes());
+            std::fs::write(blobs.join(digest.hex()), document).unwrap();
+        }
+        std::fs::write(dir.path().join("from/index.json"), "{}").unwrap();
+        let archive = SourceArchive::open(&dir.path().join("from")).unwrap();
+        let limits = Limits {
+            archive_documents: 2,
+            ..Limits::default()
+        };
+        let mut named = ArchiveImages::default();
+        read_image_names(&archive, &mut named, dir.path(), &limits).unwrap();
+        assert_eq!(named.documents.len(), 2);
+        let [line] = &named.skipped[..] else {
+            panic!("{:?}", named.skipped)
+        };
+        assert!(line.contains("more than 2 manifests and configs"), "{line}");
+    }
 }

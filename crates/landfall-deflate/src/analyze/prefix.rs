@@ -2,7 +2,7 @@
 
 use super::replay::{EncoderReplay, ExpectedBytes, PlainPiece};
 use crate::encoder::{BlockSize, EncoderSpec, StreamHints};
-use crate::framing::gzip_flags;
+use crate::framing::gzip_extra_flags;
 use crate::inflate::{DecodedToken, DeflateBlock, InflatedPiece};
 
 /// The number of plain bytes that are kept to choose the encoder.
@@ -76,11 +76,9 @@ impl StreamPrefix {
     }
 
     fn hints(&self, header: &[u8]) -> StreamHints {
-        let flags = gzip_flags(header);
         let distances = self.tokens.iter().filter_map(|token| token.as_match());
         StreamHints {
-            gzip_extra_flags: flags.map(|(extra_flags, _)| extra_flags),
-            gzip_os: flags.map(|(_, os)| os),
+            gzip_extra_flags: gzip_extra_flags(header),
             zlib_header: header.try_into().ok(),
             longest_distance: distances.map(|(_, distance)| distance).max().unwrap_or(0) as u32,
             first_block_tokens: match self.blocks.as_slice() {

@@ -112,7 +112,8 @@ impl<R: Read> BitReader<R> {
 
     #[cold]
     fn refill_near_end(&mut self) -> Result<(), DeflateError> {
-        while self.count <= 56 {
+        // fewer than 64 bits, as in `refill`, which shifts by their number
+        while self.count < 56 {
             if self.next == self.buffer.len() {
                 if self.ended {
                     break;
@@ -259,6 +260,22 @@ impl<R> BulkReader<'_, R> {
 mod tests {
     use super::*;
     use crate::bits::BitWriter;
+
+    #[test]
+    fn a_refill_may_follow_another_one() {
+        let bytes: Vec<u8> = (1..=40).collect();
+        // the first refill of a stream, and one near the end of the bytes in memory
+        for (before, bits) in [(0, 0), (24, 7)] {
+            let mut reader = BitReader::new(bytes[..20].chain(&bytes[20..]));
+            (0..before).for_each(|_| assert!(reader.read(bits).is_ok()));
+            for _ in 0..3 {
+                reader.refill().unwrap();
+            }
+            reader.align();
+            let rest = &bytes[before * bits as usize / 8..];
+            assert_eq!(reader.peek_bytes(50).unwrap(), rest);
+        }
+    }
 
     #[test]
     fn bits_and_bytes_are_read_as_they_were_written() {

@@ -3,9 +3,10 @@
 use super::huffman::{Code, MAX_HEADER_BITS, TieOrder, code_lengths};
 use super::symbols::{
     DISTANCE_SYMBOLS, END_OF_BLOCK, LENGTH_CODES, LITERAL_SYMBOLS, SymbolCounts, Token,
-    distance_code, distance_extra_bits, length_base, length_extra_bits, length_symbol,
+    distance_extra_bits, length_base, length_extra_bits, length_symbol,
 };
 use crate::bits::BitWriter;
+use crate::symbols::{LENGTH_CODE_ORDER, LENGTH_CODE_SYMBOLS, distance_symbol};
 
 /// The maximum number of bytes in a stored block.
 pub(crate) const MAX_STORED: usize = 65_535;
@@ -26,11 +27,7 @@ pub(crate) type LiteralCode = Code<288>;
 pub(crate) type DistanceCode = Code<32>;
 
 /// The number of code length symbols.
-pub(crate) const HEADER_SYMBOLS: usize = 19;
-/// The order in which a header transmits the code lengths of these symbols.
-const HEADER_ORDER: [usize; HEADER_SYMBOLS] = [
-    16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15,
-];
+pub(crate) const HEADER_SYMBOLS: usize = LENGTH_CODE_SYMBOLS;
 
 /// The two codes of a block.
 #[derive(Debug, Clone)]
@@ -82,7 +79,7 @@ impl BlockCodes {
                     bulk.put(u64::from(word), bits);
                 } else {
                     let (length, length_bits) = lengths[usize::from(token.short_length())];
-                    let code = distance_code(token.short_distance());
+                    let code = distance_symbol(token.distance());
                     let (word, bits) = self.distances.word(code);
                     let extra_bits = distance_extra_bits(code);
                     let extra = u32::from(token.short_distance()) & ((1 << extra_bits) - 1);
@@ -192,9 +189,9 @@ impl DynamicHeader {
         let counts = count_header_symbols(&symbols);
         let mut code = Code::EMPTY;
         code.set_lengths(lengths);
-        let code_lengths = HEADER_ORDER
+        let code_lengths = LENGTH_CODE_ORDER
             .iter()
-            .rposition(|symbol| lengths[*symbol] != 0)
+            .rposition(|symbol| lengths[usize::from(*symbol)] != 0)
             .map_or(4, |last| (last + 1).max(4));
         let extra = 2 * counts[16] + 3 * counts[17] + 7 * counts[18];
         let size = 3 + 14 + 3 * code_lengths as u64 + code.size(&counts) + u64::from(extra);
@@ -219,8 +216,8 @@ impl DynamicHeader {
         out.write((self.literals - 257) as u32, 5);
         out.write((self.distances - 1) as u32, 5);
         out.write((self.code_lengths - 4) as u32, 4);
-        for symbol in &HEADER_ORDER[..self.code_lengths] {
-            out.write(self.code.length(*symbol), 3);
+        for symbol in &LENGTH_CODE_ORDER[..self.code_lengths] {
+            out.write(self.code.length(usize::from(*symbol)), 3);
         }
         for (symbol, extra) in &self.symbols {
             let (word, bits) = self.code.word(usize::from(*symbol));

@@ -54,11 +54,3 @@ pub(crate) fn boxed_array<T: Copy, const N: usize>(element: T) -> Box<[T; N]> {
         .try_into()
         .unwrap_or_else(|_| unreachable!("the vector has N elements"))
 }
-
-/// A table of `N` times `value`, which is never on the stack.
-pub(crate) fn boxed_table<T: Clone, const N: usize>(value: T) -> Box<[T; N]> {
-    match vec![value; N].into_boxed_slice().try_into() {
-        Ok(table) => table,
-        Err(_) => unreachable!("the vector has N elements"),
-    }
-}

@@ -1,6 +1,6 @@
 //! Hash chains over a window of 64 KiB, for Go's levels 2 and 3, which do not insert all positions.
 
-use super::bytes::{boxed_table, load32};
+use super::bytes::{boxed_array, load32};
 use super::symbols::MAX_DISTANCE;
 
 /// The number of bytes in a window.
@@ -14,7 +14,7 @@ pub(super) const HASH_BITS: u32 = 17;
 
 /// An empty window.
 pub(crate) fn new_window() -> Box<ChainWindow> {
-    boxed_table(0)
+    boxed_array(0)
 }
 
 /// The hash of four bytes.
@@ -56,8 +56,8 @@ impl Chains {
     pub(crate) fn new(hash: ChainHash) -> Self {
         Self {
             hash,
-            heads: boxed_table(0),
-            links: boxed_table(0),
+            heads: boxed_array(0),
+            links: boxed_array(0),
         }
     }
 

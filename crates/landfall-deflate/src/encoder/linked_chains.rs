@@ -6,7 +6,7 @@
 //! [grams](super::chain_search). Each position has a rank on its chain, so that the difference of
 //! the ranks of two positions is the number of steps between them.
 
-use super::bytes::{boxed_table, load32};
+use super::bytes::{boxed_array, load32};
 use super::chain_search::{ChainMatch, ChainSearch, best_match};
 use super::chains::{ChainHash, ChainWindow, HASH_BITS, LINKS, WINDOW, lower_links};
 use super::symbols::MAX_DISTANCE;
@@ -42,9 +42,9 @@ impl LinkedChains {
     pub(crate) fn new(hash: ChainHash) -> Self {
         Self {
             hash,
-            heads: boxed_table(0),
-            links: boxed_table(0),
-            ranks: boxed_table(0),
+            heads: boxed_array(0),
+            links: boxed_array(0),
+            ranks: boxed_array(0),
             linked: 0,
             skipped_to: 0,
             gap_end: 0,

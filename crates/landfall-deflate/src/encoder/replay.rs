@@ -28,8 +28,6 @@ pub(crate) trait Encoder {
 pub(crate) struct StreamHints {
     /// The extra flags of a gzip header: 2 for the best compression, 4 for the fastest.
     pub(crate) gzip_extra_flags: Option<u8>,
-    /// The operating system of a gzip header: 255 is written by Go, 3 by programs on Unix.
-    pub(crate) gzip_os: Option<u8>,
     /// The two bytes of a zlib header: window size and level.
     pub(crate) zlib_header: Option<[u8; 2]>,
     /// The longest distance of a match in the beginning of the stream.

@@ -1,10 +1,10 @@
 //! Tokens of a deflate stream, and the symbols that encode them (RFC 1951, section 3.2.5).
 
-use crate::symbols::FIRST_LENGTH_SYMBOL;
 pub(crate) use crate::symbols::{
     DISTANCE_SYMBOLS, END_OF_BLOCK, LITERAL_SYMBOLS, LONGEST_MATCH as MAX_LENGTH,
     SHORTEST_MATCH as MIN_LENGTH, WINDOW as MAX_DISTANCE,
 };
+use crate::symbols::{FIRST_LENGTH_SYMBOL, distance_symbol};
 
 const MATCH: u32 = 1 << 31;
 
@@ -45,6 +45,12 @@ impl Token {
     #[inline]
     pub(crate) fn short_distance(self) -> u16 {
         self.0 as u16
+    }
+
+    /// The distance of a match.
+    #[inline]
+    pub(crate) fn distance(self) -> usize {
+        usize::from(self.short_distance()) + 1
     }
 }
 
@@ -91,17 +97,6 @@ pub(crate) const fn distance_extra_bits(code: usize) -> u32 {
     }
 }
 
-/// The symbol of a distance − 1.
-#[inline]
-pub(crate) fn distance_code(short_distance: u16) -> usize {
-    let distance = u32::from(short_distance);
-    if distance < 4 {
-        return distance as usize;
-    }
-    let top = distance.ilog2();
-    (2 * top + (distance >> (top - 1) & 1)) as usize
-}
-
 /// The number of occurrences of each symbol in a block.
 #[derive(Debug, Clone)]
 pub(crate) struct SymbolCounts {
@@ -127,7 +122,7 @@ impl SymbolCounts {
             } else {
                 let code = usize::from(LENGTH_CODES[usize::from(token.short_length())]);
                 counts.literals[FIRST_LENGTH_SYMBOL + code] += 1;
-                counts.distances[distance_code(token.short_distance())] += 1;
+                counts.distances[distance_symbol(token.distance())] += 1;
             }
         }
         counts

@@ -7,5 +7,5 @@ mod reader;
 pub(crate) use checksum::PlainChecksum;
 pub use format::StreamFormat;
 pub(crate) use reader::{
-    FramingReader, LONGEST_HEADER, LONGEST_TRAILING, TrailingBytes, gzip_flags, read_trailing,
+    FramingReader, LONGEST_HEADER, LONGEST_TRAILING, TrailingBytes, gzip_extra_flags, read_trailing,
 };

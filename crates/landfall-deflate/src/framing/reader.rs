@@ -103,9 +103,9 @@ pub(crate) fn read_trailing<R: Read>(
     Ok(trailing)
 }
 
-/// The extra flags and the operating system of a gzip header.
-pub(crate) fn gzip_flags(header: &[u8]) -> Option<(u8, u8)> {
-    Some((*header.get(8)?, *header.get(9)?))
+/// The extra flags of a gzip header. A shorter header is not of gzip.
+pub(crate) fn gzip_extra_flags(header: &[u8]) -> Option<u8> {
+    header.get(8).copied()
 }
 
 /// Appends the next `count` bytes to `to`.
@@ -143,6 +143,15 @@ fn read_gzip_header<R: Read>(
     }
     if flags & HAS_CHECKSUM != 0 {
         copy(input, 2, header)?;
+        check_length(input, header)?;
+    }
+    Ok(())
+}
+
+/// Fails if the header is longer than a recipe can record.
+fn check_length<R: Read>(input: &BitReader<R>, header: &[u8]) -> Result<(), DeflateError> {
+    if header.len() > LONGEST_HEADER {
+        return Err(input.error("the header of a gzip member is too long"));
     }
     Ok(())
 }
@@ -152,9 +161,7 @@ fn copy_text<R: Read>(input: &mut BitReader<R>, header: &mut Vec<u8>) -> Result<
     loop {
         let byte = input.byte()?;
         header.push(byte);
-        if header.len() > LONGEST_HEADER {
-            return Err(input.error("the header of a gzip member is too long"));
-        }
+        check_length(input, header)?;
         if byte == 0 {
             return Ok(());
         }
@@ -192,6 +199,27 @@ mod tests {
         );
         assert_eq!(rest.unwrap(), b"rest");
         assert_eq!(framing_of(b"\x4b\x04\x00").0, StreamFormat::Raw);
+    }
+
+    #[test]
+    fn no_header_is_longer_than_a_recipe_can_record() {
+        // a name, and perhaps the checksum of the header
+        let header = |flags: u8, length: usize| {
+            let mut bytes = vec![0x1f, 0x8b, 8, flags, 0, 0, 0, 0, 0, 255];
+            bytes.resize(length, b'n');
+            let end = if flags & HAS_CHECKSUM == 0 { 1 } else { 3 };
+            bytes[length - end] = 0;
+            bytes
+        };
+        for flags in [HAS_NAME, HAS_NAME | HAS_CHECKSUM] {
+            assert!(framing_of(&header(flags, LONGEST_HEADER)).2.is_ok());
+            for more in 1..3 {
+                let error = framing_of(&header(flags, LONGEST_HEADER + more))
+                    .2
+                    .unwrap_err();
+                assert!(error.to_string().contains("is too long"), "{error}");
+            }
+        }
     }
 
     #[test]

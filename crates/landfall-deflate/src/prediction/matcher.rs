@@ -2,6 +2,7 @@
 //! bytes are in a chain, and the nearest ones are compared first.
 
 use super::spec::PredictionSpec;
+use crate::encoder::bytes::boxed_array;
 use crate::symbols::{LONGEST_MATCH, SHORTEST_MATCH, WINDOW};
 
 /// The number of plain bytes after a position that affect the prediction of its token.
@@ -47,8 +48,8 @@ impl MatchSearch {
             next_inserted: 0,
             // so that number 0, which is not a position, is too far away
             number_offset: WINDOW as u32 + 1,
-            heads: zeros(),
-            previous: zeros(),
+            heads: boxed_array(0),
+            previous: boxed_array(0),
         }
     }
 
@@ -228,14 +229,6 @@ impl Iterator for MatchChain<'_> {
         self.next = self.previous[self.next as usize % WINDOW];
         Some(distance as usize)
     }
-}
-
-/// An array of zeros on the heap.
-fn zeros<const N: usize>() -> Box<[u32; N]> {
-    let zeros = vec![0; N].into_boxed_slice();
-    zeros
-        .try_into()
-        .unwrap_or_else(|_| unreachable!("the length is N"))
 }
 
 /// The last four of the first `length` bytes, or all three if `length` is 3.

@@ -11,45 +11,109 @@ fn recipe_of(members: &[u8]) -> Result<Recipe, DeflateError> {
     Recipe::parse(bytes)
 }
 
+/// The reason why the members are refused, with the other fields of [`recipe_of`].
+fn refusal_of(members: &[u8]) -> String {
+    recipe_of(members).unwrap_err().to_string()
+}
+
 #[test]
 fn recipes_that_contradict_themselves_are_rejected() {
     // a new header of no bytes, the test encoder, 10 plain bytes
     recipe_of(&[3, 0, 0, 2, 255, 1, 10]).unwrap();
-    let rejected: [(&str, &[u8]); 16] = [
-        ("no members", &[]),
-        ("no encoder", &[1, 0, 0, 10]),
-        ("an unknown encoder", &[2, 2, 99, 1, 10]),
-        ("unknown parameters", &[2, 2, 255, 0, 10]),
-        ("no parameters of a prediction", &[2, 1, 0, 10]),
-        ("unknown flags", &[0x42, 2, 255, 1, 10]),
-        ("other plain sizes", &[2, 2, 255, 1, 9]),
+    recipe_of(&[2, 2, 255, 1, 10]).unwrap();
+    // with a run of one flush, the default trailer in full, or one repeat
+    recipe_of(&[6, 2, 255, 1, 10, 1, 10, 1]).unwrap();
+    recipe_of(&[10, 2, 255, 1, 10, 1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+    recipe_of(&[0x22, 2, 255, 1, 5, 1]).unwrap();
+    let rejected: [(&str, &[u8], &str); 15] = [
+        ("no encoder", &[1, 0, 0, 10], "an encoder is unknown"),
+        (
+            "another encoder",
+            &[2, 2, 99, 1, 10],
+            "an encoder is unknown",
+        ),
+        ("parameters", &[2, 2, 255, 0, 10], "an encoder is unknown"),
+        ("a prediction", &[2, 1, 0, 10], "an encoder is unknown"),
+        ("flags", &[0x42, 2, 255, 1, 10], "unknown flags"),
+        ("sizes", &[2, 2, 255, 1, 9], "do not add up to its size"),
         (
             "too many repeats",
             &[0x22, 2, 255, 1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 1],
+            "it expands too much",
         ),
         (
             "a shared header that does not exist",
             &[3, 1, 0, 2, 255, 1, 10],
+            "a header shares more bytes",
         ),
-        ("a flush after the end", &[6, 2, 255, 1, 10, 1, 11, 1]),
-        ("a run of no flushes", &[6, 2, 255, 1, 10, 1, 0, 0]),
-        ("too many flushes", &[6, 2, 255, 1, 10, 1, 0, 0xff, 0xff, 3]),
-        ("flushes that do not exist", &[6, 2, 255, 1, 10, 3, 1, 1]),
-        ("padding of an encoder", &[0x12, 2, 255, 1, 10, 5]),
-        ("a trailer that is cut off", &[10, 2, 255, 1, 10, 1]),
-        ("a number that is too long", &[2, 2, 255, 1, 0x8a, 0]),
+        (
+            "a flush after the end",
+            &[6, 2, 255, 1, 10, 1, 11, 1],
+            "a flush is outside of its member",
+        ),
+        (
+            "a run of no flushes",
+            &[6, 2, 255, 1, 10, 1, 10, 0],
+            "a run of flushes is empty",
+        ),
+        (
+            "too many flushes",
+            &[6, 2, 255, 1, 10, 1, 0, 0xff, 0xff, 3],
+            "it expands too much",
+        ),
+        (
+            "flushes that do not exist",
+            &[6, 2, 255, 1, 10, 3, 10, 1],
+            "it ends early",
+        ),
+        (
+            "padding of an encoder",
+            &[0x12, 2, 255, 1, 10, 5],
+            "a field of another method",
+        ),
+        (
+            "a trailer that is cut off",
+            &[10, 2, 255, 1, 10, 1, 2, 3, 4, 5, 6, 7],
+            "it ends early",
+        ),
+        (
+            "a number that is too long",
+            &[2, 2, 255, 1, 0x8a, 0],
+            "a number is invalid",
+        ),
     ];
-    for (what, members) in rejected {
-        assert!(recipe_of(members).is_err(), "{what}");
+    for (what, members, reason) in rejected {
+        let refusal = refusal_of(members);
+        assert!(refusal.contains(reason), "{what}: {refusal}");
     }
-    for bytes in [
-        &[][..],
-        &[2, 2, 0, 30, 0, 0, 0, 0],
-        &[1, 3, 0, 30, 0, 0, 0, 0],
+    // one member of the test encoder with an empty header, no trailing bytes, no deviations
+    let accepted = [1, 2, 10, 30, 5, 2, 2, 255, 1, 10, 0, 0, 0];
+    Recipe::parse(accepted.to_vec()).unwrap();
+    let rejected: [(usize, &[u8], &str); 7] = [
+        (1, &[2], "its version is not supported"),
+        (1, &[1, 3], "the framing is unknown"),
         // 2^40 plain bytes from 30
-        &[1, 2, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20, 30, 0, 0, 0, 0],
-    ] {
-        assert!(Recipe::parse(bytes.to_vec()).is_err());
+        (
+            3,
+            &[1, 2, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20],
+            "it expands too much",
+        ),
+        // fewer bytes than a member has
+        (4, &[1, 2, 10, 9], "it expands too much"),
+        // the members end early
+        (10, &[1, 2, 10, 30, 4, 2, 2, 255, 1], "it ends early"),
+        // no member
+        (10, &[1, 2, 0, 30, 0], "the number of members is invalid"),
+        (
+            13,
+            &[1, 2, 10, 30, 5, 2, 2, 255, 1, 10, 0, 0, 0, 0],
+            "it is too long",
+        ),
+    ];
+    for (count, beginning, reason) in rejected {
+        let bytes = [beginning, &accepted[count..]].concat();
+        let refusal = Recipe::parse(bytes).unwrap_err().to_string();
+        assert!(refusal.contains(reason), "{reason}: {refusal}");
     }
 }
 

@@ -14,8 +14,9 @@
 use super::effort::Effort;
 use super::engine::{Dialect, Engine};
 use super::tokens::Tokens;
-use crate::encoder::symbols::{Token, distance_code, distance_extra_bits};
+use crate::encoder::symbols::{Token, distance_extra_bits};
 use crate::encoder::{Encoder, StreamHints};
+use crate::symbols::distance_symbol;
 use std::fmt;
 
 /// The maximum number of tokens in a block.
@@ -108,7 +109,7 @@ impl GnuDialect {
         for token in &tokens[tokens.len() - JUDGED_TOKENS..] {
             if token.as_literal().is_none() {
                 self.matches += 1;
-                let code = distance_code(token.short_distance());
+                let code = distance_symbol(token.distance());
                 self.distance_bits += 5 + distance_extra_bits(code) as usize;
             }
         }

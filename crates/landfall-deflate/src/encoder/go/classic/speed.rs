@@ -4,7 +4,7 @@ use super::blocks::GoBlockWriter;
 use crate::bits::BitWriter;
 use crate::encoder::Encoder;
 use crate::encoder::block::{MAX_STORED, write_stored};
-use crate::encoder::bytes::{boxed_table, load32, load64, match_length};
+use crate::encoder::bytes::{boxed_array, load32, load64, match_length};
 use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH, Token};
 
 const HASH_BITS: u32 = 14;
@@ -58,7 +58,7 @@ impl SpeedEncoder {
             buffer: Vec::with_capacity(MAX_DISTANCE + BLOCK),
             start: 0,
             base: MAX_DISTANCE as u32 + 1,
-            table: boxed_table(NO_ENTRY),
+            table: boxed_array(NO_ENTRY),
             tokens: Vec::with_capacity(BLOCK),
             blocks: GoBlockWriter::new(),
         }

@@ -1,7 +1,7 @@
 //! Level 4: a table for hashes of four bytes and one for hashes of seven bytes.
 
 use super::places::{BlockSearch, FastMatch, HistoryPlaces, TablePosition, TokenOutput, hash};
-use crate::encoder::bytes::{boxed_table, load32};
+use crate::encoder::bytes::{boxed_array, load32};
 use crate::encoder::symbols::MAX_DISTANCE;
 
 const BITS: u32 = 15;
@@ -18,8 +18,8 @@ pub(super) struct Level4 {
 impl Level4 {
     pub(super) fn new() -> Self {
         Self {
-            short: boxed_table(0),
-            long: boxed_table(0),
+            short: boxed_array(0),
+            long: boxed_array(0),
         }
     }
 

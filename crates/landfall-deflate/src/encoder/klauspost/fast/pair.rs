@@ -4,7 +4,7 @@ use super::places::{
     BlockSearch, FastMatch, HistoryPlaces, KNOWN_LENGTH, MARGIN, PositionPair, TablePosition,
     TokenOutput, hash, hash_15,
 };
-use crate::encoder::bytes::{boxed_table, load32};
+use crate::encoder::bytes::{boxed_array, load32};
 use crate::encoder::klauspost::rules::{HashWidth, KlauspostRules};
 use crate::encoder::symbols::MAX_DISTANCE;
 
@@ -40,7 +40,7 @@ impl<const BYTES: u32> Level3<BYTES> {
 
     fn new() -> Self {
         Self {
-            table: boxed_table(PositionPair::default()),
+            table: boxed_array(PositionPair::default()),
         }
     }
 

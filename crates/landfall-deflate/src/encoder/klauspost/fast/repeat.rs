@@ -4,7 +4,7 @@
 use super::places::{
     BlockSearch, FastMatch, HistoryPlaces, PositionPair, TablePosition, TokenOutput, hash,
 };
-use crate::encoder::bytes::{boxed_table, load32};
+use crate::encoder::bytes::{boxed_array, load32};
 use crate::encoder::klauspost::rules::MatchEndRule;
 use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH};
 
@@ -30,8 +30,8 @@ struct FoundCandidate {
 impl HashTables {
     fn new() -> Self {
         Self {
-            short: boxed_table(0),
-            long: boxed_table(PositionPair::default()),
+            short: boxed_array(0),
+            long: boxed_array(PositionPair::default()),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::places::{
     BlockSearch, FastMatch, HistoryPlaces, TablePosition, TokenOutput, hash, hash_15,
 };
-use crate::encoder::bytes::boxed_table;
+use crate::encoder::bytes::boxed_array;
 use crate::encoder::klauspost::rules::{HashWidth, KlauspostRules};
 use crate::encoder::symbols::MAX_DISTANCE;
 
@@ -37,7 +37,7 @@ struct Level1<const BYTES: u32> {
 impl<const BYTES: u32> Level1<BYTES> {
     fn new() -> Self {
         Self {
-            table: boxed_table(0),
+            table: boxed_array(0),
         }
     }
 
@@ -143,7 +143,7 @@ struct Level2<const BYTES: u32> {
 impl<const BYTES: u32> Level2<BYTES> {
     fn new() -> Self {
         Self {
-            table: boxed_table(0),
+            table: boxed_array(0),
         }
     }
 

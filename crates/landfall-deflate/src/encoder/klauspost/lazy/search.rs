@@ -7,8 +7,9 @@ use crate::encoder::chains::WINDOW;
 use crate::encoder::huffman::{Code, MAX_BITS};
 use crate::encoder::klauspost::rules::MatchEndRule;
 use crate::encoder::symbols::{
-    LENGTH_CODES, MAX_DISTANCE, MIN_LENGTH, distance_code, distance_extra_bits, length_extra_bits,
+    LENGTH_CODES, MAX_DISTANCE, MIN_LENGTH, distance_extra_bits, length_extra_bits,
 };
+use crate::symbols::distance_symbol;
 
 impl LazyEncoder {
     /// The first of the longest matches at `index` that are longer than `longer_than` bytes.
@@ -29,7 +30,7 @@ impl LazyEncoder {
             // table has no code for the greatest distance
             let distance_bits = match found.distance {
                 MAX_DISTANCE => 6,
-                distance => distance_extra_bits(distance_code(distance as u16)),
+                distance => distance_extra_bits(distance_symbol(distance + 1)),
             };
             let length_code = LENGTH_CODES[found.length - MIN_LENGTH];
             let match_bits = distance_bits + cost + length_extra_bits(usize::from(length_code));

@@ -1,0 +1,143 @@
+//! Bundles that lack a volume: the items that need it, and rebuilding it.
+
+use super::sample::{Memory, Packed, packed_from, sample};
+use crate::format::files::volume_path;
+use crate::format::names::ItemName;
+use crate::format::stored::stored_len;
+use crate::*;
+use landfall_content::{BlobRead, ContentError};
+use landfall_item::LockedFile;
+use landfall_item::lockfile::Lock;
+use landfall_model::report::SilentProgress;
+use landfall_model::{Digest, media_type};
+use std::collections::HashSet;
+use std::fs;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// Splits the bundle, and removes the volume with these bytes. Returns the path of the bundle.
+fn without(packed: &Packed, lost: Range<u64>) -> PathBuf {
+    let base = packed.split(lost);
+    fs::remove_file(volume_path(&base, 2)).unwrap();
+    base
+}
+
+fn rebuild(base: &PathBuf, blobs: &Memory) -> Result<Vec<u8>, BundleError> {
+    let like = std::slice::from_ref(base);
+    let no_lock = || unreachable!("the lock is in the first volume");
+    let (path, _) = write_volume(like, 2, None, no_lock, blobs, &SilentProgress)?;
+    Ok(fs::read(path).unwrap())
+}
+
+#[test]
+fn a_volume_of_a_partial_bundle_is_rebuilt() {
+    let (memory, mut lock) = sample();
+    let gone = LockedFile::new("https://h.example/gone", Digest::sha256(b"gone"), 4);
+    lock.files.insert(0, gone);
+    let packed = packed_from(&memory, &lock);
+    let bundle = Bundle::open(&packed.path).unwrap();
+    assert_eq!(bundle.partial().len(), 1);
+    let last = bundle.contents().entries.last().unwrap();
+    let lost = last.offset..last.end();
+    let base = without(&packed, lost.clone());
+    let whole = fs::read(&packed.path).unwrap();
+    let volume = rebuild(&base, &memory).unwrap();
+    assert!(volume == whole[lost.start as usize..lost.end as usize]);
+}
+
+#[test]
+fn errors_name_the_missing_volume() {
+    let (memory, lock) = sample();
+    let packed = packed_from(&memory, &lock);
+    let bundle = Bundle::open(&packed.path).unwrap();
+    let last = bundle.contents().entries.last().unwrap();
+    let locations = [without(&packed, last.offset..last.end())];
+    let error = Bundle::open_at(&locations).unwrap_err();
+    let rest = name_bad_volumes(error, &locations, &SilentProgress).rest;
+    let mut reader = rest.unwrap().open(&last.digest, 0).unwrap();
+    let error = std::io::copy(&mut reader, &mut std::io::sink()).unwrap_err();
+    assert!(error.to_string().contains("(in V.0002)"), "{error}");
+}
+
+/// A bundle whose frame table has two pieces, and the items whose rows are in the second one.
+fn bundle_of_many_files() -> (Memory, Packed, Vec<ItemName>) {
+    let mut memory = Memory::default();
+    let file = |number: u32| {
+        let content = format!("the content of file {number}");
+        let blob = memory.put(content.as_bytes(), media_type::OCTETS);
+        let name = format!("https://h.example/{number:06}");
+        LockedFile::new(&name, blob.digest, blob.size)
+    };
+    // a file and its manifest have three frames each: tar header, content and padding
+    let lock = Lock {
+        version: 1,
+        files: (0..4380).map(file).collect(),
+        ..Lock::default()
+    };
+    let packed = packed_from(&memory, &lock);
+    let bundle = Bundle::open(&packed.path).unwrap();
+    let contents = bundle.contents();
+    let second = contents.frames.frame(2).unwrap();
+    let entries = contents.entries.iter().filter(|entry| {
+        let mut frames = contents.frames.frames_with_rows(entry.rows());
+        frames.any(|frame| frame == second)
+    });
+    let digests: HashSet<&Digest> = entries.map(|entry| &entry.digest).collect();
+    let affected = bundle.entries().unwrap().into_iter().filter(|item| {
+        let mut parts = item.parts.iter();
+        parts.any(|part| digests.contains(&part.descriptor.digest))
+    });
+    let affected: Vec<ItemName> = affected
+        .map(|item| ItemName {
+            kind: item.kind,
+            name: item.name,
+        })
+        .collect();
+    assert!((5..100).contains(&affected.len()), "{}", affected.len());
+    (memory, packed, affected)
+}
+
+#[test]
+fn damage_of_the_frame_table_affects_the_items_whose_rows_it_has() {
+    let (memory, packed, affected) = bundle_of_many_files();
+    let bundle = Bundle::open(&packed.path).unwrap();
+    let second = bundle.contents().frames.frame(2).unwrap();
+
+    // the volume with the second piece of the table is missing
+    let lost = second.offset..second.offset + stored_len(second.content as u64);
+    let base = without(&packed, lost.clone());
+    let locations = [base.clone()];
+    let error = Bundle::open_at(&locations).unwrap_err();
+    let rest = name_bad_volumes(error, &locations, &SilentProgress)
+        .rest
+        .unwrap();
+    assert_eq!(rest.partial(), affected);
+    for part in rest.entries().unwrap().iter().flat_map(|item| &item.parts) {
+        let mut reader = rest.open(&part.descriptor.digest, 0).unwrap();
+        std::io::copy(&mut reader, &mut std::io::sink()).unwrap();
+    }
+    // rebuilding it needs the content of these items
+    let error = rebuild(&base, &Memory::default()).unwrap_err();
+    assert!(
+        matches!(
+            &error,
+            BundleError::Content {
+                source: ContentError::Missing { .. },
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let whole = fs::read(&packed.path).unwrap();
+    let volume = rebuild(&base, &memory).unwrap();
+    assert!(volume == whole[lost.start as usize..lost.end as usize]);
+
+    // the piece is damaged
+    let mut bytes = whole;
+    bytes[second.offset as usize + 20] ^= 1;
+    fs::write(&packed.path, bytes).unwrap();
+    let Err(BundleError::Damaged { loss, .. }) = verify(&bundle, &SilentProgress) else {
+        panic!("the damage was not found")
+    };
+    assert_eq!(loss.unwrap().items, Some(affected));
+}
