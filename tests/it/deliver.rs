@@ -260,16 +260,16 @@ fn a_push_beyond_a_harbor_quota_is_refused_before_any_upload() {
     if !need(&NEEDS) {
         return;
     }
-    let stored = stored(&[("one/a", 1000), ("one/b", 300_000), ("two/app", 200)]);
+    let stored = stored(&[("17/a", 1000), ("17/b", 300_000), ("two/app", 200)]);
     let registry = own_registry();
-    let harbor = Harbor::new(&registry.address, &[("one", 200_000, 100), ("two", -1, 0)]);
+    let harbor = Harbor::new(&registry.address, &[("17", 200_000, 100), ("two", -1, 0)]);
     stored
         .place
         .write("home/.docker/config.json", harbor.auth_file());
     let report = stored.push(1, harbor.address(), &[]);
     let text = message(&report);
     assert!(
-        text.contains("the project 'one' needs 302 kB, and has 200 kB left"),
+        text.contains("the project '17' needs 302 kB, and has 200 kB left"),
         "{text}"
     );
     assert_eq!(harbor.middle.count("PUT", ""), 0);

@@ -475,6 +475,23 @@ fn a_failed_referrers_lookup_is_not_an_empty_list() {
 }
 
 #[test]
+fn a_404_for_a_manifest_without_referrers_concerns_no_other() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let signed = Signed::new(Upstream::Serve);
+    let front = Front::new(&signed.upstream.address);
+    signed.manifest(&format!("images: [{}/app:v1]\n", front.address));
+    let unknown = br#"{"errors": [{"code": "MANIFEST_UNKNOWN", "message": "no referrers"}]}"#;
+    let top = format!("/app/referrers/{}", digest(&signed.index));
+    front.answer(&top, 404, "Content-Type: application/json\r\n", unknown);
+    signed.lock(0, &[]);
+    let found = referrers_of(&signed.place.read("landfall.lock"));
+    let of_child = (digest(&signed.amd64).into(), digest(&signed.report).into());
+    assert!(found.contains(&of_child), "{found:?}");
+}
+
+#[test]
 fn a_403_for_a_cosign_tag_means_no_signature_and_is_noted_once() {
     if !need(&NEEDS) {
         return;

@@ -206,6 +206,8 @@ fn attribute_list(file: &File) -> rustix::io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+    use std::io::Read;
 
     #[test]
     fn an_edit_made_meanwhile_is_not_overwritten() {
@@ -227,10 +229,18 @@ mod tests {
         write_file(Path::new("/dev/null"), b"gone").unwrap();
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("x");
+        let mut before = Vec::new();
         for content in ["first", "second"] {
             write_file(&path, content.as_bytes()).unwrap();
-            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+            // open until the end, so that no inode is used again
+            let mut file = File::open(&path).unwrap();
+            let mut found = String::new();
+            file.read_to_string(&mut found).unwrap();
+            assert_eq!(found, content);
+            before.push(file);
         }
+        let inodes = before.iter().map(|file| file.metadata().unwrap().ino());
+        assert_eq!(inodes.collect::<BTreeSet<_>>().len(), 2, "written in place");
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
     }
 

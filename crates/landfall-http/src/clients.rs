@@ -3,7 +3,7 @@
 use super::error::{ErrorKind, HttpError};
 use super::error_causes::describe;
 use super::private_targets::PublicOnly;
-use super::proxy::ProxyUrl;
+use super::proxy::{ProxyAccount, ProxyUrl};
 use super::transport::{AddressScope, ClientKey, Transport};
 use landfall_model::{Digest, locked};
 use reqwest::redirect::Policy;
@@ -65,9 +65,9 @@ impl Transport {
             tls: self.tls_profile(url, route),
             proxy: route.map(|proxy| proxy.url.to_string()),
             proxy_account: account.map(|account| {
-                // user names do not contain line feeds in practice, so different accounts give
-                // different texts
-                Digest::sha256(format!("{}\n{}", account.user, account.password).as_bytes())
+                // the length shows where the user name ends, whatever it contains
+                let ProxyAccount { user, password, .. } = account;
+                Digest::sha256(format!("{} {user}{password}", user.len()).as_bytes())
             }),
             scope,
         }
@@ -82,7 +82,7 @@ fn unusable_client(error: reqwest::Error) -> HttpError {
 mod tests {
     use super::*;
     use crate::private_targets::PrivateTargets;
-    use crate::proxy::{ProxyAccount, ProxyRules};
+    use crate::proxy::ProxyRules;
     use crate::settings::TransportConfig;
     use landfall_model::report::SilentProgress;
     use landfall_model::{Limits, Shard};
@@ -117,6 +117,9 @@ mod tests {
         for (user, password) in [("otto", "one"), ("anna", "two"), ("", "")] {
             assert_ne!(key("anna", "one"), key(user, password), "{user} {password}");
         }
+        // a URL may contain any character in escaped form
+        assert_ne!(key("anna\n1", "one"), key("anna", "1\none"));
+        assert_ne!(key("anna", "one"), key("annao", "ne"));
         assert!(!format!("{:?}", key("anna", "hush")).contains("hush"));
     }
 }

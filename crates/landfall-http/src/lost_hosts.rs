@@ -16,7 +16,7 @@ pub(super) struct LostHosts(Mutex<HashMap<String, HostRecord>>);
 
 #[derive(Default)]
 struct HostRecord {
-    /// Whether it has answered in this run, other than with a transient error or a request to wait.
+    /// Whether it has answered in this run, other than with a transient error that names no wait.
     answered: bool,
     /// The number of rounds in a row whose requests failed at all attempts.
     rounds: u32,
@@ -65,6 +65,7 @@ impl LostHosts {
         let mut hosts = self.hosts();
         let record = hosts.entry(host.to_owned()).or_default();
         let since = *record.postponed_since.get_or_insert_with(Instant::now);
+        record.answered = true;
         record.rounds = 0;
         record.counted = None;
         record.failing = None;
@@ -228,6 +229,13 @@ mod tests {
         tokio::time::sleep(Duration::from_millis(5)).await;
         hosts.answered("s.test:443");
         assert!(postpone(60).is_none());
+        let other = hosts.postpone("t.test:443", &LIMITS, refused);
+        assert!(other.is_none());
+        let failed = hosts.failed("t.test:443", Instant::now(), true, &ROUNDS, &refused());
+        assert!(
+            failed.is_none(),
+            "it has answered, so one request proves nothing"
+        );
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert_eq!(postpone(0).unwrap().kind, ErrorKind::GivenUp);
         assert!(hosts.check("s.test:443").is_some());

@@ -3,8 +3,11 @@
 use super::{locked, manifest, output};
 use crate::support::git::{GitServer, GitServerBehavior, pointer};
 use crate::support::library::Digest;
+use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::{Place, http, landfall_serve, need, run};
-use serde_json::json;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
 
 /// A repository with three large files, `one`, `two` and `old`: the first commit has `one` and
 /// `old`, and the second `one` and `two`.
@@ -171,6 +174,85 @@ fn a_large_file_with_other_content_is_refused() {
     assert_eq!(report["items"][0]["status"], "failed", "{report}");
     server.add_large_file(&large[1]);
     place.ok(&["pull"]);
+}
+
+#[test]
+fn accounts_stay_at_the_server_that_names_another_for_its_large_files() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let large = sample(&server);
+    large
+        .iter()
+        .for_each(|content| server.add_large_file(content));
+    let site = GitServer::new().unwrap();
+    site.create("team/media.git");
+    let content_of = move |target: &str| {
+        let digest = |content: &&Vec<u8>| target.ends_with(&Digest::sha256(content).hex());
+        large.iter().find(digest).cloned().unwrap_or_default()
+    };
+    // answers uploads and their confirmation with an empty body
+    let storage = TestProxy::new("", move |request| match request.method.as_str() {
+        "GET" => ProxyAction::Bytes(content_of(&request.target)),
+        _ => ProxyAction::status(200),
+    });
+    let place = Place::new();
+    let account = STANDARD.encode("git:secret");
+    let hosts = [&server.address, &site.address, &storage.address];
+    let auths: Value = hosts
+        .map(|host| (host.clone(), json!({"auth": account})))
+        .into_iter()
+        .collect();
+    place.write(
+        "home/.docker/config.json",
+        json!({"auths": auths}).to_string(),
+    );
+    let plain: Vec<&str> = hosts
+        .iter()
+        .flat_map(|host| ["--plain-http", host])
+        .collect();
+    let ok = |args: &[&str]| place.ok(&[args, &plain].concat());
+    let url = server.url("team/media.git");
+    place.write("m.yaml", manifest(&url, "ref: main, lfs: true"));
+    let mut seen = 0;
+    for (headers, expected) in [
+        (json!({}), None),
+        (
+            json!({"Range": "bytes=0-0", "Authorization": "RemoteAuth token"}),
+            Some("RemoteAuth token"),
+        ),
+    ] {
+        for one in [&server, &site] {
+            one.set(GitServerBehavior {
+                authorization: Some(format!("Basic {account}")),
+                large_file_host: Some(storage.address.clone()),
+                large_file_headers: Some(headers.clone()),
+                ..GitServerBehavior::default()
+            });
+        }
+        let _ = std::fs::remove_dir_all(place.path("s"));
+        ok(&["lock", "-f", "m.yaml", "--store", "s"]);
+        ok(&["pull", "--store", "s"]);
+        ok(&["push", "--store", "s", "--git-to", &site.url("")]);
+        let requests = storage.requests().split_off(seen);
+        seen += requests.len();
+        for (method, part) in [("GET", "/lfs/"), ("PUT", "/lfs/"), ("POST", "/lfs/verify")] {
+            let count = requests
+                .iter()
+                .filter(|request| request.is(method, part))
+                .count();
+            assert_eq!(count, 2, "{method} {part}: {requests:?}");
+        }
+        for request in &requests {
+            assert_eq!(request.header("authorization"), expected, "{request:?}");
+            assert_eq!(request.header("range"), None, "{request:?}");
+        }
+        // the next push uploads again
+        site.git(
+            &site.place.path("repos/team/media.git"),
+            &["update-ref", "-d", "refs/heads/main"],
+        );
+    }
 }
 
 /// The client of Git LFS itself, against the mirror.

@@ -31,6 +31,9 @@ pub struct GitServerBehavior {
     pub authorization: Option<String>,
     /// The `host:port` in the URLs of large files; by default that of the request.
     pub large_file_host: Option<String>,
+    /// The headers that clients must send with transfers of large files. If this is set, the
+    /// server also asks clients to confirm uploads.
+    pub large_file_headers: Option<Value>,
     /// The status of responses to uploads of large files; by default `200 OK`.
     pub upload_status: Option<&'static str>,
     /// The number of packs that are still to be cut off after 10,000 bytes.
@@ -186,8 +189,9 @@ fn answer_lfs(
     path: &str,
     body: &[u8],
     host: &str,
-    upload_status: &'static str,
+    behavior: &GitServerBehavior,
 ) {
+    let upload_status = behavior.upload_status.unwrap_or("200 OK");
     let file = |oid: &str| root.join("lfs").join(oid);
     let (status, answer) = match (method, path.strip_prefix("/lfs/")) {
         ("PUT", Some(oid)) => {
@@ -207,11 +211,22 @@ fn answer_lfs(
             let objects = request["objects"].as_array().unwrap().iter();
             let objects = objects.map(|object| {
                 let oid = object["oid"].as_str().unwrap();
-                let action = json!({"href": format!("http://{host}/lfs/{oid}")});
+                let headers = &behavior.large_file_headers;
+                let action = |path: &str| {
+                    let href = format!("http://{host}/lfs/{path}");
+                    match headers {
+                        Some(headers) => json!({"href": href, "header": headers}),
+                        None => json!({"href": href}),
+                    }
+                };
                 match (operation, file(oid).exists()) {
                     ("upload", true) => json!({"oid": oid}),
                     ("upload", false) | ("download", true) => {
-                        json!({"oid": oid, "actions": {operation: action}})
+                        let mut actions = json!({operation: action(oid)});
+                        if operation == "upload" && headers.is_some() {
+                            actions["verify"] = action("verify");
+                        }
+                        json!({"oid": oid, "actions": actions})
                     }
                     _ => json!({"oid": oid, "error": {"code": 404, "message": "not here"}}),
                 }
@@ -290,18 +305,9 @@ fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
     let (path, query) = local.split_once('?').unwrap_or((local, ""));
     if path.contains("/lfs/") {
         let behavior = state.behavior.lock().unwrap().clone();
-        let host = behavior.large_file_host;
+        let host = behavior.large_file_host.clone();
         let host = host.unwrap_or_else(|| header("host"));
-        let upload_status = behavior.upload_status.unwrap_or("200 OK");
-        answer_lfs(
-            &mut stream,
-            root,
-            &method,
-            path,
-            &body,
-            &host,
-            upload_status,
-        );
+        answer_lfs(&mut stream, root, &method, path, &body, &host, &behavior);
         return;
     }
     let program = which("git").unwrap();

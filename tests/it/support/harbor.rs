@@ -104,7 +104,12 @@ fn answer_request(
             ("GET", path) => {
                 let name = path
                     .strip_prefix("projects/")
-                    .and_then(|rest| rest.strip_suffix("/summary"));
+                    .and_then(|rest| rest.strip_suffix("/summary"))
+                    // without the header, a number is the ID of a project
+                    .filter(|name| {
+                        name.parse::<u32>().is_err()
+                            || request.header("x-is-resource-name") == Some("true")
+                    });
                 match name.and_then(|name| projects.get(name)) {
                     Some(Project { hard, used }) => answer(
                         200,

@@ -249,6 +249,40 @@ fn no_secret_follows_a_redirect_of_the_realm_to_another_host() {
 }
 
 #[test]
+fn an_error_names_the_token_service_that_an_account_is_not_sent_to() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let names = ["app".to_owned()];
+    let registry = registry_with(&place, &names);
+    // the realm refuses to issue a token, or issues one that the registry refuses
+    for token in ["", r#"{"token":"bad"}"#] {
+        let realm = TestProxy::new("", move |_| match token {
+            "" => ProxyAction::status(401),
+            token => ProxyAction::Answer(200, Vec::new(), token.into()),
+        });
+        let named = format!("http://{}/token", realm.address);
+        let words = format!("Bearer realm=\"{named}\",service=\"r\"");
+        let front = TestProxy::new(&registry.address, move |_| challenge(&words));
+        docker_config(
+            &place,
+            &json!({"auths": {&front.address: auth("u:secret")}}),
+        );
+        images_of(&place, &front.address, &names);
+        let report = lock(&place, 1, &front.address);
+        let why = reasons(&report)[0];
+        let expected = format!("is not sent to its token service {named}");
+        assert!(
+            why.contains("account 'u'") && why.contains(&expected),
+            "{why}"
+        );
+        let mut requests = realm.requests().into_iter();
+        assert!(requests.all(|request| request.header("authorization").is_none()));
+    }
+}
+
+#[test]
 fn a_stale_account_of_a_namespace_fails_only_that_namespace() {
     if !need(&["gzip"]) {
         return;

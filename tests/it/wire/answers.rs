@@ -201,6 +201,36 @@ fn a_schema_1_manifest_is_reported_as_such() {
 }
 
 #[test]
+fn a_failed_check_of_a_digest_header_is_not_a_missing_manifest() {
+    let place = Place::new();
+    let index = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": []}).to_string();
+    let headers: Vec<(String, String)> = vec![
+        ("Content-Type".into(), OCI_INDEX.into()),
+        ("Docker-Content-Digest".into(), sha256(b"another")),
+    ];
+    for (status, expected, requests) in [
+        (400, "400", 1),
+        (404, "the registry returns no manifest for that digest", 2),
+    ] {
+        let (index, headers) = (index.clone(), headers.clone());
+        let middle = TestProxy::new("", move |request| {
+            match request.is("GET", "/manifests/v1") {
+                true => ProxyAction::Answer(200, headers.clone(), index.clone()),
+                false => ProxyAction::refuse(status, "MANIFEST_UNKNOWN", "unknown"),
+            }
+        });
+        let host = &middle.address;
+        let _ = std::fs::remove_file(place.path("landfall.lock"));
+        manifest(&place, &format!("images: [\"{host}/app:v1\"]\n"));
+        let lock = ["lock", "-f", "m.yaml", "--store", "s", "--plain-http", host];
+        let report = place.json(1, &lock);
+        let why = reasons(&report)[0];
+        assert!(why.contains(expected), "{why}");
+        assert_eq!(middle.count("GET", "/manifests/v1"), requests, "{why}");
+    }
+}
+
+#[test]
 fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetched() {
     const CHILD: usize = 8 << 20;
     let place = Place::new();

@@ -21,20 +21,29 @@ pub(super) fn load_profile(
     };
     let named = environment("AWS_PROFILE");
     let wanted = named.as_deref().unwrap_or("default");
-    // in `config`, all sections but the default are named `profile NAME`
-    let config_section = if wanted == "default" {
-        wanted.to_owned()
-    } else {
-        format!("profile {wanted}")
-    };
-    let config =
-        file("AWS_CONFIG_FILE", "config").and_then(|path| section_of(&path, &config_section));
-    let credentials = file("AWS_SHARED_CREDENTIALS_FILE", "credentials")
-        .and_then(|path| section_of(&path, wanted));
+    let paths = [
+        file("AWS_CONFIG_FILE", "config"),
+        file("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
+    ];
+    let [config, credentials] = &paths;
+    let config = config.as_ref().and_then(|path| {
+        // sections are named `profile NAME` in this file; only the default may omit the word
+        section_of(path, &format!("profile {wanted}"))
+            .or_else(|| section_of(path, wanted).filter(|_| wanted == "default"))
+    });
+    let credentials = credentials
+        .as_ref()
+        .and_then(|path| section_of(path, wanted));
     // a missing default profile is normal: the account may come from the instance's metadata
     if let (Some(named), None, None) = (&named, &config, &credentials) {
+        let read: Vec<String> = paths
+            .iter()
+            .flatten()
+            .map(|path| format!(" in {}", path.display()))
+            .collect();
         return Err(format!(
-            "AWS_PROFILE names '{named}', which is in neither ~/.aws/config nor ~/.aws/credentials"
+            "AWS_PROFILE names '{named}', which was not found{}",
+            read.join(" or")
         ));
     }
     let mut profile = config.unwrap_or_default();
@@ -134,7 +143,18 @@ mod tests {
                 .contains("export-credentials --profile two")
         );
         assert_eq!(with(Some("three")).unwrap()["region"], "r");
-        assert!(with(Some("four")).unwrap_err().contains("'four'"));
+        let error = with(Some("four")).unwrap_err();
+        assert!(error.contains("'four'"), "{error}");
+        for path in [&config, &credentials] {
+            assert!(error.contains(&*path.display().to_string()), "{error}");
+        }
         assert!(load_profile(|_| None).unwrap().is_empty());
+        // the default may also be named like the others, and this name wins
+        std::fs::write(
+            &config,
+            "[profile default]\nregion=a\n[default]\nregion=b\n",
+        )
+        .unwrap();
+        assert_eq!(with(None).unwrap()["region"], "a");
     }
 }

@@ -8,7 +8,7 @@ use super::keychain::Keychain;
 use super::redirect_tokens::RedirectTokens;
 use super::scope::TokenScope;
 use super::token::{Authorization, BearerToken, realm_url};
-use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose, Transport};
+use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose, Transport, redacted_url};
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::{Method, StatusCode};
 use std::collections::HashMap;
@@ -239,14 +239,12 @@ impl Auth {
     /// Returns the error for a request that the registry denies.
     pub(super) async fn denied(&self, scope: &TokenScope, status: StatusCode) -> HttpError {
         // read again for the message: why a credential is unreadable helps more than "no account"
-        let who = match self.account(scope).await {
-            Ok(Some(account)) => format!("{account} may not do this"),
-            Ok(None) => concat!(
-                "there is no account for it; sign in with docker or podman login, or name ",
-                "credentials in the site"
-            )
-            .into(),
-            Err(fault) => format!("there is no account for it: {fault}"),
+        let found = self.account(scope).await;
+        let who = match &found {
+            Ok(Some(account)) if self.unsafe_realm().is_none() => {
+                format!("{account} may not do this")
+            }
+            _ => self.why_no_account(&found),
         };
         let what = match (scope.push, scope.delete) {
             (_, true) => "delete from",
@@ -278,24 +276,48 @@ impl Auth {
 
     /// Returns the error for a registry that requires an account although there is none.
     pub(super) async fn no_account(&self, scope: &TokenScope) -> HttpError {
+        let found = self.account(scope).await;
         let words = format!(
-            "it requires authentication for {}, and there is no account for it",
-            scope.repository
+            "it requires authentication for {}, and {}",
+            scope.repository,
+            self.why_no_account(&found)
         );
-        let advice = match (self.account(scope).await, self.trusted) {
-            (Err(fault), _) => {
-                return HttpError::new(ErrorKind::Denied, format!("{words}: {fault}"))
-                    .about(&*self.host)
-                    .caused_by(fault);
+        let error = HttpError::new(ErrorKind::Denied, words).about(&*self.host);
+        match found {
+            Err(fault) => error.caused_by(fault),
+            Ok(_) => error,
+        }
+    }
+
+    /// Returns why a request presents no account, for messages. `found` is the account for it.
+    fn why_no_account(&self, found: &CredentialLookup) -> String {
+        let advice = match (found, self.unsafe_realm()) {
+            (Err(fault), _) => return format!("there is no account for it: {fault}"),
+            (Ok(Some(account)), Some(realm)) => {
+                return format!(
+                    "{account} is not sent to its token service {}, which must use https with a \
+                     checked certificate, or be at the address of the registry",
+                    redacted_url(&realm)
+                );
             }
-            (_, true) => "; sign in with docker or podman login, or name credentials in the site",
-            (_, false) => {
-                "; name credentials in the site or sign in with docker or podman login, and use \
+            _ if self.trusted => {
+                "sign in with docker or podman login, or name credentials in the site"
+            }
+            _ => {
+                "name credentials in the site or sign in with docker or podman login, and use \
                  --plain-http, or plainHTTP: true in the site: over http that was found by probing, \
                  no credentials are sent"
             }
         };
-        HttpError::new(ErrorKind::Denied, words + advice).about(&*self.host)
+        format!("there is no account for it; {advice}")
+    }
+
+    /// Returns the realm that the registry named, if secrets must not be sent to it.
+    fn unsafe_realm(&self) -> Option<Url> {
+        match self.scheme() {
+            AuthScheme::Bearer { realm, .. } if !self.may_have_secret(&realm) => Some(realm),
+            _ => None,
+        }
     }
 
     /// Denies an account for all workers and returns the error. More attempts could get it locked.

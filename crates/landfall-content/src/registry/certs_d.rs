@@ -19,10 +19,8 @@ pub fn certs_d_folders(get: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
 
 /// Returns the folder with the user's configuration of podman and skopeo.
 pub(super) fn containers_folder(get: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    let config = get("XDG_CONFIG_HOME")
-        .filter(|dir| !dir.is_empty())
-        .map(PathBuf::from);
-    let config = config.or_else(|| Some(PathBuf::from(get("HOME")?).join(".config")));
+    let folder = |name: &str| get(name).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+    let config = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));
     config.map(|config| config.join("containers"))
 }
 
@@ -122,6 +120,8 @@ mod tests {
             (xdg[0].as_path(), xdg.len()),
             (Path::new("/x/containers/certs.d"), 3)
         );
-        assert_eq!(certs_d_folders(|_| None).len(), 2);
+        for none in [None, Some(String::new())] {
+            assert_eq!(certs_d_folders(|_| none.clone()).len(), 2);
+        }
     }
 }

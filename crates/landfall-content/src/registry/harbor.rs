@@ -3,7 +3,7 @@
 use super::scope::TokenScope;
 use super::session::RegistrySession;
 use landfall_http::{ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName};
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -101,8 +101,11 @@ impl RegistrySession {
             hard: BTreeMap<String, i64>,
             used: BTreeMap<String, i64>,
         }
-        let path = format!("projects/{project}/summary");
-        let response = self.harbor(Method::GET, &path, None, project).await.ok()?;
+        let url = self.harbor_url(&format!("projects/{project}/summary"), None);
+        let request = HttpRequest::new(Method::GET, url.ok()?, RequestPurpose::Registry)
+            // without it, a name of digits is read as an ID
+            .header(HeaderName::from_static("x-is-resource-name"), "true");
+        let response = self.signed(request, project).await.ok()?;
         if response.status != StatusCode::OK {
             response.discard().await;
             return None;

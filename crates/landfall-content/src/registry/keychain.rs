@@ -24,7 +24,8 @@ pub struct Keychain {
 
 impl Keychain {
     /// Loads the credentials in a site and in the environment. `get` returns the value of an
-    /// environment variable.
+    /// environment variable. An empty variable counts as unset: as a folder, it would mean the
+    /// current one.
     ///
     /// # Errors
     /// If a file or variable of the environment, or the address of the site's registry, is invalid.
@@ -33,6 +34,7 @@ impl Keychain {
         site: Option<&Site>,
         get: impl Fn(&str) -> Option<String>,
     ) -> Result<Keychain, CredentialError> {
+        let get = |name: &str| get(name).filter(|value| !value.is_empty());
         let mut keychain = Keychain::default();
         if let Some(site) = site {
             keychain.add_site(site, &get)?;
@@ -54,7 +56,7 @@ impl Keychain {
         // in the order of podman and skopeo: runtime folder, user's configuration, docker
         let usual = [
             get("XDG_RUNTIME_DIR").map(|dir| Path::new(&dir).join("containers/auth.json")),
-            containers_folder(&get).map(|folder| folder.join("auth.json")),
+            containers_folder(get).map(|folder| folder.join("auth.json")),
             docker.map(|dir| dir.join("config.json")),
         ];
         for path in usual.into_iter().flatten() {
@@ -377,6 +379,23 @@ mod tests {
                 assert_eq!(account.is_some(), is_found, "{user}, {names:?}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn empty_variables_count_as_unset() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join(".docker")).unwrap();
+        let auth = r#"{"auths": {"own.test": {"username": "u", "password": "p"}}}"#;
+        std::fs::write(dir.path().join(".docker/config.json"), auth).unwrap();
+        let home = dir.path().display().to_string();
+        let keychain = Keychain::load(None, |name| {
+            Some(if name == "HOME" {
+                home.clone()
+            } else {
+                String::new()
+            })
+        });
+        assert_eq!(keychain.unwrap().hosts(), ["own.test"]);
     }
 
     #[tokio::test]

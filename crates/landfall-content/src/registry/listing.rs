@@ -110,8 +110,8 @@ impl RegistrySession {
             .listed())
     }
 
-    /// Requests the referrers of `subject`. If there is no list for the first subject of a
-    /// repository, the referrers of its other subjects are not requested.
+    /// Requests the referrers of `subject`. If the response for the first subject of a repository
+    /// shows that there is no API, the referrers of its other subjects are not requested.
     ///
     /// # Errors
     /// If the list cannot be read.
@@ -123,21 +123,21 @@ impl RegistrySession {
     ) -> Result<ReferrersResponse, HttpError> {
         let request_first = async || {
             let answer = self.list_referrers(repository, subject, push).await?;
-            let shared = match &answer {
-                ReferrersResponse::Listed(_) => None,
-                other => Some(other.clone()),
-            };
-            Ok::<_, HttpError>((shared, answer))
+            // `NoList` may concern only this subject: some registries answer 404 for a manifest
+            // without referrers
+            let lacks_api = matches!(answer, ReferrersResponse::NoApi);
+            Ok::<_, HttpError>((lacks_api, answer))
         };
         match self
-            .lists_referrers
+            .lacks_referrers_api
             // the first subject of a repository is requested alone; otherwise a registry without
             // the API would get one request for each manifest
             .get_or_init_with(repository.to_owned(), request_first)
             .await?
         {
-            (_, Some(answer)) | (Some(answer), None) => Ok(answer),
-            (None, None) => self.list_referrers(repository, subject, push).await,
+            (_, Some(answer)) => Ok(answer),
+            (true, None) => Ok(ReferrersResponse::NoApi),
+            (false, None) => self.list_referrers(repository, subject, push).await,
         }
     }
 

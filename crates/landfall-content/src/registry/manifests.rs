@@ -87,9 +87,15 @@ impl RegistrySession {
         let digest = manifest.digest.to_string();
         match self.request_manifest(repository, &digest, limit).await {
             Ok((same, _)) => Ok(same),
-            Err(_) => Err(BodyFailure::Wrong(
-                self.wrong_digest_header(repository, reference, &named, &digest),
-            )),
+            // some registries answer 403 for a missing manifest
+            Err(BodyFailure::Final(error))
+                if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied) =>
+            {
+                Err(BodyFailure::Wrong(self.wrong_digest_header(
+                    repository, reference, &named, &digest,
+                )))
+            }
+            Err(other) => Err(other),
         }
     }
 
@@ -107,7 +113,7 @@ impl RegistrySession {
     ) -> HttpError {
         let words = format!(
             "the response names the digest {named}, but its bytes have the digest {found}, and the \
-             registry has no manifest with that digest"
+             registry returns no manifest for that digest"
         );
         HttpError::new(ErrorKind::Invalid, words).about(self.manifest_name(repository, reference))
     }

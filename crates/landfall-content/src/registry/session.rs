@@ -2,7 +2,6 @@
 
 use super::auth::Auth;
 use super::keychain::Keychain;
-use super::list_responses::ReferrersResponse;
 use super::registry_url::BaseUrl;
 use super::scope::TokenScope;
 use super::upload_session::{BodyLimit, SelfMounts};
@@ -31,9 +30,8 @@ pub struct RegistrySession {
     pub(super) auth: Auth,
     pub(super) body_limit: BodyLimit,
     pub(super) self_mounts: SelfMounts,
-    /// For each repository: `None` if the registry lists referrers; otherwise the response that
-    /// is returned for every subject.
-    pub(super) lists_referrers: OnceMap<String, Option<ReferrersResponse>>,
+    /// For each repository, whether the first request for referrers showed that there is no API.
+    pub(super) lacks_referrers_api: OnceMap<String, bool>,
     /// Whether tag lists are complete.
     lists_all_tags: bool,
 }
@@ -77,7 +75,7 @@ impl RegistrySession {
             auth,
             body_limit: BodyLimit::default(),
             self_mounts: SelfMounts::default(),
-            lists_referrers: OnceMap::default(),
+            lacks_referrers_api: OnceMap::default(),
             lists_all_tags,
         }
     }

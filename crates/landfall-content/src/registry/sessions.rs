@@ -174,7 +174,8 @@ impl RegistrySessions {
     }
 
     /// Checks a `url` found in the file at `by`: if the host of `by` is public, `url` must not lead
-    /// to a private address. A mirror in the site is exempt. For an `oci` URL, its registry is
+    /// to a private address. If `by` has a mirror, the mirror's host counts, because the mirror may
+    /// have written the URL. A `url` that has a mirror is exempt. For an `oci` URL, its registry is
     /// checked.
     ///
     /// # Errors

@@ -148,7 +148,7 @@ impl Auth {
 
     /// Whether secrets may be sent to this realm: its origin is that of the registry, or it uses
     /// https and its certificate is checked.
-    fn may_have_secret(&self, realm: &Url) -> bool {
+    pub(super) fn may_have_secret(&self, realm: &Url) -> bool {
         realm.origin() == self.base.origin()
             || (realm.scheme() == "https" && self.transport.checks_certificate(realm))
     }

@@ -277,5 +277,9 @@ mod tests {
             offered.file_stamps(&other),
             Err(ContentError::Missing { .. })
         ));
+        assert!(matches!(
+            offered.presigned_url(&other),
+            Err(ContentError::Missing { .. })
+        ));
     }
 }

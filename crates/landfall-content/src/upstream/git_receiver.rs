@@ -81,5 +81,5 @@ pub async fn push_refs(
     let answered = response.url.clone();
     let limits = sessions.transport().limits();
     let report = response.bytes(max_ref_list_bytes(limits)).await?;
-    check_report(&report).map_err(|error| git_error(error).at(&answered))
+    check_report(&report, &push.updates).map_err(|error| git_error(error).at(&answered))
 }

@@ -29,6 +29,9 @@ pub struct TreeEntry<'a> {
 pub struct TreeEntries<'a> {
     rest: &'a [u8],
     before: Option<TreeEntry<'a>>,
+    /// The names of earlier entries with which later names may begin, the shortest first. A folder
+    /// may have the name of one of them, with other entries in between: `a`, `a.b`, `a/`.
+    prefixes: Vec<&'a [u8]>,
 }
 
 impl<'a> TreeEntries<'a> {
@@ -37,6 +40,7 @@ impl<'a> TreeEntries<'a> {
         TreeEntries {
             rest: content,
             before: None,
+            prefixes: Vec::new(),
         }
     }
 
@@ -69,6 +73,20 @@ impl<'a> TreeEntries<'a> {
                 name.escape_ascii()
             ));
         }
+        while self
+            .prefixes
+            .last()
+            .is_some_and(|prefix| !name.starts_with(prefix))
+        {
+            self.prefixes.pop();
+        }
+        if self.prefixes.last() == Some(&name) {
+            return Err(format!(
+                "its entry '{}' is there twice",
+                name.escape_ascii()
+            ));
+        }
+        self.prefixes.push(name);
         self.rest = rest;
         self.before = Some(entry);
         Ok(entry)
@@ -113,7 +131,7 @@ fn is_sorted(before: &TreeEntry<'_>, after: &TreeEntry<'_>) -> bool {
         let end = (entry.mode == EntryMode::Folder).then_some(b'/');
         [entry.name, end.as_slice()].concat()
     };
-    before.name != after.name && key(before) < key(after)
+    key(before) < key(after)
 }
 
 #[cfg(test)]
@@ -145,7 +163,28 @@ mod tests {
         ];
         assert_eq!(check(&sorted), Ok(4));
         assert!(check(&[("40000", "a"), ("100644", "a.b")]).is_err());
-        assert!(check(&[("100644", "a"), ("100644", "a")]).is_err(), "twice");
+    }
+
+    #[test]
+    fn a_name_that_occurs_twice_is_an_error() {
+        for between in [&[][..], &["a-"], &["a-", "a-b", "a.b"]] {
+            for first in ["100644", "160000"] {
+                let files = between.iter().map(|&name| ("100644", name));
+                let entries: Vec<_> = [(first, "a")].into_iter().chain(files).collect();
+                assert_eq!(check(&entries), Ok(entries.len()));
+                let twice = [&entries[..], &[("40000", "a")]].concat();
+                assert!(check(&twice).is_err(), "{twice:?}");
+            }
+        }
+        assert!(check(&[("100644", "a"), ("100644", "a")]).is_err());
+        // each of these begins with a name before it
+        let nested = [
+            ("100644", "a"),
+            ("100644", "a-"),
+            ("40000", "a-b"),
+            ("40000", "aa"),
+        ];
+        assert_eq!(check(&nested), Ok(4));
     }
 
     #[test]
@@ -161,10 +200,23 @@ mod tests {
             ".git.",
             "git~1",
             ".g\u{200c}it",
+            ".git:x",
+            "GIT~1 .:x",
+            ".git\\hooks",
+            "a\\.Git ",
+            "a\\.git\\b",
         ] {
             assert!(check(&[("100644", name)]).is_err(), "{name}");
         }
-        for name in [".gitignore", "git", "...", ".github", "a\\b"] {
+        for name in [
+            ".gitignore",
+            "git",
+            "...",
+            ".github",
+            "a\\b",
+            "a:.git",
+            "git~10",
+        ] {
             assert_eq!(check(&[("100644", name)]), Ok(1), "{name}");
         }
         for mode in ["", "0", "x", "170000", "100000000"] {

@@ -23,9 +23,12 @@ fn is_git_folder(name: &[u8]) -> bool {
         .filter(|c| !is_ignored_by_hfs(*c))
         .flat_map(char::to_lowercase)
         .collect();
-    // on NTFS, the text after a colon names a stream of the file
-    let main = visible.split(':').next().unwrap_or_default();
-    matches!(main.trim_end_matches([' ', '.']), ".git" | "git~1")
+    // on Windows, a backslash separates folders
+    visible.split('\\').any(|part| {
+        // on NTFS, the text after a colon names a stream of the file
+        let main = part.split(':').next().unwrap_or_default();
+        matches!(main.trim_end_matches([' ', '.']), ".git" | "git~1")
+    })
 }
 
 /// The characters that HFS+ ignores in names (Apple's technical note 1150).

@@ -81,4 +81,19 @@ mod tests {
         assert!(cache.get(2).is_none() && cache.get(3).is_some());
         assert_eq!(cache.bytes, 5);
     }
+
+    #[test]
+    fn the_content_that_was_not_used_for_longest_is_evicted() {
+        let mut cache = ContentCache::default();
+        let quarter: Arc<[u8]> = vec![0; MAX_BYTES / 4].into();
+        for object in 0..4 {
+            cache.put(object, quarter.clone());
+        }
+        assert!(cache.get(0).is_some());
+        cache.put(4, Arc::from(*b"small"));
+        let is_cached = [0, 1, 2, 3, 4].map(|object| cache.contents.contains_key(&object));
+        assert_eq!(is_cached, [true, false, true, true, true]);
+        assert_eq!(cache.bytes, 3 * quarter.len() + 5);
+        assert_eq!(cache.by_use.len(), 4);
+    }
 }

@@ -4,7 +4,7 @@
 use super::packet::{Packet, Packets, push_data, push_flush};
 use crate::error::GitError;
 use crate::object::{ObjectId, is_ref_name};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The first message of a server for a push.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -96,12 +96,14 @@ impl ReceiveAdvertisement {
     }
 }
 
-/// Reads the report of a server after a push.
+/// Reads the report of a server after a push of `updates`.
 ///
 /// # Errors
-/// If the server could not unpack the pack or refused a change, or the message is not a report.
-pub fn check_report(message: &[u8]) -> Result<(), GitError> {
+/// If the server could not unpack the pack, refused a change or does not confirm it, or the message
+/// is not a report.
+pub fn check_report(message: &[u8], updates: &[RefUpdate]) -> Result<(), GitError> {
     let mut is_unpacked = false;
+    let mut confirmed = BTreeSet::new();
     for packet in Packets::new(message) {
         let packet = packet?;
         let line = packet.line().unwrap_or_default();
@@ -109,14 +111,20 @@ pub fn check_report(message: &[u8]) -> Result<(), GitError> {
             is_unpacked = true;
         } else if line.starts_with("unpack ") || line.starts_with("ng ") {
             return Err(super::packet::remote_error(line.as_bytes()));
+        } else if let Some(name) = line.strip_prefix("ok ") {
+            confirmed.insert(name);
         }
     }
-    if is_unpacked {
-        return Ok(());
+    // the report may be cut off
+    let missing = updates
+        .iter()
+        .find(|update| !is_unpacked || !confirmed.contains(&*update.name));
+    match missing {
+        None => Ok(()),
+        Some(RefUpdate { name, .. }) => Err(GitError::Protocol(format!(
+            "the server did not report the result of the push of {name}"
+        ))),
     }
-    Err(GitError::Protocol(
-        "the server did not report the result of the push".into(),
-    ))
 }
 
 #[cfg(test)]
@@ -176,16 +184,27 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_change_is_an_error() {
+    fn a_change_that_is_refused_or_not_confirmed_is_an_error() {
+        let updates = ["refs/heads/a", "refs/heads/b"].map(|name| RefUpdate {
+            name: name.into(),
+            old: None,
+            new: ID.parse().unwrap(),
+        });
         let report = |lines: &[&str]| {
             let mut message = Vec::new();
             lines.iter().for_each(|line| push_text(&mut message, line));
             push_flush(&mut message);
-            check_report(&message)
+            check_report(&message, &updates)
         };
-        assert!(report(&["unpack ok", "ok refs/heads/a"]).is_ok());
+        let done = ["unpack ok", "ok refs/heads/a", "ok refs/heads/b"];
+        assert!(report(&done).is_ok());
         let refused = report(&["unpack ok", "ng refs/heads/a protected"]).unwrap_err();
         assert!(refused.to_string().contains("protected"), "{refused}");
-        assert!(report(&["unpack index-pack failed"]).is_err() && report(&[]).is_err());
+        assert!(report(&["unpack index-pack failed"]).is_err());
+        assert!(report(&done[1..]).is_err());
+        // a report that was cut off
+        for count in 0..done.len() {
+            assert!(report(&done[..count]).is_err(), "{count}");
+        }
     }
 }

@@ -192,7 +192,8 @@ async fn download(
     resolver.keep(layer.clone(), archive.clone()).await;
     let mut chart = new(name, layer.digest, layer.size);
     chart.url = Some(url.to_owned());
-    // the repository does not say whether a chart has a provenance
+    // The repository does not say whether a chart has a provenance. Helm appends `.prov` to the
+    // whole URL too, also after a query.
     let provenance_url = format!("{url}.prov");
     let provenance = match resolver
         .small_file(&provenance_url, resolver.limits().document_bytes, None)

@@ -36,7 +36,8 @@ pub(super) fn normal_url(text: &str) -> Result<String, String> {
                 .into(),
         );
     }
-    if url.query().is_some() || url.fragment().is_some() || url.path().len() < 2 {
+    let has_path = !url.path().trim_end_matches('/').is_empty();
+    if url.query().is_some() || url.fragment().is_some() || !has_path {
         return Err(no_repository());
     }
     Ok(url.as_str().trim_end_matches('/').to_owned())

@@ -132,6 +132,7 @@ mod tests {
             "ssh://h/a",
             "/srv/a",
             "https://u:p@h/a",
+            "https://h//",
             "../a?b",
         ] {
             assert!(submodule_url(url, written).is_err(), "{written}");

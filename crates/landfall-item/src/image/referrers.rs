@@ -445,16 +445,46 @@ fn attach(image: LockedImage, nodes: &BTreeMap<Digest, ReferrerNode>) -> LockedI
         visit(digest, nodes, &mut seen, &mut referrers);
     }
     let mut blobs = blobs_of(nodes.values().map(|node| &node.fetched.manifest), &[]);
-    // the blobs of the image are sorted by digest
-    blobs.retain(|blob| {
-        image
-            .blobs
-            .binary_search_by(|own| own.digest.cmp(&blob.digest))
-            .is_err()
-    });
+    // not a binary search: a lock that was edited by hand may not be sorted
+    let own: BTreeSet<&Digest> = image.blobs.iter().map(|blob| &blob.digest).collect();
+    blobs.retain(|blob| !own.contains(&blob.digest));
     LockedImage {
         referrers: Some(referrers),
         referrer_blobs: blobs,
         ..image
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Memory;
+    use super::*;
+    use landfall_content::BlobRead;
+    use serde_json::json;
+
+    #[test]
+    fn blobs_of_the_image_are_not_repeated_even_if_they_are_not_sorted() {
+        let mut memory = Memory::default();
+        let mut blobs = Vec::new();
+        let mut nodes = BTreeMap::new();
+        for name in ["a", "b", "c", "d"] {
+            let (top, own) = memory.manifest(name, &json!({}));
+            blobs.extend(own);
+            let bytes = memory.read(&top).unwrap();
+            let raw = FetchedManifest {
+                bytes: bytes.into(),
+                content_type: Some(top.media_type.to_string()),
+                digest: top.digest.clone(),
+            };
+            nodes.insert(top.digest, ReferrerNode::new(parse(raw).unwrap()));
+        }
+        blobs.sort_by(|a, b| b.digest.cmp(&a.digest));
+        let image = LockedImage {
+            blobs,
+            ..LockedImage::new("h.test/app:v1".parse().unwrap(), memory.put(b"top", "x/y"))
+        };
+        let attached = attach(image, &nodes);
+        assert_eq!(attached.referrers.map(|found| found.len()), Some(4));
+        assert_eq!(attached.referrer_blobs, []);
     }
 }

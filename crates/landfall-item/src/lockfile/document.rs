@@ -60,7 +60,7 @@ pub struct Lock {
 impl Lock {
     /// The sections with items, in the order of the lock.
     fn sections(&self) -> Vec<&dyn LockSection> {
-        // no `..`: a section that is missing here would be lost
+        // no `..` here and below, so that the compiler finds the functions that lack a section
         let Lock {
             version: _,
             name: _,
@@ -89,15 +89,30 @@ impl Lock {
     }
 
     fn sections_mut(&mut self) -> Vec<&mut dyn LockSection> {
-        vec![
-            &mut self.images,
-            &mut self.files,
-            &mut self.charts,
-            &mut self.packages,
-            &mut self.git,
-            &mut self.providers,
+        let Lock {
+            version: _,
+            name: _,
+            images,
+            files,
+            charts,
+            packages,
+            git,
+            providers,
             #[cfg(any(test, feature = "testkit"))]
-            &mut self.notes,
+            notes,
+            endpoints: _,
+            missing: _,
+            unresolved: _,
+        } = self;
+        vec![
+            images,
+            files,
+            charts,
+            packages,
+            git,
+            providers,
+            #[cfg(any(test, feature = "testkit"))]
+            notes,
         ]
     }
 
@@ -126,19 +141,34 @@ impl Lock {
 
     /// Adds all items, endpoints, losses and unresolved items of `other`, and its name if this lock
     /// has none.
-    pub fn append(&mut self, mut other: Lock) {
-        self.images.append(&mut other.images);
-        self.files.append(&mut other.files);
-        self.charts.append(&mut other.charts);
-        self.packages.append(&mut other.packages);
-        self.git.append(&mut other.git);
-        self.providers.append(&mut other.providers);
+    pub fn append(&mut self, other: Lock) {
+        let Lock {
+            version: _,
+            name,
+            images,
+            files,
+            charts,
+            packages,
+            git,
+            providers,
+            #[cfg(any(test, feature = "testkit"))]
+            notes,
+            endpoints,
+            missing,
+            unresolved,
+        } = other;
+        self.images.extend(images);
+        self.files.extend(files);
+        self.charts.extend(charts);
+        self.packages.extend(packages);
+        self.git.extend(git);
+        self.providers.extend(providers);
         #[cfg(any(test, feature = "testkit"))]
-        self.notes.append(&mut other.notes);
-        self.name = self.name.take().or(other.name.take());
-        self.endpoints.append(&mut other.endpoints);
-        self.missing.append(&mut other.missing);
-        self.unresolved.append(&mut other.unresolved);
+        self.notes.extend(notes);
+        self.name = self.name.take().or(name);
+        self.endpoints.extend(endpoints);
+        self.missing.extend(missing);
+        self.unresolved.extend(unresolved);
     }
 
     /// Frees the memory that appending reserved. A lock may have a million blobs.

@@ -15,6 +15,7 @@ use crate::{
 use landfall_model::document::{
     ManifestVars, SourceSpan, SourceText, TemplateField, TrustedRootRule, VarPart, YamlNode,
 };
+use landfall_model::report::EntryKind;
 use landfall_model::{Platform, is_dns_name};
 use landfall_signature::SignaturePolicy;
 use std::collections::BTreeSet;
@@ -147,15 +148,19 @@ fn list_source(
     {
         [binding] => {
             let url = binding.fill(from);
-            if !url.contains("://") {
-                return Err(at.fault("this is not a URL", Some("begin it with https://".into())));
+            let named = url.contains("://").then(|| locked_name(&url, at));
+            match named.transpose()? {
+                Some((EntryKind::File, url)) => Ok(ListSource {
+                    path: (&*list.file).into(),
+                    url,
+                    min_age: reader.min_age.clone(),
+                }),
+                // a chart or a git repository has a URL, too
+                _ => Err(at.fault(
+                    "this is not a URL of a file",
+                    Some("begin it with https://".into()),
+                )),
             }
-            let (_, url) = locked_name(&url, at)?;
-            Ok(ListSource {
-                path: (&*list.file).into(),
-                url,
-                min_age: reader.min_age.clone(),
-            })
         }
         _ => Err(at.fault(
             "this is more than one URL",

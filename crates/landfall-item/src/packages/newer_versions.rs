@@ -250,7 +250,11 @@ mod tests {
                 500,
                 text("1:1.0-2") + &text("2.0"),
             ),
-            ("http://h stable-backports", 100, text("1:3.0-1")),
+            (
+                "http://h stable-backports",
+                100,
+                text("1:3.0-1") + &text("1:3.0-2"),
+            ),
         ];
         let names = BTreeSet::from(["x"]);
         let offers: Vec<SuiteOffer<'_>> = texts
@@ -284,7 +288,8 @@ mod tests {
                 "1:1.0-1 http://h stable"
             ]
         );
-        assert_eq!(newer("1:3.0-1"), Vec::<String>::new());
+        // a pin from backports follows backports
+        assert_eq!(newer("1:3.0-1"), ["1:3.0-2 http://h stable-backports"]);
         assert_eq!(newer("1:2.9"), Vec::<String>::new());
         assert!(newer_in_suites(&offers, &pin("y", "1"), "amd64").is_err());
         assert!(newer_in_suites(&offers, &pin("x:i386", "1"), "amd64").is_err());

@@ -171,7 +171,11 @@ mod tests {
         // each change is one byte: its position, its new value, and a word of the error
         for (at, value, word) in [
             (0, b'Q', "another header"),
+            (6, 1, "another header"),
             (8, 8, "another header"),
+            (14, 1, "another header"),
+            (18, 1, "another header"),
+            (22, 1, "another header"),
             (30, b'X', "another header"),
             (30 + BINARY.len(), b'!', "checksum"),
             (directory, b'Q', "directory is not valid"),
@@ -180,7 +184,7 @@ mod tests {
             (directory + 20, 11, "two sizes"),
             (directory + 28, 255, "directory is not valid"),
             (directory + 41, 0xa1, "not a regular file"),
-            (directory + 42, 1, "another header"),
+            (directory + 42, 1, "unlisted bytes"),
             (directory + 46 + BINARY.len() + 42, 0, "overlaps"),
             (end, b'Q', "no directory at its end"),
             (end + 4, 1, "several parts"),
@@ -195,9 +199,56 @@ mod tests {
         for len in [0, 21, end, good.len() - 1] {
             assert!(hash(&good[..len]).is_err(), "cut at {len}");
         }
+        // the attributes are those of Unix also if they are from macOS, or from a FAT file system
+        for system in [0, 3, 19] {
+            let mut link = good.clone();
+            (link[directory + 5], link[directory + 41]) = (system, 0xa1);
+            let why = hash(&link).unwrap_err().to_string();
+            assert!(why.contains("not a regular file"), "{system}: {why}");
+        }
         let mut preceded = b"#!/bin/sh\n".to_vec();
         preceded.extend(&good);
         assert!(hash(&preceded).is_err(), "something before the archive");
+    }
+
+    #[test]
+    fn members_have_nothing_between_them_but_data_descriptors() {
+        let plain = zip_package(&[("a", b"x")]);
+        let directory = plain
+            .windows(4)
+            .position(|bytes| bytes == b"PK\x01\x02")
+            .unwrap();
+        let sums = plain[14..26].to_vec();
+        // inserts `bytes`, and corrects the offsets of the member and of the directory
+        let with = |at: usize, bytes: &[u8]| {
+            let mut archive = plain.clone();
+            let end = archive.len() - 22;
+            if at == 0 {
+                archive[directory + 42] += bytes.len() as u8;
+            }
+            archive[end + 16] += bytes.len() as u8;
+            archive.splice(at..at, bytes.iter().copied());
+            archive
+        };
+        let why = hash(&with(0, b"PK")).unwrap_err().to_string();
+        assert!(why.contains("unlisted bytes"), "{why}");
+        let why = hash(&with(directory, b"PK")).unwrap_err().to_string();
+        assert!(why.contains("does not end"), "{why}");
+
+        let signed = [b"PK\x07\x08", &sums[..]].concat();
+        for descriptor in [&sums, &signed] {
+            for has_zeros in [false, true] {
+                let mut described = with(directory, descriptor);
+                described[6] = 8;
+                if has_zeros {
+                    described[14..26].fill(0);
+                }
+                assert_eq!(hash(&described).unwrap(), hash(&plain).unwrap());
+                described[directory + descriptor.len() - 1] ^= 1;
+                let why = hash(&described).unwrap_err().to_string();
+                assert!(why.contains("data descriptor"), "{why}");
+            }
+        }
     }
 
     #[test]
@@ -214,13 +265,15 @@ mod tests {
         let many = zip_package(&[("a", b""), ("b", b""), ("c", b""), ("d", b""), ("e", b"")]);
         let why = hash_within(&many, &limits).unwrap_err().to_string();
         assert!(why.contains("4 members"), "{why}");
-        // a directory that understates the size of its member
+        // headers that understate the size of their member
         let mut small = large.clone();
         let directory = small
             .windows(4)
             .position(|bytes| bytes == b"PK\x01\x02")
             .unwrap();
-        small[directory + 24..directory + 28].copy_from_slice(&9_u32.to_le_bytes());
+        for at in [22, directory + 24] {
+            small[at..at + 4].copy_from_slice(&9_u32.to_le_bytes());
+        }
         let why = hash_within(&small, &limits).unwrap_err().to_string();
         assert!(why.contains("checksum"), "{why}");
     }

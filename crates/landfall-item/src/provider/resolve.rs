@@ -46,11 +46,11 @@ fn chosen_platforms(
     request: &ProviderRequest,
     offered: &BTreeSet<ProviderPlatform>,
 ) -> Result<Vec<ProviderPlatform>, ResolveError> {
+    if offered.is_empty() {
+        return Err("its registry lists no platform for it".into());
+    }
     let has: Vec<String> = offered.iter().map(ToString::to_string).collect();
     if request.platforms.is_empty() {
-        if offered.is_empty() {
-            return Err("its registry lists no platform for it".into());
-        }
         return Ok(offered.iter().cloned().collect());
     }
     let missing = request
@@ -140,4 +140,40 @@ async fn hash_stored(
     hashed
         .map_err(|error| ResolveError::local(error.to_string()))?
         .map_err(|error| ResolveError::from(format!("its archive: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::address::ProviderName;
+    use super::*;
+    use landfall_model::document::SourceLocation;
+
+    #[test]
+    fn a_platform_that_the_registry_lacks_is_an_error_that_lists_the_others() {
+        let choose = |wanted: &[&str], offered: &[&str]| {
+            let platforms = |words: &[&str]| -> Vec<ProviderPlatform> {
+                words.iter().map(|word| word.parse().unwrap()).collect()
+            };
+            let request = ProviderRequest {
+                name: ProviderName::new("h.test/a/b".parse().unwrap(), "1.0.0").unwrap(),
+                platforms: platforms(wanted),
+                hashes: BTreeSet::new(),
+                update: None,
+                at: SourceLocation {
+                    file: "m.yaml".into(),
+                    line: 1,
+                    column: 1,
+                },
+            };
+            let chosen = chosen_platforms(&request, &platforms(offered).into_iter().collect());
+            chosen.map_err(|error| error.to_string())
+        };
+        assert_eq!(choose(&[], &["linux_amd64"]).unwrap().len(), 1);
+        for wanted in [&[][..], &["linux_amd64"]] {
+            let why = choose(wanted, &[]).unwrap_err();
+            assert_eq!(why, "its registry lists no platform for it");
+        }
+        let why = choose(&["linux_amd64"], &["linux_arm64"]).unwrap_err();
+        assert_eq!(why, "it has no linux_amd64, only linux_arm64");
+    }
 }

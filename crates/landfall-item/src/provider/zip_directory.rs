@@ -2,12 +2,14 @@
 //!
 //! Archives come from any registry, and readers of zip archives differ in what they make of
 //! contradictions. So an archive is accepted only if it has one meaning: the directory is at its
-//! end, members do not overlap, each has the same name in both of its headers, no name occurs twice
-//! or leads out of a folder, and there are no links. Encrypted members, compression methods other
-//! than deflate, and archives above 4 GiB are refused, since no package of a provider has them.
+//! end, members follow each other without a gap, the two headers of each say the same, no name
+//! occurs twice or leads out of a folder, and there are no links. Encrypted members, compression
+//! methods other than deflate, and archives above 4 GiB are refused, since no package of a provider
+//! has them.
 
 use landfall_content::{BlobRead, ContentError};
 use landfall_model::{Digest, Limits};
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::io::{self, Read};
 
@@ -56,6 +58,19 @@ pub(super) struct ZipMember {
     pub(super) at: u64,
 }
 
+impl ZipMember {
+    /// The checksum and the sizes, as headers and data descriptors have them.
+    fn sums(&self) -> [u8; 12] {
+        let mut sums = [0; 12];
+        // the sizes were read from 32 bits
+        let numbers = [self.crc32, self.packed as u32, self.size as u32];
+        for (bytes, number) in sums.chunks_exact_mut(4).zip(numbers) {
+            bytes.copy_from_slice(&number.to_le_bytes());
+        }
+        sums
+    }
+}
+
 /// A zip archive among blobs.
 pub(super) struct ZipArchive<'b> {
     pub(super) blobs: &'b dyn BlobRead,
@@ -69,11 +84,14 @@ const CENTRAL_BYTES: usize = 46;
 const LOCAL_BYTES: usize = 30;
 /// The longest comment at the end of an archive.
 const COMMENT_BYTES: u64 = 0xffff;
+/// The length of a data descriptor without its optional signature (4.3.9).
+const DESCRIPTOR_BYTES: u64 = 12;
+const DESCRIPTOR_SIGNATURE: &[u8] = b"PK\x07\x08";
 const ENCRYPTED: u16 = 1;
+/// Checksum and sizes are in a data descriptor after the content; the header may have zeros.
+const HAS_DESCRIPTOR: u16 = 8;
 const STORED: u16 = 0;
 const DEFLATED: u16 = 8;
-/// The upper byte of `version made by` if the attributes are those of Unix (4.4.2).
-const UNIX: u8 = 3;
 const FILE_TYPE: u32 = 0o17_0000;
 const FOLDER: u32 = 0o4_0000;
 const REGULAR: u32 = 0o10_0000;
@@ -109,17 +127,22 @@ impl ZipArchive<'_> {
             });
         }
         members.sort_by_key(|member| member.at);
-        let mut free_from = 0;
+        let mut next = 0;
         for member in &mut members {
-            if member.at < free_from {
-                return Err(member_fault(member.name.clone(), "overlaps another one"));
-            }
-            member.at = self.content_of(member)?;
-            free_from = member.at + member.packed;
+            let why = match member.at.cmp(&next) {
+                Ordering::Less => "overlaps another one",
+                // a program that reads the archive from its beginning would find other members
+                Ordering::Greater => "has unlisted bytes before it",
+                Ordering::Equal => {
+                    next = self.locate_content(member)?;
+                    continue;
+                }
+            };
+            return Err(member_fault(member.name.clone(), why));
         }
-        if free_from > end.at {
+        if next != end.at {
             return Err(ProviderPackageError::Archive(
-                "its last member overlaps the directory",
+                "its last member does not end where its directory begins",
             ));
         }
         Ok(members)
@@ -177,16 +200,22 @@ impl ZipArchive<'_> {
         })
     }
 
-    /// The offset of the content of `member`. `member.at` is that of its local header (4.3.7).
-    fn content_of(&self, member: &ZipMember) -> Result<u64, ProviderPackageError> {
+    /// Sets `member.at`, which is the offset of the local header (4.3.7), to that of the content.
+    /// Returns the offset after the member.
+    fn locate_content(&self, member: &mut ZipMember) -> Result<u64, ProviderPackageError> {
         let len = (LOCAL_BYTES + member.name.len()) as u64;
         if member.at + len > self.size {
             return Err(ProviderPackageError::Archive("it is cut off"));
         }
         let header = self.bytes(member.at, len)?;
         let method = if member.is_deflated { DEFLATED } else { STORED };
+        let flags = u16_at(&header, 6);
+        let has_descriptor = flags & HAS_DESCRIPTOR != 0;
+        let sums = member.sums();
         let is_same = header.starts_with(b"PK\x03\x04")
+            && flags & ENCRYPTED == 0
             && u16_at(&header, 8) == method
+            && (header[14..26] == sums || (has_descriptor && header[14..26] == [0; 12]))
             && usize::from(u16_at(&header, 26)) == member.name.len()
             && &header[LOCAL_BYTES..] == member.name.as_bytes();
         if !is_same {
@@ -195,7 +224,27 @@ impl ZipArchive<'_> {
                 "has another header than the directory",
             ));
         }
-        Ok(member.at + len + u64::from(u16_at(&header, 28)))
+        member.at += len + u64::from(u16_at(&header, 28));
+        let end = member.at + member.packed;
+        if !has_descriptor {
+            return Ok(end);
+        }
+        let len = DESCRIPTOR_BYTES + DESCRIPTOR_SIGNATURE.len() as u64;
+        // the directory follows, so that there are enough bytes even without the signature
+        if end + len > self.size {
+            return Err(ProviderPackageError::Archive("it is cut off"));
+        }
+        let descriptor = self.bytes(end, len)?;
+        if descriptor.strip_prefix(DESCRIPTOR_SIGNATURE) == Some(&sums[..]) {
+            Ok(end + len)
+        } else if descriptor.starts_with(&sums) {
+            Ok(end + DESCRIPTOR_BYTES)
+        } else {
+            Err(member_fault(
+                member.name.clone(),
+                "has another data descriptor than the directory",
+            ))
+        }
     }
 
     /// Opens the packed content of `member`.
@@ -266,7 +315,8 @@ fn central_member(directory: &[u8]) -> Result<(ZipMember, &[u8]), ProviderPackag
         Some("has a compression method that landfall does not support")
     } else if method == STORED && member.packed != member.size {
         Some("has two sizes")
-    } else if header[5] == UNIX && !matches!(kind, 0 | FOLDER | REGULAR) {
+    } else if !matches!(kind, 0 | FOLDER | REGULAR) {
+        // programs differ in which systems (4.4.2) they read these attributes for
         Some("is not a regular file")
     } else if name.ends_with('/') && member.size != 0 {
         Some("is a folder with content")

@@ -132,8 +132,14 @@ async fn read(bucket: &Bucket, object: BucketObject) -> Result<Option<BlobList>,
         return Ok(None);
     };
     let contents = parse(&object.key, &compressed).ok_or_else(|| {
-        let words = "it is damaged or not a list of landfall; delete it: its blobs are then looked \
-                     up one by one";
+        // a run that does not see what a `gc` is deleting would rely on those blobs
+        let advice = if object.key.starts_with(keys::DELETING) {
+            "do not delete it: a `landfall gc` may be deleting its blobs; another `landfall gc` \
+             removes it after 30 minutes"
+        } else {
+            "delete it: its blobs are then looked up one by one"
+        };
+        let words = format!("it is damaged or not a list of landfall; {advice}");
         HttpError::new(ErrorKind::Invalid, words).about(bucket.url(&object.key))
     })?;
     Ok(Some(BlobList {
@@ -141,4 +147,29 @@ async fn read(bucket: &Bucket, object: BucketObject) -> Result<Option<BlobList>,
         contents,
         written: object.modified,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_damaged_lists_that_protect_nothing_may_be_deleted() {
+        let bucket = Bucket::in_memory();
+        for (folder, is_safe) in [
+            (keys::INDEX, true),
+            (keys::CONDEMNED, true),
+            (keys::DELETING, false),
+        ] {
+            let key = keys::named_apart(folder, &Digest::sha256(b"list"));
+            let damaged = Bytes::from_static(b"damaged");
+            bucket
+                .put(&key, damaged, &PutCondition::Always)
+                .await
+                .unwrap();
+            let error = read_all(&bucket, folder).await.err().unwrap().to_string();
+            assert_eq!(error.contains("; delete it"), is_safe, "{error}");
+            assert_eq!(error.contains("; do not delete it"), !is_safe, "{error}");
+        }
+    }
 }

@@ -94,8 +94,13 @@ impl VerifyingReader {
         std::mem::swap(&mut self.piece, &mut self.next);
         self.position = 0;
         self.next.resize(PIECE_SIZE, 0);
-        let count = self.reader.read(&mut self.next)?;
-        self.next.truncate(count);
+        let read = self.reader.read(&mut self.next);
+        self.next.truncate(*read.as_ref().unwrap_or(&0));
+        if read.is_err() {
+            // after an error, the reader is at its end; the piece that was held back is not verified
+            self.piece.clear();
+        }
+        let count = read?;
         if count > 0 {
             hasher.update(&self.next);
             self.hasher = Some(hasher);
@@ -130,5 +135,38 @@ impl Read for VerifyingReader {
         buffer[..count].copy_from_slice(&self.piece[self.position..self.position + count]);
         self.position += count;
         Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bucket::Bucket;
+    use crate::store::StoreTimeouts;
+    use bytes::Bytes;
+    use futures_util::{FutureExt, StreamExt};
+    use landfall_http::HttpError;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_reader_ends_after_an_error_and_never_returns_the_last_piece() {
+        let timeouts = StoreTimeouts::new(Duration::from_secs(1));
+        let store = BucketStore::open(Bucket::in_memory(), timeouts)
+            .await
+            .unwrap();
+        let pieces = [
+            Ok(Bytes::from_static(b"half a")),
+            Err(HttpError::new(ErrorKind::Network, "cut off")),
+        ];
+        let reader = BlockingReader::open(
+            async move { Ok(futures_util::stream::iter(pieces).boxed()) }.boxed(),
+        );
+        let digest = Digest::sha256(b"half a blob");
+        let mut reader = VerifyingReader::new(&store, reader.unwrap(), &digest);
+        let mut buffer = [0; 100];
+        assert!(reader.read(&mut buffer).is_err());
+        // otherwise, the next line would not end
+        assert!(reader.next.is_empty());
+        assert_eq!(reader.read(&mut buffer).unwrap(), 0);
     }
 }

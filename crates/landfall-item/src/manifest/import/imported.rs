@@ -80,6 +80,11 @@ struct ImportedFile {
 /// The platforms of an image. `None` means all.
 type ImportedPlatforms = Option<BTreeSet<String>>;
 
+/// Returns the platforms of both entries. If one of them names no platforms, all are needed.
+fn merged(one: ImportedPlatforms, two: ImportedPlatforms) -> ImportedPlatforms {
+    Some(one?.union(&two?).cloned().collect())
+}
+
 /// The items that were read from lists of other tools.
 #[derive(Debug, Default)]
 pub struct ImportedItems {
@@ -120,6 +125,9 @@ impl ImportedItems {
             );
         }
         let platforms: ImportedPlatforms = if known.is_empty() {
+            if !unknown.is_empty() {
+                self.note(at, &format!("{reference}: all its platforms are imported"));
+            }
             None
         } else {
             Some(known.into_iter().cloned().collect())
@@ -130,13 +138,7 @@ impl ImportedItems {
             .entry(name)
             .or_default()
             .entry(digest)
-            .and_modify(|before| {
-                // if one of the two entries names no platforms, all are needed
-                *before = match (before.take(), platforms.clone()) {
-                    (Some(one), Some(two)) => Some(one.union(&two).cloned().collect()),
-                    _ => None,
-                }
-            })
+            .and_modify(|before| *before = merged(before.take(), platforms.clone()))
             .or_insert(platforms);
     }
 
@@ -212,6 +214,13 @@ impl ImportedItems {
             let why = "its repository is neither oci:// nor http(s)://";
             return self.omit(at, &format!("chart {label} {version}"), why);
         }
+        if [&chart, name, version]
+            .iter()
+            .any(|text| text.contains("${"))
+        {
+            let why = "a manifest would read `${` as the beginning of a variable";
+            return self.omit(at, &format!("chart {label} {version}"), why);
+        }
         self.charts.insert(if is_oci {
             quoted(&format!("{chart}:{version}"))
         } else {
@@ -236,24 +245,19 @@ impl ImportedItems {
 
     /// The number of entries in the manifest.
     pub fn entries(&self) -> usize {
-        self.images.values().map(BTreeMap::len).sum::<usize>()
-            + self.files.len()
-            + self.charts.len()
+        self.lines().len() + self.files.len() + self.charts.len()
     }
 
     /// The references of the images, as the manifest writes them.
     #[cfg(test)]
     pub(super) fn images(&self) -> Vec<String> {
-        self.lines()
-            .into_iter()
-            .map(|(reference, _)| reference)
-            .collect()
+        self.lines().into_keys().collect()
     }
 
     /// The references with their platforms. A name with several digests is listed once for each
     /// digest.
-    fn lines(&self) -> Vec<(String, &ImportedPlatforms)> {
-        let mut lines = Vec::new();
+    fn lines(&self) -> BTreeMap<String, ImportedPlatforms> {
+        let mut lines: BTreeMap<String, ImportedPlatforms> = BTreeMap::new();
         for (name, digests) in &self.images {
             for (digest, platforms) in digests {
                 let reference = match digest {
@@ -267,11 +271,13 @@ impl ImportedItems {
                         bare.unwrap_or_else(|_| format!("{name}@{digest}"))
                     }
                 };
-                lines.push((reference, platforms));
+                // two names may have the same digest in one repository
+                lines
+                    .entry(reference)
+                    .and_modify(|before| *before = merged(before.take(), platforms.clone()))
+                    .or_insert_with(|| platforms.clone());
             }
         }
-        lines.sort();
-        lines.dedup_by(|a, b| a.0 == b.0);
         lines
     }
 }
@@ -350,4 +356,63 @@ pub fn manifest_of(imported: &ImportedItems, name: &str, title: &str) -> String 
         let _ = writeln!(text, "  - {chart}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: ImportSource = ImportSource {
+        file: String::new(),
+        text: String::new(),
+    };
+
+    #[test]
+    fn names_of_one_digest_share_their_platforms() {
+        let [one, two] = ["1", "2"].map(|text| Digest::sha256(text.as_bytes()));
+        let mut imported = ImportedItems::default();
+        for (reference, platforms) in [
+            (format!("h.test/x@{one}"), &["linux/amd64"][..]),
+            (format!("h.test/x:1@{one}"), &["linux/arm64"]),
+            (format!("h.test/x:1@{two}"), &["local\n", "linux/s390x"]),
+            (format!("h.test/x:2@{two}"), &["local\n"]),
+        ] {
+            let platforms: Vec<String> = platforms.iter().map(|&one| one.to_owned()).collect();
+            imported.image(SOURCE.at(""), &reference, &platforms);
+        }
+        let made = manifest_of(&imported, "n", "t");
+        let both = "platforms: [linux/amd64, linux/arm64]";
+        assert!(
+            made.contains(&format!("h.test/x@{one}\", {both}")),
+            "{made}"
+        );
+        assert!(made.contains(&format!("h.test/x@{two}\", platforms: [linux/s390x]")));
+        assert!(made.contains(&format!("  - h.test/x:2@{two}\n")), "{made}");
+        assert_eq!(imported.entries(), 3);
+        // otherwise nobody would notice that more is mirrored than the file names
+        let notes = imported.notes.join("\n");
+        assert_eq!(
+            notes.matches("all its platforms are imported").count(),
+            1,
+            "{notes}"
+        );
+    }
+
+    #[test]
+    fn a_chart_with_the_beginning_of_a_variable_is_not_imported() {
+        let mut imported = ImportedItems::default();
+        for (repository, name, version) in [
+            ("https://h.test/${x}", "c", "1.0.0"),
+            ("https://h.test", "c", "${v}"),
+            ("oci://h.test/charts", "${c", "1.0.0"),
+        ] {
+            let chart = ImportedChart {
+                repository,
+                name,
+                version,
+            };
+            imported.chart(SOURCE.at(""), chart);
+        }
+        assert_eq!((imported.entries(), imported.left.len()), (0, 3));
+    }
 }

@@ -233,6 +233,33 @@ fn faults_of_the_other_sections() {
 }
 
 #[test]
+fn the_source_of_a_list_is_a_file() {
+    for (from, message) in [
+        ("https://e.org/l.txt", None),
+        ("e.org/l.txt", Some("this is not a URL of a file")),
+        (
+            "oci://e.org/chart:1.0.0",
+            Some("this is not a URL of a file"),
+        ),
+        (
+            "git+https://e.org/r.git",
+            Some("this is not a URL of a file"),
+        ),
+    ] {
+        let list = format!("lists: [{{format: images-txt, file: l.txt, from: '{from}'}}]");
+        let folder = folder(&[("m.yaml", &list), ("l.txt", "e.org/a:1\n")]);
+        let fault = load_files(folder.path(), &["m.yaml"])
+            .err()
+            .unwrap_or_default();
+        assert_eq!(fault.is_empty(), message.is_none(), "{from}: {fault}");
+        assert!(
+            fault.contains(message.unwrap_or_default()),
+            "{from}: {fault}"
+        );
+    }
+}
+
+#[test]
 fn faults_in_a_list_have_the_lines_of_the_list() {
     let folder = folder(&[
         ("m.yaml", "lists: [{format: images-txt, file: lists/a.txt}]"),
