@@ -35,6 +35,7 @@ fn discover_drafts_a_manifest_with_helm_and_without() {
         "t/c/templates/p.yaml",
         "image: \"{{ .Values.image.repository }}\"\n",
     );
+    place.write("t/c/Dockerfile", "FROM quay.io/x/base:v3\n");
     place.write("mine.yaml", "image: {tag: v2}\n");
     let text = place.ok(&["discover", "t", "--name", "mine"]);
     let statically = "\
@@ -46,6 +47,7 @@ metadata: {name: mine}
 
 images:
   - quay.io/x/a:1  # t/d.yaml:2
+  - quay.io/x/base:v3  # t/c/Dockerfile:1
   - quay.io/x/default:v1  # t/c/values.yaml:1
   # - docker.io/library/nginx  # t/d.yaml:3; no tag: write a version or a digest
   # - {{ .Values.image.repository }}  # t/c/templates/p.yaml:1; it contains a placeholder; render it first, then audit the result
@@ -82,6 +84,10 @@ images:
     assert!(
         text.contains("\n  - quay.io/x/rendered:v2  # t/c (rendered):2\n"),
         "{text}"
+    );
+    assert!(
+        text.contains("\n  - quay.io/x/base:v3  # t/c/Dockerfile:1\n"),
+        "helm does not render it: {text}"
     );
     assert!(
         !text.contains("x/default") && !text.contains("{{"),

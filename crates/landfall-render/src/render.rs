@@ -6,6 +6,7 @@ use super::missing_destinations::missing_destinations;
 use super::platform::{RenderPlatform, RenderedConfig, RenderedOutput};
 use super::request::RenderRequest;
 use landfall_model::Consumer;
+use std::collections::BTreeSet;
 
 /// Renders the configuration of `platform`.
 ///
@@ -39,7 +40,12 @@ pub fn render(
     }
     let mut all = RenderedConfig::default();
     let mut files = Vec::new();
+    let mut names = BTreeSet::new();
     for cluster in clusters {
+        if !names.insert(&cluster.name) {
+            let why = format!("two clusters of the site are named {}", cluster.name);
+            return Err(RenderError::Site(format!("{why}; rename one of them")));
+        }
         let settings = request.settings.of_cluster(cluster)?;
         let one = platform.render(&RenderRequest {
             settings,

@@ -54,6 +54,12 @@ pub(super) fn signature_policy(
         Some(site) => SignaturePolicy::of_site(site).map_err(|error| wrong(error.to_string()))?,
         None => SignaturePolicy::default(),
     };
+    // without a rule, the policy would admit every image
+    if has_rules && policy.is_empty() {
+        return Err(wrong(
+            "the site has no rules; add `verify` to it".to_owned(),
+        ));
+    }
     // several repositories may have one destination, so a scope can have several requirements,
     // and an image must meet all of them
     let mut scopes: BTreeMap<String, Vec<Value>> = BTreeMap::new();

@@ -18,6 +18,8 @@ pub(crate) struct SuffixedImage {
     pub(crate) suffix: String,
     /// The reference with suffix, tag and digest.
     pub(crate) whole: String,
+    /// The position of the entry with its digest.
+    pub(crate) digest_at: usize,
 }
 
 impl<'s> SuffixedReference<'s> {
@@ -37,7 +39,11 @@ impl<'s> SuffixedReference<'s> {
             if let Some((name, digest)) = suffix_digest(entry, document) {
                 let suffix = format!("-{name}");
                 let whole = format!("{repository}{suffix}:{tag}@{digest}");
-                references.push(SuffixedImage { suffix, whole });
+                references.push(SuffixedImage {
+                    suffix,
+                    whole,
+                    digest_at: at,
+                });
                 parts.push(at);
             }
         }

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::OwnedMutexGuard;
 
 /// The chunked uploads that clients have begun and not finished.
 #[derive(Default)]
@@ -15,8 +16,18 @@ pub(crate) struct UploadSessions(Mutex<HashMap<String, Arc<PushedUpload>>>);
 pub(crate) struct PushedUpload {
     repository: String,
     last_used: Mutex<Instant>,
-    /// `None` once the upload is complete.
-    pub(crate) incoming: tokio::sync::Mutex<Option<IncomingBlob>>,
+    pub(crate) incoming: SharedUpload,
+}
+
+/// The content of an upload; `None` once the upload is complete.
+type SharedUpload = Arc<tokio::sync::Mutex<Option<IncomingBlob>>>;
+
+/// The content of an upload while a request changes it.
+pub(crate) type LockedUpload = OwnedMutexGuard<Option<IncomingBlob>>;
+
+/// The content of an upload that starts.
+pub(crate) fn shared_upload(incoming: IncomingBlob) -> SharedUpload {
+    Arc::new(tokio::sync::Mutex::new(Some(incoming)))
 }
 
 impl UploadSessions {
@@ -31,7 +42,7 @@ impl UploadSessions {
         let session = PushedUpload {
             repository: repository.into(),
             last_used: Mutex::new(Instant::now()),
-            incoming: tokio::sync::Mutex::new(Some(incoming)),
+            incoming: shared_upload(incoming),
         };
         let mut sessions = self.sessions();
         if sessions.len() >= max {

@@ -25,16 +25,9 @@ impl SignatureRequirement {
         } in signatures
         {
             for document in documents {
-                let mut keys = self.file_keys.iter();
-                if let Some(key) = keys.find(|key| key.may_check(document)) {
+                for key in self.file_keys.iter().filter(|key| key.may_check(document)) {
                     let name = key.verify(document, || (file.open)());
-                    verdicts.push(match name {
-                        Ok(name) if self.provenance.is_none() => {
-                            Ok(VerifiedSignature::by_key(name).into())
-                        }
-                        Ok(_) => Err("a signature, which is not a provenance".into()),
-                        Err(error) => Err(error.to_string()),
-                    });
+                    verdicts.push(self.by_file_key(name.map_err(|error| error.to_string())));
                 }
             }
         }
@@ -79,16 +72,22 @@ impl SignatureRequirement {
         check: &dyn Fn(&OpenPgpKeys) -> Result<String, String>,
     ) -> Result<Vec<AcceptedSignature>, SignatureFailure> {
         let keys = self.file_keys.iter().filter_map(FileKey::open_pgp);
-        let mut verdicts: Vec<Result<AcceptedSignature, String>> = keys
-            .map(|keys| {
-                let signer = check(keys).map(VerifiedSignature::by_key);
-                signer.map(AcceptedSignature::from)
-            })
-            .collect();
+        let mut verdicts: Vec<Result<AcceptedSignature, String>> =
+            keys.map(|keys| self.by_file_key(check(keys))).collect();
         if verdicts.is_empty() {
             verdicts.push(Err("a provenance, which only OpenPGP keys verify".into()));
         }
         self.choose(verdicts)
+    }
+
+    /// Accepts the signature that the file key `name` made, unless the rule demands a SLSA
+    /// provenance: file keys make plain signatures only.
+    fn by_file_key(&self, name: Result<String, String>) -> Result<AcceptedSignature, String> {
+        let name = name?;
+        if self.provenance.is_some() {
+            return Err("a signature, which is not a provenance".into());
+        }
+        Ok(VerifiedSignature::by_key(name).into())
     }
 
     /// The queries to transparency logs for signatures of a file that come without a log entry.
@@ -112,5 +111,77 @@ impl SignatureRequirement {
             }
         }
         queries
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conditions::ProvenanceConditions;
+    use crate::file_signatures::SignedFile;
+    use landfall_model::Digest;
+    use landfall_model::document::ProvenanceRule;
+
+    /// The key and the signature of the text `test` from minisign's own documentation.
+    const KEY: &[u8] = b"RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3";
+    const SIGNATURE: &[u8] = b"untrusted comment: signature from minisign secret key
+RUQf6LRCGA9i559r3g7V1qNyJDApGip8MfqcadIgT9CuhV3EMhHoN1mGTkUidF/z7SrlQgXdy8ofjb7bNJJylDOocrCo8KLzZwo=
+trusted comment: timestamp:1556193335\tfile:test
+y/rUw2y8/hOUYjZU71eHp/Wo1KZ40fGy2VJEDl34XMJM+TX48Ss/17u3IvIfbVR1FkZZSNCisQbuQY+bHwhEBg==
+";
+    const OTHER_KEY: &[u8] = b"RWTmpZQh8Jv9vCGwHqwxxW0+xyY0c1gIi8vVdM9u8ZB2RzIY+4lFpdhb";
+    const OPEN_PGP: &[u8] = include_bytes!("../../../tests/data/packages/key.asc");
+
+    fn requirement(keys: &[&[u8]]) -> SignatureRequirement {
+        let keys = keys.iter().map(|key| FileKey::parse(key).unwrap());
+        SignatureRequirement {
+            file_keys: keys.collect(),
+            ..SignatureRequirement::default()
+        }
+    }
+
+    fn verify(requirement: &SignatureRequirement) -> Result<Vec<AcceptedSignature>, String> {
+        let digest = Digest::sha256(b"test");
+        let signatures = [FileSignatures {
+            file: SignedFile {
+                digest: &digest,
+                open: Box::new(|| Ok(Box::new(&b"test"[..]))),
+            },
+            documents: vec![SIGNATURE.to_vec()],
+            log_entry: None,
+        }];
+        let accepted = requirement.verify_file(&signatures);
+        accepted.map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn a_signature_by_any_key_of_its_kind_is_accepted() {
+        for keys in [[OTHER_KEY, KEY], [KEY, OTHER_KEY]] {
+            let requirement = requirement(&keys);
+            let accepted = verify(&requirement).unwrap();
+            assert_eq!(accepted.len(), 1);
+            assert!(requirement.accepts(&accepted[0].verified));
+        }
+        let refused = verify(&requirement(&[OTHER_KEY])).unwrap_err();
+        assert!(refused.contains("did not make it"), "{refused}");
+    }
+
+    #[test]
+    fn a_file_key_does_not_meet_a_rule_that_demands_a_provenance() {
+        let mut requirement = requirement(&[KEY, OPEN_PGP]);
+        let signer = |_: &OpenPgpKeys| Ok("0123".to_owned());
+        assert!(requirement.verify_clear_signed(&signer).is_ok());
+        requirement.provenance = Some(ProvenanceConditions::new(&ProvenanceRule {
+            builder: Some("b".into()),
+            source: None,
+        }));
+        let clear_signed = requirement.verify_clear_signed(&signer);
+        for refused in [
+            verify(&requirement).unwrap_err(),
+            clear_signed.unwrap_err().to_string(),
+        ] {
+            let why = "a signature, which is not a provenance";
+            assert!(refused.contains(why), "{refused}");
+        }
     }
 }

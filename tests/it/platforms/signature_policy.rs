@@ -85,6 +85,18 @@ fn rules_that_a_policy_cannot_express_need_the_key_of_the_site() {
     assert!(rule["rekorPublicKeyData"].is_string(), "{rule}");
 }
 
+#[test]
+fn a_policy_by_rules_needs_a_rule() {
+    let place = place(SITE, IMAGES);
+    place.write("site.pub", KEY);
+    let rules = ["podman", "--set", "policy=rules"];
+    let both = [&rules[..], &["--set", "image-key=site.pub"]].concat();
+    for args in [&rules[..], &both] {
+        let told = refused(&place, 2, args);
+        assert!(told.contains("the site has no rules"), "{told}");
+    }
+}
+
 fn scopes(place: &Place, out: &str) -> Value {
     let policy = place.read(&format!("{out}/etc/containers/policy.json"));
     let policy: Value = serde_json::from_str(&policy).unwrap();

@@ -100,7 +100,7 @@ struct DependencySearch<'s> {
     /// The size to which all bundled archives together may still unpack.
     budget: &'s mut ArchiveBudget,
     limits: &'s Limits,
-    /// The number of charts that were read.
+    /// The number of bundled charts that were read.
     charts: usize,
     found: Vec<ChartDependency>,
 }
@@ -118,7 +118,9 @@ impl DependencySearch<'_> {
                 "it contains charts that are nested deeper than {chart_depth}"
             ));
         }
-        self.charts += 1;
+        if depth > 0 {
+            self.charts += 1;
+        }
         if self.charts > charts_inside {
             return Err(format!("it contains more than {charts_inside} charts"));
         }
@@ -256,5 +258,23 @@ mod tests {
                 ("b", "1.4.2", "https://r")
             ]
         );
+    }
+
+    #[test]
+    fn a_chart_may_bundle_as_many_charts_as_the_limit() {
+        let chart = files(&[
+            ("Chart.yaml", "name: a"),
+            ("charts/b/Chart.yaml", "name: b"),
+            ("charts/b/charts/c/Chart.yaml", "name: c"),
+        ]);
+        let find = |charts_inside| {
+            let limits = Limits {
+                charts_inside,
+                ..Limits::default()
+            };
+            unbundled_dependencies(chart.clone(), &mut ArchiveBudget::new(&limits), &limits)
+        };
+        assert_eq!(find(1).unwrap_err(), "it contains more than 1 charts");
+        assert_eq!(find(2), Ok(vec![]));
     }
 }

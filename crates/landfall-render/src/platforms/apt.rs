@@ -74,13 +74,13 @@ impl RenderPlatform for AptPlatform {
         })?;
         let only = request.settings.get(OTHERS.key) != Some("stay");
         let site_key = packages_key(request, &sets)?;
+        let folders = folder_names(sets.iter().map(|set| set.name.as_str()))?;
         let mut files = Vec::new();
-        for set in &sets {
+        for (set, folder) in sets.iter().zip(&folders) {
             let own = source_files(set, url, only, site_key.as_deref());
-            let folder = word(&set.name);
             files.extend(own.into_iter().map(|file| {
                 if sets.len() > 1 {
-                    file.in_folder(&folder)
+                    file.in_folder(folder)
                 } else {
                     file
                 }
@@ -259,6 +259,23 @@ fn target_name(path: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
+/// Returns the folder of each set. Fails if two sets have the same one.
+fn folder_names<'s>(names: impl Iterator<Item = &'s str>) -> Result<Vec<String>, RenderError> {
+    let mut owners: BTreeMap<String, &str> = BTreeMap::new();
+    let mut folders = Vec::new();
+    for name in names {
+        let folder = word(name);
+        if let Some(other) = owners.insert(folder.clone(), name) {
+            return Err(RenderError::Refused(format!(
+                "the package sets {other} and {name} have the same folder, {folder}; rename one \
+                 of them in the manifest"
+            )));
+        }
+        folders.push(folder);
+    }
+    Ok(folders)
+}
+
 /// Returns the name of a set as a folder name.
 fn word(name: &str) -> String {
     let name = name.strip_prefix("apt:").unwrap_or(name);
@@ -297,5 +314,14 @@ mod tests {
         ] {
             assert_eq!(word(name), folder, "{name}");
         }
+    }
+
+    #[test]
+    fn two_sets_with_the_same_folder_are_refused() {
+        let folders = |names: [&'static str; 2]| folder_names(names.into_iter());
+        assert_eq!(folders(["apt:a/b", "apt:c"]).unwrap(), ["a-b", "c"]);
+        let refused = folders(["apt:a/b", "apt:a-b"]).unwrap_err().to_string();
+        let both = "the package sets apt:a/b and apt:a-b have the same folder, a-b";
+        assert!(refused.contains(both), "{refused}");
     }
 }

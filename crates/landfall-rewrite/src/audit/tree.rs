@@ -12,6 +12,7 @@ use crate::inputs::{InputContent, InputFile, inputs, read};
 use landfall_model::Limits;
 use serde::Serialize;
 use serde_yaml::Mapping;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// The result of auditing files and folders.
@@ -104,7 +105,10 @@ fn discover_in(
         // the other documents of the chart are among `inputs`
         audited.add(path, result.and_then(|chart| of_values(&chart, inventory)));
     }
-    let is_rendered = |path: &Path| rendered.iter().any(|chart| path.starts_with(chart));
+    let is_rendered = |path: &Path| {
+        let mut charts = rendered.iter();
+        charts.any(|chart| is_rendered_in(chart, path))
+    };
     for input in inputs {
         let path = &input.path;
         if is_read_with(&charts, path) || is_rendered(path) {
@@ -116,7 +120,11 @@ fn discover_in(
                 Ok(audit_text(&path.display().to_string(), &text, inventory))
             }
             Ok(InputContent::Archive(_)) => match HelmChart::load(path, limits) {
-                Ok(_) if audited.render(helm, path, inventory) => continue,
+                Ok(chart) if audited.render(helm, path, inventory) => {
+                    let others = documents(&chart, inventory, |file| !is_rendered_in(path, file));
+                    audited.found.extend(others);
+                    continue;
+                }
                 Ok(chart) => of_archive(&chart, inventory),
                 // an archive that is not a chart
                 Err(ChartError::NoChart(_)) if !input.named => continue,
@@ -194,12 +202,22 @@ fn of_archive(
     chart: &HelmChart,
     inventory: &Inventory<'_>,
 ) -> Result<Vec<FileFinding>, UnreadError> {
+    let mut found = of_values(chart, inventory)?;
+    found.extend(documents(chart, inventory, |_| true));
+    Ok(found)
+}
+
+/// Audits those documents of a chart in an archive whose path is `wanted`.
+fn documents(
+    chart: &HelmChart,
+    inventory: &Inventory<'_>,
+    wanted: impl Fn(&Path) -> bool,
+) -> Vec<FileFinding> {
     let documents = chart.documents().into_iter();
-    let others = documents.flat_map(|(file, text)| audit_text(file, text, inventory));
-    Ok(of_values(chart, inventory)?
-        .into_iter()
-        .chain(others)
-        .collect())
+    documents
+        .filter(|(file, _)| wanted(Path::new(file)))
+        .flat_map(|(file, text)| audit_text(file, text, inventory))
+        .collect()
 }
 
 /// Audits the default values of a chart.
@@ -262,6 +280,23 @@ fn charts(inputs: &[InputFile]) -> Vec<PathBuf> {
     top_level
 }
 
+/// Whether helm renders the file at `path` with the chart at `chart`: a template or a custom
+/// resource definition of the chart or of its subcharts.
+fn is_rendered_in(chart: &Path, path: &Path) -> bool {
+    let Ok(inner) = path.strip_prefix(chart) else {
+        return false;
+    };
+    let mut names = inner.iter().map(OsStr::as_encoded_bytes);
+    loop {
+        match names.next() {
+            Some(b"templates" | b"crds") => return true,
+            // the next name is the folder or archive of a subchart
+            Some(b"charts") => drop(names.next()),
+            _ => return false,
+        }
+    }
+}
+
 /// Whether a file was read as a part of its chart.
 fn is_read_with(charts: &[PathBuf], path: &Path) -> bool {
     const PARTS: [&str; 4] = [
@@ -283,4 +318,31 @@ fn is_read_with(charts: &[PathBuf], path: &Path) -> bool {
     // themselves
     in_chart
         && ((is_part && folder.join("Chart.yaml").is_file()) || (is_archive(path) && in_charts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn helm_renders_the_templates_and_definitions_of_a_chart_and_its_subcharts() {
+        let is_rendered = |path: &str| is_rendered_in(Path::new("a/c"), Path::new(path));
+        for path in [
+            "a/c/templates/p.yaml",
+            "a/c/crds/x/d.yaml",
+            "a/c/charts/s/templates/p.yaml",
+            "a/c/charts/s.tgz/charts/t/crds/d.yaml",
+        ] {
+            assert!(is_rendered(path), "{path}");
+        }
+        for path in [
+            "a/c/Dockerfile",
+            "a/c/ci/templates/p.yaml",
+            "a/c/charts/s/Dockerfile",
+            "a/c/charts/templates/p.yaml",
+            "a/d/templates/p.yaml",
+        ] {
+            assert!(!is_rendered(path), "{path}");
+        }
+    }
 }

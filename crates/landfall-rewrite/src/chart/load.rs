@@ -55,7 +55,7 @@ struct ChartLoader<'l> {
     limits: &'l Limits,
     archives: ArchiveBudget,
     yaml: YamlBudget,
-    /// The number of charts that may still be loaded.
+    /// The number of subcharts that may still be loaded.
     charts: usize,
 }
 
@@ -97,7 +97,9 @@ impl<'l> ChartLoader<'l> {
                 depth: limits.chart_depth,
             });
         }
-        self.count_chart(at)?;
+        if depth > 0 {
+            self.count_chart(at)?;
+        }
         let metadata = self.metadata(at, &mut files)?;
         let max_bytes = limits.chart_file_bytes;
         let large = files
@@ -288,4 +290,28 @@ fn decode_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes)
         .trim_start_matches('\u{feff}')
         .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chart_may_have_as_many_subcharts_as_the_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        for chart in ["", "charts/a", "charts/a/charts/b"] {
+            let folder = dir.path().join(chart);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("Chart.yaml"), "name: c\nversion: 1.0.0\n").unwrap();
+        }
+        let load = |charts_inside| {
+            let limits = Limits {
+                charts_inside,
+                ..Limits::default()
+            };
+            HelmChart::load(dir.path(), &limits).map(drop)
+        };
+        assert!(matches!(load(1), Err(ChartError::Many { limit: 1, .. })));
+        load(2).unwrap();
+    }
 }

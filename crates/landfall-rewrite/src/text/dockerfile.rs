@@ -1,5 +1,6 @@
 //! Finds the images of Dockerfiles.
 
+use super::dockerfile_instructions::{instructions, unquoted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -24,7 +25,7 @@ pub(crate) fn images(text: &str) -> Vec<ImageWord> {
     let mut arguments = ArgumentDefaults::new();
     let mut stages = BTreeSet::new();
     let mut found = Vec::new();
-    for line in text.trim_start_matches('\u{feff}').lines() {
+    for words in instructions(text.trim_start_matches('\u{feff}')) {
         let add = |word: &str| {
             let word = unquoted(word);
             let name = filled(word, &arguments);
@@ -37,12 +38,15 @@ pub(crate) fn images(text: &str) -> Vec<ImageWord> {
             let origin = origin.map_or_else(|| span.clone(), |(_, origin)| origin.clone());
             found.extend((!own && !word.is_empty()).then_some(ImageWord { span, origin, name }));
         };
-        let mut words = line.split_whitespace();
-        let Some(instruction) = words.next().map(str::to_ascii_uppercase) else {
+        let mut words = words.into_iter();
+        let Some(first) = words.next() else {
             continue;
         };
-        match instruction.as_str() {
-            _ if line.starts_with('#') => frontend(line).into_iter().for_each(add),
+        if first.starts_with('#') {
+            frontend(first).into_iter().for_each(add);
+            continue;
+        }
+        match first.to_ascii_uppercase().as_str() {
             "ARG" => {
                 for (name, value) in words.filter_map(|word| word.split_once('=')) {
                     let value = unquoted(value);
@@ -159,10 +163,6 @@ fn argument(word: &str) -> Option<&str> {
             .and_then(|name| name.strip_suffix('}'))
             .unwrap_or(name),
     )
-}
-
-fn unquoted(word: &str) -> &str {
-    word.trim_matches(['"', '\''])
 }
 
 /// The bytes of `part` in `text`, of which it must be a slice.

@@ -25,6 +25,10 @@ fn without_a_tag_an_image_in_a_dockerfile_means_latest() {
             "FROM scratch\nRUN --mount=type=bind,from=nginx,target=/x true\n",
             "FROM scratch\nRUN --mount=type=bind,from=r:5/p/library/nginx,target=/x true\n",
         ),
+        (
+            "FROM \\\n  nginx\nRUN <<EOF\nFROM nginx\nEOF\n",
+            "FROM \\\n  r:5/p/library/nginx\nRUN <<EOF\nFROM nginx\nEOF\n",
+        ),
         ("FROM \"nginx\"\n", "FROM \"r:5/p/library/nginx\"\n"),
         (
             "ARG BASE=nginx\nFROM ${BASE}\n",

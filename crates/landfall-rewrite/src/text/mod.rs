@@ -2,6 +2,7 @@
 
 mod comments;
 mod dockerfile;
+mod dockerfile_instructions;
 #[cfg(test)]
 mod dockerfile_tests;
 mod document_kinds;

@@ -2,34 +2,23 @@
 //! "Pushing blobs").
 
 use super::deletion::sweep;
+use super::upload_body::write_body;
 use crate::response::{
     CONTENT_DIGEST, RequestError, ServerResponse, blocking, empty_response, set_header,
 };
 use crate::route::query_value;
 use crate::state::ServerState;
-use crate::upload_sessions::unknown_upload;
-use crate::writable::{IncomingBlob, WritableStore, WritableStoreError};
-use axum::body::{Body, BodyDataStream, Bytes};
+use crate::upload_sessions::{LockedUpload, shared_upload, unknown_upload};
+use crate::writable::{IncomingBlob, WritableStore};
+use axum::body::Body;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_RANGE, HeaderName, LOCATION, RANGE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode};
-use futures_util::StreamExt;
 use landfall_content::BlobRead;
 use landfall_model::{Algorithm, Digest};
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::task::{JoinHandle, spawn_blocking};
-use tokio::time::timeout;
 
 const UPLOAD_ID: HeaderName = HeaderName::from_static("docker-upload-uuid");
-/// The number of bytes of a body that are collected before they are hashed and written.
-const BATCH: usize = 1 << 20;
-/// The maximum number of pieces that are collected: each uses memory, however small it is.
-const MAX_PIECES: usize = 1024;
-/// How long a client may pause before its received bytes are written, which frees their memory.
-const PAUSE: Duration = Duration::from_millis(250);
-/// The error code for a body that ended early.
-pub(super) const INCOMPLETE_BODY: &str = "BLOB_UPLOAD_INVALID";
 
 /// Handles POST: a mount, an upload in one request, or the start of a chunked upload.
 pub(crate) async fn begin_upload(
@@ -57,9 +46,9 @@ pub(crate) async fn begin_upload(
             .begin(digest.algorithm())
             .map_err(RequestError::disk)?;
         // an upload in one request has no session, so it ends with the request
-        let mut slot = Some(incoming);
-        receive(&state, &store, &mut slot, name, &parts.headers, body).await?;
-        let incoming = slot.ok_or_else(unknown_upload)?;
+        let slot = shared_upload(incoming).lock_owned().await;
+        let (mut slot, _) = receive(&state, &store, slot, name, &parts.headers, body).await?;
+        let incoming = slot.take().ok_or_else(unknown_upload)?;
         return finish(state, store, incoming, name, digest).await;
     }
     let algorithm = match query_value(parts.uri.query(), "digest-algorithm").as_deref() {
@@ -87,10 +76,11 @@ pub(crate) async fn resume_upload(
     let session = state.uploads.get(name, id)?;
     match parts.method {
         Method::PATCH => {
-            let mut slot = session.incoming.lock().await;
-            let received = receive(&state, &store, &mut slot, name, &parts.headers, body).await;
+            let slot = session.incoming.clone().lock_owned().await;
+            let received = receive(&state, &store, slot, name, &parts.headers, body).await;
             session.touch();
-            Ok(upload_status(StatusCode::ACCEPTED, name, id, received?))
+            let (_, size) = received?;
+            Ok(upload_status(StatusCode::ACCEPTED, name, id, size))
         }
         Method::PUT => {
             let digest = query_digest(parts, "digest")?.ok_or_else(|| {
@@ -99,14 +89,14 @@ pub(crate) async fn resume_upload(
                     "the last request of an upload must have ?digest=",
                 )
             })?;
-            let mut slot = session.incoming.lock().await;
+            let mut slot = session.incoming.clone().lock_owned().await;
             // the client names the digest only now
             if let Some(incoming) = slot.as_mut() {
                 incoming.expect_algorithm(digest.algorithm());
             }
-            let received = receive(&state, &store, &mut slot, name, &parts.headers, body).await;
+            let received = receive(&state, &store, slot, name, &parts.headers, body).await;
             session.touch();
-            received?;
+            let (mut slot, _) = received?;
             let incoming = slot.take().ok_or_else(unknown_upload)?;
             state.uploads.remove(id);
             finish(state, store, incoming, name, digest).await
@@ -203,16 +193,16 @@ fn received_range(size: u64) -> String {
     format!("0-{}", size.saturating_sub(1))
 }
 
-/// Receives `body` into the upload in `slot` and returns the size of the upload. If the body ends
+/// Receives `body` into the upload in `slot` and returns the upload with its size. If the body ends
 /// early, the bytes that arrived are kept.
 pub(super) async fn receive(
     state: &Arc<ServerState>,
     store: &Arc<WritableStore>,
-    slot: &mut Option<IncomingBlob>,
+    slot: LockedUpload,
     name: &str,
     headers: &HeaderMap,
     body: Body,
-) -> Result<u64, RequestError> {
+) -> Result<(LockedUpload, u64), RequestError> {
     let incoming = slot.as_ref().ok_or_else(unknown_upload)?;
     check_content_range(headers, incoming.size).map_err(|error| {
         error
@@ -221,77 +211,9 @@ pub(super) async fn receive(
     })?;
     // checked before the body is read: a client that cannot succeed need not send it
     ensure_room(state, store, content_length(headers).unwrap_or(0)).await?;
-    let mut stream = body.into_data_stream();
-    let mut write: Option<JoinHandle<WriteOutcome>> = None;
-    loop {
-        // the next pieces arrive while the previous ones are written
-        let (pieces, end) = collect_pieces(&mut stream, state.limits.stall).await;
-        if let Some(write) = write.take() {
-            finish_write(write, slot).await?;
-        }
-        let mut incoming = slot.take().ok_or_else(unknown_upload)?;
-        let next = spawn_blocking(move || {
-            let result = pieces.iter().try_for_each(|piece| incoming.write(piece));
-            (incoming, result)
-        });
-        let Some(end) = end else {
-            write = Some(next);
-            continue;
-        };
-        finish_write(next, slot).await?;
-        let size = slot.as_ref().ok_or_else(unknown_upload)?.size;
-        return match end {
-            Ok(()) => Ok(size),
-            Err(message) => Err(RequestError::bad_request(INCOMPLETE_BODY, message)),
-        };
-    }
-}
-
-/// The next pieces of a body; if it has ended, also whether it is complete.
-async fn collect_pieces(
-    stream: &mut BodyDataStream,
-    stall: Duration,
-) -> (Vec<Bytes>, Option<Result<(), String>>) {
-    let mut pieces = Vec::new();
-    let mut length = 0;
-    while length < BATCH && pieces.len() < MAX_PIECES {
-        let patience = if pieces.is_empty() {
-            stall
-        } else {
-            PAUSE.min(stall)
-        };
-        match timeout(patience, stream.next()).await {
-            Ok(Some(Ok(piece))) => {
-                length += piece.len();
-                pieces.push(piece);
-            }
-            Ok(None) => return (pieces, Some(Ok(()))),
-            Ok(Some(Err(error))) => {
-                return (pieces, Some(Err(format!("the body ended early: {error}"))));
-            }
-            Err(_) if pieces.is_empty() => {
-                return (pieces, Some(Err("the body stalled".to_owned())));
-            }
-            // the client pauses: its bytes are written, which frees their memory
-            Err(_) => return (pieces, None),
-        }
-    }
-    (pieces, None)
-}
-
-/// An upload after a write, and the result of the write.
-type WriteOutcome = (IncomingBlob, Result<(), WritableStoreError>);
-
-/// Waits for a write and puts the upload back into its slot.
-async fn finish_write(
-    write: JoinHandle<WriteOutcome>,
-    slot: &mut Option<IncomingBlob>,
-) -> Result<(), RequestError> {
-    let (incoming, result) = write
-        .await
-        .map_err(|stopped| RequestError::internal(stopped.to_string()))?;
-    *slot = Some(incoming);
-    Ok(result?)
+    let slot = write_body(slot, body, state.limits.stall).await?;
+    let size = slot.as_ref().ok_or_else(unknown_upload)?.size;
+    Ok((slot, size))
 }
 
 /// Ensures that the quota has room for `bytes` more, by removing unreferenced blobs if necessary.

@@ -1,12 +1,12 @@
 //! Uploads of manifests (distribution-spec "Pushing manifests").
 
-use super::blob_upload::{INCOMPLETE_BODY, ensure_pushed, receive};
+use super::blob_upload::{ensure_pushed, receive};
 use crate::response::{
     CONTENT_DIGEST, RequestError, ServerResponse, blocking, empty_response, set_header,
 };
 use crate::route::{ManifestReference, query_values};
 use crate::state::ServerState;
-use crate::upload_sessions::unknown_upload;
+use crate::upload_sessions::{shared_upload, unknown_upload};
 use crate::writable::{IncomingBlob, WritableStore};
 use axum::body::Body;
 use axum::http::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderName, LOCATION};
@@ -142,22 +142,18 @@ async fn receive_manifest(
         None => Algorithm::Sha256,
     };
     let incoming = store.blobs.begin(algorithm).map_err(RequestError::disk)?;
-    let mut slot = Some(incoming);
+    let slot = shared_upload(incoming).lock_owned().await;
     // limited while it arrives, because Content-Length may be missing or wrong
     let body = Body::new(Limited::new(body, max));
-    let received = receive(state, store, &mut slot, &upload.repository, headers, body).await;
-    match received {
-        Ok(_) => slot.ok_or_else(unknown_upload),
-        Err(error) if error.code == INCOMPLETE_BODY => {
-            let message = format!(
-                "the manifest did not arrive completely, or has more than {max} bytes: {}",
-                error.message
-            );
-            Err(RequestError::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "MANIFEST_INVALID",
-                message,
-            ))
+    match receive(state, store, slot, &upload.repository, headers, body).await {
+        Ok((mut slot, _)) => slot.take().ok_or_else(unknown_upload),
+        Err(error) if error.status == StatusCode::PAYLOAD_TOO_LARGE => {
+            let message = format!("the manifest has more than {max} bytes");
+            Err(RequestError::new(error.status, "MANIFEST_INVALID", message))
+        }
+        Err(error) if error.status == StatusCode::BAD_REQUEST => {
+            let message = format!("the manifest did not arrive completely: {}", error.message);
+            Err(RequestError::bad_request("MANIFEST_INVALID", message))
         }
         Err(error) => Err(error),
     }

@@ -5,6 +5,7 @@ mod deletion;
 mod manifest_upload;
 mod read;
 mod referrers;
+mod upload_body;
 
 pub(crate) use blob_upload::{begin_upload, resume_upload};
 pub(crate) use deletion::{clean_up, delete_blob, delete_manifest};

@@ -15,7 +15,7 @@ pub enum ExportError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// Two URLs or charts with different content have the same path.
+    /// Two URLs, charts or git repositories with different content have the same path.
     #[error(
         "cannot export {first} and {second}: they have different content but the same path, \
          {path}; omit one of them"
@@ -23,9 +23,9 @@ pub enum ExportError {
     Collision {
         /// The path below the folder.
         path: String,
-        /// The URL or chart that has the path already.
+        /// The URL, chart or repository that has the path already.
         first: String,
-        /// The URL or chart that would have the same path.
+        /// The URL, chart or repository that would have the same path.
         second: String,
     },
     /// A member of an archive cannot be extracted.

@@ -11,6 +11,7 @@ use landfall_item::lockfile::Lock;
 use landfall_item::{LockedGitRepository, UrlFile};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, RunReport};
 use landfall_model::{Digest, Limits};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,7 +50,8 @@ struct RepositoryFile {
 /// left unchanged. `dry_run` writes nothing.
 ///
 /// # Errors
-/// Before anything is written: when a URL cannot be a path. Later failures are in the report.
+/// Before anything is written: when a URL cannot be a path, or two repositories with different
+/// content have the same path. Later failures are in the report.
 pub fn export_git(
     lock: &Lock,
     blobs: &Arc<dyn BlobRead>,
@@ -60,10 +62,20 @@ pub fn export_git(
     progress: &dyn Progress,
 ) -> Result<RunReport, ExportError> {
     let mut targets = Vec::new();
+    let mut owners: BTreeMap<PathBuf, &LockedGitRepository> = BTreeMap::new();
     for repository in &lock.git {
         let url = repository.url();
         let url = url.strip_suffix(".git").unwrap_or(url);
         let path = path_of_url(&format!("{url}.{}", format.extension()))?;
+        if let Some(first) = owners.insert(path.clone(), repository)
+            && first.digest != repository.digest
+        {
+            return Err(ExportError::Collision {
+                path: path.display().to_string(),
+                first: first.name.clone(),
+                second: repository.name.clone(),
+            });
+        }
         targets.push((repository, path));
     }
     let mut report = RunReport::default();
@@ -262,5 +274,53 @@ impl RepositoryFiles {
             report.items.extend(written.items);
         }
         report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_model::report::SilentProgress;
+
+    fn repository(url: &str) -> LockedGitRepository {
+        LockedGitRepository {
+            name: format!("git+{url}"),
+            digest: Digest::sha256(url.as_bytes()),
+            wanted: Vec::new(),
+            head: None,
+            refs: Vec::new(),
+            verified: Vec::new(),
+            depth: None,
+            shallow: Vec::new(),
+            submodules: None,
+            large_files: None,
+            packs: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn repositories_with_the_same_path_are_refused_before_anything_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let blobs: Arc<dyn BlobRead> = Arc::new(MemoryBlobs::default());
+        for urls in [
+            ["https://h/a", "https://h/a.git"],
+            ["http://h/a", "https://h/a"],
+        ] {
+            let lock = Lock {
+                version: 1,
+                git: urls.map(repository).to_vec(),
+                ..Lock::default()
+            };
+            for format in [GitExportFormat::Bare, GitExportFormat::Bundle] {
+                let limits = Limits::default();
+                let progress = &SilentProgress;
+                let refused =
+                    export_git(&lock, &blobs, dir.path(), format, false, limits, progress);
+                let message = refused.unwrap_err().to_string();
+                let both = format!("cannot export git+{} and git+{}:", urls[0], urls[1]);
+                assert!(message.contains(&both), "{message}");
+            }
+        }
+        assert_eq!(dir.path().read_dir().unwrap().count(), 0);
     }
 }
