@@ -147,7 +147,8 @@ fn an_older_version_that_a_log_has_long_had_does_not_wait_for_a_newer_one() {
     rig.push_signed("one", "1.0.2", Tampering::None);
     rig.push("two", "1.0.2");
     let text = rig.manifest(
-        "vars: {both: {value: 1.0.0, update: patch}}\nimages: [REG/one:${both}, REG/two:${both}]\n",
+        "vars: {both: {value: 1.0.0, update: patch}}\n\
+         images:\n- REG/one:${both}\n- REG/two:${both}\n",
     );
     let report = rig.update(0);
     assert_eq!(
