@@ -5,6 +5,7 @@
 use super::CheckStatus;
 use super::steps::DiagnosisSteps;
 use landfall_content::registry::{RegistrySession, SparseIndexSupport};
+use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
 use landfall_model::{DestinationMap, Digest};
 use serde_json::json;
@@ -226,6 +227,15 @@ fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes.div_ceil(1 << 20))
 }
 
+const RAISE_LIMIT: &str = "raise the limit of the proxy in front of the registry, such as \
+                           client_max_body_size of nginx (0: no limit)";
+
+/// Whether the size of a body may be the reason of a failure without 413: some proxies close the
+/// connection instead.
+fn may_be_too_large(error: &HttpError) -> bool {
+    error.kind == ErrorKind::Network
+}
+
 /// Sends bodies of the chunk sizes that a push uses after a host refused a layer.
 async fn check_body_sizes(
     session: &RegistrySession,
@@ -233,8 +243,6 @@ async fn check_body_sizes(
     steps: &mut DiagnosisSteps,
 ) {
     let [large, small] = session.chunk_sizes();
-    let limit = "raise the limit of the proxy in front of the registry, such as \
-                 client_max_body_size of nginx (0: no limit)";
     let mut passed = None;
     // The small size first, since a host that refuses it refuses the large one too.
     for size in [small, large] {
@@ -256,12 +264,15 @@ async fn check_body_sizes(
                     verdict,
                     format!("a body of {} is refused (413): {then}", mib(size)),
                 );
-                return steps.fix(limit);
+                return steps.fix(RAISE_LIMIT);
             }
             Err(error) => {
                 let says = format!("cannot test a body of {}: {error}", mib(size));
                 steps.say("body", CheckStatus::Note, says);
-                return steps.fix(limit);
+                if may_be_too_large(&error) {
+                    steps.fix(RAISE_LIMIT);
+                }
+                return;
             }
         }
     }
@@ -270,4 +281,23 @@ async fn check_body_sizes(
         mib(large)
     );
     steps.say("body", CheckStatus::Ok, says);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_closed_connection_may_mean_that_a_body_is_too_large() {
+        for (kind, expected) in [
+            (ErrorKind::Network, true),
+            (ErrorKind::Denied, false),
+            (ErrorKind::Status(500), false),
+            (ErrorKind::Proxy(407), false),
+            (ErrorKind::Invalid, false),
+        ] {
+            let error = HttpError::new(kind, "failed");
+            assert_eq!(may_be_too_large(&error), expected, "{error:?}");
+        }
+    }
 }

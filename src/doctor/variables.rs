@@ -3,7 +3,8 @@
 use super::lint::GO;
 use super::{CheckStatus, LintMessage, lint_entries};
 
-/// Messages about the proxy variables, and about the entries of NO_PROXY if it is set.
+/// Messages about the proxy variables, and about the entries of NO_PROXY and `no_proxy`. If both
+/// have the same value, its entries are checked once.
 pub(crate) fn lint_environment(get: impl Fn(&str) -> Option<String>) -> Vec<LintMessage> {
     let get = |name: &str| get(name).filter(|value| !value.trim().is_empty());
     let mut messages = Vec::new();
@@ -80,11 +81,12 @@ pub(crate) fn lint_environment(get: impl Fn(&str) -> Option<String>) -> Vec<Lint
             about(name, &["Java"], says, None);
         }
     }
-    if let Some(name) = ["NO_PROXY", "no_proxy"]
-        .into_iter()
-        .find(|name| get(name).is_some())
-    {
-        messages.extend(lint_entries(&get(name).unwrap_or_default(), name));
+    let upper = get("NO_PROXY");
+    let lower = get("no_proxy").filter(|value| Some(value) != upper.as_ref());
+    for (name, value) in [("NO_PROXY", upper), ("no_proxy", lower)] {
+        if let Some(value) = value {
+            messages.extend(lint_entries(&value, name));
+        }
     }
     messages
 }
@@ -117,6 +119,23 @@ mod tests {
             two[0].contains("use no_proxy, which has another value"),
             "{two:?}"
         );
+        let entries = |variables: &[(&str, &str)]| -> Vec<String> {
+            let lines = lint(variables).into_iter();
+            lines
+                .filter(|line| line.starts_with("10.0.0.0/8"))
+                .collect()
+        };
+        let [one, cidr] = ["a.test", "10.0.0.0/8"];
+        assert_eq!(entries(&[("NO_PROXY", one), ("no_proxy", one)]).len(), 0);
+        let once = entries(&[("NO_PROXY", cidr)]);
+        assert!(!once.is_empty());
+        for variables in [
+            [("NO_PROXY", one), ("no_proxy", cidr)],
+            [("NO_PROXY", cidr), ("no_proxy", one)],
+            [("NO_PROXY", cidr), ("no_proxy", cidr)],
+        ] {
+            assert_eq!(entries(&variables), once, "{variables:?}");
+        }
         let raw = lint(&[("https_proxy", "http://u:hu@sh@p:1")]);
         assert!(
             raw[0].contains("curl wget") && !raw.join(" ").contains("hu@sh"),

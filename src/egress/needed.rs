@@ -7,9 +7,10 @@ use super::known_services::{HostPurpose, KnownService, services_at};
 use super::pattern::{EgressPattern, InvalidHost};
 use super::record::{ContactRecord, Contacted};
 use landfall_content::registry::RegistrySessions;
-use landfall_content::{EntryPart, PartOrigin};
+use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_http::host_port;
 use landfall_item::lockfile::{Endpoint, Lock};
+use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, media_type};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +34,8 @@ pub(super) struct SourceHost {
     /// A manifest and a blob or file that a probe requests.
     pub(super) samples: [Option<EntryPart>; 2],
     kind: SourceKind,
+    /// Whether `lock` requests everything there that a pull requests.
+    is_requested_by_lock: bool,
     /// The well-known services that its URLs belong to.
     services: Vec<&'static KnownService>,
 }
@@ -64,15 +67,16 @@ pub(super) fn sources(
     sessions: &RegistrySessions,
 ) -> Result<BTreeMap<String, SourceHost>, EgressError> {
     let mut sources: BTreeMap<String, SourceHost> = BTreeMap::new();
-    let parts = lock
-        .each_entry()
-        .flat_map(|entry| entry.parts)
-        .map(|part| (part, SourceKind::Files));
+    let parts = lock.each_entry().flat_map(|entry| {
+        let by_lock = is_requested_by_lock(&entry);
+        let parts = entry.parts.into_iter();
+        parts.map(move |part| (part, SourceKind::Files, by_lock))
+    });
     let indexes = lock
         .items()
         .flat_map(landfall_item::LockedItem::lookup_urls)
-        .map(|url| (index_part(url), SourceKind::Index));
-    for (part, url_kind) in parts.chain(indexes) {
+        .map(|url| (index_part(url), SourceKind::Index, true));
+    for (part, url_kind, by_lock) in parts.chain(indexes) {
         let (url, name, kind) = match &part.origin {
             PartOrigin::Manifest { registry, .. }
             | PartOrigin::Blob { registry, .. }
@@ -106,8 +110,10 @@ pub(super) fn sources(
             name,
             samples: [None, None],
             kind,
+            is_requested_by_lock: true,
             services: Vec::new(),
         });
+        source.is_requested_by_lock &= by_lock;
         for service in services {
             if !source.services.contains(&service) {
                 source.services.push(service);
@@ -126,6 +132,18 @@ pub(super) fn sources(
         }
     }
     Ok(sources)
+}
+
+/// Whether `lock` requests the same content of an entry as a pull: it downloads charts, providers
+/// and the objects of git repositories, and downloads a file or asks for its size. A pull may find
+/// all of it in the store.
+fn is_requested_by_lock(entry: &LockEntry) -> bool {
+    let is_large = |part: &EntryPart| matches!(part.origin, PartOrigin::LargeFile(_));
+    match entry.kind {
+        EntryKind::File | EntryKind::Chart | EntryKind::Provider => true,
+        EntryKind::Git => !entry.parts.iter().any(is_large),
+        _ => false,
+    }
 }
 
 /// An index or discovery document as a part that a probe can request. It is not content of a
@@ -159,6 +177,7 @@ pub(crate) fn needed(
             url,
             name,
             kind,
+            is_requested_by_lock,
             services,
             ..
         } = source;
@@ -186,13 +205,17 @@ pub(crate) fn needed(
         }
         let unknown_because = match known {
             None => "no run with this store has contacted it",
-            // a pull does not request an index, so there is nothing to learn from it
-            Some(_) if kind == SourceKind::Index => continue,
+            Some(_) if is_requested_by_lock => continue,
             // the redirects of blobs become known only when a blob is requested
             Some(known) if known.by.iter().all(|command| requests_no_blobs(command)) => {
                 "only commands that request no blobs, such as `lock`, have contacted it"
             }
             Some(_) => continue,
+        };
+        // a pull does not request an index
+        let first = match kind {
+            SourceKind::Index => "`lock`",
+            SourceKind::Registry | SourceKind::Files => "pull",
         };
         let predictable = services
             .iter()
@@ -204,12 +227,12 @@ pub(crate) fn needed(
         if services.is_empty() {
             notes.insert(format!(
                 "{name}: {unknown_because}: the hosts that its tokens and content come from \
-                 become known at the first pull, or with --probe"
+                 become known at the first {first}, or with --probe"
             ));
         } else if predictable.count() > 0 {
             notes.insert(format!(
                 "{name}: {unknown_because}: the hosts of its tokens and content are those that \
-                 its operator documents; the first pull, or --probe, replaces them by those that \
+                 its operator documents; the first {first}, or --probe, replaces them by those that \
                  it uses"
             ));
         }

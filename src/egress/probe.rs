@@ -38,20 +38,28 @@ pub(crate) async fn probe(
     let mut probed = Probed::default();
     for (source, errors) in sources.iter().zip(found) {
         for error in errors {
-            let url = failing_url(&error).unwrap_or_else(|| source.url.clone());
-            let reach = reachability(&error);
-            let host = url.host_str().unwrap_or_default().to_owned();
+            let failing = failing_url(&error).unwrap_or_else(|| source.url.clone());
+            let host_name = failing.host_str().unwrap_or_default();
+            let (url, host, reach) = match EgressPattern::exact(host_name) {
+                Ok(host) => (&failing, host, reachability(&error)),
+                // A text that is not a host, such as that of a redirect to `https://*.*/`, was not
+                // contacted, and no list contains it. The host that sent it fails.
+                Err(_) => {
+                    let sender = source.url.host_str().unwrap_or_default();
+                    (
+                        &source.url,
+                        EgressPattern::exact(sender)?,
+                        Reachability::Fails,
+                    )
+                }
+            };
             if reach == Reachability::Refused {
                 probed.notes.push(format!(
-                    "{}: access to {host} was refused; hosts that it names are not known until it \
-                     is allowed",
+                    "{}: access to {host_name} was refused; hosts that it names are not known \
+                     until it is allowed",
                     source.name
                 ));
             }
-            // A text that is not a host was not contacted, and no list contains it.
-            let Ok(host) = EgressPattern::exact(&host) else {
-                continue;
-            };
             let key = (host, url.port_or_known_default().unwrap_or_default());
             // several hosts of the lock may lead to one failing host: the worst result counts
             let (known, reason) = probed

@@ -122,11 +122,11 @@ impl ContactRecord {
     }
 }
 
-/// Checks that a parsed record can be formatted and parsed again.
+/// Checks that a parsed record is the same after it was formatted and parsed again.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn fuzz(bytes: &[u8]) {
     if let Ok(record) = ContactRecord::parse(bytes) {
-        assert!(ContactRecord::parse(&record.to_bytes()).is_ok());
+        assert_eq!(ContactRecord::parse(&record.to_bytes()), Ok(record));
     }
 }
 

@@ -31,7 +31,8 @@ pub(crate) struct EvidenceLog {
 struct LogEnd {
     seq: u64,
     head: Option<Digest>,
-    /// The bytes after the last record, which are incomplete lines.
+    /// The incomplete lines after the last record. Each has a line feed, also the last one, which
+    /// gets its own together with the next record.
     torn: Vec<u8>,
     /// Whether the last byte is not a line feed.
     is_open: bool,
@@ -75,15 +76,11 @@ impl EvidenceLog {
     /// the record confirms them.
     pub(crate) fn append(&mut self, payload: &Value) -> Result<Digest, EvidenceError> {
         let end = self.end()?;
-        let mut torn = end.torn;
         let mut bytes = Vec::new();
         if end.is_open {
             bytes.push(b'\n');
-            if !torn.is_empty() {
-                torn.push(b'\n');
-            }
         }
-        let torn = TornLines::describe(&torn);
+        let torn = TornLines::describe(&end.torn);
         let failed = |source| EvidenceError::Write {
             path: self.path.clone(),
             source,
@@ -121,6 +118,21 @@ impl EvidenceLog {
             .read_to_end(&mut bytes)
             .map_err(failed)?;
         let is_open = bytes.last().is_some_and(|byte| *byte != b'\n');
+        let log_end = |seq, head, mut torn: Vec<u8>| {
+            if is_open && !torn.is_empty() {
+                torn.push(b'\n');
+            }
+            // a reader refuses a log with more, even if a record confirms it
+            if torn.len() > Limits::DEFAULT.log_record_bytes {
+                return Err(bad("and the incomplete lines before it are too long"));
+            }
+            Ok(LogEnd {
+                seq,
+                head,
+                torn,
+                is_open,
+            })
+        };
         let mut end = bytes.len();
         let mut torn_from = end;
         while end > 0 {
@@ -129,12 +141,7 @@ impl EvidenceLog {
             let line_start = line_start.map_or(0, |feed| feed + 1);
             match parse_line(&line[line_start..]) {
                 Ok(EvidenceRecord { seq, hash, .. }) => {
-                    return Ok(LogEnd {
-                        seq,
-                        head: Some(hash),
-                        torn: bytes.split_off(torn_from),
-                        is_open,
-                    });
+                    return log_end(seq, Some(hash), bytes.split_off(torn_from));
                 }
                 Err(LineFault::Hash) => return Err(bad("was changed")),
                 Err(LineFault::Form) if may_be_torn(&line[line_start..]) => torn_from = line_start,
@@ -145,12 +152,7 @@ impl EvidenceLog {
         if start > 0 {
             return Err(bad("is not a record of landfall"));
         }
-        Ok(LogEnd {
-            seq: 0,
-            head: None,
-            torn: bytes,
-            is_open,
-        })
+        log_end(0, None, bytes)
     }
 }
 

@@ -274,6 +274,69 @@ fn lines_that_are_too_long_are_refused() {
     assert_eq!(std::fs::read(&path).unwrap(), b"");
 }
 
+/// The writer continues exactly the logs that a reader accepts afterwards.
+#[test]
+fn a_log_whose_incomplete_lines_are_too_long_is_not_continued() {
+    let limit = Limits::DEFAULT.log_record_bytes;
+    let (folder, _) = folder();
+    let torn = |bytes: usize| {
+        let mut line = b"{\"seq\":2,".to_vec();
+        line.resize(bytes, b'x');
+        line
+    };
+    for (name, lines, is_long) in [
+        // the last line gets a line feed with the next record
+        (
+            "fits",
+            vec![torn(limit / 2), torn(limit - limit / 2 - 2)],
+            false,
+        ),
+        (
+            "one-more",
+            vec![torn(limit / 2), torn(limit - limit / 2 - 1)],
+            true,
+        ),
+        ("two", vec![torn(limit * 3 / 5), torn(limit * 3 / 5)], true),
+        (
+            "three",
+            vec![
+                torn(limit * 2 / 5),
+                torn(limit * 2 / 5),
+                torn(limit * 2 / 5),
+            ],
+            true,
+        ),
+    ] {
+        for records in [0, 1] {
+            let path = folder.path().join(format!("{name}-{records}"));
+            (0..records).for_each(|number| drop(append(&path, number)));
+            let before = std::fs::read(&path).unwrap_or_default();
+            let before = [before, lines.join(&b'\n')].concat();
+            std::fs::write(&path, &before).unwrap();
+            let mut log = EvidenceLog::open(&path).unwrap();
+            let results = [log.check_end().map(drop), log.append(&json!({})).map(drop)];
+            drop(log);
+            let after = std::fs::read(&path).unwrap();
+            if is_long {
+                for result in results {
+                    assert!(
+                        matches!(result, Err(EvidenceError::End { .. })),
+                        "{name}: {result:?}"
+                    );
+                }
+                assert_eq!(after.len(), before.len(), "{name}");
+            } else {
+                results.into_iter().for_each(|result| result.unwrap());
+                assert_eq!(
+                    read(&after, None).unwrap().records,
+                    records as u64 + 1,
+                    "{name}"
+                );
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 300, failure_persistence: None, ..ProptestConfig::default()

@@ -34,7 +34,8 @@ pub(super) fn yaml(bytes: &[u8]) {
     }
 }
 
-/// Merges values into the first document. The result must be YAML that contains the merged list.
+/// Merges values into the first document. The result must be YAML that contains them and everything
+/// else of the document, and the other documents. Merging again must not change it.
 pub(super) fn merge(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let values = read(
@@ -45,13 +46,27 @@ pub(super) fn merge(bytes: &[u8]) {
     let Ok(after) = merged(&text, 0, &values, MergeRules::default()) else {
         return;
     };
-    let document = parsed(&after.text).unwrap().swap_remove(0);
+    let text_after = &after.text;
+    let before = parsed(&text).unwrap();
+    let documents = parsed(text_after).unwrap();
+    let document = &documents[0];
     assert_eq!(
         document["landfall"]["merged"][1],
         Value::from("a: b"),
-        "{}",
-        after.text
+        "{text_after}"
     );
+    assert_eq!(document["spec"]["x"], Value::from("y"), "{text_after}");
+    let members = before
+        .first()
+        .and_then(Value::as_mapping)
+        .into_iter()
+        .flatten();
+    for (key, value) in members.filter(|(key, _)| *key != "landfall" && *key != "spec") {
+        assert_eq!(document.get(key), Some(value), "{key:?}: {text_after}");
+    }
+    assert!(before.iter().skip(1).eq(&documents[1..]), "{text_after}");
+    let again = merged(text_after, 0, &values, MergeRules::default()).unwrap();
+    assert_eq!(&again.text, text_after);
 }
 
 /// Two locks that together have every kind of item.

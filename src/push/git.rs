@@ -2,7 +2,9 @@
 
 use landfall_content::BlobRead;
 use landfall_content::registry::RegistrySessions;
-use landfall_content::upstream::{GitPush, git_error, push_refs, pushed_refs, upload_large_files};
+use landfall_content::upstream::{
+    GitPush, git_error, missing_large_files, push_refs, pushed_refs, upload_large_files,
+};
 use landfall_git::{
     FetchRequest, GitError, ObjectId, PackSending, ReceiveAdvertisement, RefUpdate,
     SelectedObjects, reaches, send_pack,
@@ -10,7 +12,7 @@ use landfall_git::{
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
 use landfall_item::{ItemIdentity, LockedGitRepository, LockedLargeFile};
-use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem};
+use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, count_of};
 use landfall_model::{Descriptor, Limits, redact_urls, sum_sizes};
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Seek, Write};
@@ -25,7 +27,7 @@ pub struct GitTarget {
     pub url: Url,
     /// Replace branches and tags that point elsewhere.
     pub move_refs: bool,
-    /// Look up the refs of the server, and send nothing.
+    /// Look up the refs and the large files of the server, and upload nothing.
     pub dry_run: bool,
 }
 
@@ -114,10 +116,18 @@ async fn push_one(
     // before the refs, so that nobody sees pointers without their files
     let large_files = repository.large_files.iter().flatten();
     let large_files: Vec<Descriptor> = large_files.map(LockedLargeFile::descriptor).collect();
-    let uploaded = if target.dry_run || large_files.is_empty() {
-        0
+    let uploaded = if target.dry_run {
+        missing_large_files(sessions, &url, &large_files).await?
     } else {
         upload_large_files(sessions, &url, &large_files, blobs).await?
+    };
+    let would_push = |mut changes: Vec<String>| {
+        if uploaded > 0 {
+            changes.push(count_of(uploaded, "large file"));
+        }
+        let target = redact_urls(&url);
+        let reason = format!("would be pushed to {target}: {}", changes.join(", "));
+        (ItemStatus::Skipped, Some(reason))
     };
     let is_right = |name: &str, id: &ObjectId| server.refs.get(name) == Some(id);
     if repository
@@ -125,12 +135,11 @@ async fn push_one(
         .iter()
         .all(|one| is_right(&one.name, &one.id))
     {
-        let status = if uploaded == 0 {
-            ItemStatus::Present
-        } else {
-            ItemStatus::Done
-        };
-        return Ok((status, None));
+        return Ok(match uploaded {
+            0 => (ItemStatus::Present, None),
+            _ if target.dry_run => would_push(Vec::new()),
+            _ => (ItemStatus::Done, None),
+        });
     }
     let locked = repository.clone();
     let blobs = blobs.clone();
@@ -147,13 +156,8 @@ async fn push_one(
         if !target.dry_run {
             push_refs(sessions, &url, &server, &push).await?;
         } else if plan.conflicts.is_empty() {
-            let changes: Vec<&str> = push.updates.iter().map(|one| one.name.as_str()).collect();
-            let reason = format!(
-                "would be pushed to {}: {}",
-                redact_urls(&url),
-                changes.join(", ")
-            );
-            return Ok((ItemStatus::Skipped, Some(reason)));
+            let changes = push.updates.into_iter().map(|one| one.name);
+            return Ok(would_push(changes.collect()));
         }
     }
     if plan.conflicts.is_empty() {

@@ -37,6 +37,8 @@ pub(super) struct PushRun<'a> {
     /// The result of each delivery; `None` while it is pending.
     pub(super) results: Vec<Option<Result<(ItemStatus, Digest), TransferError>>>,
     problems: Vec<Problem>,
+    /// Whether a problem stops the whole push.
+    is_stopped: bool,
     moved: Vec<Moved>,
     pub(super) needed_bytes: u64,
     pub(super) unlisted: Option<String>,
@@ -57,6 +59,7 @@ impl<'a> PushRun<'a> {
             destinations,
             results,
             problems: Vec::new(),
+            is_stopped: false,
             moved: Vec::new(),
             needed_bytes: 0,
             unlisted: None,
@@ -117,11 +120,11 @@ impl<'a> PushRun<'a> {
                 self.results[at].get_or_insert_with(|| Err(invalid_error(side, &problem.message)));
             }
         }
-        let is_stopped = problems
+        self.is_stopped = problems
             .iter()
             .any(|problem| problem.stops_all(all_or_nothing));
         self.problems = problems;
-        if is_stopped {
+        if self.is_stopped {
             for at in std::mem::take(&mut todo) {
                 self.results[at]
                     .get_or_insert_with(|| Err(invalid_error(TransferSide::Destination, NOT_SENT)));
@@ -131,16 +134,19 @@ impl<'a> PushRun<'a> {
         todo
     }
 
-    /// Adds the lock to the registry's list of locks if anything was delivered or present. Only the
-    /// first shard does this, because the list is written as a whole. Returns a message if that
-    /// fails.
+    /// Adds the lock to the registry's list of locks if anything was delivered or present, unless a
+    /// problem stopped the whole push: then nothing is uploaded. Only the first shard does this,
+    /// because the list is written as a whole. Returns a message if that fails.
     pub(super) async fn record_lock(
         &self,
         mapping: &DestinationMap,
         uploader: &Uploader,
         options: PushOptions,
     ) -> Option<String> {
-        if !self.shard.is_first() || !self.results.iter().flatten().any(Result::is_ok) {
+        if self.is_stopped
+            || !self.shard.is_first()
+            || !self.results.iter().flatten().any(Result::is_ok)
+        {
             return None;
         }
         locks::record_lock(uploader, self.lock, mapping, options).await

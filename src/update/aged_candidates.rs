@@ -37,22 +37,29 @@ impl UpdateRun<'_> {
             return aged;
         };
         let mut first_seen = FirstSightOfNewer::default();
+        let mut has_log_times = false;
         for candidate in candidates {
             let Some(wait) = self.version_wait(slot, &candidate.version, &min_age) else {
                 aged.ready.push(candidate);
                 continue;
             };
             // A newer version that is ready, or that was first seen no later than this one, is used
-            // before it. So this one is not reported, and its items are not looked up.
-            if !aged.ready.is_empty() || first_seen.is_before(wait) {
+            // before it. So this one is not reported. Its items are looked up only if those of a
+            // newer version are in transparency logs, which may have had this one for longer.
+            let is_later = first_seen.is_before(wait);
+            if !aged.ready.is_empty() || is_later && !has_log_times {
                 continue;
             }
             let seen = self.see_items(slot, &candidate, &min_age).await;
+            has_log_times |= seen.has_log_times;
             self.count_version_from(slot, &candidate.version, seen.known_since);
             let Some(wait) = self.version_wait(slot, &candidate.version, &min_age) else {
                 aged.ready.push(candidate);
                 continue;
             };
+            if first_seen.is_before(wait) {
+                continue;
+            }
             if seen.is_complete {
                 first_seen.0 = Some(wait.first_seen);
             }
@@ -106,6 +113,7 @@ impl UpdateRun<'_> {
             return SeenEdit {
                 is_complete: true,
                 known_since: None,
+                has_log_times: false,
             };
         }
         let edited = text_of(&slot.file, &self.outcome.edited)

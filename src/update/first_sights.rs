@@ -11,7 +11,8 @@ const HEAD: &str =
     "# When this project first saw each version. Written by landfall; keep it in git.";
 
 /// The time after its first sight for which an unused line is kept: a version may be missing from a
-/// list for a while, and must not wait from the beginning when it is back.
+/// list for a while, and must not wait from the beginning when it is back. The file does not have
+/// the time of the last use, because a run without news must not change it.
 const KEPT_UNUSED: SignedDuration = SignedDuration::from_hours(24 * 30);
 
 /// The subject of a sight: a version in the source that lists it, or a digest under the name of an

@@ -83,7 +83,7 @@ async fn document_versions(
             let document = serde_json::from_slice(&bytes).map_err(|error| {
                 ResolveError::from(format!("{} is not JSON: {error}", json.url))
             })?;
-            let found = texts_at(&document, &json.path)
+            let found = texts_at(document, &json.path)
                 .map_err(|error| ResolveError::from(error.to_string()))?;
             // An empty result would look like "nothing newer" and hide a wrong path, or a document
             // that changed its form.

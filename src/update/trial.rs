@@ -29,6 +29,8 @@ pub(super) struct SeenEdit {
     pub(super) is_complete: bool,
     /// The time since which all contents of the edit are known; `None` if some have no digest.
     pub(super) known_since: Option<Timestamp>,
+    /// Whether a transparency log has any of the contents.
+    pub(super) has_log_times: bool,
 }
 
 impl UpdateRun<'_> {
@@ -139,10 +141,13 @@ impl UpdateRun<'_> {
             Err(rejected) => Err(rejected),
         };
         let mut known_since = None;
+        let mut has_log_times = false;
         let checked = match trial {
             Ok(trial) => {
                 self.content_wait(&trial, min_age).await;
                 known_since = self.known_since(&trial);
+                let mut items = trial.added.iter();
+                has_log_times = items.any(|item| self.lookups.log_time(item).is_some());
                 self.check_items(&trial)
             }
             Err(rejected) => Err(rejected),
@@ -156,6 +161,7 @@ impl UpdateRun<'_> {
         SeenEdit {
             is_complete,
             known_since,
+            has_log_times,
         }
     }
 

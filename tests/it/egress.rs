@@ -1,5 +1,6 @@
 //! `landfall egress`: predicted from the lock, observed by lock and pull, probed, compared.
 
+use crate::support::charts::{self, Chart};
 use crate::support::images::noise;
 use crate::support::peers::{Server, file_server, own_registry};
 use crate::support::test_proxy::{ProxyAction, TestProxy};
@@ -185,6 +186,75 @@ fn hosts_are_predicted_then_observed_by_lock_and_then_by_pull() {
     assert!(
         !up.place.read("landfall.lock").contains(&realm),
         "a lock does not name token realms"
+    );
+}
+
+#[test]
+fn notes_name_the_command_that_finds_further_hosts() {
+    let place = Place::new();
+    place.write("www/tool", "a tool");
+    let chart = Chart::new("app", "1.0.0", "", &[("values.yaml", "a: 1\n")]);
+    charts::repository(&place, "www/charts", "", &[chart]);
+    let files = file_server(&place.path("www"));
+    let url = files.url();
+    let manifest = format!(
+        "apiVersion: landfall/v1\nkind: Manifest\nfiles: [{{url: '{url}/tool'}}]\n\
+         charts: [{{repo: '{url}/charts', name: app, version: 1.0.0}}]\n"
+    );
+    place.write("m.yaml", manifest);
+    place.json(0, &["lock", "-f", "m.yaml", "--store", "store"]);
+    let notes =
+        |store: &str| place.json(0, &["egress", "--store", store])["egress"]["notes"].clone();
+    let before = notes("empty");
+    let has = |what: &str| {
+        let notes = before.as_array().unwrap().iter();
+        notes
+            .filter(|note| note.as_str().unwrap().contains(what))
+            .count()
+    };
+    // one for the index of the charts, which a pull does not request, and one for the files
+    assert_eq!(
+        (has("at the first `lock`"), has("at the first pull")),
+        (1, 1),
+        "{before:#}"
+    );
+    // `lock` has downloaded the file and the chart, so a pull contacts no host
+    assert_eq!(notes("store"), serde_json::json!([]));
+    let pulled = place.json(0, &["pull", "--store", "store"]);
+    assert_eq!(pulled["totals"]["requests"], 0);
+}
+
+#[test]
+fn a_redirect_to_a_text_that_is_not_a_host_fails_a_probe() {
+    let place = Place::new();
+    place.write("www/tool", "a tool");
+    let files = file_server(&place.path("www"));
+    let is_bad = Arc::new(AtomicBool::new(false));
+    let bad = is_bad.clone();
+    let front = TestProxy::new(&files.address, move |_| {
+        let location = ("Location".to_owned(), "http://*.*/tool".to_owned());
+        match bad.load(Ordering::Relaxed) {
+            true => ProxyAction::Answer(302, vec![location], String::new()),
+            false => ProxyAction::Pass,
+        }
+    });
+    let manifest = format!(
+        "apiVersion: landfall/v1\nkind: Manifest\nfiles: [{{url: 'http://{}/tool'}}]\n",
+        front.address
+    );
+    place.write("m.yaml", manifest);
+    place.json(0, &["lock", "-f", "m.yaml", "--store", "store"]);
+    is_bad.store(true, Ordering::Relaxed);
+    let report = place.json(4, &["egress", "--probe", "--store", "fresh"]);
+    let rows = report["egress"]["hosts"].as_array().unwrap();
+    assert_eq!(
+        (rows.len(), &rows[0]["reach"]),
+        (1, &"fails".into()),
+        "{report:#}"
+    );
+    assert!(
+        rows[0]["reason"].as_str().unwrap().contains("*.*"),
+        "{report:#}"
     );
 }
 

@@ -525,6 +525,29 @@ fn a_list_of_locks_that_another_push_replaced_is_written_again() {
 }
 
 #[test]
+fn a_push_that_is_stopped_does_not_list_its_lock() {
+    let mut rig = Rig::new();
+    rig.push("first").unwrap();
+    rig.down.content(|content| {
+        content
+            .tags
+            .retain(|(repository, _), _| repository != LOCKS);
+        let other = content.image("team/app", "linux/amd64", &[(9, 1000)]);
+        content.tag("team/app", "v1", &other);
+    });
+    for (all_or_nothing, listed) in [(true, false), (false, true)] {
+        rig.delivery.all_or_nothing = all_or_nothing;
+        let pushed = rig.push("first").unwrap();
+        assert_eq!(pushed.problems.len(), 1, "{:?}", pushed.problems);
+        let is_listed = rig.down.content(|content| {
+            let mut tags = content.tags.keys();
+            tags.any(|(repository, _)| repository == LOCKS)
+        });
+        assert_eq!(is_listed, listed, "all or nothing: {all_or_nothing}");
+    }
+}
+
+#[test]
 fn a_list_of_locks_that_is_always_replaced_is_reported() {
     let rig = Rig::new();
     rig.push("first").unwrap();

@@ -1,11 +1,13 @@
 //! `push --prune`: the content that it lists and deletes at a real registry, and the content that
 //! it keeps.
 
+use crate::support::faults::{Content, Faults};
 use crate::support::front::Front;
-use crate::support::images::noise;
+use crate::support::images::{OCI_INDEX, noise};
 use crate::support::peers::{Server, docker_registry_without_deletion, own_registry};
 use crate::support::{Images, Place, docker_registry, http, need};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 const NEEDS: [&str; 2] = ["docker-registry", "gzip"];
 
@@ -278,6 +280,150 @@ fn content_of_locks_receipts_bundles_pods_and_last_tags_is_kept() {
     );
 }
 
+/// Fills the repository `app` at `address` with manifests of every shape. Returns the digests that
+/// pods run, and those that may be deleted meanwhile.
+fn fill_with_shapes(images: &Images, address: &str) -> (Vec<String>, BTreeSet<String>) {
+    let image = |seed| {
+        let layer = images.layer(&[("app", &noise(seed, 400))]);
+        images.image("linux/amd64", &[layer])
+    };
+    let push = |tag: &str, manifest: &Value| images.push(address, "app", tag, manifest);
+    let artifact = |content: &str, subject: Option<&Value>| {
+        images.artifact("application/vnd.example", content.as_bytes(), subject)
+    };
+    let about = |subject: &Value, child: &Value| {
+        let index = json!({
+            "schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [child],
+            "artifactType": "application/vnd.example", "subject": subject,
+        });
+        images.blob(OCI_INDEX, &serde_json::to_vec(&index).unwrap())
+    };
+    let cosign = |subject: &Value| format!("{}.sig", digest(subject).replace(':', "-"));
+    let mut pods = Vec::new();
+    let mut gone = Vec::new();
+
+    // a child of an index, and a child of a nested index
+    let child = image(11);
+    push("child", &images.index(&[child.clone(), image(12)]));
+    let nested = image(13);
+    push(
+        "nested",
+        &images.index(&[images.index(std::slice::from_ref(&nested))]),
+    );
+    pods.extend([child, nested]);
+    // a child of two indexes, one of which a pod needs too
+    let [shared, own] = [14, 15].map(image);
+    let kept = images.index(&[shared.clone(), image(16)]);
+    let old = images.index(&[shared.clone(), own.clone()]);
+    push("shared-kept", &kept);
+    push("shared-old", &old);
+    pods.extend([shared, kept]);
+    gone.extend([old, own]);
+    // a manifest with two tags
+    let twice = image(18);
+    push("one", &twice);
+    push("two", &twice);
+    pods.push(twice);
+    // an image and an index with the subject of a kept image, and what only the index names
+    let subject = image(19);
+    push("subject", &subject);
+    push("about-image", &artifact("1", Some(&subject)));
+    push("about-index", &about(&subject, &image(20)));
+    pods.push(subject);
+    // the subject of a kept referrer
+    let subject = image(21);
+    push("subject-of-kept", &subject);
+    let referrer = artifact("2", Some(&subject));
+    push("referrer", &referrer);
+    pods.push(referrer);
+    // an index without a tag; another index has one of its images
+    let own = image(22);
+    let untagged = images.index(&[own.clone(), image(23)]);
+    push(digest(&untagged), &untagged);
+    push(&cosign(&untagged), &artifact("3", None));
+    let part_child = image(24);
+    let part = images.index(&[own, part_child.clone()]);
+    push("part", &part);
+    pods.push(untagged);
+    gone.extend([part, part_child]);
+    // the same shapes without a pod
+    let unneeded = [image(25), image(26)];
+    let index = images.index(&[images.index(&unneeded[..1]), unneeded[1].clone()]);
+    let signature = artifact("4", None);
+    let referrers = [artifact("5", Some(&index)), about(&index, &unneeded[0])];
+    push("unneeded", &index);
+    push(&cosign(&index), &signature);
+    push("unneeded-image", &referrers[0]);
+    push("unneeded-index", &referrers[1]);
+    gone.extend([index, images.index(&unneeded[..1]), signature]);
+    gone.extend(unneeded.into_iter().chain(referrers));
+
+    let digests = |all: Vec<Value>| all.into_iter().map(|one| digest(&one).to_owned());
+    (digests(pods).collect(), digests(gone).collect())
+}
+
+#[test]
+fn no_shape_of_a_running_manifest_is_deleted() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let far = Far::new(docker_registry());
+    let with_referrers = Faults::new(Content::default());
+    let images = Images::new(far.place.path("shapes"));
+    for address in [&far.registry.address, &with_referrers.address] {
+        let (running, mut expected) = fill_with_shapes(&images, address);
+        let mut pods: Vec<Value> = running
+            .iter()
+            .map(|digest| json!({"image": format!("{address}/app@{digest}")}))
+            .collect();
+        if *address == with_referrers.address {
+            // referrers without a tag, of which only the API knows
+            let subjects = [31, 32].map(|seed| {
+                images.image(
+                    "linux/amd64",
+                    &[images.layer(&[("app", &noise(seed, 400))])],
+                )
+            });
+            for (at, subject) in subjects.iter().enumerate() {
+                images.push(address, "app", &format!("untagged-{at}"), subject);
+                let content = format!("untagged {at}");
+                let referrer =
+                    images.artifact("application/vnd.example", content.as_bytes(), Some(subject));
+                images.push(address, "app", digest(&referrer), &referrer);
+                if at == 0 {
+                    pods.push(json!({"image": format!("{address}/app@{}", digest(&referrer))}));
+                } else {
+                    expected.extend([subject, &referrer].map(|one| digest(one).to_owned()));
+                }
+            }
+        } else {
+            // `v1` with its own image and its signature
+            expected.extend([&far.indexes[0], &far.images[0]].map(|one| digest(one).to_owned()));
+            let signature = http::manifest(address, "app", &far.signatures[0]);
+            expected.insert(crate::support::images::sha256(&signature.body));
+        }
+        let dump = json!({"kind": "List", "apiVersion": "v1", "items": pods});
+        far.place.write("pods.json", dump.to_string());
+        let push = ["push", "b2", "--to", address];
+        let prune = ["--keep", "pods.json", "--delete"];
+        let report = far.place.json(0, &[&push[..], &PRUNE, &prune].concat());
+        let deleted: BTreeSet<String> = gone(&report).into_iter().map(str::to_owned).collect();
+        let [extra, missing] = [(&deleted, &expected), (&expected, &deleted)]
+            .map(|(one, other)| one.difference(other).collect::<Vec<_>>());
+        assert!(
+            extra.is_empty() && missing.is_empty(),
+            "{address}: deleted {extra:?}, not deleted {missing:?}: {report:#}"
+        );
+        for digest in &running {
+            assert_eq!(
+                http::manifest(address, "app", digest).status,
+                200,
+                "{digest}"
+            );
+        }
+    }
+}
+
 #[test]
 fn only_named_repositories_are_pruned_and_unlistable_ones_are_skipped() {
     if !need(&NEEDS) {
@@ -298,6 +444,8 @@ fn only_named_repositories_are_pruned_and_unlistable_ones_are_skipped() {
         (&json!("nobody/knows"), true),
         "{report:#}"
     );
+    // the repository that cannot be examined may need every blob
+    assert!(report["pruned"]["bytes"].is_null(), "{report:#}");
     assert_eq!(gone(&report).len(), 3);
     let bad = far.push(2, &["--prune", "--repository", "r:5000/app:v1"]);
     assert!(

@@ -27,7 +27,7 @@ pub(crate) fn lines(updated: &UpdateOutcome) -> Vec<String> {
             ..
         } = one;
         if let Some(to) = to {
-            let items = count_of(items.len(), "new item");
+            let items = count_of(items.len(), "new or changed item");
             let place = place(one);
             lines.push(format!(
                 "newer    {name} {} -> {} ({place}): {items}",
@@ -249,7 +249,7 @@ pub(crate) fn markdown(summary: &str, updated: &UpdateOutcome, report: &RunRepor
     });
     document.table(
         "newer versions",
-        &["what", "from", "to", "policy", "where", "new"],
+        &["what", "from", "to", "policy", "where", "items"],
         moved,
     );
     let held = updated.moves.iter().flat_map(|one| {

@@ -10,6 +10,7 @@ use gate::{Gate, Schedule};
 use landfall_content::bucket::BucketObject;
 use landfall_content::bucket::emulator::{Emulator, RequestHook, RequestMoment};
 use landfall_content::store::{BucketStore, StoreTimeouts};
+use landfall_item::lockfile::Lock;
 use landfall_model::Digest;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -97,9 +98,11 @@ fn lists_read_during_a_gc_name_only_blobs_that_are_kept() {
             gate.end(1);
             reading.join().unwrap().unwrap()
         });
-        let listed = world.locks[0]
-            .digests()
-            .filter(|digest| opened.known_size(digest).is_some());
+        let digests = world.locks.iter().flat_map(Lock::digests);
+        let listed: Vec<_> = digests
+            .filter(|digest| opened.known_size(digest).is_some())
+            .collect();
+        assert!(!listed.is_empty(), "halted at {at}");
         for digest in listed {
             assert!(
                 store.get(&digest.layout_path()).is_some(),

@@ -2,9 +2,11 @@
 //! if requested.
 //!
 //! - `needed.rs`: the content to keep, by locks, receipts and the images of pods.
+//! - `manifest_graph.rs`: the manifests of one repository, and those that must be kept.
 //! - `survey.rs`: the content of one repository, and the manifests in it that may be deleted.
 //! - `run.rs`: all repositories, and the deletion.
 
+mod manifest_graph;
 mod needed;
 mod run;
 mod survey;

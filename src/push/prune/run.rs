@@ -29,8 +29,8 @@ pub(crate) struct Pruned {
     /// The manifests that were deleted, or would be.
     pub(crate) gone: Vec<PrunedManifest>,
     /// The total size of the blobs of `gone` that neither a lock nor a kept image in these
-    /// repositories needs.
-    pub(crate) bytes: u64,
+    /// repositories needs. `None` if a repository could not be surveyed: it may need any of them.
+    pub(crate) bytes: Option<u64>,
 }
 
 /// The errors of pruning. If one occurs, nothing was deleted.
@@ -78,6 +78,7 @@ pub(crate) async fn prune(
     let mut pruned = Pruned::default();
     let mut blobs = BTreeMap::new();
     let mut kept_blobs = BTreeSet::new();
+    let are_all_surveyed = surveys.iter().all(Result::is_ok);
     for (repository, found) in repositories.iter().zip(surveys) {
         let mut surveyed = SurveyedRepository {
             repository: repository.clone(),
@@ -126,6 +127,6 @@ pub(crate) async fn prune(
     let freed = blobs
         .iter()
         .filter(|(digest, _)| !kept_blobs.contains(*digest) && !needed.locked.contains(*digest));
-    pruned.bytes = sum_sizes(freed.map(|(_, size)| *size));
+    pruned.bytes = are_all_surveyed.then(|| sum_sizes(freed.map(|(_, size)| *size)));
     Ok(pruned)
 }

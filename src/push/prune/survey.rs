@@ -1,12 +1,13 @@
 //! Surveys one repository: the manifests of its tags, and manifests that nothing needs.
 
+use super::manifest_graph::{ManifestGraph, PruneCandidates};
 use super::needed::Needed;
 use crate::push::receipt::PrunedManifest;
 use landfall_content::registry::RegistrySession;
 use landfall_content::run_concurrently;
 use landfall_http::{ErrorKind, HttpError};
-use landfall_model::{Digest, Limits, Manifest, TagVersion, media_type, tagged_subject};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use landfall_model::{Descriptor, Digest, Limits, Manifest, TagVersion, tagged_subject};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The content of a repository.
 #[derive(Debug)]
@@ -49,12 +50,7 @@ pub(super) async fn survey(
         // a tag that was deleted since it was listed has no digest
         digest_by_tag.extend(digest?.map(|digest| (tag.as_str(), digest)));
     }
-    let mut survey = Survey {
-        session,
-        repository,
-        documents: HashMap::new(),
-        kept: BTreeSet::new(),
-    };
+    let mut graph = ManifestGraph::new(session, repository, needed, &digest_by_tag);
     let last = newest(digest_by_tag.keys().copied(), keep_last);
     let is_needed = |tag: &str, digest: &Digest| {
         needed.digests.contains(digest)
@@ -65,23 +61,77 @@ pub(super) async fn survey(
     };
     for (tag, digest) in &digest_by_tag {
         if is_needed(tag, digest) {
-            survey.keep(digest).await?;
+            graph.keep(digest).await?;
         }
     }
-    // Referrers of kept manifests are kept, with everything that they name. That may keep further
-    // referrers, such as the signature of an SBOM, so it is repeated until nothing is added.
-    loop {
-        let before = survey.kept.len();
-        for (tag, digest) in &digest_by_tag {
-            if !survey.kept.contains(digest) && survey.refers_to_kept(tag, digest).await? {
-                survey.keep(digest).await?;
+    // what is kept may have referrers and subjects, which are kept too
+    let candidates = loop {
+        graph.keep_referring_tags().await?;
+        let candidates = graph.candidates().await?;
+        if candidates.digests.is_empty()
+            || !graph.keep_needed(&candidates).await? && !graph.keep_untagged(limits.jobs).await?
+        {
+            break candidates;
+        }
+    };
+    content(graph, candidates).await
+}
+
+/// Returns the content of a repository in which only `candidates` may be deleted.
+async fn content(
+    mut graph: ManifestGraph<'_>,
+    candidates: PruneCandidates,
+) -> Result<RepositoryContent, HttpError> {
+    let digest_by_tag = graph.digest_by_tag;
+    let mut gone: Vec<PrunedManifest> = Vec::new();
+    let mut blobs = BTreeMap::new();
+    let mut children_by_index = BTreeMap::new();
+    for digest in candidates.digests {
+        match graph.read(&digest).await?.map(|node| &node.manifest) {
+            Some(Manifest::Index(children)) => {
+                let children = children.iter().map(|child| child.descriptor.digest.clone());
+                children_by_index.insert(digest.clone(), children.collect());
             }
+            Some(image) => {
+                let image_blobs = blobs_of(image).map(|blob| (blob.digest.clone(), blob.size));
+                blobs.insert(digest.clone(), image_blobs.collect());
+            }
+            None => continue,
         }
-        if survey.kept.len() == before {
-            break;
+        let tags = digest_by_tag.iter().filter(|(_, at)| **at == digest);
+        let tags = tags.map(|(tag, _)| (*tag).to_owned()).collect();
+        gone.push(PrunedManifest {
+            repository: graph.repository.to_owned(),
+            digest,
+            tags,
+        });
+    }
+    let mut kept_blobs = BTreeSet::new();
+    for digest in graph.kept.clone().difference(&graph.needed.locked) {
+        if let Some(node) = graph.read(digest).await? {
+            kept_blobs.extend(blobs_of(&node.manifest).map(|blob| blob.digest.clone()));
         }
     }
-    survey.into_content(&digest_by_tag, &needed.locked).await
+    let kept = digest_by_tag
+        .values()
+        .filter(|at| graph.kept.contains(at))
+        .count();
+    Ok(RepositoryContent {
+        kept,
+        gone: indexes_first(gone, &children_by_index),
+        children: children_by_index,
+        blobs,
+        kept_blobs,
+    })
+}
+
+/// The config and the layers of an image; nothing for an index.
+fn blobs_of(manifest: &Manifest) -> impl Iterator<Item = &Descriptor> {
+    let (config, layers) = match manifest {
+        Manifest::Image { config, layers, .. } => (Some(config), &layers[..]),
+        Manifest::Index(_) => (None, &[][..]),
+    };
+    config.into_iter().chain(layers)
 }
 
 /// The `count` newest tags of each shape, compared by their numbers. Tags without a number, such as
@@ -101,163 +151,6 @@ fn newest<'a>(tags: impl Iterator<Item = &'a str>, count: usize) -> BTreeSet<&'a
         tags.into_iter().take(count).map(|(_, tag)| tag)
     });
     newest.collect()
-}
-
-struct Survey<'a> {
-    session: &'a RegistrySession,
-    repository: &'a str,
-    /// Manifests that were read; `None` if the registry does not have the digest.
-    documents: HashMap<Digest, Option<Manifest>>,
-    /// The manifests that are kept.
-    kept: BTreeSet<Digest>,
-}
-
-impl Survey<'_> {
-    async fn read(&mut self, digest: &Digest) -> Result<Option<&Manifest>, HttpError> {
-        if !self.documents.contains_key(digest) {
-            let read = match self
-                .session
-                .manifest(self.repository, &digest.to_string())
-                .await
-            {
-                Ok(raw) => {
-                    let parsed = Manifest::parse(&raw.bytes, raw.content_type.as_deref())
-                        .map_err(|error| HttpError::new(ErrorKind::Invalid, format!("{error}")));
-                    Some(
-                        parsed
-                            .map_err(|error| error.about(format!("{}@{digest}", self.repository)))?
-                            .0,
-                    )
-                }
-                Err(error) if error.kind == ErrorKind::NotFound => None,
-                Err(error) => return Err(error),
-            };
-            self.documents.insert(digest.clone(), read);
-        }
-        Ok(self.documents.get(digest).and_then(Option::as_ref))
-    }
-
-    /// Keeps a manifest and, if it is an index, all its descendants.
-    async fn keep(&mut self, digest: &Digest) -> Result<(), HttpError> {
-        let mut todo = vec![digest.clone()];
-        while let Some(digest) = todo.pop() {
-            if !self.kept.insert(digest.clone()) {
-                continue;
-            }
-            if let Some(Manifest::Index(children)) = self.read(&digest).await? {
-                let (indexes, others): (Vec<_>, Vec<_>) = children
-                    .iter()
-                    .map(|child| child.descriptor.clone())
-                    .partition(|child| media_type::is_index(&child.media_type));
-                todo.extend(indexes.into_iter().map(|child| child.digest));
-                // images have no children, so they need not be read
-                self.kept
-                    .extend(others.into_iter().map(|child| child.digest));
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether a tag refers to a manifest that is kept, by its form (cosign's tags and lists of
-    /// referrers) or by the subject of its manifest.
-    async fn refers_to_kept(&mut self, tag: &str, digest: &Digest) -> Result<bool, HttpError> {
-        if let Some(subject) = tagged_subject(tag) {
-            return Ok(self
-                .kept
-                .iter()
-                .any(|kept| kept.to_string().starts_with(&subject.digest)));
-        }
-        let subject = match self.read(digest).await? {
-            Some(Manifest::Image {
-                subject: Some(subject),
-                ..
-            }) => subject.digest.clone(),
-            _ => return Ok(false),
-        };
-        Ok(self.kept.contains(&subject))
-    }
-
-    /// Separates the content that is kept from the manifests that may be deleted: manifests of tags
-    /// that are not kept, their children and their referrers.
-    async fn into_content(
-        mut self,
-        digest_by_tag: &BTreeMap<&str, Digest>,
-        locked: &BTreeSet<Digest>,
-    ) -> Result<RepositoryContent, HttpError> {
-        let mut gone: Vec<PrunedManifest> = Vec::new();
-        let mut blobs = BTreeMap::new();
-        let mut children_by_index = BTreeMap::new();
-        let mut seen = BTreeSet::new();
-        let mut todo: Vec<Digest> = digest_by_tag
-            .values()
-            .filter(|at| !self.kept.contains(at))
-            .rev()
-            .cloned()
-            .collect();
-        while let Some(digest) = todo.pop() {
-            if self.kept.contains(&digest) || !seen.insert(digest.clone()) {
-                continue;
-            }
-            let mut next = match self.read(&digest).await? {
-                None => continue,
-                Some(Manifest::Index(children)) => {
-                    let children = children.iter().map(|child| child.descriptor.digest.clone());
-                    let children: Vec<Digest> = children.collect();
-                    children_by_index.insert(digest.clone(), children.clone());
-                    children
-                }
-                Some(Manifest::Image { config, layers, .. }) => {
-                    let image_blobs = std::iter::once(config)
-                        .chain(layers)
-                        .map(|blob| (blob.digest.clone(), blob.size))
-                        .collect();
-                    blobs.insert(digest.clone(), image_blobs);
-                    Vec::new()
-                }
-            };
-            // Without a referrers API (`None`), the list of referrers is an index with a tag, which
-            // is surveyed like every tag.
-            let referrers = self
-                .session
-                .referrers(self.repository, &digest, false)
-                .await?;
-            next.extend(
-                referrers
-                    .into_iter()
-                    .flatten()
-                    .map(|referrer| referrer.digest),
-            );
-            todo.extend(next.into_iter().rev());
-            let tags = digest_by_tag.iter().filter(|(_, at)| **at == digest);
-            let tags = tags.map(|(tag, _)| (*tag).to_owned()).collect();
-            gone.push(PrunedManifest {
-                repository: self.repository.to_owned(),
-                digest,
-                tags,
-            });
-        }
-        let mut kept_blobs = BTreeSet::new();
-        for digest in self.kept.clone().difference(locked) {
-            if let Some(Manifest::Image { config, layers, .. }) = self.read(digest).await? {
-                kept_blobs.extend(
-                    std::iter::once(config)
-                        .chain(layers)
-                        .map(|blob| blob.digest.clone()),
-                );
-            }
-        }
-        let kept = digest_by_tag
-            .values()
-            .filter(|at| self.kept.contains(at))
-            .count();
-        Ok(RepositoryContent {
-            kept,
-            gone: indexes_first(gone, &children_by_index),
-            children: children_by_index,
-            blobs,
-            kept_blobs,
-        })
-    }
 }
 
 /// Sorts manifests so that each index comes before its children, including children that it shares

@@ -135,12 +135,27 @@ fn large_files_are_carried_served_and_exported() {
     );
     answer_uploads("201 Created");
     let push = || place.json(0, &["push", "b.tar.zst", "--git-to", &to]);
+    let dry_run = |status: &str, what: &str| {
+        let push = ["push", "b.tar.zst", "--git-to", &to, "--dry-run"];
+        let report = place.json(0, &push);
+        let item = &report["items"][0];
+        assert_eq!(item["status"], status, "{report}");
+        let reason = item["reason"].as_str().unwrap_or_default();
+        assert!(reason.ends_with(what), "{report}");
+    };
+    dry_run("skipped", ": refs/heads/main, 2 large files");
     assert_eq!(push()["items"][0]["status"], "done");
     let pushed = site
         .place
         .path("repos/lfs")
         .join(Digest::sha256(&large[1]).hex());
-    assert!(std::fs::read(pushed).unwrap() == large[1]);
+    assert!(std::fs::read(&pushed).unwrap() == large[1]);
+    dry_run("present", "");
+    std::fs::remove_file(&pushed).unwrap();
+    dry_run("skipped", ": 1 large file");
+    assert!(!pushed.exists(), "a dry run uploads nothing");
+    assert_eq!(push()["items"][0]["status"], "done");
+    assert!(pushed.exists());
     site.git(&target, &["fsck", "--strict"]);
     assert_eq!(push()["items"][0]["status"], "present");
     // without `lfs`, the lock has only the pointers, and no large file is requested

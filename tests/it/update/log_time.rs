@@ -133,6 +133,34 @@ fn a_version_that_a_log_has_long_had_need_not_wait() {
 }
 
 #[test]
+fn an_older_version_that_a_log_has_long_had_does_not_wait_for_a_newer_one() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let rig = LogRig::new();
+    for repository in ["one", "two"] {
+        for version in ["1.0.0", "1.0.1"] {
+            rig.push_signed(repository, version, Tampering::None);
+        }
+    }
+    // only one of the two images of the newest version is signed
+    rig.push_signed("one", "1.0.2", Tampering::None);
+    rig.push("two", "1.0.2");
+    let text = rig.manifest(
+        "vars: {both: {value: 1.0.0, update: patch}}\n\
+         images:\n- REG/one:${both}\n- REG/two:${both}\n",
+    );
+    let report = rig.update(0);
+    assert_eq!(
+        moved(&report),
+        [("both".into(), "1.0.1".into())],
+        "{report:#}"
+    );
+    assert_eq!(waiting(&report), ["1.0.2"]);
+    assert_eq!(rig.place.read("m.yaml"), text.replace("1.0.0", "1.0.1"));
+}
+
+#[test]
 fn a_digest_that_a_log_has_long_had_need_not_wait() {
     if !need(&["gzip"]) {
         return;

@@ -2,7 +2,7 @@
 //! docs/api/basic-transfers.md).
 
 use super::file::{expect_success, send_with_account, status_error};
-use super::lfs_batch::{LFS_BATCH, LFS_MEDIA_TYPE, LfsAction, LfsOperation, batch};
+use super::lfs_batch::{BatchAnswer, LFS_BATCH, LFS_MEDIA_TYPE, LfsAction, LfsOperation, batch};
 use crate::registry::RegistrySessions;
 use crate::{BlobRead, OpenedPart, read_blocking};
 use bytes::Bytes;
@@ -75,6 +75,42 @@ pub(super) async fn open_large_file(
     }))
 }
 
+/// Returns the number of large files that the server of the repository at `url` lacks. Uploads
+/// nothing.
+///
+/// # Errors
+/// If the server cannot be reached, does not support Git LFS, or refuses a file.
+pub async fn missing_large_files(
+    sessions: &RegistrySessions,
+    url: &str,
+    files: &[Descriptor],
+) -> Result<usize, HttpError> {
+    let mut missing = 0;
+    for files in files.chunks(LFS_BATCH) {
+        let answer = upload_actions(sessions, url, files).await?;
+        for file in files {
+            let actions = answer.actions(url, &file.digest)?;
+            missing += usize::from(actions.upload.is_some());
+        }
+    }
+    Ok(missing)
+}
+
+async fn upload_actions(
+    sessions: &RegistrySessions,
+    url: &str,
+    files: &[Descriptor],
+) -> Result<BatchAnswer, HttpError> {
+    let answer = batch(sessions, url, files, LfsOperation::Upload).await;
+    answer.map_err(|error| match error.kind {
+        ErrorKind::NotFound => {
+            let words = format!("the server does not accept large files (Git LFS): {error}");
+            HttpError::new(ErrorKind::Invalid, words)
+        }
+        _ => error,
+    })
+}
+
 /// Uploads the large files that the server of the repository at `url` lacks, from `blobs`. Returns
 /// their number.
 ///
@@ -88,14 +124,7 @@ pub async fn upload_large_files(
 ) -> Result<usize, HttpError> {
     let mut uploaded = 0;
     for files in files.chunks(LFS_BATCH) {
-        let answer = batch(sessions, url, files, LfsOperation::Upload).await;
-        let answer = answer.map_err(|error| match error.kind {
-            ErrorKind::NotFound => {
-                let words = format!("the server does not accept large files (Git LFS): {error}");
-                HttpError::new(ErrorKind::Invalid, words)
-            }
-            _ => error,
-        })?;
+        let answer = upload_actions(sessions, url, files).await?;
         for file in files {
             let actions = answer.actions(url, &file.digest)?;
             let Some(upload) = &actions.upload else {

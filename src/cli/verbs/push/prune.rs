@@ -249,7 +249,7 @@ impl PrunePlan {
         let kept: usize = pruned.repositories.iter().map(|looked| looked.kept).sum();
         let _ = writeln!(
             text,
-            "{} {} of {}, {}; {} kept{}",
+            "{} {} of {}{}; {} kept{}",
             if self.delete {
                 "deleted"
             } else {
@@ -260,7 +260,9 @@ impl PrunePlan {
                 1 => "1 repository".to_owned(),
                 count => format!("{count} repositories"),
             },
-            human_size(pruned.bytes),
+            pruned
+                .bytes
+                .map_or_else(String::new, |bytes| format!(", {}", human_size(bytes))),
             count_of(kept, "tag"),
             if pruned.gone.is_empty() {
                 ""
