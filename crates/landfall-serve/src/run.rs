@@ -6,7 +6,7 @@ use crate::catalog::{BundleCatalog, ServedRepository};
 use crate::connections::{ConnectionTable, RequestLimiter, raise_open_files};
 use crate::git::GitDatabases;
 use crate::listen::{ListenAddress, Listener, tls_acceptor};
-use crate::observe::RequestObserver;
+use crate::observe::{AccessLog, RequestObserver};
 use crate::refresh::RefreshHandle;
 use crate::sign_in::SignInQueue;
 use crate::state::{ServerContext, ServerState};
@@ -93,8 +93,11 @@ pub async fn serve<E: From<ServeError> + std::fmt::Display>(
         loop {
             reload().await;
             // log rotation uses the same signal
-            if let Some(log) = &context.observer.log {
-                log.reopen();
+            let log = context.observer.log.as_ref();
+            if let Some(Err(error)) = log.map(AccessLog::reopen) {
+                context.progress.note(&format!(
+                    "cannot reopen the access log, which is still written to its old file: {error}"
+                ));
             }
             match renew() {
                 Ok(_) => context

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The number of lines that may wait for the disk. Further lines are dropped and counted.
 const MAX_WAITING: usize = 4096;
@@ -25,17 +26,23 @@ pub enum LogTarget {
 /// The access log. A separate thread writes it, so that no request waits for a disk.
 pub struct AccessLog {
     commands: SyncSender<LogCommand>,
+    target: LogTarget,
+    /// The log that replaces the current one before the next line is written. It is not a command,
+    /// because the queue of commands may be full.
+    replacement: Arc<Mutex<Option<LogWriter>>>,
     lost_lines: AtomicU64,
 }
 
+type LogWriter = Box<dyn Write + Send>;
+
 enum LogCommand {
     Write(String),
-    /// Open the file again: log rotation may have moved it away.
-    Reopen,
+    /// Close the current log if there is a replacement.
+    Replace,
 }
 
 impl LogTarget {
-    fn open(&self) -> io::Result<Box<dyn Write + Send>> {
+    fn open(&self) -> io::Result<LogWriter> {
         Ok(match self {
             LogTarget::Stderr => Box::new(io::stderr()),
             LogTarget::File(path) => {
@@ -54,11 +61,15 @@ impl AccessLog {
         let out = target.open()?;
         // bounded, so that a slow disk cannot fill the memory
         let (commands, receiver) = sync_channel(MAX_WAITING);
+        let replacement = Arc::<Mutex<Option<LogWriter>>>::default();
+        let replaced_by = replacement.clone();
         std::thread::Builder::new()
             .name("access-log".into())
-            .spawn(move || write_lines(&receiver, &target, out))?;
+            .spawn(move || write_lines(&receiver, &replaced_by, out))?;
         Ok(AccessLog {
             commands,
+            target,
+            replacement,
             lost_lines: AtomicU64::new(0),
         })
     }
@@ -70,9 +81,12 @@ impl AccessLog {
         }
     }
 
-    /// Opens the file again, as after log rotation.
-    pub(crate) fn reopen(&self) {
-        let _ = self.commands.try_send(LogCommand::Reopen);
+    /// Opens the file again, as after log rotation. If that fails, the current one is kept.
+    pub(crate) fn reopen(&self) -> io::Result<()> {
+        *lock(&self.replacement) = Some(self.target.open()?);
+        // if the queue is full, the next line in it has the same effect
+        let _ = self.commands.try_send(LogCommand::Replace);
+        Ok(())
     }
 
     /// The number of lines that were dropped because the disk was too slow.
@@ -83,20 +97,22 @@ impl AccessLog {
 
 fn write_lines(
     commands: &Receiver<LogCommand>,
-    target: &LogTarget,
-    mut out: Box<dyn Write + Send>,
+    replacement: &Mutex<Option<LogWriter>>,
+    mut out: LogWriter,
 ) {
     for command in commands {
-        match command {
+        if let Some(opened) = lock(replacement).take() {
+            out = opened;
+        }
+        if let LogCommand::Write(line) = command {
             // an error cannot be reported here; writing continues with the next line
-            LogCommand::Write(line) => drop(out.write_all(line.as_bytes())),
-            LogCommand::Reopen => {
-                if let Ok(opened) = target.open() {
-                    out = opened;
-                }
-            }
+            drop(out.write_all(line.as_bytes()));
         }
     }
+}
+
+fn lock(replacement: &Mutex<Option<LogWriter>>) -> MutexGuard<'_, Option<LogWriter>> {
+    replacement.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The log line of a request that was completed at `now`. The query is masked, since it may contain
@@ -152,6 +168,36 @@ mod tests {
     use super::*;
     use axum::http::{HeaderValue, Request, StatusCode};
     use std::time::Duration;
+
+    #[test]
+    fn a_log_is_reopened_while_its_queue_is_full() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let (commands, receiver) = sync_channel(1);
+        let log = AccessLog {
+            commands,
+            target: LogTarget::File(path.clone()),
+            replacement: Arc::default(),
+            lost_lines: AtomicU64::new(0),
+        };
+        log.write("waiting\n".into());
+        log.reopen().unwrap();
+        let replacement = log.replacement.clone();
+        drop(log);
+        write_lines(&receiver, &replacement, Box::new(io::sink()));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "waiting\n");
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_reopened_is_reported_and_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("logs");
+        std::fs::create_dir(&folder).unwrap();
+        let log = AccessLog::open(LogTarget::File(folder.join("log"))).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(log.reopen().is_err());
+        assert!(lock(&log.replacement).is_none());
+    }
 
     #[test]
     fn a_line_is_in_the_combined_format_and_shows_no_query_and_no_control_character() {
