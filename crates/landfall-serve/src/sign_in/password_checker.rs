@@ -36,6 +36,14 @@ struct PasswordOutcomes {
     in_progress: HashMap<PasswordKey, watch::Receiver<Option<bool>>>,
 }
 
+/// The bcrypt hash with which a password is compared.
+#[derive(Clone, Copy)]
+pub(super) enum PasswordHash<'h> {
+    OfUser(&'h str),
+    /// The user does not exist: the comparison takes as long, but no password is right.
+    OfAnother(&'h str),
+}
+
 /// The error if too many sign-ins are waiting.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooManySignIns;
@@ -51,14 +59,13 @@ impl PasswordChecker {
         }))
     }
 
-    /// Whether `password` matches `hash`, the bcrypt hash of `user` (or of another user if `user`
-    /// does not exist). A request for a comparison that is already in progress waits for it.
-    /// Fails if too many sign-ins wait in `queue`.
+    /// Whether `password` is right for `user`, by its bcrypt hash. A request for a comparison that is
+    /// already in progress waits for it. Fails if too many sign-ins wait in `queue`.
     pub(super) async fn is_right(
         self: &Arc<PasswordChecker>,
         user: &str,
         password: Vec<u8>,
-        hash: &str,
+        hash: PasswordHash<'_>,
         queue: &Arc<SignInQueue>,
         address: IpAddr,
     ) -> Result<bool, TooManySignIns> {
@@ -80,7 +87,10 @@ impl PasswordChecker {
                     outcomes.in_progress.insert(key, outcome.clone());
                     let checker = self.clone();
                     let user = user.to_owned();
-                    let hash = hash.to_owned();
+                    let (hash, exists) = match hash {
+                        PasswordHash::OfUser(hash) => (hash.to_owned(), true),
+                        PasswordHash::OfAnother(hash) => (hash.to_owned(), false),
+                    };
                     // in its own task, which holds its turn to the end: if the client disconnects,
                     // the bcrypt comparison still runs and must still count
                     tokio::spawn(async move {
@@ -89,7 +99,8 @@ impl PasswordChecker {
                         let comparing = tokio::task::spawn_blocking(move || {
                             bcrypt::verify(password, &hash).unwrap_or(false)
                         });
-                        let is_right = comparing.await.unwrap_or(false);
+                        // with invented names, the password of another user would fill the memory
+                        let is_right = comparing.await.unwrap_or(false) && exists;
                         // released first: the waiting requests may sign in again as soon as they
                         // continue
                         drop((turn, sign_in));
@@ -154,8 +165,33 @@ mod tests {
         password: &str,
     ) -> Result<bool, TooManySignIns> {
         passwords
-            .is_right("anna", password.into(), &hash("secret"), queue, HERE)
+            .is_right(
+                "anna",
+                password.into(),
+                PasswordHash::OfUser(&hash("secret")),
+                queue,
+                HERE,
+            )
             .await
+    }
+
+    #[tokio::test]
+    async fn invented_user_names_are_not_remembered_with_the_password_of_another_user() {
+        let passwords = PasswordChecker::new().unwrap();
+        let queue = Arc::new(SignInQueue::new(4096));
+        let hash = hash("secret");
+        for user in ["otto", "hugo"] {
+            let hash = PasswordHash::OfAnother(&hash);
+            let password = b"secret".to_vec();
+            let is_right = passwords.is_right(user, password, hash, &queue, HERE);
+            assert_eq!(is_right.await, Ok(false));
+        }
+        let outcomes = passwords.outcomes();
+        assert!(outcomes.right.is_empty());
+        assert_eq!(
+            (outcomes.wrong.len(), outcomes.wrong_in_order.len()),
+            (2, 2)
+        );
     }
 
     #[tokio::test]

@@ -1,6 +1,6 @@
 //! Users and their rights: accounts from `htpasswd -B` files, authenticated by HTTP Basic.
 
-use super::password_checker::{PasswordChecker, TooManySignIns};
+use super::password_checker::{PasswordChecker, PasswordHash, TooManySignIns};
 use super::queue::SignInQueue;
 use crate::ServeError;
 use axum::http::HeaderValue;
@@ -90,8 +90,10 @@ impl HtpasswdUsers {
         let account = self.accounts.get(&user);
         // a hash is computed for an unknown user too: otherwise the response time would show which
         // user names exist
-        let Some((_, hash)) = account.or_else(|| self.accounts.values().next()) else {
-            return Ok(None);
+        let hash = match (account, self.accounts.values().next()) {
+            (Some((_, hash)), _) => PasswordHash::OfUser(hash),
+            (None, Some((_, hash))) => PasswordHash::OfAnother(hash),
+            (None, None) => return Ok(None),
         };
         let is_right = self
             .passwords
@@ -156,10 +158,17 @@ fn parse_accounts(text: &str) -> Result<Vec<(String, String)>, String> {
     Ok(accounts)
 }
 
+/// Whether `hash` is a complete bcrypt hash: `$2y$`, two digits for the cost, `$`, 22 characters of
+/// salt and 31 of the hash. With a truncated hash, its user could never sign in.
 fn is_bcrypt(hash: &str) -> bool {
-    ["$2y$", "$2a$", "$2b$"]
-        .iter()
-        .any(|prefix| hash.starts_with(prefix))
+    let prefixes = ["$2y$", "$2a$", "$2b$"];
+    let rest = prefixes.iter().find_map(|one| hash.strip_prefix(one));
+    let Some((cost, value)) = rest.and_then(|rest| rest.split_once('$')) else {
+        return false;
+    };
+    let is_cost = cost.len() == 2 && matches!(cost.parse::<u8>(), Ok(4..=31));
+    let is_value = |c: char| c.is_ascii_alphanumeric() || "./".contains(c);
+    is_cost && value.len() == 53 && value.chars().all(is_value)
 }
 
 /// Parses `bytes` as a password file and as an `Authorization` header, for fuzzing.
@@ -308,6 +317,14 @@ mod tests {
         );
         assert!(!message.contains("apr1"), "hashes are not shown: {message}");
         assert!(of("").is_err());
+        let whole = format!("anna:{}", hash("a"));
+        assert!(of(&whole).is_ok());
+        let truncated = &whole[..whole.len() - 1];
+        let cost = whole.replace("$04$", "$4x$");
+        for text in ["anna:$2y$", truncated, &format!("{truncated}!"), &cost] {
+            let message = of(text).err().unwrap().to_string();
+            assert!(message.contains("line 1 has no bcrypt hash"), "{message}");
+        }
         let anna = format!("anna:{}", hash("a"));
         let twice = users(
             &[(&*anna, AccessRight::Push), (&*anna, AccessRight::Read)],
