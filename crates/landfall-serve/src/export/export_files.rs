@@ -120,11 +120,10 @@ fn write_and_unpack(
     dir: &Path,
 ) -> Result<(ItemStatus, u64), ExportError> {
     let (status, written) = write_file(item, blobs, dir)?;
-    let unpacked = unpack_members(item, dir)?;
-    if unpacked > 0 {
-        return Ok((ItemStatus::Done, written + unpacked));
-    }
-    Ok((status, written))
+    Ok(match unpack_members(item, dir)? {
+        Some(unpacked) => (ItemStatus::Done, written + unpacked),
+        None => (status, written),
+    })
 }
 
 /// Checks what [`write_and_unpack`] would do, like [`check_file`].
@@ -225,6 +224,13 @@ mod tests {
                 (vec![ItemStatus::Present; 3], 0)
             );
         }
+        // a missing path becomes a link to the first one, so its content is not needed
+        fs::remove_file(dir.path().join("mirror.example/kubelet")).unwrap();
+        let blobs = memory_of(&[b"sum", b"front"]);
+        for (dry, status) in [(true, ItemStatus::Skipped), (false, ItemStatus::Done)] {
+            let report = export_files(&lock(), &blobs, dir.path(), dry, &SilentProgress).unwrap();
+            assert_eq!(statuses(&report)[0], status, "{report:?}");
+        }
         fs::write(&kubelet, "kubeleX").unwrap();
         assert_eq!(
             statuses(&run(false)),
@@ -293,7 +299,7 @@ mod tests {
             .unwrap();
         for archive in [gnu, pax] {
             let report = export(&archive.into_inner().unwrap());
-            assert_ne!(report.items[0].reason.as_deref(), Some(""), "{report:?}");
+            assert_eq!(statuses(&report), [ItemStatus::Done], "{report:?}");
             let member = dir.path().join("h/node.tar.d").join(&long);
             assert_eq!(fs::read(&member).unwrap(), b"content", "{report:?}");
             fs::remove_file(member).unwrap();
@@ -321,6 +327,10 @@ mod tests {
             header.set_size(7);
             tar.append_data(&mut header, name, &b"content"[..]).unwrap();
         }
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o644);
+        header.set_size(0);
+        tar.append_data(&mut header, "empty", &b""[..]).unwrap();
         let archive = tar.into_inner().unwrap().finish().unwrap();
         let mut locked = file("https://h/node.tgz", &archive);
         locked.unpack = vec!["bin/kubelet".into()];
@@ -361,6 +371,16 @@ mod tests {
         assert_eq!(checked(&locked), [ItemStatus::Skipped]);
         assert!(!dir.path().join("h/node.tgz.d").exists());
         assert_eq!(statuses(&run(&locked)), [ItemStatus::Done]);
+        locked.unpack = vec!["empty".into()];
+        for (dry_run, status) in [
+            (true, ItemStatus::Skipped),
+            (false, ItemStatus::Done),
+            (false, ItemStatus::Present),
+            (true, ItemStatus::Present),
+        ] {
+            let report = export(&locked, dry_run);
+            assert_eq!(statuses(&report), [status], "a member without content");
+        }
         locked.unpack = vec!["bin/kubectl".into()];
         assert_eq!(checked(&locked), [ItemStatus::Failed]);
         let report = run(&locked);

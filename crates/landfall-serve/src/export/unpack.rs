@@ -20,11 +20,16 @@ const MAX_EXTENDED_HEADER: u64 = 1 << 20;
 
 /// Extracts the members that the lock requests from the archive that was exported below `dir`.
 /// Members that exist with the same content and mode are left unchanged. Returns the number of
-/// bytes written.
-pub(super) fn unpack_members(item: &ExportFile<'_>, dir: &Path) -> Result<u64, ExportError> {
-    let mut written = 0;
+/// bytes written, or `None` if all members are unchanged.
+pub(super) fn unpack_members(
+    item: &ExportFile<'_>,
+    dir: &Path,
+) -> Result<Option<u64>, ExportError> {
+    let mut written: Option<u64> = None;
     visit_members(item, dir, |member| {
-        written += member.write()?;
+        if let Some(bytes) = member.write()? {
+            written = Some(written.unwrap_or(0) + bytes);
+        }
         Ok(())
     })?;
     Ok(written)
@@ -167,8 +172,8 @@ fn open_archive(path: &Path) -> io::Result<Box<dyn Read>> {
 }
 
 impl<R: Read> UnpackedMember<R> {
-    /// Extracts the member, unless it is already there. Returns the number of bytes written.
-    fn write(mut self) -> Result<u64, ExportError> {
+    /// Extracts the member. Returns the number of bytes written, or `None` if it is already there.
+    fn write(mut self) -> Result<Option<u64>, ExportError> {
         let written = self.try_write();
         let path = self.path;
         written.map_err(|source| ExportError::Write { path, source })
@@ -181,7 +186,7 @@ impl<R: Read> UnpackedMember<R> {
         exists.map_err(|source| ExportError::Write { path, source })
     }
 
-    fn try_write(&mut self) -> io::Result<u64> {
+    fn try_write(&mut self) -> io::Result<Option<u64>> {
         let path = &self.path;
         let folder = path.parent().unwrap_or(path);
         fs::create_dir_all(folder)?;
@@ -193,11 +198,11 @@ impl<R: Read> UnpackedMember<R> {
         // the archive has no digests of its members, so the content itself is compared
         temporary.as_file_mut().rewind()?;
         if is_up_to_date(temporary.as_file_mut(), size, path, self.mode)? {
-            return Ok(0);
+            return Ok(None);
         }
         temporary.as_file().sync_all()?;
         temporary.persist(path).map_err(|error| error.error)?;
-        Ok(size)
+        Ok(Some(size))
     }
 }
 

@@ -52,20 +52,22 @@ pub(super) fn write_file(
 }
 
 /// Checks what [`write_file`] would do: `Present` if all paths are up to date, else `Skipped`.
-/// Fails if the content is needed but missing.
+/// Fails if the content is needed but missing: a path after one that is up to date becomes a link.
 pub(super) fn check_file(
     item: &ExportFile,
     blobs: &dyn BlobRead,
     dir: &Path,
 ) -> Result<ItemStatus, ExportError> {
+    let mut is_linkable = false;
     for below in &item.paths {
         refuse_links(dir, below)?;
         let path = dir.join(below);
         if is_up_to_date(&path, item).map_err(|source| write_error(&path, source))? {
+            is_linkable = true;
             continue;
         }
         let digest = item.file.digest;
-        if blobs.stat(digest)?.is_none() {
+        if !is_linkable && blobs.stat(digest)?.is_none() {
             return Err(ContentError::missing(digest).into());
         }
         return Ok(ItemStatus::Skipped);
