@@ -1,6 +1,6 @@
 //! Tests the ports of a role and the endpoints of a lock: opens a connection and closes it.
 
-use super::port_query::{PortLine, PortQuery, line_of_endpoint};
+use super::port_query::{PortLine, PortQuery, join_port, line_of_endpoint};
 use crate::doctor::CheckStatus;
 use crate::doctor::steps::{Diagnosis, DiagnosisSteps, usual_fix};
 use landfall_content::run_concurrently;
@@ -47,7 +47,7 @@ async fn probe_line(transport: &Transport, line: &PortLine) -> DiagnosisSteps {
             let found = transport.try_connect(host, *port, *route).await;
             add_port_step(
                 &mut steps,
-                &address(host, *port),
+                &join_port(host, *port),
                 &format!("{what}, {why}"),
                 found,
             );
@@ -79,15 +79,6 @@ async fn probe_line(transport: &Transport, line: &PortLine) -> DiagnosisSteps {
         }
     }
     steps
-}
-
-/// `host:port`, with brackets around an IPv6 address.
-fn address(host: &str, port: impl std::fmt::Display) -> String {
-    if host.contains(':') {
-        format!("[{host}]:{port}")
-    } else {
-        format!("{host}:{port}")
-    }
 }
 
 /// Adds the step of one port. `at` is its address; `what` is its destination and purpose.
@@ -179,7 +170,7 @@ fn add_range_step(
     what: &str,
     found: Vec<Result<ConnectOutcome, HttpError>>,
 ) {
-    let all = address(host, format_args!("{}-{}", range.start(), range.end()));
+    let all = join_port(host, format_args!("{}-{}", range.start(), range.end()));
     let facts = json!({"host": host, "ports": ports, "range": [range.start(), range.end()]});
     let mut silent = Vec::new();
     let mut cause = None;

@@ -6,6 +6,7 @@ use landfall_http::ConnectRoute;
 use landfall_item::lockfile::Endpoint;
 use landfall_model::document::nearest;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
@@ -287,7 +288,10 @@ impl PortSettings<'_> {
             (Ports::Decided(Decided::Provider), None) => {
                 vec![PortLine::Untested {
                     why: format!("{what}: {why}: the table names no port"),
-                    fix: Some(format!("name it with --set {what}={host}:PORT")),
+                    fix: Some(format!(
+                        "name it with --set {what}={}",
+                        join_port(host, "PORT")
+                    )),
                 }]
             }
             (Ports::Decided(Decided::NodePorts), None) => {
@@ -329,6 +333,15 @@ fn address(text: &str) -> Option<(String, Option<u16>)> {
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || ".-_:".contains(c));
     is_valid.then(|| (host.to_owned(), port))
+}
+
+/// `host:port`, with brackets around an IPv6 address.
+pub(super) fn join_port(host: &str, port: impl fmt::Display) -> String {
+    if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    }
 }
 
 /// Returns the ends of a range and [`SAMPLE`] ports between, at equal distances.
@@ -450,6 +463,14 @@ mod tests {
             connections("seed-cluster-node", "", &set).unwrap()[0],
             "fd00::9:8443"
         );
+        let set = [("cloud-provider-api".to_owned(), "fd00::9".to_owned())];
+        let query = PortQuery::new("seed-cluster-node", None, &set, &[]).unwrap();
+        let fixes = query.lines.iter().filter_map(|line| match line {
+            PortLine::Untested { fix, .. } => fix.as_deref(),
+            _ => None,
+        });
+        let fix = "name it with --set cloud-provider-api=[fd00::9]:PORT";
+        assert!(fixes.clone().any(|one| one == fix), "{:?}", query.lines);
         let message = connections("user-clusternode", "", &[]).unwrap_err();
         assert!(
             message.contains("did you mean user-cluster-node?"),

@@ -21,6 +21,8 @@ struct NodesPage<'a> {
     files_url: String,
     /// The host names of all files, several to a line.
     host_lines: Vec<String>,
+    /// The number of host names for which the page has no room.
+    omitted_hosts: usize,
     charts_url: Option<String>,
     guides: Vec<GuideSection>,
 }
@@ -45,7 +47,7 @@ pub(super) fn render_nodes(
     } else {
         Some(frame.address.url("/charts"))
     };
-    let host_lines = host_lines(bundles.files.hosts());
+    let (host_lines, omitted_hosts) = host_lines(bundles.files.hosts());
     // a site may have any number of guides of any length
     let mut room = MAX_CONTENT.saturating_sub(host_lines.iter().map(String::len).sum());
     let sections = guides.into_iter().map(|guide| {
@@ -66,27 +68,30 @@ pub(super) fn render_nodes(
         frame,
         files_url: frame.address.url("/files/HOST/PATH"),
         host_lines,
+        omitted_hosts,
         charts_url,
         guides: sections.collect(),
     };
     page.render()
 }
 
-/// The names of `hosts` without their ports, as lines for `/etc/hosts`. `hosts` must be sorted.
-/// Texts that are too long for a host name are omitted: a lock may contain any text.
-fn host_lines<'a>(hosts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+/// The names of `hosts` without their ports, as lines for `/etc/hosts`, and the number of names for
+/// which there are no lines left. `hosts` must be sorted. IPv6 addresses, which `/etc/hosts` cannot
+/// redirect, are omitted, and texts that are too long for a host name: a lock may contain any text.
+fn host_lines<'a>(hosts: impl IntoIterator<Item = &'a str>) -> (Vec<String>, usize) {
     let mut names: Vec<&str> = hosts
         .into_iter()
         .map(|host| host.split(':').next().unwrap_or(host))
-        .filter(|name| name.len() <= MAX_HOST_NAME)
+        .filter(|name| name.len() <= MAX_HOST_NAME && !name.starts_with('['))
         .collect();
     // the hosts are sorted, so most hosts that differ only in their ports follow each other
     names.dedup();
-    names
-        .chunks(HOSTS_PER_LINE)
-        .take(MAX_HOST_LINES)
-        .map(|names| names.join(" "))
-        .collect()
+    let lines = names.chunks(HOSTS_PER_LINE).map(|names| names.join(" "));
+    let lines = lines.take(MAX_HOST_LINES).collect();
+    (
+        lines,
+        names.len().saturating_sub(MAX_HOST_LINES * HOSTS_PER_LINE),
+    )
 }
 
 /// The length of a guide on the page in bytes, without its markup.
@@ -104,18 +109,17 @@ mod tests {
 
     #[test]
     fn the_lines_of_hosts_are_bounded() {
+        let lines = |hosts: &[&str]| host_lines(hosts.iter().copied());
         assert_eq!(
-            host_lines(["a.test", "b.test:80", "b.test:81"]),
-            ["a.test b.test"]
+            lines(&["[fd00::1]:80", "a.test", "b.test:80", "b.test:81"]),
+            (vec!["a.test b.test".to_owned()], 0)
         );
         let long = "a".repeat(1 << 20);
-        assert_eq!(host_lines(["a.test", &long]), ["a.test"]);
+        assert_eq!(lines(&["a.test", &long]), (vec!["a.test".to_owned()], 0));
         let many: Vec<String> = (0..10_000)
             .map(|number| format!("h{number}.test"))
             .collect();
-        assert_eq!(
-            host_lines(many.iter().map(String::as_str)).len(),
-            MAX_HOST_LINES
-        );
+        let (lines, omitted) = host_lines(many.iter().map(String::as_str));
+        assert_eq!((lines.len(), omitted), (MAX_HOST_LINES, 9200));
     }
 }
