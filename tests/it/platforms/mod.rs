@@ -30,6 +30,9 @@ use crate::support::library::Digest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+/// A file with a certificate, whose content no command reads.
+pub const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\nb25l\n-----END CERTIFICATE-----\n";
+
 /// A lock of these images.
 pub fn lock(images: &[&str]) -> String {
     let kind = "application/vnd.oci.image.manifest.v1+json";

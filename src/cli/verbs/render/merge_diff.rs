@@ -94,7 +94,8 @@ fn is_masked(masks: &[bool], at: usize) -> bool {
 
 /// Returns for each line of `text` whether its value is masked: in Secrets, or everywhere if `all`.
 fn masks(text: &str, all: bool) -> Vec<bool> {
-    let secrets = secret_values(text);
+    // a merged file is YAML, in which `{{` is not a template call, whose text would be shown
+    let secrets = secret_values(&text.replace("{{", "[["));
     let mut at = 0;
     let mut top = "";
     // the indentation of the keys in `metadata`
@@ -126,19 +127,14 @@ fn masks(text: &str, all: bool) -> Vec<bool> {
     masks
 }
 
-/// Replaces the value in `line` by `mask`. Keys, document markers, instructions of ytt and comments
-/// without `:` and `=` stay.
+/// Replaces the value in `line` by `mask`. Keys and document markers stay. Comments do not: in a
+/// block scalar, a line with `#` is a part of the value.
 fn masked(line: &str, mask: &str) -> String {
     let body = line.trim_end_matches(['\n', '\r']);
     let content = body.trim_start();
     let indent = &body[..body.len() - content.len()];
     let end = &line[body.len()..];
-    // `#@` begins an instruction of ytt.
-    let is_bare = content.is_empty()
-        || content == "---"
-        || (content.starts_with('#') && !content.contains([':', '=']))
-        || content.starts_with("#@");
-    if is_bare {
+    if content.is_empty() || content == "---" {
         return line.to_owned();
     }
     let shown = key_len(content);
@@ -290,6 +286,16 @@ mod tests {
         ] {
             assert!(diff.contains(line), "{line}\n{diff}");
         }
+    }
+
+    #[test]
+    fn lines_that_look_like_comments_or_template_calls_are_masked() {
+        let old =
+            "kind: Secret\nstringData:\n  password: |\n    #hush\n    #@hush\n    {{ hush }}\n";
+        let new = old.replace("#hush", "#hush2");
+        let diff = merge_diff("x", old, &merged(&new), DiffReader::Program);
+        assert!(!diff.contains("hush"), "{diff}");
+        assert!(diff.contains("-    ***\n+    *** (changed)\n"), "{diff}");
     }
 
     #[test]
