@@ -1,7 +1,7 @@
 //! The platforms for nodes and clusters at two sites: one without a prefix and without an account,
 //! and one with a prefix, a private authority, an account, and a proxy with an account.
 
-use super::{golden, place, refused};
+use super::{CERTIFICATE, golden, place, refused};
 use crate::support::Place;
 
 const IMAGES: &[&str] = &[
@@ -93,6 +93,16 @@ fn platforms_of_clusters_have_a_folder_for_each() {
 }
 
 #[test]
+fn clusters_with_the_same_name_are_refused() {
+    let clusters = "clusters: [{name: a, namespace: n}, {name: a, namespace: m}]\n";
+    let printed = refused(&place(&format!("{ROOT}{clusters}"), IMAGES), 2, &["capi"]);
+    assert!(
+        printed.contains("two clusters of the site are named a"),
+        "{printed}"
+    );
+}
+
+#[test]
 fn docker_supports_only_a_mirror_of_docker_hub_at_the_root() {
     golden(&place(ROOT, IMAGES), "docker-root", &["docker"]);
     let printed = refused(&corp(), 4, &["docker"]);
@@ -100,6 +110,26 @@ fn docker_supports_only_a_mirror_of_docker_hub_at_the_root() {
         printed.contains("does not accept mirrors with a path"),
         "{printed}"
     );
+}
+
+#[test]
+fn the_note_of_docker_counts_images_of_other_registries() {
+    let images = ["nginx:1.27", "quay.io/a/b:v1"];
+    let place = place(ROOT, &images);
+    let printed = place.ok(&["render", "docker", "--site", "site.yaml", "-o", "out"]);
+    let note = "1 image is not from Docker Hub: the daemon finds it only by its name at";
+    assert!(printed.contains(note), "{printed}");
+}
+
+#[test]
+fn a_server_without_a_port_listens_at_the_port_of_its_scheme() {
+    for (more, port) in [("", "443"), (", plainHTTP: true", "80")] {
+        let place = place(&format!("registry: {{address: r.test{more}}}\n"), IMAGES);
+        place.ok(&["render", "serve", "--site", "site.yaml", "-o", "out"]);
+        let environment = place.read("out/etc/landfall/serve.env");
+        let listen = format!("--listen 0.0.0.0:{port}\n");
+        assert!(environment.contains(&listen), "{environment}");
+    }
 }
 
 #[test]
@@ -119,6 +149,15 @@ fn inexpressible_settings_are_refused_with_an_alternative() {
         let printed = refused(&place, exit, args);
         assert!(printed.contains(words), "{printed}");
     }
+    // the keys of a ConfigMap cannot contain brackets and colons
+    let site = "registry: {address: \"[fd00::2]:5000\", ca: ca.crt}\n";
+    let place = super::place(site, IMAGES);
+    place.write("ca.crt", CERTIFICATE);
+    let printed = refused(&place, 4, &["openshift"]);
+    assert!(
+        printed.contains("give the registry a host name"),
+        "{printed}"
+    );
     // containerd 1.x, which TKG has, does not start with this address in the name of a table
     let site = "registry: {address: \"[fd00::2]:5000\", skipVerify: true}\n";
     let printed = refused(

@@ -1,7 +1,7 @@
 //! The values of the documents that the product is based on. Each document is rendered from one
 //! site file, and its values are checked one by one.
 
-use super::{entries, place};
+use super::{CERTIFICATE, entries, place};
 use crate::support::Place;
 use serde_yaml::Value;
 use std::path::Path;
@@ -382,6 +382,18 @@ proxy: {http: \"http://172.20.0.2:3128\", https: \"http://172.20.0.2:3128\"}
         node["insecure_registries"][0],
         Value::from("172.20.0.2:5000")
     );
+    // a certificate authority in the site demands verification
+    let verified = super::place(&site.replace("  paths:", "  ca: ca.crt\n  paths:"), &images);
+    verified.write("ca.crt", CERTIFICATE);
+    let version = ["--set", "version=2.12", "--set", "datacenter=dc-1"];
+    let args = ["render", "kubermatic", "--site", "site.yaml", "-o", "out"];
+    let printed = verified.ok(&[&args, &version[..]].concat());
+    assert!(
+        printed.contains("only if the image of their operating system contains it"),
+        "{printed}"
+    );
+    let text = verified.read("out/datacenters.yaml");
+    assert!(!text.contains("insecure_registries"), "{text}");
     // a containerd mirror can add a path prefix to a name, but not remove one
     let alone = super::place(&site.replace("consumers: [kubermatic]\n", ""), &images);
     let printed = super::refused(&alone, 4, &["containerd"]);

@@ -63,9 +63,13 @@ impl RenderPlatform for DockerPlatform {
             .filter(|image| !is_docker_hub(&image.registry))
             .count();
         if others > 0 {
+            let [images, found] = match others {
+                1 => ["image is", "it only by its name"],
+                _ => ["images are", "them only by their names"],
+            };
             notes.push(format!(
-                "{others} images are not from Docker Hub: the daemon finds them only by their \
-                 names at the registry, which `landfall rewrite` writes"
+                "{others} {images} not from Docker Hub: the daemon finds {found} at the registry, \
+                 which `landfall rewrite` writes"
             ));
         }
         let text = format!("{:#}\n", Value::Object(daemon));

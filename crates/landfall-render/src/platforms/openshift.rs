@@ -64,6 +64,12 @@ impl RenderPlatform for OpenShiftPlatform {
             ),
         ];
         if let Some(ca) = &registry.ca {
+            if own.starts_with('[') {
+                return Err(RenderError::Refused(format!(
+                    "the certificate authority of {own} cannot be configured: the keys of a \
+                     ConfigMap cannot contain an IPv6 address; give the registry a host name"
+                )));
+            }
             // a key of a ConfigMap cannot contain `:`, so the port follows two dots
             let key = own.replace(':', "..");
             files.push(RenderedFile::new(

@@ -65,11 +65,13 @@ impl RenderPlatform for ServePlatform {
             .rsplit_once(':')
             .map(|(_, port)| port)
             .filter(|port| port.parse::<u16>().is_ok());
-        // a registry address without a port means the port of https
-        let listen = request.settings.get(LISTEN.key).map_or_else(
-            || format!("0.0.0.0:{}", port.unwrap_or("443")),
-            str::to_owned,
-        );
+        let listen = match (request.settings.get(LISTEN.key), port) {
+            (Some(listen), _) => listen.to_owned(),
+            (None, Some(port)) => format!("0.0.0.0:{port}"),
+            // a registry address without a port means the port of its scheme
+            (None, None) if request.registry()?.plain_http => "0.0.0.0:80".to_owned(),
+            (None, None) => "0.0.0.0:443".to_owned(),
+        };
         let mut arguments = format!("{} --listen {listen}", request.settings.need(BUNDLE.key)?);
         if let Some(folder) = request.settings.get(TLS.key) {
             arguments += &format!(" --tls-cert {folder}/tls.crt --tls-key {folder}/tls.key");

@@ -237,6 +237,20 @@ pub(super) fn datacenters(
             "gcr.io/google-containers/hyperkube-amd64",
         ],
     );
+    // These releases cannot give machines a certificate authority, so their documentation lists the
+    // registry as insecure. That would also disable the verification that a site with `ca` demands.
+    let own = registry.target.registry.as_str();
+    let is_verified = registry.ca.is_some() && !registry.plain_http && !registry.skip_verify;
+    let insecure = if is_verified {
+        notes.push(
+            "machines of user clusters trust the registry's certificate authority only if the \
+             image of their operating system contains it"
+                .into(),
+        );
+        Value::Null
+    } else {
+        texts([own])
+    };
     let node = map([
         (
             "http_proxy",
@@ -246,10 +260,7 @@ pub(super) fn datacenters(
             "no_proxy",
             optional(proxy.map(|_| request.no_proxy().list(NoProxyDialect::Dotted))),
         ),
-        (
-            "insecure_registries",
-            texts([registry.target.registry.as_str()]),
-        ),
+        ("insecure_registries", insecure),
         ("pause_image", optional(sandbox_image(request, notes)?)),
         ("hyperkube_image", hyperkube),
     ]);
