@@ -152,52 +152,66 @@ mod tests {
     fn sources_name_a_repository_and_a_version() {
         let cases = [
             (
-                "https://h.example/team/a.git?ref=v1",
+                "https://h.example/team/a.git",
+                "?ref=v1",
                 "https://h.example/team/a.git",
                 Some("v1"),
             ),
             (
-                "git::https://h.example/a//sub/b?ref=v1&depth=1",
+                "git::https://h.example/a",
+                "//sub/b?ref=v1&depth=1",
                 "https://h.example/a",
                 Some("v1"),
             ),
-            ("git::http://h.example:80/a", "http://h.example:80/a", None),
             (
-                "https://h.example/a.git/sub",
+                "git::http://h.example:80/a",
+                "",
+                "http://h.example:80/a",
+                None,
+            ),
+            (
+                "https://h.example/a.git",
+                "/sub",
                 "https://h.example/a.git",
                 None,
             ),
             (
                 "https://github.com/org/repo",
+                "",
                 "https://github.com/org/repo",
                 None,
             ),
             (
-                "https://github.com/org/repo/sub?ref=v2",
+                "https://github.com/org/repo",
+                "/sub?ref=v2",
                 "https://github.com/org/repo",
                 Some("v2"),
             ),
             (
-                "github.com/org/repo//sub?version=v2",
+                "github.com/org/repo",
+                "//sub?version=v2",
                 "https://github.com/org/repo",
                 Some("v2"),
             ),
             (
-                "git@h.example:org/repo.git//sub",
+                "git@h.example:org/repo.git",
+                "//sub",
                 "https://h.example/org/repo.git",
                 None,
             ),
             (
                 "ssh://git@h.example:22/org/repo.git",
+                "",
                 "https://h.example/org/repo.git",
                 None,
             ),
         ];
-        for (text, url, revision) in cases {
-            let source = GitSource::parse(text).expect(text);
+        for (repository, rest, url, revision) in cases {
+            let text = format!("{repository}{rest}");
+            let source = GitSource::parse(&text).expect(&text);
             assert_eq!((&*source.url, source.revision), (url, revision), "{text}");
             let written = &text[source.repository];
-            assert!(text.contains(written) && url.ends_with(written.rsplit('/').next().unwrap()));
+            assert_eq!(written, repository.trim_start_matches("git::"), "{text}");
         }
     }
 

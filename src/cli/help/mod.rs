@@ -220,10 +220,15 @@ mod tests {
             let name = verb.get_name();
             let line = format!("\n  {name:<11}  ");
             assert_eq!(overview.matches(&line).count(), 1, "{name}");
-            let after = verb.get_after_help().map(ToString::to_string);
+            let help = verb.get_after_help().map(ToString::to_string);
+            let help = help.unwrap_or_default();
+            let mut lines = help.lines().filter(|line| !line.starts_with("  #"));
+            assert_eq!(lines.next(), Some("Examples:"), "{name}");
+            let examples: Vec<&str> = lines.collect();
+            let command = format!("landfall {name}");
             assert!(
-                after.is_some_and(|text| text.contains("Examples:")),
-                "{name}"
+                !examples.is_empty() && examples.iter().all(|line| line.contains(&command)),
+                "{name}: {help}"
             );
         }
         assert!(overview.lines().count() < 42, "one screen:\n{overview}");

@@ -144,6 +144,9 @@ mod tests {
         let two = table.find("app-2.0.0.tgz").unwrap_err().message;
         assert!(two.contains("both x and y"), "{two}");
         assert_eq!(notes.len(), 1, "{notes:?}");
-        assert!(table.find("../app-1.0.0.tgz").is_err());
+        for path in ["../app-1.0.0+b.tgz", "app-1.0.0+b", "app-1.0.0.tgz"] {
+            let unknown = table.find(path).unwrap_err().message;
+            assert!(unknown.contains("is not served here"), "{path}: {unknown}");
+        }
     }
 }
