@@ -22,6 +22,8 @@ mod archive;
 pub mod audit;
 mod base64_text;
 mod chart;
+#[cfg(test)]
+mod document_tests;
 mod edit;
 mod error;
 mod git_source;
@@ -33,6 +35,8 @@ mod index;
 mod inputs;
 mod notation;
 mod occurrence;
+#[cfg(test)]
+mod option_tests;
 mod options;
 mod pax;
 mod reference_parts;
@@ -48,6 +52,8 @@ mod settings;
 mod shapes;
 mod source_map;
 mod split_reference;
+#[cfg(test)]
+mod split_tests;
 mod suffixed;
 mod syntax;
 #[cfg(test)]

@@ -1,0 +1,127 @@
+//! References whose parts are entries of one mapping, and registries of several images.
+
+use super::tests::{at_site, becomes, stays};
+use landfall_model::Digest;
+
+#[test]
+fn split_references_are_rewritten() {
+    becomes(
+        "{registry: quay.io, repository: a/b, tag: v1}",
+        "{registry: r:5, repository: p/a/b, tag: v1}",
+    );
+    becomes(
+        "{registry: quay.io/a/, repository: b, tag: v1}",
+        "{registry: r:5/p/a/, repository: b, tag: v1}",
+    );
+    becomes(
+        "{registry: '', repository: quay.io/a/b, tag: v1}",
+        "{registry: '', repository: r:5/p/a/b, tag: v1}",
+    );
+    becomes(
+        "{registry: ~, repository: quay.io/c/d, tag: 1.10}",
+        "{registry: ~, repository: r:5/p/c/d, tag: 1.10}",
+    );
+    becomes(
+        "{repository: nginx, tag: 1.27}",
+        "{repository: r:5/p/library/nginx, tag: 1.27}",
+    );
+    becomes(
+        "{repository: quay.io/a/b, tag:}",
+        "{repository: r:5/p/a/b, tag:}",
+    );
+    becomes(
+        "{registry: quay.io, repository: 'a/b:v1'}",
+        "{registry: r:5, repository: 'p/a/b:v1'}",
+    );
+    becomes(
+        "{imageRegistry: quay.io, image_repository: a/b, image-tag: v1}",
+        "{imageRegistry: r:5, image_repository: p/a/b, image-tag: v1}",
+    );
+    becomes(
+        "{image: quay.io/a/b, tag: v1}",
+        "{image: r:5/p/a/b, tag: v1}",
+    );
+    becomes(
+        "{image: nginx, imageTag: '1.27'}",
+        "{image: r:5/p/library/nginx, imageTag: '1.27'}",
+    );
+    becomes(
+        "{registry: quay.io, image: {repository: x}}",
+        "{registry: quay.io, image: {repository: x}}",
+    );
+    let digest = Digest::sha256(b"quay.io/a/b:v1");
+    let hex = digest.hex();
+    let algorithm = "sha256";
+    becomes(
+        &format!("{{repository: quay.io/a/b, tag: other, digest: \"{digest}\"}}"),
+        &format!("{{repository: r:5/p/a/b, tag: other, digest: \"{digest}\"}}"),
+    );
+    becomes(
+        &format!("{{repository: quay.io/a/b@{algorithm}, tag: {hex}}}"),
+        &format!("{{repository: r:5/p/a/b@{algorithm}, tag: {hex}}}"),
+    );
+}
+
+#[test]
+fn split_references_that_cannot_be_decided_are_not_changed() {
+    stays(
+        "{registry: quay.io, repository: a/b, tag: v2}",
+        "only as v1",
+    );
+    stays("{image: nginx, tag: '1.28'}", "only as");
+    stays("{repository: nginx}", "neither a host nor a tag");
+    stays(
+        "{repository: quay.io/a/b, tag: '{{ .Chart.AppVersion }}'}",
+        "tag or digest is not valid",
+    );
+    stays(
+        "{registry: docker.io, repository: quay.io/a/b, tag: v1}",
+        "both name a host",
+    );
+    stays(
+        "x: &x {tag: v2}\ny: {<<: *x, repository: quay.io/a/b}",
+        "merged",
+    );
+    stays(
+        "x: &r quay.io\ny: {registry: *r, repository: a/b, tag: v1}",
+        "anchor",
+    );
+    stays(
+        "y: {registry: &r quay.io, repository: a/b, tag: v1}\nz: *r",
+        "anchor",
+    );
+}
+
+#[test]
+fn the_registry_of_a_cluster_is_rewritten_if_all_its_images_are_below_the_new_one() {
+    let names = [
+        "registry.k8s.io/kube-proxy:v1",
+        "registry.k8s.io/pause:3",
+        "registry.k8s.io/x/y:1",
+    ];
+    let text = "imageRepository: registry.k8s.io\n";
+    let done = |paths: &str, names: &[&str]| at_site(names, paths, text);
+    assert_eq!(
+        done("registry.k8s.io/x: other", &names),
+        ("imageRepository: r:5\n".into(), vec![])
+    );
+    assert_eq!(
+        done("registry.k8s.io: k", &names),
+        ("imageRepository: r:5/k\n".into(), vec![])
+    );
+    let (same, why) = done("registry.k8s.io/pause: k/pause", &names);
+    assert!(
+        same == text && why[0].contains("have different destinations"),
+        "{why:?}"
+    );
+    // from other registries than registry.k8s.io, kubeadm pulls `coredns`, not `coredns/coredns`
+    let dns = [&names[..], &["registry.k8s.io/coredns/coredns:v1"]].concat();
+    let (same, why) = done("", &dns);
+    assert!(
+        same == text
+            && why[0].contains("registry.k8s.io/coredns/coredns: [coredns/coredns, coredns]"),
+        "{why:?}"
+    );
+    let both = "registry.k8s.io/coredns/coredns: [coredns/coredns, coredns]";
+    assert_eq!(done(both, &dns), ("imageRepository: r:5\n".into(), vec![]));
+}
