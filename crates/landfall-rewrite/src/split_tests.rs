@@ -114,6 +114,9 @@ fn the_registry_of_a_cluster_is_rewritten_if_all_its_images_are_below_the_new_on
         same == text && why[0].contains("have different destinations"),
         "{why:?}"
     );
+    let (same, why) = done("registry.k8s.io/pause: k/sandbox", &names[1..2]);
+    let moved = "do not keep their path at their destination: registry.k8s.io/pause";
+    assert!(same == text && why[0].ends_with(moved), "{why:?}");
     // from other registries than registry.k8s.io, kubeadm pulls `coredns`, not `coredns/coredns`
     let dns = [&names[..], &["registry.k8s.io/coredns/coredns:v1"]].concat();
     let (same, why) = done("", &dns);

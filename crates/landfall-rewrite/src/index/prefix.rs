@@ -59,11 +59,15 @@ impl ReferenceIndex {
                 }),
                 None => ReferenceLookup::Unknown,
             },
-            (Some(_), _) => {
+            (Some(_), second) => {
+                let why = match second {
+                    Some(_) => "have different destinations",
+                    None => "do not keep their path at their destination",
+                };
                 let names: Vec<&str> = bases.values().flatten().copied().take(LISTED).collect();
+                let names = names.join(", ");
                 ReferenceLookup::Left(format!(
-                    "the locked images below this prefix have different destinations: {}",
-                    names.join(", ")
+                    "the locked images below this prefix {why}: {names}"
                 ))
             }
             (None, _) if below(&self.settled, &prefix).next().is_some() => {
