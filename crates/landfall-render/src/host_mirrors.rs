@@ -3,8 +3,9 @@
 
 use super::error::RenderError;
 use super::request::RenderRequest;
+use landfall_item::LockedImage;
 use landfall_model::{Destination, ImageRef, alias_hosts, path_prefix};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A path of the registry that mirrors an upstream host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,15 +36,20 @@ pub(super) fn host_mirrors(
         let aliases = alias_hosts(&image.registry).map(str::to_owned);
         // pods may name an image by any alias of its host, such as k8s.gcr.io for registry.k8s.io
         for host in std::iter::once(image.registry.clone()).chain(aliases) {
-            let usual = request
-                .mapping
-                .own_destination(&request.mapping.host_path(&host))
-                .repository;
+            let usual = usual_path(request, &host);
             let mirrors = hosts.entry(host).or_default();
             add_mirror(mirrors, image, &request.mapping.destinations(image), &usual);
         }
     }
-    for (host, mirrors) in &hosts {
+    for (host, mirrors) in &mut hosts {
+        // the mirror at the usual path of a host is tried first, because it has most of the host's
+        // images; then those at the usual paths of its aliases
+        let mut usual = vec![usual_path(request, host)];
+        usual.extend(alias_hosts(host).map(|alias| usual_path(request, alias)));
+        mirrors.sort_by_key(|mirror| {
+            let position = usual.iter().position(|path| *path == mirror.prefix);
+            position.unwrap_or(usual.len())
+        });
         check_unambiguous(host, mirrors, request)?;
     }
     // names that are already rewritten point at the registry itself
@@ -54,8 +60,14 @@ pub(super) fn host_mirrors(
     Ok(hosts)
 }
 
-/// Adds the mirror that has `image`, unless one of `mirrors` has it. The mirror at the `usual` path
-/// of the host is tried first, because it has most of the host's images.
+/// The path of the registry below which a host has its repositories, unless they have paths of their
+/// own.
+fn usual_path(request: &RenderRequest<'_>, host: &str) -> String {
+    let path = request.mapping.host_path(host);
+    request.mapping.own_destination(&path).repository
+}
+
+/// Adds the mirror that has `image`, preferably at the `usual` path, unless one of `mirrors` has it.
 fn add_mirror(
     mirrors: &mut Vec<HostMirror>,
     image: &ImageRef,
@@ -84,11 +96,12 @@ fn add_mirror(
             prefix: prefix.into(),
             repository,
         };
-        mirrors.insert(if prefix == usual { 0 } else { mirrors.len() }, mirror);
+        mirrors.push(mirror);
     }
 }
 
-/// Fails if the first mirror with the name of an image of `host` has a different image there.
+/// Fails if the first mirror with the name of an image of `host`, or of an alias of its host, has a
+/// different image there.
 fn check_unambiguous(
     host: &str,
     mirrors: &[HostMirror],
@@ -107,12 +120,25 @@ fn check_unambiguous(
             );
         }
     }
-    for image in request
+    let is_own = |image: &&LockedImage| image.name.registry == host;
+    let own: BTreeSet<(&str, Option<&str>)> = request
         .lock
         .images
         .iter()
-        .filter(|image| image.name.registry == host)
-    {
+        .filter(is_own)
+        .map(|image| (&*image.name.repository, image.name.tag_or_latest()))
+        .collect();
+    let by_alias = request.lock.images.iter().filter(|image| {
+        let ImageRef {
+            registry,
+            repository,
+            ..
+        } = &image.name;
+        // a name that is locked under both hosts has an image of its own at each
+        let is_locked = own.contains(&(&**repository, image.name.tag_or_latest()));
+        alias_hosts(registry).any(|alias| alias == host) && !is_locked
+    });
+    for image in request.lock.images.iter().filter(is_own).chain(by_alias) {
         let tag = image.name.tag_or_latest().unwrap_or_default();
         // the names that a client requests, in its order
         let requested = mirrors.iter().map(|mirror| match mirror.prefix.as_str() {
@@ -126,9 +152,14 @@ fn check_unambiguous(
             && *digest != image.digest
         {
             return Err(RenderError::Refused(format!(
-                "{} would be pulled from {name}, which is {other}; give {other} its own path in \
+                "{}{} would be pulled from {name}, which is {other}; give {other} its own path in \
                  the site, under registry.paths",
-                image.name
+                image.name,
+                if image.name.registry == host {
+                    String::new()
+                } else {
+                    format!(", requested from {host},")
+                }
             )));
         }
     }

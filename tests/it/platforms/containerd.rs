@@ -137,6 +137,39 @@ fn a_mirror_with_another_image_of_the_same_name_is_refused() {
 }
 
 #[test]
+fn the_mirrors_of_an_alias_have_the_right_images() {
+    let render = |paths: &str, images: &[&str], exit: i32| {
+        let site = format!("registry: {{address: r.test, paths: {{{paths}}}}}\n");
+        let place = place(&site, images);
+        if exit == 0 {
+            place.ok(&["render", "containerd", "--site", "site.yaml", "-o", "out"]);
+            return place.read("out/etc/containerd/certs.d/k8s.gcr.io/hosts.toml");
+        }
+        super::refused(&place, exit, &["containerd"])
+    };
+    // the mirror with most of the images is tried first, as for registry.k8s.io itself
+    let paths = "registry.k8s.io: k, registry.k8s.io/a: special/a, quay.io: special";
+    let images = [
+        "registry.k8s.io/a:v1",
+        "registry.k8s.io/b:v1",
+        "quay.io/b:v1",
+    ];
+    let mirrors = render(paths, &images, 0);
+    let position = |path: &str| mirrors.find(&format!("r.test/v2/{path}\"]"));
+    assert!(
+        position("k").is_some() && position("k") < position("special"),
+        "{mirrors}"
+    );
+    // an image that is locked under the alias has a path of its own
+    let paths = "k8s.gcr.io: old, registry.k8s.io: k, quay.io: old";
+    let images = ["k8s.gcr.io/a:v1", "registry.k8s.io/b:v1", "quay.io/b:v1"];
+    let told = render(paths, &images, 4);
+    let why = "registry.k8s.io/b:v1, requested from k8s.gcr.io, would be pulled from old/b:v1, \
+               which is quay.io/b:v1";
+    assert!(told.contains(why), "{told}");
+}
+
+#[test]
 fn several_pause_images_require_a_setting() {
     let site = "registry: {address: r.test}\n";
     let place = place(
