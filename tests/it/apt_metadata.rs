@@ -201,13 +201,7 @@ fn a_mirror_that_changes_during_a_read_is_read_again() {
     std::fs::remove_file(place.path("up/r/dists/stable/InRelease")).unwrap();
     let middle = first(&["/Release"], 1);
     let (_, text) = lock(&middle, 0, "release");
-    assert_eq!(
-        (
-            crate::support::apt::locked(&text),
-            middle.count("GET", "/Release ")
-        ),
-        (vec!["app 2".into()], 0)
-    );
+    assert_eq!(crate::support::apt::locked(&text), ["app 2"]);
     assert_eq!(
         middle
             .requests()

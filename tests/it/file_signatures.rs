@@ -227,14 +227,23 @@ fn a_gpg_signature_of_a_file_is_verified_armored_or_not() {
                 exit == 0,
                 "{ending} {key}: {report}"
             );
+            if exit != 0 {
+                assert_not_signed(&report);
+            }
         }
     }
     signed.place.write("www/tool", "other");
     let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
-    signed.lock(
+    assert_not_signed(&signed.lock(
         1,
         "signatures: [\"${url}.asc\"], key: ours@example.test.asc",
-    );
+    ));
+}
+
+/// Asserts that the only reason of the only item is a signature that is not valid.
+fn assert_not_signed(report: &Value) {
+    let reason = report["items"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains("it has no valid signature by "), "{reason}");
 }
 
 #[test]

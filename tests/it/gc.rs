@@ -50,6 +50,14 @@ fn digests(report: &Value) -> BTreeSet<String> {
         .collect()
 }
 
+/// The names of the blobs of a store.
+fn blobs(place: &Place, store: &str) -> BTreeSet<String> {
+    std::fs::read_dir(place.path(format!("{store}/blobs/sha256")))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
+}
+
 #[test]
 fn gc_removes_content_that_no_lock_needs() {
     if !need(&["gzip"]) {
@@ -121,6 +129,7 @@ fn gc_and_other_commands_exclude_each_other() {
     let (place, _registry, _) = two();
     let user = File::open(place.path("store/.landfall/in-use")).unwrap();
     user.lock_shared().unwrap();
+    let before = blobs(&place, "store");
     let refused = place.json(1, &["gc", "--store", "store", "--lock", "one.lock"]);
     assert!(
         refused["error"]["message"]
@@ -128,9 +137,15 @@ fn gc_and_other_commands_exclude_each_other() {
             .unwrap()
             .contains("another process uses the store")
     );
+    assert_eq!(blobs(&place, "store"), before);
     // other commands may pull, and a dry run is allowed
     place.ok(&["pull", "--store", "store", "--lock", "one.lock"]);
-    place.ok(&["gc", "--store", "store", "--lock", "one.lock", "--dry-run"]);
+    let removable = place.json(
+        0,
+        &["gc", "--store", "store", "--lock", "one.lock", "--dry-run"],
+    );
+    assert!(!digests(&removable).is_empty(), "{removable}");
+    assert_eq!(blobs(&place, "store"), before);
     drop(user);
     let sweeping = File::open(place.path("store/.landfall/in-use")).unwrap();
     sweeping.lock().unwrap();
@@ -246,12 +261,16 @@ fn gc_is_refused_while_a_pull_uses_the_store() {
         );
         std::thread::sleep(Duration::from_millis(1));
     }
+    let before = blobs(place, "s");
+    assert!(!before.is_empty(), "the lock left no manifests to remove");
     let met = place.json(1, &[&["gc", "--lock", "empty.lock"], &store[..]].concat());
     let printed = met["error"]["message"].as_str().unwrap();
     assert!(
         printed.contains("another process uses the store"),
         "{met:#}"
     );
+    let after = blobs(place, "s");
+    assert!(before.is_subset(&after), "{before:?}, then {after:?}");
     pace(None);
     assert!(pulling.wait().unwrap().success());
 }

@@ -119,13 +119,23 @@ fn walk(folder: &Path) -> Vec<String> {
 /// Asserts that complete blobs were not requested again, and that partial ones were requested only
 /// from the first missing byte.
 fn assert_resumed(rig: &Rig, stood: &BTreeMap<String, Option<u64>>, what: &str) {
-    for seen in rig
-        .up
-        .seen()
+    // files are requested by their URLs, and blobs by their digests
+    let files: BTreeMap<&str, String> = rig
+        .lock
+        .files
         .iter()
-        .filter(|seen| seen.on == Some(RequestKind::Blob))
-    {
-        let digest = seen.path.rsplit('/').next().unwrap();
+        .map(|file| {
+            let name = file.name.rsplit('/').next().unwrap();
+            (name, file.digest.to_string())
+        })
+        .collect();
+    for seen in rig.up.seen() {
+        let end = seen.path.rsplit('/').next().unwrap();
+        let digest = match seen.on {
+            Some(RequestKind::Blob) => end,
+            Some(RequestKind::File) if files.contains_key(end) => &files[end],
+            _ => continue,
+        };
         match stood.get(digest) {
             None | Some(Some(0)) => {}
             Some(Some(some)) => {

@@ -170,8 +170,9 @@ fn another_process_resumes_an_upload_after_its_first_part() {
     let case = Case::new(250);
     let rig = &case.rig;
     let store = &case.store;
-    let part_one = |request: &RecordedRequest| {
-        request.method == "PUT" && request.query.split('&').any(|word| word == "partNumber=1")
+    let part = |request: &RecordedRequest| {
+        let mut words = request.query.split('&').filter(|_| request.method == "PUT");
+        words.find_map(|word| word.strip_prefix("partNumber=")?.parse::<usize>().ok())
     };
     // the command is killed when a part is recorded, before the upload can be completed
     store.judge(|request| {
@@ -223,9 +224,11 @@ fn another_process_resumes_an_upload_after_its_first_part() {
     });
     let pulled = case.pull(0);
     assert_eq!(pulled["totals"]["failed"], 0, "{pulled}");
-    for key in resumed {
-        let again = store.count(|request| part_one(request) && request.key.ends_with(&key));
-        assert_eq!(again, 0, "the first part of {key} was sent again");
+    for (key, count) in resumed {
+        let again = store.count(|request| {
+            part(request).is_some_and(|number| number <= count) && request.key.ends_with(&key)
+        });
+        assert_eq!(again, 0, "one of the {count} parts of {key} was sent again");
     }
     assert_eq!(store.keys("air/gap/uploads"), Vec::<String>::new());
     store.reset();
@@ -259,18 +262,16 @@ fn another_process_resumes_an_upload_after_its_first_part() {
     );
 }
 
-/// The blobs for which a record says that a part was uploaded.
-fn records(store: &ObjectStore) -> Vec<String> {
-    let has_part = |key: &String| {
-        let record: Value = serde_json::from_slice(&fs::read(store.file(key)).unwrap_or_default())
+/// The blobs for which a record says that parts were uploaded, and the numbers of their parts.
+fn records(store: &ObjectStore) -> Vec<(String, usize)> {
+    let parts = |key: String| {
+        let record: Value = serde_json::from_slice(&fs::read(store.file(&key)).unwrap_or_default())
             .unwrap_or_default();
-        record["parts"]
-            .as_array()
-            .is_some_and(|parts| !parts.is_empty())
+        let count = record["parts"].as_array().map_or(0, Vec::len);
+        (count > 0).then(|| (key.rsplit('/').next().unwrap().to_owned(), count))
     };
-    let keys = store.keys("air/gap/uploads").into_iter().filter(has_part);
-    keys.map(|key| key.rsplit('/').next().unwrap().to_owned())
-        .collect()
+    let keys = store.keys("air/gap/uploads").into_iter();
+    keys.filter_map(parts).collect()
 }
 
 #[test]

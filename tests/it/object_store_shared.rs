@@ -3,6 +3,7 @@
 use crate::object_store::{Case, STORE};
 use crate::support::images::sha256;
 use crate::support::object_store::{Fault, ObjectStore, RecordedRequest};
+use crate::support::wait_for;
 use std::fs;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -26,9 +27,9 @@ fn age(store: &ObjectStore, days: u64) {
 }
 
 fn waits_for(store: &ObjectStore, is_meant: impl Fn(&RecordedRequest) -> bool, times: usize) {
-    while store.count(&is_meant) < times {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_for("the request to the object store", || {
+        store.count(&is_meant) >= times
+    });
 }
 
 fn assert_sound(store: &ObjectStore) {

@@ -1,11 +1,28 @@
 //! Packages and releases that a repository offers under a wrong name, version or suite.
 
+use crate::support::Place;
 use crate::support::apt::{AptUpstream, deb};
 use crate::support::charts::failure_reasons;
 use crate::support::rpm_repository;
 use crate::support::run;
+use crate::support::unchecked::pack_unchecked;
 use crate::support::yum::YumUpstream;
 use std::process::Command;
+
+/// Asserts that `pull`, `pack` and `verify` refuse the locked package, each with `why`.
+fn assert_refused(place: &Place, why: &str) {
+    for (exit, args) in [
+        (1, &["pull"][..]),
+        (3, &["pack", "-o", "b"]),
+        (4, &["verify", "forged", "--lock", "landfall.lock"]),
+    ] {
+        if exit == 4 {
+            pack_unchecked(place, "forged");
+        }
+        let report = place.json(exit, args).to_string();
+        assert!(report.contains(why), "{args:?}: {report}");
+    }
+}
 
 /// An unsigned index or a mirror may offer an old signed package as a new one, or one package as
 /// another.
@@ -54,10 +71,7 @@ fn a_signed_rpm_is_refused_under_another_name_version_or_architecture() {
         up.wants(&format!("install: [{install}], base: none"));
         up.lock(0, &["--refresh"]);
         let wanted = format!("its index offers it as {index}, but the file is {file}");
-        let why = failure_reasons(&place.json(1, &["pull"]));
-        assert!(why.contains(&wanted), "{why}");
-        let why = failure_reasons(&place.json(3, &["pack", "-o", "b"]));
-        assert!(why.contains(&wanted), "{why}");
+        assert_refused(place, &wanted);
     }
     rpm_repository::write_primary(&place.path("up/r"), &primary);
     up.wants("install: [lib], base: none");
@@ -101,11 +115,8 @@ fn a_deb_is_refused_under_another_name_version_or_architecture() {
         up.release("dists/stable", head);
         up.wants("stable", install, ", base: none");
         up.lock(0, &["--refresh"]);
-        let why = failure_reasons(&place.json(1, &["pull"]));
         let wanted = format!("its index offers it as {offered}, but the file is app 1:1.2-3 amd64");
-        assert!(why.contains(&wanted), "{why}");
-        let why = failure_reasons(&place.json(3, &["pack", "-o", "b"]));
-        assert!(why.contains(&wanted), "{why}");
+        assert_refused(place, &wanted);
     }
     up.index(folder, "Packages", index.as_bytes());
     up.release("dists/stable", head);

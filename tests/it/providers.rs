@@ -4,6 +4,7 @@
 use crate::support::peers::{Server, file_server, nginx_command, own_registry};
 use crate::support::pki::Authority;
 use crate::support::providers::{ProviderFiles, lock_file, package, zh};
+use crate::support::unchecked::pack_unchecked;
 use crate::support::{
     Guard, Place, free_port, http, landfall_serve, need, run, skip, test_name, which,
 };
@@ -414,13 +415,17 @@ fn the_configuration_names_the_mirror_and_its_providers() {
          include             = [\"registry.test/acme/random\"]\n  }\n  direct {\n    \
          exclude = [\"registry.test/acme/random\"]\n  }\n}\n"
     );
-    for more in [
-        &["--set", "url=http://mirror.test"][..],
-        &[],
-        &["--set", "from=registry"],
+    for (more, words) in [
+        (
+            &["--set", "url=http://mirror.test"][..],
+            "nothing names an https server",
+        ),
+        (&[], "nothing names an https server"),
+        (&["--set", "from=registry"], "nothing names a registry"),
     ] {
         let report = up.place.json(2, &[&["render", "tofu"], more].concat());
-        assert!(report["error"]["message"].as_str().is_some(), "{report}");
+        let message = report["error"]["message"].as_str().unwrap();
+        assert!(message.contains(words), "{more:?}: {message}");
     }
 }
 
@@ -600,4 +605,11 @@ fn a_hash_that_was_edited_in_the_lock_fails_the_provider() {
     // the store has the packages, but the hash of one differs from the lock
     checked(&place.json(3, &["pack", "-o", "wrong.tar.zst"]));
     assert!(!place.path("wrong.tar.zst").exists());
+    // a bundle that somebody packed without this check is refused
+    pack_unchecked(place, "forged");
+    let verified = place.json(4, &["verify", "forged"]).to_string();
+    assert!(
+        verified.contains("linux_arm64 has the hash h1:") && verified.contains(wrong),
+        "{verified}"
+    );
 }

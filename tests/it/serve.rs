@@ -5,7 +5,7 @@ use crate::support::free_port;
 use crate::support::http::{Response, get, manifest, put_blob, put_manifest, request};
 use crate::support::images::{DOCKER_MANIFEST, OCI_INDEX, OCI_MANIFEST, noise, sha256};
 use crate::support::peers::{Server, skopeo, skopeo_push, skopeo_raw};
-use crate::support::{Guard, Images, Place, landfall_serve, need, run};
+use crate::support::{Guard, Images, Place, landfall_serve, need, run, wait_for};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha512};
 use std::io::{Read, Write};
@@ -810,17 +810,14 @@ fn signals_end_the_server_after_requests_in_progress() {
             .write_all(format!("{post}Content-Length: {}\r\n\r\n", blob.len()).as_bytes())
             .unwrap();
         stream.write_all(&blob[..1000]).unwrap();
-        while std::fs::read_dir(place.path("written/incoming"))
-            .unwrap()
-            .next()
-            .is_none()
-        {
-            std::thread::yield_now();
-        }
+        wait_for("the upload", || {
+            let mut incoming = std::fs::read_dir(place.path("written/incoming")).unwrap();
+            incoming.next().is_some()
+        });
         guard.signal(signal);
-        while TcpStream::connect(&address).is_ok() {
-            std::thread::yield_now();
-        }
+        wait_for("the end of the listener", || {
+            TcpStream::connect(&address).is_err()
+        });
         stream.write_all(&blob[1000..]).unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();

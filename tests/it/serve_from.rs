@@ -5,7 +5,7 @@ use crate::support::charts::{Chart, Upstream};
 use crate::support::http::{get, manifest, request};
 use crate::support::images::{noise, sha256};
 use crate::support::peers::{Server, docker_registry, file_server};
-use crate::support::{Place, landfall_serve, need};
+use crate::support::{Place, landfall_serve, need, wait_for};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -133,9 +133,9 @@ fn files_are_served_from_a_registry() {
             .unwrap()
             .success()
     );
-    while get(&server.address, "/files/dl.example/v2/tool").status != 200 {
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    wait_for("the file after the reload", || {
+        get(&server.address, "/files/dl.example/v2/tool").status == 200
+    });
     assert!(get(&server.address, "/files/dl.example/v2/tool").body == content("v2"));
     assert!(get(&server.address, "/files/dl.example/v1/tool").body == tool);
     let news = get(&server.address, "/changes").text();

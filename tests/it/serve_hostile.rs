@@ -4,7 +4,7 @@
 use crate::support::http::{Response, get, put_blob, put_manifest, request};
 use crate::support::images::{OCI_INDEX, OCI_MANIFEST, sha256};
 use crate::support::peers::{Server, landfall_serve_within};
-use crate::support::{Place, landfall_serve, need};
+use crate::support::{Place, landfall_serve, need, wait_for};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
@@ -275,13 +275,10 @@ fn requests_that_wait_for_bcrypt_take_no_slot_and_their_number_is_limited() {
             stream
         })
         .collect();
-    while metric(
-        &server,
-        "landfall_requests_total{method=\"GET\",code=\"429\"}",
-    ) < 100
-    {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_for("the 100th response with 429", || {
+        let name = "landfall_requests_total{method=\"GET\",code=\"429\"}";
+        metric(&server, name) >= 100
+    });
     assert!(
         metric(&server, "landfall_sign_ins ") > 0,
         "no other sign-in waits"
@@ -294,12 +291,13 @@ fn requests_that_wait_for_bcrypt_take_no_slot_and_their_number_is_limited() {
         );
     }
     // the client may have the last byte of an answer before the server ends the request
-    while metric(&server, "landfall_requests_in_flight") > 0 {
+    wait_for("the end of all requests that have a slot", || {
         assert!(
             metric(&server, "landfall_sign_ins ") > 0,
             "a waiting sign-in takes a request slot"
         );
-    }
+        metric(&server, "landfall_requests_in_flight") == 0
+    });
     assert!(
         metric(&server, "landfall_sign_ins ") > 0,
         "no other sign-in waits any more"
@@ -345,9 +343,9 @@ fn unfinished_manifest_uploads_take_no_memory() {
     drop(open);
     put_manifest(&server.address, "a", "v2", OCI_MANIFEST, &bytes);
     let incoming = place.path("written/incoming");
-    while std::fs::read_dir(&incoming).unwrap().count() > 0 {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for("the removal of unfinished uploads", || {
+        std::fs::read_dir(&incoming).unwrap().count() == 0
+    });
 }
 
 #[test]
@@ -420,9 +418,7 @@ fn the_received_bytes_of_a_stalled_upload_are_on_disk() {
             .map(|file| file.unwrap().metadata().unwrap().len())
             .sum::<u64>()
     };
-    while size() < 999_999 {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for("the received bytes on disk", || size() >= 999_999);
     assert!(is_open_and_silent(&stream));
     stream.set_nonblocking(false).unwrap();
     stream.shutdown(std::net::Shutdown::Write).unwrap();

@@ -4,13 +4,12 @@
 use crate::support::http::{Response, get, manifest, put_blob, put_manifest, request};
 use crate::support::images::{OCI_INDEX, OCI_MANIFEST, noise, sha256};
 use crate::support::peers::{Server, skopeo};
-use crate::support::{Images, Place, landfall_serve, need, run};
+use crate::support::{Images, Place, landfall_serve, need, run, wait_for};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 const PUSHES: [&str; 2] = ["--writable", "written"];
 
@@ -61,16 +60,6 @@ fn delete(server: &Server, target: &str) -> Response {
 
 fn entries_in(dir: &Path) -> usize {
     std::fs::read_dir(dir).into_iter().flatten().count()
-}
-
-fn wait_for(what: &str, done: impl Fn() -> bool) {
-    for _ in 0..600 {
-        if done() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("{what} was not observed in time");
 }
 
 #[test]
@@ -517,9 +506,13 @@ fn a_reload_applies_new_bundles_and_responses_in_progress_end_unchanged() {
         "{} bytes were received",
         answer.len()
     );
-    std::fs::write(place.path("bundle.tar.zst"), b"no bundle").unwrap();
+    // like `pack`, this replaces the file and does not write into it
+    let other = place.write("other", b"no bundle");
+    std::fs::rename(other, place.path("bundle.tar.zst")).unwrap();
     hang_up(&server);
     log_has(&server, "reload failed", 1);
+    assert_eq!(manifest(&server.address, "x/app", "1").body, second);
+    assert!(get(&server.address, &target).body == whole);
 }
 
 #[test]

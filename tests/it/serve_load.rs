@@ -3,7 +3,7 @@
 use crate::support::http::{get, put_blob, request};
 use crate::support::images::{noise, sha256};
 use crate::support::peers::Server;
-use crate::support::{Place, landfall_serve};
+use crate::support::{Place, landfall_serve, wait_for};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -150,13 +150,10 @@ fn a_response_that_is_not_read_is_aborted() {
     let place = Place::new();
     let (server, target, _) = with_blob(&place, 24 << 20, &["--stall", "1s"]);
     let mut stalled: Vec<TcpStream> = (0..10).map(|_| asks(&server, &target)).collect();
-    while metric(
-        &server,
-        "landfall_connections_closed_total{why=\"stalled\"}",
-    ) < 10
-    {
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_for("the end of ten stalled connections", || {
+        let name = "landfall_connections_closed_total{why=\"stalled\"}";
+        metric(&server, name) >= 10
+    });
     stalled
         .iter_mut()
         .for_each(|stream| assert!(is_closed(stream)));
@@ -182,13 +179,21 @@ fn idle_connections_and_partial_requests_time_out() {
 #[test]
 fn requests_above_the_limit_wait_and_are_served() {
     let place = Place::new();
-    let (server, target, blob) = with_blob(&place, 3 << 20, &["--max-requests", "4"]);
+    let (server, target, blob) = with_blob(&place, 24 << 20, &["--max-requests", "4"]);
+    // clients that never read hold all slots
+    let in_flight = || metric(&server, "landfall_requests_in_flight");
+    let stalled: Vec<TcpStream> = (0..12).map(|_| asks(&server, &target)).collect();
+    wait_for("four requests in progress", || in_flight() == 4);
     std::thread::scope(|scope| {
         let threads = (0..40).map(|_| scope.spawn(|| get(&server.address, &target)));
-        for answer in threads.collect::<Vec<_>>() {
+        let threads = threads.collect::<Vec<_>>();
+        let most = (0..50).map(|_| in_flight()).max();
+        assert_eq!(most, Some(4), "the largest number of requests in progress");
+        for answer in threads {
             assert!(answer.join().unwrap().body == blob);
         }
     });
+    drop(stalled);
 }
 
 #[test]
@@ -208,6 +213,9 @@ fn stalled_uploads_lose_their_slot() {
             stream
         })
         .collect();
+    wait_for("four uploads that hold all slots", || {
+        metric(&server, "landfall_requests_in_flight") == 4
+    });
     assert!(get(&server.address, &target).body == blob);
     drop(still);
 }

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// Starts a pull into the store `store` on a terminal with this many columns.
@@ -152,11 +153,29 @@ fn a_dumb_terminal_and_ci_get_plain_lines() {
 fn pressed(mut child: Child, words: &str, keys: &str) -> (String, String) {
     let mut out = child.stdout.take().unwrap();
     let mut stdin = child.stdin.take().unwrap();
+    let (sender, pieces) = channel();
+    std::thread::spawn(move || {
+        let mut piece = [0; 4096];
+        while let Ok(count @ 1..) = out.read(&mut piece) {
+            if sender.send(piece[..count].to_vec()).is_err() {
+                break;
+            }
+        }
+    });
     let mut before = None;
     let mut all = Vec::new();
-    let mut piece = [0; 4096];
-    while let Ok(count @ 1..) = out.read(&mut piece) {
-        all.extend_from_slice(&piece[..count]);
+    loop {
+        match pieces.recv_timeout(Duration::from_mins(1)) {
+            Ok(piece) => all.extend(piece),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                let _ = child.kill();
+                panic!(
+                    "the terminal shows neither {words:?} nor an end: {}",
+                    String::from_utf8_lossy(&all)
+                );
+            }
+        }
         let shown = String::from_utf8_lossy(&all).into_owned();
         if before.is_none() && shown.contains(words) {
             stdin.write_all(keys.as_bytes()).unwrap();
@@ -168,10 +187,9 @@ fn pressed(mut child: Child, words: &str, keys: &str) -> (String, String) {
         "{}",
         String::from_utf8_lossy(&all)
     );
-    (
-        before.unwrap_or_default(),
-        String::from_utf8_lossy(&all).into_owned(),
-    )
+    let all = String::from_utf8_lossy(&all).into_owned();
+    let before = before.unwrap_or_else(|| panic!("the terminal never shows {words:?}: {all}"));
+    (before, all)
 }
 
 /// Replaces each run of whitespace by one space, because man inserts spaces to justify its lines.

@@ -16,7 +16,8 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The verbs that are recorded: they write, move, delete or approve content.
+/// The verbs that are recorded: they produce, move, delete or approve locked content. Verbs that
+/// only derive files from it, such as `export`, and the long-running `serve` are not recorded.
 const RECORDED: [&str; 11] = [
     "lock", "update", "refresh", "pull", "pack", "sign", "verify", "push", "mirror", "publish",
     "gc",

@@ -141,14 +141,17 @@ fn bundles_of_version_1_stay_readable() {
     let mut lock = site.lock.clone();
     lock.sort();
     assert_eq!(plain.lock().unwrap(), lock);
+    let mut opened = 0;
     for (digest, bytes) in &site.blobs {
         let mut read = Vec::new();
         use crate::support::library::BlobRead;
         if let Ok(mut reader) = plain.open(digest, 0) {
             std::io::Read::read_to_end(&mut reader, &mut read).unwrap();
             assert!(read == *bytes, "{digest}");
+            opened += 1;
         }
     }
+    assert_eq!(opened, 16, "of {} blobs", site.blobs.len());
     for (name, names) in [
         (
             "signed.tar.zst",

@@ -108,6 +108,9 @@ fn a_delta_is_pushed_with_all_bundles_of_its_chain() {
 
 #[test]
 fn damaged_content_is_read_from_another_bundle() {
+    if !need(&NEEDS) {
+        return;
+    }
     let line = DeltaReleases::new();
     let place = &line.place;
     line.pack("1", "b1", &[]);

@@ -124,7 +124,6 @@ fn tags_and_commits_that_openssh_signed_are_locked_with_their_keys() {
     place.write("keys/other.pub", public(&server, "other"));
     let rule = "verify: {keys: [keys/release.pub, keys/other.pub]}";
     let two = manifest(&url, &format!("refs: [v1.0, v2.0], {rule}"));
-    server.create("team/empty.git");
     let more = server.create("team/more.git");
     server.import(&more, &history("main", 0, 2));
     let more = server.url("team/more.git");

@@ -52,7 +52,11 @@ fn deliver_and_pull(side: &FarSide, program: &Path, site: &str) {
             assert!(is_it, "{platform}: {printed}");
         }
         let lacking = pull("quay.io/prometheus/none:v1").output().unwrap();
-        assert!(!lacking.status.success(), "{platform}");
+        let told = String::from_utf8_lossy(&lacking.stderr).into_owned();
+        assert!(
+            !lacking.status.success() && told.contains("MANIFEST_UNKNOWN"),
+            "{platform}: {told}"
+        );
     }
 }
 

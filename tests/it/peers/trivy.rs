@@ -136,7 +136,14 @@ fn trivy_scans_with_the_delivered_database() {
             assert_eq!(findings(&place, &trivy, image), [night], "{image}");
         }
     }
-    // Trivy requested neither the database nor the image from upstream
-    let requests = upstream.log().matches("trivy/").count();
-    assert_eq!(requests, 0, "{}", upstream.log());
+    // Trivy requested the database and the image from the registry, and nothing from upstream
+    let by_trivy = |server: &Server, path: &str| {
+        let log = server.log();
+        let lines = log.lines().filter(|line| line.contains("trivy/"));
+        lines.filter(|line| line.contains(path)).count()
+    };
+    for path in ["/v2/mirror/aquasecurity/trivy-db/", "/v2/mirror/team/app/"] {
+        assert!(by_trivy(&target, path) > 0, "{path}: {}", target.log());
+    }
+    assert_eq!(by_trivy(&upstream, ""), 0, "{}", upstream.log());
 }

@@ -18,10 +18,12 @@ fn the_list_has_as_many_lines_as_platforms() {
         "{printed}"
     );
     let platforms = place.json(0, &["render", "--list"])["platforms"].clone();
-    assert_eq!(
-        platforms.as_object().unwrap().len(),
-        printed.lines().count()
-    );
+    let platforms = platforms.as_object().unwrap();
+    assert_eq!(platforms.len(), printed.lines().count());
+    for line in printed.lines() {
+        let (name, about) = line.split_once(' ').unwrap();
+        assert_eq!(platforms[name], about.trim(), "{line}");
+    }
 }
 
 #[test]

@@ -1,18 +1,20 @@
 //! Headless Chromium, controlled by its debugging protocol over pipes. It can only connect to
 //! loopback.
 
-use super::{Place, run};
+use super::{Place, run, wait_for};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
 
 /// A page in a browser.
 pub struct Browser {
     child: Child,
     commands: File,
-    answers: BufReader<File>,
+    answers: Receiver<Vec<u8>>,
     session: Option<String>,
     last: u64,
     /// The console output, exceptions, and log entries such as failed requests.
@@ -42,7 +44,16 @@ impl Browser {
             .unwrap();
         // opening a pipe waits until the shell opens the other end
         let commands = File::options().write(true).open(&commands).unwrap();
-        let answers = BufReader::new(File::open(&answers).unwrap());
+        let mut reader = BufReader::new(File::open(&answers).unwrap());
+        let (sender, answers) = channel();
+        std::thread::spawn(move || {
+            let mut message = Vec::new();
+            while reader.read_until(0, &mut message).is_ok() && message.pop().is_some() {
+                if sender.send(std::mem::take(&mut message)).is_err() {
+                    break;
+                }
+            }
+        });
         let errors = Vec::new();
         let hosts = BTreeSet::new();
         let mut browser = Browser {
@@ -112,9 +123,7 @@ impl Browser {
 
     /// Waits until an expression in the page is true.
     pub fn wait_for(&mut self, expression: &str) {
-        while self.value(expression) != true {
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+        wait_for(expression, || self.value(expression) == true);
     }
 
     /// Enters text into the focused element.
@@ -181,13 +190,13 @@ impl Browser {
     }
 
     fn receive(&mut self) -> Result<Value, String> {
-        let mut message = Vec::new();
-        self.answers
-            .read_until(0, &mut message)
-            .map_err(|error| error.to_string())?;
-        message
-            .pop()
-            .ok_or("chromium does not run here: it ended at once")?;
+        let message = match self.answers.recv_timeout(Duration::from_mins(2)) {
+            Ok(message) => message,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err("chromium does not run here: it ended at once".to_owned());
+            }
+            Err(RecvTimeoutError::Timeout) => panic!("chromium sent no message"),
+        };
         let message: Value = serde_json::from_slice(&message).unwrap();
         let params = &message["params"];
         match message["method"].as_str().unwrap_or_default() {
@@ -212,7 +221,8 @@ impl Drop for Browser {
     fn drop(&mut self) {
         // this ends all processes of the browser
         let _ = self.send("Browser.close", json!({}));
-        while self.receive().is_ok() {}
+        while self.answers.recv_timeout(Duration::from_secs(20)).is_ok() {}
+        let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }

@@ -38,12 +38,13 @@ pub mod tiled_log;
 pub mod timestamps;
 pub mod tokens;
 pub mod tuf;
+pub mod unchecked;
 pub mod world;
 pub mod yum;
 
 pub use images::Images;
 pub use peers::{docker_registry, landfall_serve, skopeo};
-pub use process::{Guard, free_listener, free_port};
+pub use process::{Guard, free_listener, free_port, wait_for};
 pub use world::World;
 
 use serde_json::Value;

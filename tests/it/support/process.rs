@@ -122,6 +122,20 @@ impl Drop for Guard {
     }
 }
 
+/// Waits until `done` returns true.
+///
+/// # Panics
+/// After 6,000 tries, which take at least a minute; the panic says what was awaited.
+pub fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    for _ in 0..6000 {
+        if done() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{what} was not observed in time");
+}
+
 /// A free TCP port on loopback, below the range that the system assigns.
 pub fn free_port() -> u16 {
     free_listener().local_addr().unwrap().port()

@@ -250,7 +250,12 @@ fn after_a_failed_look_up_the_version_is_recorded_and_its_age_counts_from_its_co
     up.place.ok(&up.args("lock", &[]));
     up.faults
         .set_faults([Fault::always(RequestKind::ManifestHead, FaultKind::Status(403)).at("1.0.1")]);
-    up.place.json(3, &up.args("update", &[]));
+    let report = up.place.json(3, &up.args("update", &[]));
+    let item = &report["items"][1];
+    assert!(
+        item["status"] == "failed" && item["reason"].as_str().unwrap().contains("403"),
+        "{report:#}"
+    );
     assert!(up.place.read(SIGHTS).contains(" 1.0.1 2026-11-01"));
     // no content was seen on day 0, so the age of the version counts from day 1
     up.day(1);
@@ -422,9 +427,18 @@ fn a_killed_refresh_keeps_the_first_sights() {
         .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    while !up.place.read("m.yaml").contains("c:1.0.1") && child.try_wait().unwrap().is_none() {
+    while !up.place.read("m.yaml").contains("c:1.0.1") {
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "the refresh ended before it changed the manifest"
+        );
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
+    assert!(
+        child.try_wait().unwrap().is_none(),
+        "the refresh ended before it was killed"
+    );
+    assert!(!up.place.path("b2").exists());
     child.kill().unwrap();
     child.wait().unwrap();
     let sights = up.place.read(SIGHTS);

@@ -69,13 +69,24 @@ fn a_chart_is_updated_by_its_own_policy() {
     // a check reports archives that were replaced
     publish(&up, &["1.0.2", "1.1.0"], "description: again\n");
     let report = up.run(4, "update", &["--check"]);
-    let printed: Vec<&str> = report["notices"]
+    let printed: Vec<(&str, &str)> = report["notices"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|one| one["kind"].as_str().unwrap())
+        .map(|one| (one["kind"].as_str().unwrap(), one["name"].as_str().unwrap()))
         .collect();
-    assert_eq!(printed, ["moved", "moved", "moved"], "{report:#}");
+    let names = [
+        "helm+URL/charts/app:1.0.2",
+        "helm+URL/same/app:1.0.2",
+        "oci://REG/team/charts/app:1.1.0",
+    ]
+    .map(|name| up.here(name));
+    assert_eq!(
+        printed,
+        names.each_ref().map(|name| ("moved", &**name)),
+        "{report:#}"
+    );
+    assert_eq!(up.place.read("m.yaml"), expected, "a check writes nothing");
 
     up.manifest(
         "vars: {v: 1.0.2}\ncharts: [{repo: URL/charts, name: app, version: '${v}', update: patch}]\n",
@@ -118,5 +129,10 @@ fn a_chart_keeps_several_versions() {
         up.run(0, "update", &[]);
         let expected = text.replacen(&up.here(&written), &up.here(&expected), 1);
         assert_eq!(up.place.read("m.yaml"), expected);
+        let lock = up.place.read("landfall.lock");
+        assert!(
+            lock.contains("app:1.1.0") && lock.contains("app:1.2.0"),
+            "{lock}"
+        );
     }
 }

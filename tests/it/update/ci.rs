@@ -7,7 +7,7 @@ use crate::support::programs::python_tool;
 use crate::support::{Place, need, run};
 use serde_yaml::Value;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 const NEEDS: [&str; 2] = ["git", "bash"];
 
@@ -66,6 +66,12 @@ impl Forge {
              git clone -q --bare . ../origin.git; git -C ../origin.git config receive.advertisePushOptions true",
             "work",
         );
+        let hook = "#!/bin/sh\nenv | sed -n 's/^GIT_PUSH_OPTION_[0-9]*=//p' | sort > options\n";
+        place.write("origin.git/hooks/post-receive", hook);
+        run(place
+            .clean("chmod")
+            .arg("+x")
+            .arg(place.path("origin.git/hooks/post-receive")));
         forge.up.put("team/app", "1.0.1", 3);
         forge
     }
@@ -219,6 +225,12 @@ fn checkout(forge: &Forge, night: &str) -> PathBuf {
     clone
 }
 
+/// Prints the output of a night, which is shown if the test fails.
+fn print(night: &str, output: &Output) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    println!("{night}: {}{}", text(&output.stdout), text(&output.stderr));
+}
+
 /// Keeps the store for the next night.
 fn keep_store(forge: &Forge, clone: &Path) {
     run(forge
@@ -288,6 +300,7 @@ fn the_workflow_of_github_opens_a_pull_request_and_uploads_a_bundle() {
                 ])
                 .output()
                 .unwrap();
+            print(night, &output);
             green &= output.status.success();
         }
         keep_store(forge, &clone);
@@ -352,12 +365,14 @@ fn the_pipeline_of_gitlab_pushes_a_branch_and_keeps_a_bundle() {
             .args(["-c", &script])
             .output()
             .unwrap();
-        println!(
-            "{night}: {}{}",
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr)
-        );
+        print(night, &output);
         keep_store(forge, &clone);
+        if night == "one" {
+            assert_eq!(
+                forge.up.place.read("origin.git/options"),
+                "merge_request.create\nmerge_request.title=Refresh: newer versions\n"
+            );
+        }
         (output.status.success(), clone.join("delta.bundle"))
     });
 }
@@ -379,7 +394,7 @@ fn the_cron_job_of_kubernetes_pushes_a_branch_and_leaves_a_bundle() {
         container["command"].as_sequence().unwrap(),
         &[Value::from("sh"), Value::from("-ec")]
     );
-    Forge::new().nights(|forge, _| {
+    Forge::new().nights(|forge, night| {
         let root = forge.up.place.path("root");
         std::fs::create_dir_all(root.join("tmp")).unwrap();
         let inside = |path: &str| root.join(path.trim_start_matches('/'));
@@ -398,6 +413,7 @@ fn the_cron_job_of_kubernetes_pushes_a_branch_and_leaves_a_bundle() {
             }
         }
         let output = shell.args(["-ec", script]).output().unwrap();
+        print(night, &output);
         (output.status.success(), bundles.join("delta.bundle"))
     });
 }
@@ -449,7 +465,7 @@ fn the_script_in_the_unit_of_systemd_pushes_a_branch_and_leaves_a_bundle() {
             .arg(&clone)
             .args(["config", key, value]));
     }
-    forge.nights(|forge, _| {
+    forge.nights(|forge, night| {
         let mut shell = forge.command("/bin/sh", &clone);
         let mut bundles = PathBuf::new();
         for variable in values("Environment") {
@@ -463,6 +479,7 @@ fn the_script_in_the_unit_of_systemd_pushes_a_branch_and_leaves_a_bundle() {
             }
         }
         let output = shell.arg("ci/refresh.sh").output().unwrap();
+        print(night, &output);
         (output.status.success(), bundles.join("delta.bundle"))
     });
 }

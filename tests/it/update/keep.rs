@@ -95,16 +95,32 @@ fn a_list_grows_and_shrinks_to_the_number_in_keep() {
     }
     // `keep` is refused with `policy: digest`, for git entries, for a variable that is not a list,
     // and if it is 0
-    for body in [
-        "images: [{ref: 'REG/a:1.0.0', update: {policy: digest, keep: 2}}]\n",
-        "images: [{ref: 'REG/a:1.0.0', update: {policy: minor, keep: 0}}]\n",
-        "git: [{url: 'https://git.example.com/a.git', ref: v1.0.0, update: {policy: minor, keep: 2}}]\n",
-        "vars: {a: {value: 1.0.0, update: {policy: minor, keep: 2}}}\nimages: ['REG/a:${a}']\n",
-        "vars: {a: {value: [1.0.0], update: {policy: minor, keep: 0}}}\nimages: ['REG/a:${a}']\n",
+    for (body, words) in [
+        (
+            "images: [{ref: 'REG/a:1.0.0', update: {policy: digest, keep: 2}}]\n",
+            "`keep` needs a policy that moves versions",
+        ),
+        (
+            "images: [{ref: 'REG/a:1.0.0', update: {policy: minor, keep: 0}}]\n",
+            "m.yaml:4:",
+        ),
+        (
+            "git: [{url: 'https://git.example.com/a.git', ref: v1.0.0, update: {policy: minor, keep: 2}}]\n",
+            "`keep` applies to variables, images and charts only",
+        ),
+        (
+            "vars: {a: {value: 1.0.0, update: {policy: minor, keep: 2}}}\nimages: ['REG/a:${a}']\n",
+            "`keep` needs a list of values",
+        ),
+        (
+            "vars: {a: {value: [1.0.0], update: {policy: minor, keep: 0}}}\nimages: ['REG/a:${a}']\n",
+            "m.yaml:4:",
+        ),
     ] {
         up.manifest(body);
         let refused = up.run(2, "update", &[]);
-        assert!(refused["error"].to_string().contains("keep") || body.contains("keep: 0"));
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(message.contains(words), "{body}: {message}");
     }
 }
 

@@ -1,10 +1,10 @@
 //! `landfall update` replaces trust roots from TUF repositories.
 
-use crate::support::Place;
 use crate::support::peers::file_server;
 use crate::support::programs::go_install;
 use crate::support::sigstore::Sigstore;
 use crate::support::tuf::TufRepository;
+use crate::support::{Place, run};
 use serde_json::Value;
 
 fn moves(report: &Value) -> Vec<&str> {
@@ -50,8 +50,11 @@ fn a_trust_root_follows_its_tuf_repository() {
     assert_eq!(place.read("keys/root.json"), second);
     assert_eq!(place.read("keys/tuf_root.json"), newest);
     assert_eq!(place.read("m.yaml"), manifest);
-    if let Some(cosign) = go_install(crate::image_signatures::COSIGN) {
-        // cosign accepts the same repository with the same TUF root
+    let cosign = go_install(crate::image_signatures::COSIGN);
+    // cosign's opinion of the repository: the trust root that it installs for a new user
+    let initialized = |name: &str| {
+        let cosign = cosign.as_ref()?;
+        let home = place.path(format!("home-{name}"));
         let accepted = place
             .clean(cosign)
             .args([
@@ -61,12 +64,19 @@ fn a_trust_root_follows_its_tuf_repository() {
                 "--root",
                 "keys/tuf_root.json",
             ])
+            .env("HOME", &home)
+            .env("TUF_ROOT", home.join("tuf"))
             .current_dir(place.dir())
             .output()
             .unwrap();
-        let told = String::from_utf8_lossy(&accepted.stderr).into_owned();
-        println!("{told}");
-        assert!(accepted.status.success(), "{told}");
+        println!("{name}: {}", String::from_utf8_lossy(&accepted.stderr));
+        let mut find = place.clean("find");
+        find.arg(&home)
+            .args(["-name", "*trusted_root.json", "-exec", "cat", "{}", "+"]);
+        accepted.status.success().then(|| run(&mut find))
+    };
+    if cosign.is_some() {
+        assert_eq!(initialized("good").unwrap(), second.as_bytes());
     }
 
     for (what, why) in [
@@ -99,5 +109,9 @@ fn a_trust_root_follows_its_tuf_repository() {
             "{reason}"
         );
         assert_eq!(place.read("keys/root.json"), second, "{what}");
+        // cosign installs any target of a valid repository, and refuses the others too
+        if what != "not a root" {
+            assert_eq!(initialized(what), None, "{what}");
+        }
     }
 }

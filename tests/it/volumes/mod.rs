@@ -393,7 +393,16 @@ fn another_run_recovers_from_a_kill_at_any_moment() {
         let volumes = site.split("V", "60k");
         joined(&volumes)
     };
-    for round in 0..rounds(6) {
+    let written = || -> usize {
+        let names = site.names().into_iter();
+        let partial = names.filter(|name| name.contains("partial"));
+        // a file may get its final name in between
+        let sizes = partial.filter_map(|name| fs::metadata(site.place.path(name)).ok());
+        sizes.map(|file| file.len() as usize).sum()
+    };
+    let kills = rounds(6);
+    let mut met = 0;
+    for round in 0..kills {
         let mut pack = site.place.command();
         pack.args([
             "pack",
@@ -405,9 +414,15 @@ fn another_run_recovers_from_a_kill_at_any_moment() {
             if round % 2 == 0 { "110k" } else { "60k" },
         ]);
         let mut child = pack.spawn().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(
-            3 + 34 * (round as u64 % 6),
-        ));
+        // multiples of the golden ratio are evenly distributed
+        let part = (round as f64 * 0.618_033_988_75).fract();
+        let after = (expected.len() as f64 * part) as usize;
+        let mut alive = true;
+        while alive && written() < after {
+            std::thread::sleep(std::time::Duration::from_micros(500));
+            alive = child.try_wait().unwrap().is_none();
+        }
+        met += usize::from(alive);
         let _ = child.kill();
         child.wait().unwrap();
         // the files are a complete bundle, or recognizably incomplete
@@ -425,6 +440,10 @@ fn another_run_recovers_from_a_kill_at_any_moment() {
         assert!(joined(&volumes) == expected, "round {round}");
         assert!(!site.names().iter().any(|name| name.contains("partial")));
     }
+    assert!(
+        met * 2 > kills,
+        "only {met} of {kills} kills hit a running process"
+    );
 }
 
 #[test]
@@ -481,6 +500,7 @@ fn a_volume_without_the_index_is_rebuilt_from_the_others_and_the_store() {
             let printed = String::from_utf8_lossy(&output.stdout).into_owned();
             if output.status.success() {
                 assert!(fs::read(path).unwrap() == good, "{set} {number}");
+                assert!(*set != "V" || !index.contains(&number), "{set} {number}");
                 rebuilt += 1;
             } else {
                 assert!(

@@ -3,6 +3,7 @@
 use super::upstream;
 use crate::support::charts::{Signer, failure_reasons};
 use crate::support::rpm_repository;
+use crate::support::unchecked::pack_unchecked;
 use crate::support::yum::YumUpstream;
 
 #[test]
@@ -76,7 +77,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
                 ));
             }),
             true,
-            "bytes",
+            "the response is larger than the limit of ",
         ),
         (
             "a bomb",
@@ -262,6 +263,15 @@ fn a_package_with_changed_bytes_or_a_signature_by_another_key_is_refused() {
     assert!(
         why.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"),
         "{why}"
+    );
+    // a bundle that somebody packed without this check is refused
+    pack_unchecked(place, "forged");
+    let verified = place.json(4, &["verify", "forged", "--lock", "landfall.lock"]);
+    assert!(
+        verified
+            .to_string()
+            .contains("libapp-1.2-1.noarch.rpm: it has no valid signature"),
+        "{verified}"
     );
     for _ in 0..2 {
         let why = failure_reasons(&place.json(1, &["pull", "--bundle", "b"]));
