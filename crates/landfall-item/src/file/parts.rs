@@ -191,10 +191,7 @@ mod tests {
         ] {
             let repository = file_repository(url);
             assert!(repository.starts_with(component), "{repository}");
-            assert!(
-                landfall_model::is_repository(&repository),
-                "{repository}"
-            );
+            assert!(landfall_model::is_repository(&repository), "{repository}");
         }
     }
 }
