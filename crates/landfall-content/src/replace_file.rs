@@ -111,7 +111,9 @@ fn link_target(path: &Path) -> io::Result<PathBuf> {
 pub fn write_file(path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
     match path.metadata() {
         // /dev/stdout may be a regular file, which the shell keeps writing to after us
-        Ok(found) if found.is_file() && !path.starts_with("/dev") => {
+        Ok(found)
+            if found.is_file() && (!path.starts_with("/dev") || path.starts_with("/dev/shm")) =>
+        {
             replace_file(path, |_| true, content).map(drop)
         }
         Ok(_) => Ok(fs::write(path, content)?),

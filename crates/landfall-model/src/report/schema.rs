@@ -213,7 +213,7 @@ pub(super) const MEMBERS: &[Member] = &[
     member(
         "endpointChanges",
         "array",
-        &["lock", "diff", "report", "refresh"],
+        &["lock", "diff", "report", "update", "refresh"],
         "how endpoints differ: `change`, `host`, `port`, `why`, `from`",
     ),
     member(
@@ -419,9 +419,9 @@ pub(super) const MEMBERS: &[Member] = &[
         "object",
         &["push"],
         "unneeded content of the registry: `manifests` (`repository`, `digest`, `tags`), \
-         the `bytes` of blobs that nothing needs any more, the `repositories` with the number \
-         of tags that remain (`kept`) or `why` one was left, and whether the manifests were \
-         `deleted`",
+         the `bytes` of blobs that nothing needs any more (`null` if a repository could not be \
+         examined), the `repositories` with the number of tags that remain (`kept`) or `why` \
+         one was left, and whether the manifests were `deleted`",
     ),
     member(
         "notices",
