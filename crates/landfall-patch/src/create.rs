@@ -10,7 +10,7 @@ use std::io::Write;
 
 /// The length of the windows in which a longer file is compared. Each window is compared with the
 /// base's bytes around the same relative position. This bounds the memory.
-const WINDOW: u64 = 32 << 20;
+const WINDOW: u64 = 16 << 20;
 
 /// A base of a patch.
 pub struct PatchBase<'a> {

@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
 
-/// The maximum number of files of a listing: 13 MB of memory. The content after them counts as one
+/// The maximum number of files of a listing: 6 MB of memory. The content after them counts as one
 /// file.
-const MAX_FILES: usize = 1 << 17;
+const MAX_FILES: usize = 1 << 16;
 
 /// The maximum size of an extended header (a long path or attributes) that is read into memory. The
 /// bytes from a larger header on count as one file.
