@@ -186,8 +186,8 @@ fn tags_may_be_composed_by_a_template() {
             json!({"image": {"repository": "r.example:5000/p/prometheus/node-exporter"}});
         assert_eq!(overlay(&values), expected);
     }
-    // the tag is the version of the cluster: the overlay has it, and a note says that the image may
-    // be missing
+    // the chart takes the tag from the version of the cluster: the overlay contains the repository,
+    // and the report lists the image as missing
     let report = rendered(
         3,
         "image: {repository: registry.k8s.io/kubectl, tag: ''}\n",

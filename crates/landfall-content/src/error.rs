@@ -105,8 +105,8 @@ impl TransferError {
             )
     }
 
-    /// Returns this error, of a URL that lacks the part, together with that of the next URL, `url`.
-    /// If no further URL may have the part, the result has the side, kind and cause of `next`.
+    /// Combines this error with `next`, the error of the next URL, `url`. Unless `next` shows that
+    /// another URL may have the part, the result has the side, kind and cause of `next`.
     #[must_use]
     pub fn then(self, url: &str, next: TransferError) -> TransferError {
         if !next.may_be_elsewhere() {

@@ -64,7 +64,7 @@ pub(super) struct TransportState {
     pub(super) activity: Activity,
     /// Hosts without ports, or upstreams of mirrors, whose rate limit was shown to people.
     pub(super) rate_limits: Mutex<HashSet<String>>,
-    /// Hosts of URLs that responses of public hosts contained, each with the public host.
+    /// The host of each URL that a response of a public host contained, mapped to that public host.
     pub(super) named_hosts: Mutex<HashMap<String, String>>,
     /// Hosts that answered, and whether they are on the public internet.
     pub(super) public_hosts: Mutex<HashMap<String, bool>>,

@@ -198,7 +198,7 @@ pub struct MovableVersion<'a> {
     pub rule: &'a UpdateRule,
     /// The item without its version, as messages name it.
     pub name: String,
-    /// The key of the entry whose position identifies the item's request.
+    /// The position of this key's value in the entry identifies the item's request.
     pub item_key: &'static str,
     /// The path from the entry to the text with the version.
     pub path: Vec<EntryPathStep>,

@@ -22,7 +22,8 @@ impl SourcePiece {
 /// The source map of one scalar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SourceMap {
-    /// The pieces in order. Between them, the value has white space that was folded.
+    /// The pieces in order. The value between two pieces is white space, such as a line break or a
+    /// folded space.
     pieces: Vec<SourcePiece>,
     style: ScalarStyle,
     /// The indentation of each line but the first of a literal block.
@@ -176,8 +177,9 @@ impl SourceMap {
         (at == value.len()).then_some(())
     }
 
-    /// The offset in the text of the byte `at` of the value. If the byte has no offset, that of the
-    /// nearest byte before it.
+    /// The offset in the text of the byte `at` of the value. For a byte of an escape, this is the
+    /// start of the escape; for white space between pieces, the end of the piece before it (its
+    /// start if that piece is an escape).
     pub(super) fn offset(&self, at: usize) -> Option<usize> {
         let after = self.pieces.partition_point(|piece| piece.value.start <= at);
         let piece = self.pieces.get(after.saturating_sub(1))?;

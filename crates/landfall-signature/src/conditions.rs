@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_builder_does_not_mean_no_builder() {
+    fn a_pattern_for_any_builder_still_requires_a_builder() {
         let conditions = ProvenanceConditions {
             builder: Some(TextPattern::new("*")),
             source: None,

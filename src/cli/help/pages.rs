@@ -110,7 +110,7 @@ pub(crate) fn archived_file(path: &Path) -> Option<String> {
     Some(text)
 }
 
-/// The names of all pages, in lines of at most `width` columns and a comma.
+/// The names of all pages, in lines of at most `width` columns, not counting a comma at the end.
 pub(crate) fn listing(width: usize) -> String {
     let mut text = String::new();
     let mut line = String::new();

@@ -111,8 +111,8 @@ impl BundleWithBases {
         Err(missing_content(&self.bundle, &lacking, &self.bases))
     }
 
-    /// The blobs that the registry must already have: those that a delta omits and that no base
-    /// contains, and those that recipes use. Each is listed with the repositories that may contain
+    /// The blobs that a push may look up at the registry: those that no source contains, and those
+    /// that recipes use. Each is listed with the repositories that may contain
     /// it.
     pub(crate) fn omitted(&self, entries: &[LockEntry]) -> Result<Omitted, CliError> {
         if !needs_bases(&self.bundle) {

@@ -46,7 +46,7 @@ fn each_registry_has_its_path() {
 }
 
 #[test]
-fn a_repository_with_its_own_path_needs_the_consumer() {
+fn a_repository_with_its_own_path_is_refused_unless_kubespray_is_a_consumer() {
     let site = "registry:\n  address: registry.test:5000\n  paths: {quay.io/calico: net/calico}\n";
     let message = refused(&place(site, IMAGES), 4, &["kubespray"]);
     assert!(

@@ -170,7 +170,7 @@ impl MatchSearch {
             return best;
         }
         let ahead = &self.data[index..index + longest];
-        // the last bytes that a match must have to be long enough
+        // a match of `shortest` bytes must end with these bytes
         let mut end = tail(ahead, shortest);
         for distance in self.chain(index).take(steps) {
             let earlier = &self.data[index - distance..];

@@ -7,8 +7,7 @@ use landfall_model::Digest;
 ///
 /// A bare digest applies to a file of any name if the checksum file contains no other digest.
 /// Otherwise, the line with the file's name applies. If there are several, the one whose path has
-/// the most folders in common with the URL applies. If these are several too, one whose whole path
-/// matches applies.
+/// the most folders in common with the URL applies; among equal ones, one whose whole path matches.
 pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
     let url_path = url.split(['?', '#']).next().unwrap_or(url);
     let name = url_path.rsplit('/').next().unwrap_or(url);

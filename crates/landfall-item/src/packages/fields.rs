@@ -15,7 +15,7 @@ use url::Url;
 /// A pinned package whose version contains a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct VariablePin {
-    /// The key of the entry whose position identifies the request.
+    /// `apt` or `yum`: the position of this key's value in the entry identifies the request.
     pub(crate) item_key: &'static str,
     /// The name of the package.
     pub(crate) package: String,
@@ -268,7 +268,7 @@ pub(super) fn is_word(text: &str) -> bool {
 }
 
 /// The Debian name of the architecture of the manifest's `platforms`; `amd64` if there are none.
-/// Several architectures are an error, because a set of packages is for one kind of machine.
+/// Several architectures are an error, because a set of packages has one native architecture.
 fn default_architecture(reader: &EntryContext<'_>, at: &SourceSpan) -> ManifestResult<String> {
     let mut all: Vec<String> = reader
         .platforms

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use std::fmt;
 use std::sync::Arc;
 
-/// The packages that one kind of machine installs, and their sources.
+/// The packages that machines install, and their sources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageSetRequest {
     /// The name in the lock.

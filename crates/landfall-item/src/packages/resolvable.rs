@@ -99,8 +99,8 @@ impl ResolvableRequest for PackageSetRequest {
                 })
             };
         }
-        // `Recall` uses the lock of an earlier run, whose date must not cause the rejection of a
-        // mirror
+        // with `Recall`, the old lock is only a cache of an earlier run: metadata that is older
+        // than it must not be rejected
         let before = old.filter(|_| pins != PinPolicy::Recall);
         match choose(resolver, self, before).await {
             Ok((set, notes)) => {

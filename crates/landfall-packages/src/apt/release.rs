@@ -119,8 +119,8 @@ impl AptRelease {
     }
 
     /// Whether the release belongs to `suite`: `Codename` or `Suite` has the same first component,
-    /// or the release has neither field. apt makes the same comparison
-    /// (`pkgAcqMetaBase::VerifyVendor`), but only warns about a difference.
+    /// or the release has neither field. apt makes a similar comparison
+    /// (`metaIndex::CheckDist`), but only warns about a difference.
     pub fn is_of_suite(&self, suite: &str) -> bool {
         // the suite `bookworm/updates` of security.debian.org is now called `bookworm-security`
         let security = suite

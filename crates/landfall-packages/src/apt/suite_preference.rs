@@ -5,7 +5,8 @@ use super::marking::{MarkedVersion, Marking};
 use super::offer::{AptPackageId, AptRelation, AptVersionId, ArchQualifier};
 use super::relation::VersionOperator;
 
-/// The maximum number of packages that may be changed for one request, which also limits the depth.
+/// If more packages than this are changed when a package is visited, its dependencies are not
+/// followed. This limits the depth of the recursion.
 const DEPTH: usize = 300;
 /// The maximum number of visited packages. Alternatives that fail are visited again, so without a
 /// limit a hostile index could make the search take exponential time.

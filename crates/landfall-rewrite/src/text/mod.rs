@@ -1,4 +1,5 @@
-//! Reads texts without structure word by word: references and URLs are exact words.
+//! Finds references and URLs in texts without structure. A word is a reference only if nothing
+//! before or after it could belong to the reference.
 
 mod comments;
 mod dockerfile;

@@ -278,7 +278,8 @@ fn only_simple_yaml_is_read() {
     }
 }
 
-/// The YAML files of the repository, and those of the folder that `LANDFALL_REWRITE_CORPUS` names.
+/// The texts that landfall reads in `tests/data`, `examples` and `manifests`, and in the folder
+/// that `LANDFALL_REWRITE_CORPUS` names.
 fn files() -> Vec<String> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let mut folders = ["tests/data", "examples", "manifests"]
@@ -337,7 +338,8 @@ impl Random {
             .unwrap()
     }
 
-    /// About 20 consecutive lines of `text`, with a few random changes.
+    /// Up to 20 consecutive lines of `text` without the indentation of the first one, with a few
+    /// random changes.
     fn mutated(&mut self, text: &str) -> String {
         let from = self.offset(text);
         let from = text[..from].rfind('\n').map_or(0, |at| at + 1);

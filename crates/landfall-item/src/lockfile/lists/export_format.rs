@@ -50,8 +50,8 @@ impl ExportInput<'_> {
         }
     }
 
-    /// The items that the format cannot contain: those that are neither images nor, if `has_files`,
-    /// files; and the items that are not locked.
+    /// The items that the format cannot contain: all locked items except images (and files, if
+    /// `has_files`), and all items that are not locked.
     pub(super) fn left(&self, has_files: bool) -> Vec<String> {
         let others = self.lock.items().filter(|item| match item.kind() {
             EntryKind::Image => false,

@@ -75,8 +75,8 @@ impl<'a> SimpleReader<'a> {
             memchr(b'\n', &self.bytes[self.at..]).map_or(self.bytes.len(), |len| self.at + len);
     }
 
-    /// Moves from the end of a node to the first token of a later line. `None` if there is more
-    /// than blanks and comments between them.
+    /// Moves from the end of a node to the first token of a later line. `None` if there is
+    /// anything but spaces, line breaks and comments between them.
     pub(super) fn end_line(&mut self) -> Option<()> {
         let spaces = self.skip_spaces();
         match self.byte() {
