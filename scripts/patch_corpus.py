@@ -29,7 +29,7 @@ MINORS = [
     ("kustomize", "sigs.k8s.io/kustomize/kustomize/v5", "", ["v5.6.0", "v5.7.1", "v5.8.2"]),
     ("etcd", "go.etcd.io/etcd/server/v3", "", ["v3.5.35", "v3.6.16", "v3.7.3"]),
     ("etcdctl", "go.etcd.io/etcd/etcdctl/v3", "", ["v3.5.35", "v3.6.16", "v3.7.3"]),
-    ("cluster-api", "sigs.k8s.io/cluster-api", "", ["v1.8.4", "v1.13.6", "v1.14.2"]),
+    ("oras", "oras.land/oras", "/cmd/oras", ["v1.1.0", "v1.2.3", "v1.3.6"]),
 ]
 PYTHON = [
     "Django==5.1.6 SQLAlchemy==2.0.37 cryptography==44.0.0 numpy==2.2.2 pydantic==2.10.5 requests==2.32.3",
