@@ -35,7 +35,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
     };
     let Ok(summary) = read(bytes) else { return };
     let end = bytes.len() / 2;
-    // reading may fail: the last line of the half need not be the beginning of a record
+    // reading may fail: the last line may be cut so that it is not a valid incomplete record
     if let Ok(cut) = read(&bytes[..end]) {
         assert!(cut.records <= summary.records);
     }

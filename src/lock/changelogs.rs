@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Adds changelogs to the packages that have a newer version, or another digest for the same
-/// version: the first lines of each, if `content` has the file of the package. Returns a message
+/// Adds the first lines of its changelog to each package that has a newer version, or another
+/// digest for the same version, if `content` has the file of the package. Returns a message
 /// for each changelog that could not be read.
 pub(crate) fn add_changelogs(
     changes: &mut [LockChange],

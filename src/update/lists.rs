@@ -119,7 +119,7 @@ impl UpdateRun<'_> {
                 .into_iter()
                 .map(|source| (source.path, source.url))
                 .collect();
-        // `fetch_list` keeps each list that it fetched, so only a URL that changed costs a request
+        // lists whose URL is unchanged are skipped; `fetch_list` fetches each URL once in a run
         for source in list_sources(self.request.paths, edited)? {
             if before.contains(&(source.path.clone(), source.url.clone())) {
                 continue;

@@ -33,12 +33,13 @@ impl TestPack {
         self.add(GitObjectKind::Commit, text.as_bytes())
     }
 
-    /// Adds a delta to the object `base`. The bytes of the delta may be anything.
+    /// Adds an entry that is a delta against the object `base`. The bytes of the delta may
+    /// be anything.
     pub fn add_delta_to(&mut self, base: ObjectId, delta: &[u8]) {
         self.0.push((EntryForm::DeltaToId(base), delta.to_vec()));
     }
 
-    /// Adds a delta to the entry that begins `distance` bytes before.
+    /// Adds an entry that is a delta against the entry that begins `distance` bytes before it.
     pub fn add_delta_at(&mut self, distance: u64, delta: &[u8]) {
         self.0
             .push((EntryForm::DeltaToOffset(distance), delta.to_vec()));

@@ -120,9 +120,9 @@ pub trait ResolvableRequest: UpdatableRequest {
     /// The locked item that it resolves to.
     type Item: ItemKind<Request = Self, Name = Self::Name>;
 
-    /// How many requests each job of `--jobs` resolves at once. More than one saves time if
-    /// resolving takes several small requests one after the other. Each host has a limit of its
-    /// own.
+    /// The number of item requests that each job of `--jobs` resolves at once. More than one saves
+    /// time if resolving an item takes several small HTTP requests one after the other. Each host
+    /// has a limit of its own.
     const CONCURRENCY: usize = 1;
 
     /// Resolves the request. `old` is the item of this name in the last lock.
@@ -180,8 +180,8 @@ pub trait UpdatableRequest: ItemRequest {
         }
     }
 
-    /// The earliest time at which a transparency log recorded a signature of the item with this
-    /// digest that meets the rules of the resolver; `None` if no log did.
+    /// The earliest time at which a transparency log recorded a signature of this digest that meets
+    /// the rules of the resolver; `None` if no log has one.
     fn logged_since(
         &self,
         _resolver: &Resolver,

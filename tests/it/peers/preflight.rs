@@ -526,8 +526,8 @@ fn names_resolve_and_certificates_cover_them() {
     );
     let plain = format!("{SERVER}:80");
     let _nginx = network.serve("server", &nginx_command(&place, &listen, &plain), &plain);
-    // the hosts file of this test: it has the made-up label below *.kkp.test, but not the one below
-    // *.seed.kkp.test
+    // the hosts file of this test. doctor looks up a wildcard with the label `landfall-doctor`; the
+    // file has that name below kkp.test, but not below seed.kkp.test
     let names = [
         "kkp.test",
         "landfall-doctor.kkp.test",
@@ -602,8 +602,8 @@ fn names_resolve_and_certificates_cover_them() {
         "{found:?}"
     );
 
-    // a wildcard covers only one label; the record of a wildcard is missing; the names under
-    // `certificate` must be covered by the certificate, but need not be in DNS
+    // three failures: the certificate's wildcard covers only one label; *.seed.kkp.test is not in
+    // DNS; the certificate does not cover kibana.test (names under `certificate` need no DNS)
     let report = look(
         4,
         r#"[{dns: [grafana.seed.kkp.test]}, {dns: ["*.seed.kkp.test"]}, {dns: [kkp.test], certificate: [kibana.kkp.test, kibana.test]}]"#,

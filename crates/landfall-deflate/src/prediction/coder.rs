@@ -121,7 +121,8 @@ impl BitEncoder {
     /// Ends the code and returns its bytes; none if no bit was coded.
     pub(super) fn finish(mut self) -> Vec<u8> {
         if self.is_used {
-            // the bounds differ in the first byte: this one with zeros after it is between them
+            // the bounds differ in their first byte, so that of `low` plus 1, followed by zeros, is
+            // between them
             self.bytes.push((self.interval.low >> 56) as u8 + 1);
         }
         self.bytes

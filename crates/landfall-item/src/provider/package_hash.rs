@@ -37,9 +37,9 @@ pub(super) fn package_hash(
     Ok(format!("h1:{}", STANDARD.encode(all.finish().bytes())))
 }
 
-/// Computes the `h1:` hash of each package in `blobs` and compares it with the one in the lock,
-/// which the lock's digests do not cover. Returns one sentence for each package that has another
-/// hash or cannot be hashed.
+/// Computes the `h1:` hash of each package in `blobs` and compares it with the one in the lock:
+/// the digest of a package says nothing about that field. Returns one sentence for each package
+/// that has another hash or cannot be hashed.
 pub(super) fn hash_faults(provider: &LockedProvider, blobs: &dyn BlobRead) -> Vec<String> {
     let mut faults = Vec::new();
     for package in &provider.packages {
@@ -199,7 +199,7 @@ mod tests {
         for len in [0, 21, end, good.len() - 1] {
             assert!(hash(&good[..len]).is_err(), "cut at {len}");
         }
-        // the attributes are those of Unix also if they are from macOS, or from a FAT file system
+        // Unix attributes are checked even if the archive names macOS or FAT as its system
         for system in [0, 3, 19] {
             let mut link = good.clone();
             (link[directory + 5], link[directory + 41]) = (system, 0xa1);

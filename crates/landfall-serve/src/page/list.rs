@@ -80,7 +80,7 @@ pub(super) fn render_list(
     let mut matching = newest_items(listings, pushed);
     matching.retain(|(item, source)| matches_words(item, source, &words));
     let kinds = kind_links(query, &matching);
-    // filtered after the links were counted: they show how many items of each kind match
+    // filtered by kind only after `kind_links`, which counts the matching items of every kind
     matching.retain(|(item, _)| query.wants(item.kind));
     let total = matching.len();
     // a bookmark may be from a time when there were more items

@@ -3,7 +3,7 @@
 use super::imported::{ImportSource, ImportedItems};
 use super::table::IMPORTS;
 
-/// Imports `text`, the content of a file called `f`, in the format of this name.
+/// Imports `text` in the format `name`, as the content of a file called `f`.
 pub(super) fn import(name: &str, text: &str) -> Result<ImportedItems, String> {
     let format = IMPORTS.iter().find(|format| format.name == name).unwrap();
     let source = ImportSource {
