@@ -232,8 +232,8 @@ pub(crate) fn needed(
         } else if predictable.count() > 0 {
             notes.insert(format!(
                 "{name}: {unknown_because}: the hosts of its tokens and content are those that \
-                 its operator documents; the first {first}, or --probe, replaces them by those that \
-                 it uses"
+                 its operator documents; the first {first}, or --probe, replaces them by those \
+                 that it uses"
             ));
         }
     }

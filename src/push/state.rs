@@ -37,8 +37,6 @@ pub(super) struct PushRun<'a> {
     /// The result of each delivery; `None` while it is pending.
     pub(super) results: Vec<Option<Result<(ItemStatus, Digest), TransferError>>>,
     problems: Vec<Problem>,
-    /// Whether a problem stops the whole push.
-    is_stopped: bool,
     moved: Vec<Moved>,
     pub(super) needed_bytes: u64,
     pub(super) unlisted: Option<String>,
@@ -59,7 +57,6 @@ impl<'a> PushRun<'a> {
             destinations,
             results,
             problems: Vec::new(),
-            is_stopped: false,
             moved: Vec::new(),
             needed_bytes: 0,
             unlisted: None,
@@ -120,11 +117,8 @@ impl<'a> PushRun<'a> {
                 self.results[at].get_or_insert_with(|| Err(invalid_error(side, &problem.message)));
             }
         }
-        self.is_stopped = problems
-            .iter()
-            .any(|problem| problem.stops_all(all_or_nothing));
         self.problems = problems;
-        if self.is_stopped {
+        if self.is_stopped(all_or_nothing) {
             for at in std::mem::take(&mut todo) {
                 self.results[at]
                     .get_or_insert_with(|| Err(invalid_error(TransferSide::Destination, NOT_SENT)));
@@ -132,6 +126,12 @@ impl<'a> PushRun<'a> {
         }
         todo.retain(|&at| self.results[at].is_none());
         todo
+    }
+
+    /// Whether a problem stops the whole push.
+    fn is_stopped(&self, all_or_nothing: bool) -> bool {
+        let mut problems = self.problems.iter();
+        problems.any(|problem| problem.stops_all(all_or_nothing))
     }
 
     /// Adds the lock to the registry's list of locks if anything was delivered or present, unless a
@@ -143,7 +143,7 @@ impl<'a> PushRun<'a> {
         uploader: &Uploader,
         options: PushOptions,
     ) -> Option<String> {
-        if self.is_stopped
+        if self.is_stopped(options.all_or_nothing)
             || !self.shard.is_first()
             || !self.results.iter().flatten().any(Result::is_ok)
         {

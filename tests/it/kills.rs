@@ -2,7 +2,7 @@
 //! transferred twice.
 
 use crate::support::faults::{Content, RequestKind, Rig, Settings};
-use crate::support::rounds;
+use crate::support::{rounds, spread_kills};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -151,21 +151,6 @@ fn assert_resumed(rig: &Rig, stood: &BTreeMap<String, Option<u64>>, what: &str) 
     }
 }
 
-/// Runs `round` with kill positions spread over all `bytes`, and asserts that most kills hit a
-/// running process.
-fn spread(kills: usize, bytes: usize, mut round: impl FnMut(usize, usize) -> bool) {
-    let met = (0..kills).filter(|number| {
-        // multiples of the golden ratio are evenly distributed for any number of points
-        let at = (*number as f64 * 0.618_033_988_75).fract();
-        round(*number, (bytes as f64 * at) as usize)
-    });
-    let met = met.count();
-    assert!(
-        met * 2 > kills,
-        "only {met} of {kills} kills hit a running process"
-    );
-}
-
 /// The number of bytes that `work` transfers.
 fn measured(rig: &Rig, work: impl FnOnce()) -> usize {
     let before = moved(rig);
@@ -180,7 +165,7 @@ fn a_killed_pull_is_resumed() {
     let bytes = measured(&rig, || finish(pull("whole"), "whole"));
     let mut whole = 0;
     let mut partial = 0;
-    spread(rounds(12), bytes, |number, after| {
+    spread_kills(rounds(12), bytes, |number, after| {
         let store = format!("killed-{number}");
         let met = kill(&rig, pull(&store), after);
         let stood = blob_progress(&rig.store(&store));
@@ -210,7 +195,7 @@ fn a_killed_push_is_resumed() {
     let to = rig.down.address.clone();
     let push = || command(&rig, &["push", "--store", "stores/first", "--to", &to]);
     let bytes = measured(&rig, || finish(push(), "whole"));
-    spread(rounds(12), bytes, |number, after| {
+    spread_kills(rounds(12), bytes, |number, after| {
         let what = format!("push {number}");
         rig.down.content(|content| *content = Content::default());
         let met = kill(&rig, push(), after);
@@ -255,7 +240,7 @@ fn a_killed_mirror_is_resumed() {
         )
     };
     let bytes = measured(&rig, || finish(mirror("whole"), "whole"));
-    spread(rounds(12), bytes, |number, after| {
+    spread_kills(rounds(12), bytes, |number, after| {
         let store = format!("mirrored-{number}");
         rig.down.content(|content| *content = Content::default());
         let met = kill(&rig, mirror(&store), after);

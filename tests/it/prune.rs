@@ -5,6 +5,7 @@ use crate::support::faults::{Content, Faults};
 use crate::support::front::Front;
 use crate::support::images::{OCI_INDEX, noise};
 use crate::support::peers::{Server, docker_registry_without_deletion, own_registry};
+use crate::support::signed::{digest, tag_of};
 use crate::support::{Images, Place, docker_registry, http, need};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -47,7 +48,7 @@ impl Far {
             let tag = format!("v{}", at + 1);
             images.push(&upstream.address, "app", &tag, index);
             let signature = images.artifact("application/vnd.example.sig", tag.as_bytes(), None);
-            signatures[at] = format!("{}.sig", digest(index).replace(':', "-"));
+            signatures[at] = tag_of(index, ".sig");
             images.push(&upstream.address, "app", &signatures[at], &signature);
             let manifest = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\nimages: ";
             place.write(
@@ -98,10 +99,6 @@ impl Far {
     fn status(&self, repository: &str, reference: &str) -> u16 {
         http::manifest(&self.registry.address, repository, reference).status
     }
-}
-
-fn digest(descriptor: &Value) -> &str {
-    descriptor["digest"].as_str().unwrap()
 }
 
 fn size(blobs: &[Value]) -> u64 {
@@ -280,13 +277,16 @@ fn content_of_locks_receipts_bundles_pods_and_last_tags_is_kept() {
     );
 }
 
+/// An image with one small layer.
+fn small_image(images: &Images, seed: u64) -> Value {
+    let layer = images.layer(&[("app", &noise(seed, 400))]);
+    images.image("linux/amd64", &[layer])
+}
+
 /// Fills the repository `app` at `address` with manifests of every shape. Returns the digests that
 /// pods run, and those that may be deleted meanwhile.
 fn fill_with_shapes(images: &Images, address: &str) -> (Vec<String>, BTreeSet<String>) {
-    let image = |seed| {
-        let layer = images.layer(&[("app", &noise(seed, 400))]);
-        images.image("linux/amd64", &[layer])
-    };
+    let image = |seed| small_image(images, seed);
     let push = |tag: &str, manifest: &Value| images.push(address, "app", tag, manifest);
     let artifact = |content: &str, subject: Option<&Value>| {
         images.artifact("application/vnd.example", content.as_bytes(), subject)
@@ -298,7 +298,6 @@ fn fill_with_shapes(images: &Images, address: &str) -> (Vec<String>, BTreeSet<St
         });
         images.blob(OCI_INDEX, &serde_json::to_vec(&index).unwrap())
     };
-    let cosign = |subject: &Value| format!("{}.sig", digest(subject).replace(':', "-"));
     let mut pods = Vec::new();
     let mut gone = Vec::new();
 
@@ -340,7 +339,7 @@ fn fill_with_shapes(images: &Images, address: &str) -> (Vec<String>, BTreeSet<St
     let own = image(22);
     let untagged = images.index(&[own.clone(), image(23)]);
     push(digest(&untagged), &untagged);
-    push(&cosign(&untagged), &artifact("3", None));
+    push(&tag_of(&untagged, ".sig"), &artifact("3", None));
     let part_child = image(24);
     let part = images.index(&[own, part_child.clone()]);
     push("part", &part);
@@ -352,7 +351,7 @@ fn fill_with_shapes(images: &Images, address: &str) -> (Vec<String>, BTreeSet<St
     let signature = artifact("4", None);
     let referrers = [artifact("5", Some(&index)), about(&index, &unneeded[0])];
     push("unneeded", &index);
-    push(&cosign(&index), &signature);
+    push(&tag_of(&index, ".sig"), &signature);
     push("unneeded-image", &referrers[0]);
     push("unneeded-index", &referrers[1]);
     gone.extend([index, images.index(&unneeded[..1]), signature]);
@@ -378,12 +377,7 @@ fn no_shape_of_a_running_manifest_is_deleted() {
             .collect();
         if *address == with_referrers.address {
             // referrers without a tag, of which only the API knows
-            let subjects = [31, 32].map(|seed| {
-                images.image(
-                    "linux/amd64",
-                    &[images.layer(&[("app", &noise(seed, 400))])],
-                )
-            });
+            let subjects = [31, 32].map(|seed| small_image(&images, seed));
             for (at, subject) in subjects.iter().enumerate() {
                 images.push(address, "app", &format!("untagged-{at}"), subject);
                 let content = format!("untagged {at}");

@@ -1,8 +1,8 @@
 //! The list of all kinds of items.
 //!
-//! To add a kind, add a row to [`KIND_ROWS`], a variant to `EntryKind`, and a field to `Lock`, `ManifestDocument`,
-//! `ExpandedManifest` and `ItemRequests`. Search for the field `notes` to find the functions that
-//! list the fields: the compiler reports only some of them.
+//! To add a kind, add a row to [`KIND_ROWS`], a variant to `EntryKind`, and a field to `Lock`,
+//! `ManifestDocument`, `ExpandedManifest` and `ItemRequests`. Search for the field `notes` to find
+//! the functions that list the fields: the compiler reports only some of them.
 
 use super::chart::LockedChart;
 use super::entry_reader::ManifestResult;

@@ -60,14 +60,15 @@ pub(super) fn host_mirrors(
     Ok(hosts)
 }
 
-/// The path of the registry below which a host has its repositories, unless they have paths of their
-/// own.
+/// The path of the registry below which a host has its repositories, unless they have paths of
+/// their own.
 fn usual_path(request: &RenderRequest<'_>, host: &str) -> String {
     let path = request.mapping.host_path(host);
     request.mapping.own_destination(&path).repository
 }
 
-/// Adds the mirror that has `image`, preferably at the `usual` path, unless one of `mirrors` has it.
+/// Adds the mirror that has `image`, preferably at the `usual` path, unless one of `mirrors` has
+/// it.
 fn add_mirror(
     mirrors: &mut Vec<HostMirror>,
     image: &ImageRef,

@@ -35,7 +35,7 @@ pub(crate) struct AcceptedBundle {
     path: PathBuf,
     pub(crate) bundle: Bundle,
     /// Who signed it, if signatures were checked.
-    pub(crate) signed_by: Option<Vec<BundleSigner>>,
+    signed_by: Option<Vec<BundleSigner>>,
 }
 
 /// Opens the bundle at `locations`, and refuses it if it does not meet the requirements.
@@ -230,6 +230,13 @@ impl AcceptedBundle {
     /// The member `bundle` of the report.
     pub(crate) fn report_member(&self) -> Value {
         report_member(&self.path, &self.bundle, self.signed_by.as_deref())
+    }
+
+    /// `signed by KEY, …`; `None` if no signatures were checked.
+    pub(crate) fn signed_by_text(&self) -> Option<String> {
+        let signers = self.signed_by.as_ref()?.iter();
+        let signers: Vec<String> = signers.map(ToString::to_string).collect();
+        Some(format!("signed by {}", signers.join(", ")))
     }
 }
 

@@ -73,11 +73,8 @@ impl ReportCommand {
             RunStatus::Partial
         };
         let html = page.page("report", status, None, &report);
-        let signed = match (&accepted.signed_by, &bundle.signature_keys()[..]) {
-            (Some(signers), _) => {
-                let signers: Vec<String> = signers.iter().map(ToString::to_string).collect();
-                format!("signed by {}", signers.join(", "))
-            }
+        let signed = match (accepted.signed_by_text(), &bundle.signature_keys()[..]) {
+            (Some(signers), _) => signers,
             (None, []) => "not signed".to_owned(),
             (None, keys) => {
                 format!(

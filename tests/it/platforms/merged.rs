@@ -1,5 +1,5 @@
-//! Merges with `--into` into the user's files, which contain Secrets with accounts, ordered commands
-//! or the files of machines. Existing content is kept.
+//! Merges with `--into` into the user's files, which contain Secrets with accounts, ordered
+//! commands or the files of machines. Existing content is kept.
 
 use super::{CERTIFICATE, place, refused};
 use crate::support::Place;

@@ -250,6 +250,21 @@ pub fn rounds(rounds: usize) -> usize {
     rounds * std::cmp::max(factor, 1)
 }
 
+/// Runs `round` with kill positions spread over all `bytes`, and asserts that most kills hit a
+/// running process.
+pub fn spread_kills(kills: usize, bytes: usize, mut round: impl FnMut(usize, usize) -> bool) {
+    let met = (0..kills).filter(|number| {
+        // multiples of the golden ratio are evenly distributed for any number of points
+        let at = (*number as f64 * 0.618_033_988_75).fract();
+        round(*number, (bytes as f64 * at) as usize)
+    });
+    let met = met.count();
+    assert!(
+        met * 2 > kills,
+        "only {met} of {kills} kills hit a running process"
+    );
+}
+
 /// The path of a program: in `PATH`, or in the folders of system programs.
 pub fn which(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -53,15 +53,13 @@ pub fn name_bad_volumes(
     };
     let (is_rebuildable, has_lock) = match &rest {
         Some((rest, _)) => (!rest.has_recipes(), true),
+        None if numbers.len() > 1 => (false, false),
         None => {
             let opened = open_without(locations, *first, &|why| BundleError::Volume {
                 volume: set.name(*first),
                 why: why.into(),
             });
-            (
-                numbers.len() == 1 && opened.is_ok_and(|(rest, _)| !rest.has_recipes()),
-                false,
-            )
+            (opened.is_ok_and(|(rest, _)| !rest.has_recipes()), false)
         }
     };
     let repair = BadVolumes {

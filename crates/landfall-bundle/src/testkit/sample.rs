@@ -196,8 +196,8 @@ impl Packed {
         self.seal(contents, &rows, table.offset, is_lie, &[]);
     }
 
-    /// Writes the bundle again as three volumes of `V`, of which the second has these bytes. Returns
-    /// the path of `V`.
+    /// Writes the bundle again as three volumes of `V`, of which the second has these bytes.
+    /// Returns the path of `V`.
     #[cfg(test)]
     pub(super) fn split(&self, second: std::ops::Range<u64>) -> PathBuf {
         let base = self.path.with_file_name("V");

@@ -95,8 +95,8 @@ pub fn write_volume(
         let digest = write_all(&plan, &blobs, index, &partial, &mut writer, None, progress)?;
         if digest != *bundle.digest() {
             return Err(cannot(&format!(
-                "the result belongs to a bundle with the digest {digest} instead of {}: landfall {} \
-                 wrote other bytes than landfall {}, which packed the bundle",
+                "the result belongs to a bundle with the digest {digest} instead of {}: landfall \
+                 {} wrote other bytes than landfall {}, which packed the bundle",
                 bundle.digest(),
                 env!("CARGO_PKG_VERSION"),
                 packed.landfall

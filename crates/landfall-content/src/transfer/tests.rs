@@ -109,6 +109,18 @@ struct TransferRun {
     distrust_count: usize,
 }
 
+/// A part whose content is [`CONTENT`].
+fn part_from(origin: PartOrigin) -> EntryPart {
+    EntryPart {
+        descriptor: Descriptor {
+            digest: Digest::sha256(CONTENT.as_bytes()),
+            size: CONTENT.len() as u64,
+            media_type: "x/y".into(),
+        },
+        origin,
+    }
+}
+
 async fn transfer(responses: &[(&'static str, usize)], sink: Arc<dyn BlobSink>) -> TransferRun {
     let source = Arc::new(ScriptedSource {
         responses: Mutex::new(responses.iter().copied().collect()),
@@ -127,15 +139,7 @@ async fn transfer(responses: &[(&'static str, usize)], sink: Arc<dyn BlobSink>) 
         limits,
         progress: Arc::new(SilentProgress),
     };
-    let descriptor = Descriptor {
-        digest: Digest::sha256(CONTENT.as_bytes()),
-        size: CONTENT.len() as u64,
-        media_type: "x/y".into(),
-    };
-    let part = EntryPart {
-        descriptor,
-        origin: PartOrigin::Url("u".into()),
-    };
+    let part = part_from(PartOrigin::Url("u".into()));
     let result = transfer.run(&part, Arc::new(UnlimitedSlot)).await;
     let offsets = source.offsets.lock().unwrap().clone();
     TransferRun {
@@ -310,14 +314,8 @@ async fn transfer_from_mirrors(
         },
         progress: Arc::new(SilentProgress),
     };
-    let part = EntryPart {
-        descriptor: Descriptor {
-            digest: Digest::sha256(CONTENT.as_bytes()),
-            size: CONTENT.len() as u64,
-            media_type: "x/y".into(),
-        },
-        origin: PartOrigin::Urls(urls.iter().map(|url| (*url).to_owned()).collect()),
-    };
+    let urls = urls.iter().map(|url| (*url).to_owned()).collect();
+    let part = part_from(PartOrigin::Urls(urls));
     let result = transfer.run(&part, Arc::new(UnlimitedSlot)).await;
     let opened = source.opened.lock().unwrap().concat();
     (result, opened)

@@ -57,10 +57,10 @@ pub struct Lock {
     pub unresolved: Vec<UnresolvedItem>,
 }
 
-impl Lock {
-    /// The sections with items, in the order of the lock.
-    fn sections(&self) -> Vec<&dyn LockSection> {
-        // no `..` here and below, so that the compiler finds the functions that lack a section
+/// The sections with items of a lock or a reference to one, in the order of the lock.
+macro_rules! sections_of {
+    ($lock:expr) => {{
+        // no `..` here and below, so that the compiler finds the code that lacks a section
         let Lock {
             version: _,
             name: _,
@@ -75,7 +75,7 @@ impl Lock {
             endpoints: _,
             missing: _,
             unresolved: _,
-        } = self;
+        } = $lock;
         vec![
             images,
             files,
@@ -86,34 +86,16 @@ impl Lock {
             #[cfg(any(test, feature = "testkit"))]
             notes,
         ]
+    }};
+}
+
+impl Lock {
+    fn sections(&self) -> Vec<&dyn LockSection> {
+        sections_of!(self)
     }
 
     fn sections_mut(&mut self) -> Vec<&mut dyn LockSection> {
-        let Lock {
-            version: _,
-            name: _,
-            images,
-            files,
-            charts,
-            packages,
-            git,
-            providers,
-            #[cfg(any(test, feature = "testkit"))]
-            notes,
-            endpoints: _,
-            missing: _,
-            unresolved: _,
-        } = self;
-        vec![
-            images,
-            files,
-            charts,
-            packages,
-            git,
-            providers,
-            #[cfg(any(test, feature = "testkit"))]
-            notes,
-        ]
+        sections_of!(self)
     }
 
     /// All items, section by section.

@@ -20,12 +20,9 @@ pub(super) fn check_chosen(package: LockedPackage) -> Result<LockedPackage, Reso
         size,
         ..
     } = &package;
-    // a command would take a word with a dash at its start for an option
-    let are_words = [name, version, arch].iter().all(|text| {
-        !text.is_empty()
-            && !text.starts_with('-')
-            && !text.contains(|c: char| c.is_whitespace() || c.is_control())
-    });
+    let are_words = [name, version, arch]
+        .iter()
+        .all(|text| !text.is_empty() && is_safe(text));
     if are_words && is_plain_path(path) && *size > 0 {
         return Ok(package);
     }
@@ -37,6 +34,11 @@ pub(super) fn check_chosen(package: LockedPackage) -> Result<LockedPackage, Reso
         path.escape_default()
     )
     .into())
+}
+
+/// Whether `text` is a single word or empty, and no command takes it for an option.
+pub(super) fn is_safe(text: &str) -> bool {
+    !text.starts_with('-') && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
 /// Why no packages can be chosen for machines with `base`. If `base` is the only one of `bases`,

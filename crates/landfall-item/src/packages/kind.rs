@@ -1,6 +1,7 @@
 //! A locked set of packages as an item.
 
 use super::availability::{PackageAvailability, availability};
+use super::chosen_packages::is_safe;
 use super::locked::{self, LockedPackageSet, PackageSource};
 use super::manifest_entry::PackageEntry;
 use super::package_faults::package_faults;
@@ -186,18 +187,15 @@ fn invalid_url_or_path(source: &PackageSource) -> Option<String> {
 /// preferences files on machines, where white space would inject lines, and a dash at the start an
 /// option.
 fn invalid_word(set: &LockedPackageSet) -> Option<&str> {
-    let is_word = |text: &str| {
-        !text.starts_with('-') && !text.contains(|c: char| c.is_whitespace() || c.is_control())
-    };
     for source in &set.sources {
         // the suite and these lists are empty for yum
         let names = source.components.iter().chain(&source.targets);
-        if let Some(bad) = names.chain([&source.suite]).find(|text| !is_word(text)) {
+        if let Some(bad) = names.chain([&source.suite]).find(|text| !is_safe(text)) {
             return Some(bad);
         }
         for package in &source.packages {
             let texts = [&package.name, &package.version, &package.arch];
-            if let Some(bad) = texts.iter().find(|text| text.is_empty() || !is_word(text)) {
+            if let Some(bad) = texts.iter().find(|text| text.is_empty() || !is_safe(text)) {
                 return Some(bad);
             }
         }
@@ -205,7 +203,7 @@ fn invalid_word(set: &LockedPackageSet) -> Option<&str> {
     set.architectures
         .iter()
         .map(String::as_str)
-        .find(|text| !is_word(text))
+        .find(|text| !is_safe(text))
 }
 
 /// Whether the key of `source` can be written to files and terminals.

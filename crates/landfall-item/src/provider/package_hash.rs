@@ -138,6 +138,12 @@ mod tests {
         ])
     }
 
+    /// The offset of the central directory.
+    fn directory_of(archive: &[u8]) -> usize {
+        let mut windows = archive.windows(4);
+        windows.position(|bytes| bytes == b"PK\x01\x02").unwrap()
+    }
+
     #[test]
     fn the_hash_is_that_of_the_sorted_files() {
         // computed by another implementation, as dirhash.HashZip describes it
@@ -163,10 +169,7 @@ mod tests {
         let twice = zip_package(&[("a", b"x"), ("a", b"y")]);
         assert!(hash(&twice).unwrap_err().to_string().contains("twice"));
         let good = package();
-        let directory = good
-            .windows(4)
-            .position(|bytes| bytes == b"PK\x01\x02")
-            .unwrap();
+        let directory = directory_of(&good);
         let end = good.len() - 22;
         // each change is one byte: its position, its new value, and a word of the error
         for (at, value, word) in [
@@ -214,10 +217,7 @@ mod tests {
     #[test]
     fn members_have_nothing_between_them_but_data_descriptors() {
         let plain = zip_package(&[("a", b"x")]);
-        let directory = plain
-            .windows(4)
-            .position(|bytes| bytes == b"PK\x01\x02")
-            .unwrap();
+        let directory = directory_of(&plain);
         let sums = plain[14..26].to_vec();
         // inserts `bytes`, and corrects the offsets of the member and of the directory
         let with = |at: usize, bytes: &[u8]| {
@@ -267,10 +267,7 @@ mod tests {
         assert!(why.contains("4 members"), "{why}");
         // headers that understate the size of their member
         let mut small = large.clone();
-        let directory = small
-            .windows(4)
-            .position(|bytes| bytes == b"PK\x01\x02")
-            .unwrap();
+        let directory = directory_of(&small);
         for at in [22, directory + 24] {
             small[at..at + 4].copy_from_slice(&9_u32.to_le_bytes());
         }

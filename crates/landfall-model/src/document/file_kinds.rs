@@ -36,8 +36,8 @@ fn is_opened(path: &Path) -> bool {
 }
 
 /// Opens an input file for reading. Named pipes, sockets and devices are refused, because opening
-/// or reading them may block forever. `/dev/null` and paths of open files, such as `/dev/stdin`, are
-/// accepted.
+/// or reading them may block forever. `/dev/null` and paths of open files, such as `/dev/stdin`,
+/// are accepted.
 ///
 /// # Errors
 /// If the file cannot be opened, or is of a refused kind.

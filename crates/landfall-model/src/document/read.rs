@@ -24,7 +24,9 @@ pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Box<Diagno
             help,
         })
     };
-    if yaml::may_be_deep(text)
+    let checked = yaml::check(text);
+    if checked.is_err()
+        && yaml::may_be_deep(text)
         && let Some(excess) = yaml::excess(text)
         && let YamlExcess::Depth(at) | YamlExcess::Invalid { at, .. } = excess
     {
@@ -32,7 +34,6 @@ pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Box<Diagno
         let start = text.floor_char_boundary(at);
         return Err(fault(start..end, excess.to_string(), None));
     }
-    let checked = yaml::check(text);
     let root = if checked.is_ok() {
         YamlNode::parse(text)
     } else {

@@ -1,5 +1,6 @@
 //! Computes Helm values that point charts at the site. They contain only what must change
-//! in the charts' default values: images, registries, and `allowInsecureImages` of Bitnami's charts.
+//! in the charts' default values: images, registries, and `allowInsecureImages` of Bitnami's
+//! charts.
 //!
 //! The defaults of a chart and its subcharts are combined as Helm combines them, and rewritten like
 //! any other document. The overlay contains the values that differ afterwards.

@@ -47,7 +47,7 @@ pub(crate) async fn begin_upload(
             .map_err(RequestError::disk)?;
         // an upload in one request has no session, so it ends with the request
         let slot = shared_upload(incoming).lock_owned().await;
-        let (mut slot, _) = receive(&state, &store, slot, name, &parts.headers, body).await?;
+        let mut slot = receive(&state, &store, slot, name, &parts.headers, body).await?;
         let incoming = slot.take().ok_or_else(unknown_upload)?;
         return finish(state, store, incoming, name, digest).await;
     }
@@ -79,7 +79,7 @@ pub(crate) async fn resume_upload(
             let slot = session.incoming.clone().lock_owned().await;
             let received = receive(&state, &store, slot, name, &parts.headers, body).await;
             session.touch();
-            let (_, size) = received?;
+            let size = received?.as_ref().ok_or_else(unknown_upload)?.size;
             Ok(upload_status(StatusCode::ACCEPTED, name, id, size))
         }
         Method::PUT => {
@@ -96,7 +96,7 @@ pub(crate) async fn resume_upload(
             }
             let received = receive(&state, &store, slot, name, &parts.headers, body).await;
             session.touch();
-            let (mut slot, _) = received?;
+            let mut slot = received?;
             let incoming = slot.take().ok_or_else(unknown_upload)?;
             state.uploads.remove(id);
             finish(state, store, incoming, name, digest).await
@@ -193,8 +193,8 @@ fn received_range(size: u64) -> String {
     format!("0-{}", size.saturating_sub(1))
 }
 
-/// Receives `body` into the upload in `slot` and returns the upload with its size. If the body ends
-/// early, the bytes that arrived are kept.
+/// Receives `body` into the upload in `slot` and returns the upload. If the body ends early, the
+/// bytes that arrived are kept.
 pub(super) async fn receive(
     state: &Arc<ServerState>,
     store: &Arc<WritableStore>,
@@ -202,7 +202,7 @@ pub(super) async fn receive(
     name: &str,
     headers: &HeaderMap,
     body: Body,
-) -> Result<(LockedUpload, u64), RequestError> {
+) -> Result<LockedUpload, RequestError> {
     let incoming = slot.as_ref().ok_or_else(unknown_upload)?;
     check_content_range(headers, incoming.size).map_err(|error| {
         error
@@ -211,9 +211,7 @@ pub(super) async fn receive(
     })?;
     // checked before the body is read: a client that cannot succeed need not send it
     ensure_room(state, store, content_length(headers).unwrap_or(0)).await?;
-    let slot = write_body(slot, body, state.limits.stall).await?;
-    let size = slot.as_ref().ok_or_else(unknown_upload)?.size;
-    Ok((slot, size))
+    write_body(slot, body, state.limits.stall).await
 }
 
 /// Ensures that the quota has room for `bytes` more, by removing unreferenced blobs if necessary.

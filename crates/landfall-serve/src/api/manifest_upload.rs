@@ -146,7 +146,7 @@ async fn receive_manifest(
     // limited while it arrives, because Content-Length may be missing or wrong
     let body = Body::new(Limited::new(body, max));
     match receive(state, store, slot, &upload.repository, headers, body).await {
-        Ok((mut slot, _)) => slot.take().ok_or_else(unknown_upload),
+        Ok(mut slot) => slot.take().ok_or_else(unknown_upload),
         Err(error) if error.status == StatusCode::PAYLOAD_TOO_LARGE => {
             let message = format!("the manifest has more than {max} bytes");
             Err(RequestError::new(error.status, "MANIFEST_INVALID", message))

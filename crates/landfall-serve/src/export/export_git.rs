@@ -280,23 +280,8 @@ impl RepositoryFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::git_repository;
     use landfall_model::report::SilentProgress;
-
-    fn repository(url: &str) -> LockedGitRepository {
-        LockedGitRepository {
-            name: format!("git+{url}"),
-            digest: Digest::sha256(url.as_bytes()),
-            wanted: Vec::new(),
-            head: None,
-            refs: Vec::new(),
-            verified: Vec::new(),
-            depth: None,
-            shallow: Vec::new(),
-            submodules: None,
-            large_files: None,
-            packs: Vec::new(),
-        }
-    }
 
     #[test]
     fn repositories_with_the_same_path_are_refused_before_anything_is_written() {
@@ -308,7 +293,7 @@ mod tests {
         ] {
             let lock = Lock {
                 version: 1,
-                git: urls.map(repository).to_vec(),
+                git: urls.map(git_repository).to_vec(),
                 ..Lock::default()
             };
             for format in [GitExportFormat::Bare, GitExportFormat::Bundle] {

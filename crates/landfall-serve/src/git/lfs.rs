@@ -117,6 +117,7 @@ pub(super) fn large_file<'r>(route: &'r GitRoute, digest: &Digest) -> Option<&'r
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::git_repository;
     use landfall_model::document::growth::assert_linear;
 
     #[test]
@@ -133,17 +134,8 @@ mod tests {
                 .chain([json!({"oid": "00".repeat(32), "size": 1})])
                 .collect();
             let repository = LockedGitRepository {
-                name: "git+https://h/a".into(),
-                digest: Digest::sha256(b"a"),
-                wanted: Vec::new(),
-                head: None,
-                refs: Vec::new(),
-                verified: Vec::new(),
-                depth: None,
-                shallow: Vec::new(),
-                submodules: None,
                 large_files: Some(files),
-                packs: Vec::new(),
+                ..git_repository("https://h/a")
             };
             let message = json!({"operation": "download", "objects": objects}).to_string();
             let answer = LfsBatchResponse::new(&repository, "http://h/", message.as_bytes());

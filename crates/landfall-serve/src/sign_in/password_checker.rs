@@ -59,8 +59,8 @@ impl PasswordChecker {
         }))
     }
 
-    /// Whether `password` is right for `user`, by its bcrypt hash. A request for a comparison that is
-    /// already in progress waits for it. Fails if too many sign-ins wait in `queue`.
+    /// Whether `password` is right for `user`, by its bcrypt hash. A request for a comparison that
+    /// is already in progress waits for it. Fails if too many sign-ins wait in `queue`.
     pub(super) async fn is_right(
         self: &Arc<PasswordChecker>,
         user: &str,

@@ -256,10 +256,7 @@ impl PrunePlan {
                 "would delete"
             },
             count_of(pruned.gone.len(), "manifest"),
-            match pruned.repositories.len() {
-                1 => "1 repository".to_owned(),
-                count => format!("{count} repositories"),
-            },
+            count_of(pruned.repositories.len(), "repository"),
             pruned
                 .bytes
                 .map_or_else(String::new, |bytes| format!(", {}", human_size(bytes))),

@@ -134,11 +134,8 @@ impl VerifyCommand {
             0 => String::new(),
             lost => format!(", partial: it lacks {} of the lock", count_of(lost, "item")),
         };
-        let origin = match (&accepted.signed_by, bundle.signatures().is_empty()) {
-            (Some(signers), _) => {
-                let signers: Vec<String> = signers.iter().map(ToString::to_string).collect();
-                format!("signed by {}", signers.join(", "))
-            }
+        let origin = match (accepted.signed_by_text(), bundle.signatures().is_empty()) {
+            (Some(signers), _) => signers,
             (None, true) => "origin not proven (not signed)".into(),
             (None, false) => {
                 "origin not proven (signed; --allowed-signers FILE checks by whom)".to_owned()

@@ -8,7 +8,6 @@ use crate::format::names::ItemName;
 use crate::*;
 use landfall_model::Digest;
 use landfall_model::report::{EntryKind, SilentProgress};
-use std::sync::Arc;
 
 #[test]
 fn forged_lists_of_recipes_are_refused() {
@@ -84,7 +83,7 @@ fn a_recipe_with_a_changed_byte_is_an_error() {
     for at in (0..size).step_by(size / 150 + 1).chain(0..60) {
         packed.replace(place, |content| content[at] ^= 0x41);
         let bundle = Bundle::open(&packed.path).unwrap();
-        let blobs = rebuilt(vec![Arc::clone(&old_blobs)], std::slice::from_ref(&bundle));
+        let blobs = rebuilt(vec![old_blobs.clone()], std::slice::from_ref(&bundle));
         assert!(read(&blobs, &new_layer).is_err(), "byte {at}");
         packed.replace(place, |content| content[at] ^= 0x41);
     }

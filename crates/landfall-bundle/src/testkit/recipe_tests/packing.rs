@@ -6,8 +6,8 @@ use crate::*;
 use landfall_content::{BlobRead, ContentError};
 use landfall_item::LockedImage;
 use landfall_item::lockfile::Lock;
+use landfall_model::Descriptor;
 use landfall_model::report::SilentProgress;
-use landfall_model::{Descriptor, media_type};
 use std::io::Read;
 use std::sync::Arc;
 
@@ -130,22 +130,10 @@ fn a_stream_whose_encoder_changes_late_is_patched_too() {
     let mut new = old.clone();
     new[3_000_000..3_000_100].fill(0);
     let (mut memory, _) = sample();
-    let mut image = |tag: &str, bytes: &[u8]| {
-        let layer = memory.put(bytes, "application/vnd.oci.image.layer.v1.tar+gzip");
-        let config = memory.put(tag.as_bytes(), media_type::OCI_CONFIG);
-        let manifest = serde_json::json!({"schemaVersion": 2, "config": config, "layers": [layer]});
-        let top = memory.put(manifest.to_string().as_bytes(), media_type::OCI_MANIFEST);
-        let name = format!("h.example/app:{tag}");
-        let image = LockedImage {
-            blobs: vec![config, layer.clone()],
-            ..LockedImage::new(name.parse().unwrap(), top)
-        };
-        (lock(vec![image]), layer)
-    };
-    let (old_lock, old_layer) = image("1", &stored_member(&old, 40 * 65_535));
+    let (old_image, old_layer) = image_of(&mut memory, "1", &stored_member(&old, 40 * 65_535));
     let changed = stored_member(&new, 40 * 65_535);
-    let (new_lock, layer) = image("2", &changed);
-    let (packed, summary) = pack(&memory, &new_lock, &[&old_lock]);
+    let (new_image, layer) = image_of(&mut memory, "2", &changed);
+    let (packed, summary) = pack(&memory, &lock(vec![new_image]), &[&lock(vec![old_image])]);
     assert_eq!(summary.patched.len(), 1, "{summary:?}");
     assert_eq!(summary.patched[0].from, [old_layer.digest]);
     let blobs = rebuilt(

@@ -161,14 +161,8 @@ impl Read for BrokenReader {
 
 /// A source of the content without the new layer. Its first `failures` readers fail.
 fn failing(memory: &Memory, new_layer: &Descriptor, failures: usize) -> Arc<dyn BlobRead> {
-    let mut blobs = memory.blobs.clone();
-    blobs.remove(&new_layer.digest);
-    let memory = Arc::new(Memory {
-        blobs,
-        ..Memory::default()
-    });
     Arc::new(FailingSource {
-        memory,
+        memory: memory_without(memory, new_layer),
         failures: AtomicUsize::new(failures),
     })
 }

@@ -133,7 +133,7 @@ pub(super) fn read(blobs: &dyn BlobRead, blob: &Descriptor) -> Result<Vec<u8>, S
     Ok(bytes)
 }
 
-pub(super) fn memory_without(memory: &Memory, blob: &Descriptor) -> Arc<dyn BlobRead> {
+pub(super) fn memory_without(memory: &Memory, blob: &Descriptor) -> Arc<Memory> {
     let mut blobs = memory.blobs.clone();
     blobs.remove(&blob.digest);
     Arc::new(Memory {

@@ -97,7 +97,8 @@ impl VerifyingReader {
         let read = self.reader.read(&mut self.next);
         self.next.truncate(*read.as_ref().unwrap_or(&0));
         if read.is_err() {
-            // after an error, the reader is at its end; the piece that was held back is not verified
+            // after an error, the reader is at its end; the piece that was held back is not
+            // verified
             self.piece.clear();
         }
         let count = read?;
