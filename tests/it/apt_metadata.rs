@@ -2,6 +2,7 @@
 
 use crate::support::apt::{AptUpstream, deb};
 use crate::support::charts::failure_reasons;
+use crate::support::library::Digest;
 use crate::support::run;
 use crate::support::test_proxy::{ProxyAction, TestProxy};
 use std::process::Command;
@@ -58,6 +59,12 @@ fn replaced_metadata_is_read_from_the_store_that_locked_it() {
     place.ok(&["pull", "--store", "other"]);
 }
 
+/// A field that makes a compressed index longer by at least 32 bytes for each of `hashes`.
+fn homepage(hashes: u8) -> String {
+    let hashes: String = (0..hashes).map(|n| Digest::sha256(&[n]).hex()).collect();
+    format!("Homepage: http://example.com/{hashes}\n")
+}
+
 #[test]
 fn replaced_metadata_is_fetched_from_the_snapshot() {
     let Some(up) = AptUpstream::new() else { return };
@@ -71,7 +78,10 @@ fn replaced_metadata_is_fetched_from_the_snapshot() {
     });
     up.build(
         "pool/stable",
-        &[deb("app", "1", "Depends: lib\n"), deb("lib", "1", "")],
+        &[
+            deb("app", "1", &format!("Depends: lib\n{}", homepage(2))),
+            deb("lib", "1", ""),
+        ],
     );
     let more = format!(
         "Date: Sat, 14 Nov 2026 00:00:00 UTC\nAcquire-By-Hash: yes\n\
@@ -103,28 +113,36 @@ fn replaced_metadata_is_fetched_from_the_snapshot() {
         (lock, snapshot_requests)
     );
 
-    // everything is replaced: the release, the indexes under their digests, a package
-    run(Command::new("rm")
-        .arg("-r")
-        .args(["up/r/dists", "up/r/pool/stable/app_1_amd64.deb"].map(|path| place.path(path))));
-    up.build("pool/stable", &[deb("app", "2", "Depends: lib\n")]);
-    up.suite("stable", &more.replace("14 Nov", "15 Nov"));
-    place.ok(&["pull", "--store", "other"]);
-    place.ok(&["pack", "--store", "other", "-o", "b"]);
-    place.ok(&["verify", "b", "--lock", "landfall.lock"]);
+    // everything is replaced: the release, the indexes under their digests, a package; the new
+    // indexes are shorter than the locked ones, then longer
+    for (store, hashes) in [("shorter", 0), ("longer", 4)] {
+        run(Command::new("rm")
+            .arg("-rf")
+            .args(["up/r/dists", "up/r/pool/stable/app_1_amd64.deb"].map(|path| place.path(path))));
+        up.build(
+            "pool/stable",
+            &[deb(
+                "app",
+                "2",
+                &format!("Depends: lib\n{}", homepage(hashes)),
+            )],
+        );
+        up.suite("stable", &more.replace("14 Nov", "15 Nov"));
+        place.ok(&["pull", "--store", store]);
+        let bundle = format!("{store}.bundle");
+        place.ok(&["pack", "--store", store, "-o", &bundle]);
+        place.ok(&["verify", &bundle, "--lock", "landfall.lock"]);
+    }
+    let from_snapshot = |package: &str| {
+        let path = format!("/snapshots/20261114T003000Z/pool/stable/{package}");
+        middle.count("GET", &path)
+    };
     assert_eq!(
-        middle.count(
-            "GET",
-            "/snapshots/20261114T003000Z/pool/stable/app_1_amd64.deb"
+        (
+            from_snapshot("app_1_amd64.deb"),
+            from_snapshot("lib_1_amd64.deb")
         ),
-        1
-    );
-    assert_eq!(
-        middle.count(
-            "GET",
-            "/snapshots/20261114T003000Z/pool/stable/lib_1_amd64.deb"
-        ),
-        0
+        (2, 0)
     );
     // content that both the source and the snapshot lack is reported for both
     run(Command::new("rm").arg(place.path("up/kept/pool/stable/app_1_amd64.deb")));

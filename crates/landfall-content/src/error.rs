@@ -174,3 +174,12 @@ pub(super) fn truncated(blob: &Descriptor, received: u64) -> HttpError {
         format!("{digest}: the response ended after {received} of {size} bytes"),
     )
 }
+
+/// Returns the error for a source whose content has only `received` bytes, fewer than the blob.
+pub(super) fn shorter(blob: &Descriptor, received: u64) -> HttpError {
+    let Descriptor { digest, size, .. } = blob;
+    HttpError::new(
+        ErrorKind::Invalid,
+        format!("{digest}: received wrong bytes: expected {size} bytes, got {received}"),
+    )
+}

@@ -1,7 +1,7 @@
 //! Opens one part of a source for a sink, at any offset and as often as the sink needs it. A stream
 //! that breaks off is resumed here, so that the sink does not notice.
 
-use super::error::truncated;
+use super::error::{shorter, truncated};
 use super::retry::PartAttempts;
 use super::{
     EntryPart, FailedAttempt, FailureCause, OnCorrupt, OpenedPart, PartSource, verify_stream,
@@ -193,6 +193,7 @@ impl PartOpener {
             opener: self.clone(),
             opened_at: offset,
             at: offset,
+            ended_at: None,
             stream: skip(opened.stream, offset - opened.start),
         };
         futures_util::stream::unfold(Some(resuming), async |state: Option<ResumingStream>| {
@@ -283,6 +284,8 @@ struct ResumingStream {
     opened_at: u64,
     /// The offset of the next byte.
     at: u64,
+    /// The offset at which a stream before `stream` ended without an error.
+    ended_at: Option<u64>,
     stream: ByteStream,
 }
 
@@ -298,13 +301,19 @@ impl ResumingStream {
                     return Some((Ok(bytes), Some(self)));
                 }
                 None if self.at >= descriptor.size => return None,
-                None => truncated(descriptor, self.at),
+                // a second response that ends at the same byte is not cut there: it is shorter
+                None if self.ended_at == Some(self.at) => shorter(descriptor, self.at),
+                None => {
+                    self.ended_at = Some(self.at);
+                    truncated(descriptor, self.at)
+                }
                 Some(Err(error)) => error,
             };
             let ResumingStream {
                 opener,
                 opened_at,
                 at,
+                ended_at,
                 stream,
             } = self;
             // the broken stream may still hold the slot that the next request waits for
@@ -315,6 +324,7 @@ impl ResumingStream {
                         opener,
                         opened_at: at,
                         at,
+                        ended_at,
                         stream,
                     }
                 }

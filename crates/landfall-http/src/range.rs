@@ -30,7 +30,8 @@ impl Transport {
 ///
 /// Returns the offset at which the response starts, and the response. The offset is 0 if the server
 /// ignores `Range` (RFC 9110, 14.2). If the server refuses the range or answers with another part,
-/// the whole content is requested, and that host gets no `Range` again in this run.
+/// the whole content is requested, and that host gets no `Range` again in this run, unless it
+/// refused the range because its content has another size.
 ///
 /// # Errors
 /// The errors of `send`.
@@ -52,6 +53,12 @@ where
             {
                 return Ok((offset, response));
             }
+            // The content is another one, of this size; the host need not be wrong about ranges.
+            StatusCode::RANGE_NOT_SATISFIABLE
+                if response
+                    .header("content-range")
+                    .and_then(total_of_unsatisfied)
+                    .is_some_and(|total| total != size) => {}
             // The response is dropped with its connection instead of being read. docker-registry
             // 2.8 sends a 416 with the `Content-Length` of the whole blob and a short body.
             StatusCode::PARTIAL_CONTENT
@@ -89,6 +96,11 @@ fn parse_content_range(range: &str) -> Option<(u64, u64, &str)> {
     ))
 }
 
+/// Parses `bytes */TOTAL`, the range of a response with status 416 (RFC 9110, 15.5.17).
+fn total_of_unsatisfied(range: &str) -> Option<u64> {
+    range.trim().strip_prefix("bytes */")?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,5 +120,13 @@ mod tests {
             assert!(!good(wrong), "{wrong}");
         }
         assert!(!is_rest(None, 10, 100));
+    }
+
+    #[test]
+    fn a_refused_range_names_the_size_of_the_content() {
+        assert_eq!(total_of_unsatisfied("bytes */96"), Some(96));
+        for other in ["bytes */*", "bytes 0-95/96", "*/96", ""] {
+            assert_eq!(total_of_unsatisfied(other), None, "{other}");
+        }
     }
 }

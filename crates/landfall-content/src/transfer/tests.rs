@@ -39,13 +39,19 @@ impl PartSource for ScriptedSource {
         Box::pin(async move {
             let gone = || HttpError::new(ErrorKind::NotFound, "gone");
             let (content, end) = response.ok_or_else(gone)?;
-            let mut pieces = vec![Ok(Bytes::from(&content[offset as usize..end]))];
+            // past its end, a server sends the whole content
+            let start = if offset < content.len() as u64 {
+                offset
+            } else {
+                0
+            };
+            let mut pieces = vec![Ok(Bytes::from(&content[start as usize..end]))];
             if end < content.len() {
                 pieces.push(Err(HttpError::new(ErrorKind::Network, "cut")));
             }
-            let opened = OpenedPart::unchecked(offset, futures_util::stream::iter(pieces).boxed());
+            let opened = OpenedPart::unchecked(start, futures_util::stream::iter(pieces).boxed());
             let distrust_count = self.distrust_count.clone();
-            Ok(match offset {
+            Ok(match start {
                 0 => opened,
                 _ => opened.on_corrupt(move || {
                     distrust_count.fetch_add(1, Ordering::Relaxed);
@@ -365,6 +371,29 @@ async fn wrong_bytes_are_fetched_once_more_and_ranges_are_blamed_first() {
         (TransferOutcome::Received(33), 1)
     );
     assert_eq!(run.offsets, [0, 3, 0, 0]);
+}
+
+/// Other content, which is shorter. Every response with it ends without an error.
+const SHORT: (&str, usize) = ("hello", 5);
+
+#[tokio::test]
+async fn shorter_content_is_wrong_if_a_second_response_ends_at_the_same_byte() {
+    let sink = || Arc::new(UnresumableSink::default());
+    // one such response may be a truncated copy
+    let run = transfer(&[SHORT, (CONTENT, 11)], sink()).await;
+    assert_eq!(run.result.unwrap(), TransferOutcome::Received(11));
+    assert_eq!(run.offsets, [0, 5]);
+    let run = transfer(&[SHORT; 9], sink()).await;
+    let error = run.result.unwrap_err();
+    assert!(error.may_be_elsewhere(), "{error}");
+    assert!(
+        error.to_string().contains("expected 11 bytes, got 5"),
+        "{error}"
+    );
+    assert_eq!(run.offsets, [0, 5, 0, 5]);
+    // content that is cut with an error stays a failure of the network
+    let run = transfer(&[(CONTENT, 5); 9], sink()).await;
+    assert_eq!(run.result.unwrap_err().why.kind, ErrorKind::Network);
 }
 
 #[tokio::test]
