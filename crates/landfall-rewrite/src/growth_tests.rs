@@ -8,59 +8,71 @@ use landfall_model::Digest;
 use landfall_model::document::growth::assert_linear;
 use std::path::Path;
 
-/// Texts of all kinds. The number of references in each is proportional to `count`.
-fn texts(count: usize) -> Vec<(&'static str, String)> {
-    let list = |between: &str| vec!["{\"image\":\"quay.io/a/b:v1\"}"; count].join(between);
-    let lines = |indent: &str| format!("{indent}- quay.io/a/b:v1 é\n").repeat(count);
-    vec![
-        ("one line", format!("[{}]", list(","))),
-        ("many lines", format!("[\n{}\n]", list(",\n"))),
-        ("a value of lines", format!("a: |\n{}", lines("  "))),
-        ("a folded value", format!("a: >\n{}", lines("  "))),
-        (
-            "a quoted value",
-            format!("a: \"x {}\"", "quay.io/a/b:v1\\t".repeat(count)),
-        ),
-        (
-            "a value in a list",
-            format!("a: '{}'", "quay.io/a/b:v1, ".repeat(count)),
-        ),
-        (
-            "parts",
-            (0..count)
-                .map(|n| format!("x{n}Repository: quay.io/a/b\nx{n}Tag: v1\n"))
-                .collect(),
-        ),
-        ("documents", "image: quay.io/a/b:v1\n---\n".repeat(count)),
-        (
-            "comments",
-            "# x\nimage: quay.io/a/b:v1\n---\nkind: Secret\n# y\n---\n".repeat(count),
-        ),
-        ("urls", "- https://dl.example.com/f/$V/x\n".repeat(count)),
-        (
-            "urls of other versions",
-            "- https://dl.example.com/f/0/x7\n- https://dl.example.com/f/0/y7\n".repeat(count),
-        ),
-        // keys whose meaning depends on the other keys of their mapping
-        ("prefixes", "hub: quay.io\n".repeat(count)),
-        (
-            "image repositories",
-            "imageRepository: quay.io\n".repeat(count),
-        ),
-        ("sources", "source: quay.io/a/b:v1\n".repeat(20 * count)),
-        ("contents", "content: quay.io/a/b:v1\n".repeat(20 * count)),
-        ("variables", "value: quay.io/a/b:v1\n".repeat(20 * count)),
-    ]
+/// Makes a text with so many references, or so many times twenty.
+type TextOfCount = fn(usize) -> String;
+
+/// Texts of all kinds.
+const TEXTS: [(&str, TextOfCount); 16] = [
+    ("one line", |count| format!("[{}]", maps(count, ","))),
+    ("many lines", |count| {
+        format!("[\n{}\n]", maps(count, ",\n"))
+    }),
+    ("a value of lines", |count| {
+        format!("a: |\n{}", "  - quay.io/a/b:v1 é\n".repeat(count))
+    }),
+    ("a folded value", |count| {
+        format!("a: >\n{}", "  - quay.io/a/b:v1 é\n".repeat(count))
+    }),
+    ("a quoted value", |count| {
+        format!("a: \"x {}\"", "quay.io/a/b:v1\\t".repeat(count))
+    }),
+    ("a value in a list", |count| {
+        format!("a: '{}'", "quay.io/a/b:v1, ".repeat(count))
+    }),
+    ("parts", |count| {
+        (0..count)
+            .map(|n| format!("x{n}Repository: quay.io/a/b\nx{n}Tag: v1\n"))
+            .collect()
+    }),
+    ("documents", |count| {
+        "image: quay.io/a/b:v1\n---\n".repeat(count)
+    }),
+    ("comments", |count| {
+        "# x\nimage: quay.io/a/b:v1\n---\nkind: Secret\n# y\n---\n".repeat(count)
+    }),
+    ("urls", |count| {
+        "- https://dl.example.com/f/$V/x\n".repeat(count)
+    }),
+    ("urls of other versions", |count| {
+        "- https://dl.example.com/f/0/x7\n- https://dl.example.com/f/0/y7\n".repeat(count)
+    }),
+    // keys whose meaning depends on the other keys of their mapping
+    ("prefixes", |count| "hub: quay.io\n".repeat(count)),
+    ("image repositories", |count| {
+        "imageRepository: quay.io\n".repeat(count)
+    }),
+    ("sources", |count| {
+        "source: quay.io/a/b:v1\n".repeat(20 * count)
+    }),
+    ("contents", |count| {
+        "content: quay.io/a/b:v1\n".repeat(20 * count)
+    }),
+    ("variables", |count| {
+        "value: quay.io/a/b:v1\n".repeat(20 * count)
+    }),
+];
+
+fn maps(count: usize, between: &str) -> String {
+    vec!["{\"image\":\"quay.io/a/b:v1\"}"; count].join(between)
 }
 
 #[test]
 fn a_rewrite_takes_linear_time() {
     let index = known();
-    for at in 0..texts(1).len() {
+    for (what, text) in TEXTS {
         assert_linear(150, |count| {
-            let (what, text) = &texts(count)[at];
             let done = rewrite(
-                text,
+                &text(count),
                 TextSyntax::Document,
                 &index,
                 RewriteOptions::default(),
@@ -75,10 +87,9 @@ fn a_rewrite_takes_linear_time() {
 fn an_audit_takes_linear_time() {
     let lock = lock();
     let inventory = Inventory::new(&lock, None, None, "2026-01-01");
-    for at in 0..texts(1).len() {
+    for (what, text) in TEXTS {
         assert_linear(150, |count| {
-            let (what, text) = &texts(count)[at];
-            let found = audit(Path::new("x.yaml"), text, &inventory);
+            let found = audit(Path::new("x.yaml"), &text(count), &inventory);
             assert!(!found.is_empty(), "{what}");
         });
     }

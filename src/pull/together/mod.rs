@@ -55,7 +55,7 @@ fn a_pull_and_a_gc_lose_no_content_if_either_is_halted_at_any_point() {
         // another gc deletes the same content meanwhile
         (world.condemned(), [&[gc], &[gc, pull]]),
     ];
-    for (from, commands) in cases {
+    let halt_everywhere = |from: Emulator, commands: [&[Command]; 2]| {
         let alone = vec![(0, NO_LIMIT)];
         let (ended, passed) = world.together(&from.copy(), commands, &alone, [NO_LIMIT; 2]);
         assert!(
@@ -73,7 +73,13 @@ fn a_pull_and_a_gc_lose_no_content_if_either_is_halted_at_any_point() {
                 );
             }
         }
-    }
+    };
+    std::thread::scope(|scope| {
+        for (from, commands) in cases {
+            let halt_everywhere = &halt_everywhere;
+            scope.spawn(move || halt_everywhere(from, commands));
+        }
+    });
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use super::{crates, root};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use syn::visit::Visit;
 
 /// The source files of all crates, including files of unit tests, but without `testkit` folders.
@@ -116,6 +117,15 @@ impl<'ast> Visit<'ast> for Findings {
     }
 }
 
+/// The findings of each file, read once.
+static FINDINGS: LazyLock<Vec<(PathBuf, Findings)>> = LazyLock::new(|| {
+    let findings = |path: PathBuf| {
+        let found = findings(&path);
+        (path, found)
+    };
+    sources().into_iter().map(findings).collect()
+});
+
 fn findings(path: &Path) -> Findings {
     let text = std::fs::read_to_string(path).unwrap();
     let file = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", shown(path)));
@@ -134,9 +144,9 @@ fn is_test_file(path: &Path) -> bool {
 #[test]
 fn a_type_name_is_unique_in_the_workspace() {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for path in sources().iter().filter(|path| !is_test_file(path)) {
-        for name in findings(path).types {
-            found.entry(name).or_default().push(shown(path));
+    for (path, findings) in FINDINGS.iter().filter(|(path, _)| !is_test_file(path)) {
+        for name in &findings.types {
+            found.entry(name.clone()).or_default().push(shown(path));
         }
     }
     found.retain(|_, places| places.len() > 1);
@@ -146,13 +156,9 @@ fn a_type_name_is_unique_in_the_workspace() {
 #[test]
 fn errors_are_documented_on_public_functions_only() {
     let mut found = Vec::new();
-    for path in sources() {
-        let names = findings(&path).errors_on_private;
-        found.extend(
-            names
-                .into_iter()
-                .map(|name| format!("{}: {name}", shown(&path))),
-        );
+    for (path, findings) in &*FINDINGS {
+        let names = &findings.errors_on_private;
+        found.extend(names.iter().map(|name| format!("{}: {name}", shown(path))));
     }
     assert!(
         found.is_empty(),

@@ -283,11 +283,11 @@ impl EmulatorState {
             url::form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes())
                 .into_owned()
                 .collect();
-        let text = String::from_utf8_lossy(body);
+        let text = || String::from_utf8_lossy(body);
         match (&head.method, query.get("uploadId")) {
             (&Method::GET, _) if key.is_empty() => self.list(&query["prefix"]),
             (&Method::POST, _) if query.contains_key("delete") => {
-                let keys = texts(&text, "Key");
+                let keys = texts(&text(), "Key");
                 keys.iter().for_each(|key| drop(self.objects.remove(key)));
                 let deleted = keys
                     .iter()
@@ -305,7 +305,7 @@ impl EmulatorState {
                 let xml = format!("<R><Bucket>b</Bucket><Key>k</Key><UploadId>{id}</UploadId></R>");
                 answer(StatusCode::OK, xml)
             }
-            (&Method::POST, Some(id)) => self.complete(&key, id, &texts(&text, "ETag")),
+            (&Method::POST, Some(id)) => self.complete(&key, id, &texts(&text(), "ETag")),
             (&Method::PUT, Some(id)) => {
                 self.count += 1;
                 // with SSE-KMS, the etag of a part is not a digest of its bytes
@@ -422,10 +422,8 @@ impl EmulatorState {
         if etags.is_empty() || !etags.iter().enumerate().all(is_same) {
             return refusal(StatusCode::BAD_REQUEST, "InvalidPart");
         }
-        let bytes: Vec<u8> = parts
-            .values()
-            .flat_map(|(_, bytes)| bytes.iter().copied())
-            .collect();
+        let parts: Vec<&[u8]> = parts.values().map(|(_, bytes)| &bytes[..]).collect();
+        let bytes = parts.concat();
         self.uploads.remove(id);
         let etag = self.put(key, bytes.into(), "parts");
         let etag = quick_xml::escape::escape(&etag);

@@ -3,7 +3,7 @@
 
 use super::diagnostic::MAX_DIAGNOSTICS;
 use super::yaml_tree::{YamlEntry, YamlNode, document_roots};
-use super::{Diagnostic, SourceText, read};
+use super::{Diagnostic, SourceText, read, yaml};
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use std::rc::Rc;
@@ -46,9 +46,12 @@ pub fn read_all<T: DeserializeOwned>(text: &Rc<SourceText>) -> ReadAll<T> {
             }
             Err(fault) => *fault,
         };
+        // a text that exceeds the limits is refused as a whole, and not counted again part by part
+        let is_bounded = !faults.is_empty() || yaml::check(original).is_ok();
         let roots = document_roots(&remaining).unwrap_or_default();
         let skipped = roots
             .first()
+            .filter(|_| is_bounded)
             .and_then(|root| faulty_part(root, &remaining, &fault))
             .filter(|part| !remaining[part.clone()].trim().is_empty());
         // an error that only appears because a part was skipped before is not reported
@@ -275,5 +278,12 @@ mod tests {
         assert_eq!((read, faults.len()), (None, MAX_DIAGNOSTICS));
         assert_eq!(names_and_faults("items: [").1.len(), 1);
         assert_eq!(names_and_faults("- 1\n").0, None);
+        let repeated = format!(
+            "itms: &a {}\nitems: [{}]\n",
+            "x".repeat(10_000),
+            "*a,".repeat(2000)
+        );
+        let (read, faults) = names_and_faults(&repeated);
+        assert_eq!((read, faults.len()), (None, 1), "{faults:?}");
     }
 }
