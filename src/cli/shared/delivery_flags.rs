@@ -2,6 +2,7 @@
 
 use crate::cli::shared::failed_items::{item_lines, shortened};
 use crate::cli::shared::listing::count_kinds;
+use crate::cli::shared::outcome::is_planned;
 use crate::cli::shared::output_file::check_output;
 use crate::cli::shared::shard::{ShardFlag, report_shard};
 use crate::cli::shared::summary::{failure_counts, success_counts};
@@ -146,12 +147,11 @@ impl DeliveryFlags {
         let runner = report_shard(&self.shard, client.shard(), &mut report);
         let mut text = self.text(&report, &pushed, mapping, &runner);
         text.extend(fingerprint.map(|fingerprint| format!("  lock fingerprint  {fingerprint}\n")));
-        let mut outcome = VerbOutcome::of(report, text);
-        // In a dry run, an item that would be uploaded counts as a success.
-        if self.dry_run && outcome.exit == Exit::Failed && outcome.report.items.iter().any(planned)
-        {
-            outcome.exit = Exit::Partial;
-        }
+        let outcome = if self.dry_run {
+            VerbOutcome::of_dry_run(report, text)
+        } else {
+            VerbOutcome::of(report, text)
+        };
         pushed.receipt.series = series;
         for path in &self.receipts(context) {
             let text = serde_json::to_string_pretty(&pushed.receipt).unwrap_or_default() + "\n";
@@ -230,7 +230,7 @@ impl DeliveryFlags {
         let lacking =
             lacking.filter(|item| !matches!(item.status, ItemStatus::Done | ItemStatus::Present));
         let (planned, lacking): (Vec<&ReportItem>, Vec<&ReportItem>) =
-            lacking.partition(|item| self.dry_run && planned(item));
+            lacking.partition(|item| self.dry_run && is_planned(item));
         for item in &planned {
             let _ = writeln!(
                 text,
@@ -275,11 +275,6 @@ impl DeliveryFlags {
         }
         text
     }
-}
-
-/// Whether a dry run found that this item would be uploaded.
-pub(crate) fn planned(item: &ReportItem) -> bool {
-    item.status == ItemStatus::Skipped && item.digest.is_some()
 }
 
 /// The error that lists the problems. The exit code is 4 if there is only one problem, and the

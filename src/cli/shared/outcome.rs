@@ -1,7 +1,7 @@
 //! The result of a verb that ran to its end.
 
 use crate::cli::error::Exit;
-use landfall_model::report::RunReport;
+use landfall_model::report::{ItemStatus, ReportItem, RunReport};
 
 /// The result of a verb that ran to its end, which need not be success.
 #[derive(Debug)]
@@ -54,4 +54,18 @@ impl VerbOutcome {
         };
         VerbOutcome::new(report, text, exit)
     }
+
+    /// Like [`VerbOutcome::of`], for a dry run: the items that would be written count as successes.
+    pub(crate) fn of_dry_run(report: RunReport, text: impl Into<String>) -> VerbOutcome {
+        let mut outcome = VerbOutcome::of(report, text);
+        if outcome.exit == Exit::Failed && outcome.report.items.iter().any(is_planned) {
+            outcome.exit = Exit::Partial;
+        }
+        outcome
+    }
+}
+
+/// Whether a dry run found that this item would be written.
+pub(crate) fn is_planned(item: &ReportItem) -> bool {
+    item.status == ItemStatus::Skipped && item.digest.is_some()
 }

@@ -245,7 +245,7 @@ impl PullCommand {
             totals.present,
             human_size(bytes)
         );
-        Ok(VerbOutcome::of(report, text))
+        Ok(VerbOutcome::of_dry_run(report, text))
     }
 }
 

@@ -4,6 +4,7 @@ use crate::cli::shared::content_flags::ContentFlags;
 use crate::cli::shared::context::run_blocking;
 use crate::cli::shared::disk_space::{disk_space_for, report_disk_space};
 use crate::cli::shared::failed_items::item_lines;
+use crate::cli::shared::outcome::is_planned;
 use crate::cli::shared::{CliError, Context, VerbOutcome};
 use clap::Args;
 use landfall_content::BlobRead;
@@ -83,17 +84,22 @@ fn outcome(
     out: &Path,
     dry_run: bool,
 ) -> Result<VerbOutcome, CliError> {
+    let planned_count = report.totals().skipped;
     report.items.extend(lost);
     let mut text = String::new();
     let with_reason = report.items.iter().filter(|item| item.reason.is_some());
     let (planned, lost): (Vec<&ReportItem>, Vec<&ReportItem>) =
-        with_reason.partition(|item| item.status == ItemStatus::Skipped && item.digest.is_some());
+        with_reason.partition(|item| is_planned(item));
     for item in planned {
         let _ = writeln!(text, "{} would be written", item.name);
     }
     text += &item_lines(lost);
     let totals = report.totals();
-    let written = if dry_run { totals.skipped } else { totals.done };
+    let written = if dry_run {
+        planned_count
+    } else {
+        totals.done
+    };
     let _ = writeln!(
         text,
         "{}: {} {}written ({}), {} unchanged",
@@ -110,6 +116,7 @@ fn outcome(
             .filter(|item| item.status == ItemStatus::Skipped);
         let needed = sum_sizes(planned.filter_map(|item| item.bytes));
         text += &report_disk_space(&mut report, &disk_space_for(out, needed)?);
+        return Ok(VerbOutcome::of_dry_run(report, text));
     }
     Ok(VerbOutcome::of(report, text))
 }

@@ -227,17 +227,19 @@ impl ExportImages {
             })?;
             report.bytes_transferred = archive.size();
         }
-        Ok(VerbOutcome::of(
-            report,
-            images_report::text(
-                &archive,
-                &lost,
-                path,
-                self.dry_run,
-                lock,
-                self.format == ArchiveFormat::Oci,
-            ),
-        ))
+        let text = images_report::text(
+            &archive,
+            &lost,
+            path,
+            self.dry_run,
+            lock,
+            self.format == ArchiveFormat::Oci,
+        );
+        Ok(if self.dry_run {
+            VerbOutcome::of_dry_run(report, text)
+        } else {
+            VerbOutcome::of(report, text)
+        })
     }
 }
 

@@ -5,10 +5,11 @@ mod prune;
 
 use crate::cli::shared::bundle_with_bases::{BundleWithBases, optional_store};
 use crate::cli::shared::context::run_blocking;
-use crate::cli::shared::delivery_flags::{DeliveryFlags, planned};
+use crate::cli::shared::delivery_flags::DeliveryFlags;
 use crate::cli::shared::failed_items::item_lines;
 use crate::cli::shared::image_signatures::ImageSignatures;
 use crate::cli::shared::open_bundle::{BundleRequirements, put_first};
+use crate::cli::shared::outcome::is_planned;
 use crate::cli::shared::series_history::SeriesHistory;
 use crate::cli::shared::{CliError, Context, VerbOutcome, input_file, open_bundle};
 use crate::push::{GitTarget, Omitted, PushOptions, SignedImages, sign_images};
@@ -160,7 +161,7 @@ impl PushCommand {
                 let pushed = client
                     .push(&lock, blobs.clone(), &omitted, &mapping, dry_run)
                     .await;
-                if pushed.is_ok_and(|pushed| pushed.items.iter().any(planned)) {
+                if pushed.is_ok_and(|pushed| pushed.items.iter().any(is_planned)) {
                     check_volumes(volumes, context).await?;
                 }
             }
@@ -225,7 +226,7 @@ impl PushCommand {
             let items = items.map_err(|error| CliError::usage(error.to_string()))?;
             let report = client.report(items);
             let (dry, others): (Vec<&ReportItem>, Vec<&ReportItem>) =
-                report.items.iter().partition(|item| planned(item));
+                report.items.iter().partition(|item| is_planned(item));
             let mut text = String::new();
             for ReportItem { name, reason, .. } in dry {
                 text += &format!("{name} {}\n", reason.as_deref().unwrap_or_default());
