@@ -257,6 +257,11 @@ fn is_delivered(request: &RefreshRequest<'_>, lock: &Lock) -> bool {
     let Some(bundle) = existing_bundle(request) else {
         return false;
     };
+    if let Some(signer) = &request.signer
+        && !bundle.signing_keys().contains(signer.key())
+    {
+        return false;
+    }
     // A delta with other bases omits other content, although it has the same lock.
     let references = bundle.references().iter().map(|one| &one.blob);
     let outside: Vec<Descriptor> = bundle.omitted().iter().chain(references).cloned().collect();

@@ -88,10 +88,13 @@ impl fmt::Display for ImageRef {
 /// `localhost`, or contains an upper-case letter, which no repository contains.
 fn split_host(text: &str) -> Option<(&str, &str)> {
     let (first, rest) = text.split_once('/')?;
-    let is_host = first.contains(['.', ':'])
-        || first == "localhost"
-        || first.bytes().any(|byte| byte.is_ascii_uppercase());
+    let is_host = is_host_in_lower_case(first) || first.bytes().any(|b| b.is_ascii_uppercase());
     is_host.then_some((first, rest))
+}
+
+/// Whether `first`, the first component of a reference, would be a host in lower case too.
+fn is_host_in_lower_case(first: &str) -> bool {
+    first.contains(['.', ':']) || first.eq_ignore_ascii_case("localhost")
 }
 
 /// Whether the reference `text` contains a host. Without one it refers to `docker.io`.
@@ -131,6 +134,8 @@ impl FromStr for ImageRef {
             None => (name, None),
         };
         let (host, path) = match split_host(name) {
+            // otherwise the host would become a part of the repository
+            Some((host, path)) if !is_host_in_lower_case(host) => (host.to_owned(), path),
             Some((host, path)) => (host.to_ascii_lowercase(), path),
             None => (HUB.to_owned(), name),
         };
@@ -261,6 +266,8 @@ mod tests {
         );
         assert_eq!(full("[::1]:5000/a/b:1"), "[::1]:5000/a/b:1");
         assert_eq!(full("Quay.IO/x/y:V1"), "quay.io/x/y:V1");
+        // in lower case, this host would belong to the repository
+        assert_eq!(full("Harbor/x/y:1"), "Harbor/x/y:1");
         for bad in ["[::zz]:5000", "[::1]:+5", "[::1]:", "[::1]5", "[::1]:65536"] {
             assert!(format!("{bad}/a:1").parse::<ImageRef>().is_err(), "{bad}");
         }

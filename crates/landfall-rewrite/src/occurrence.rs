@@ -2,6 +2,7 @@
 
 use super::edit::SpanEdit;
 use super::role::ReferenceRole;
+use super::text::has_underscored_placeholder;
 use landfall_model::{ImageRef, redact_reference, redact_urls};
 
 /// One occurrence of a reference in a text.
@@ -73,9 +74,10 @@ impl ReferenceMeaning {
         }
         // templates, shells and scripts replace placeholders before the value is used; `://` is
         // in URLs only
-        let has_placeholder = ["{{", "${", "$(", "__", "://"]
+        let has_placeholder = ["{{", "${", "$(", "://"]
             .iter()
-            .any(|sign| text.contains(sign));
+            .any(|sign| text.contains(sign))
+            || has_underscored_placeholder(text);
         if has_placeholder || text.parse::<ImageRef>().is_err() {
             return Some(ReferenceMeaning::unreadable());
         }

@@ -5,6 +5,7 @@ use super::upstream::Upstream;
 use crate::report_page::sound;
 use crate::support::faults::{Fault, FaultKind, RequestKind};
 use crate::support::peers::own_registry;
+use crate::support::{need, run};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -77,6 +78,39 @@ fn if_nothing_is_new_a_refresh_sends_one_request_per_image() {
         .place
         .ok(&up.args("refresh", &["-o", "b2", "--since", "landfall.lock"]));
     assert_eq!(printed, "unchanged\n");
+}
+
+#[test]
+fn a_bundle_without_the_requested_signature_is_packed_again() {
+    if !need(&["ssh-keygen"]) {
+        return;
+    }
+    let up = upstream();
+    let mut keygen = up.place.clean("ssh-keygen");
+    run(keygen.args(["-q", "-t", "ed25519", "-N", "", "-f", "key"]));
+    up.run(0, "refresh", &["-o", "b"]);
+    for (flags, is_unchanged) in [
+        (&["-o", "b", "--sign", "key"][..], false),
+        (&["-o", "b", "--sign", "key"], true),
+        (&["-o", "b"], true),
+    ] {
+        let printed = up.place.ok(&up.args("refresh", flags));
+        assert_eq!(
+            printed == "unchanged\n",
+            is_unchanged,
+            "{flags:?}: {printed}"
+        );
+    }
+    let key = up.place.read("key.pub");
+    up.place.write("allowed", format!("me {key}"));
+    up.place.ok(&[
+        "verify",
+        "b",
+        "--allowed-signers",
+        "allowed",
+        "--identity",
+        "me",
+    ]);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::write::index_builder::IndexBuilder;
 use crate::write::partial_file::{claim, clear_work, room, work_folder};
 use landfall_content::store::DiskStore;
 use landfall_model::report::Progress;
-use landfall_model::sign::{PublicKey, Signature, Signer};
+use landfall_model::sign::{PublicKey, Signer};
 use landfall_model::{Digest, Limits};
 use std::collections::HashMap;
 use std::fs;
@@ -63,7 +63,7 @@ impl DirectBundle {
         if let Some(old) = &old
             && out.is_file()
             && has_same_plan(old.contents(), &contents)
-            && let keys = signing_keys(old)
+            && let keys = old.signing_keys()
             && signer
                 .as_ref()
                 .is_none_or(|signer| keys.contains(signer.key()))
@@ -145,15 +145,6 @@ impl DirectBundle {
         state.recover();
         Ok(DirectStart::Incomplete(DirectBundle(Arc::new(state))))
     }
-}
-
-/// The keys that the signatures of a bundle name; the signatures are not verified.
-fn signing_keys(bundle: &Bundle) -> Vec<PublicKey> {
-    bundle
-        .signatures()
-        .iter()
-        .filter_map(|text| Some(Signature::parse(text.as_bytes()).ok()?.key().clone()))
-        .collect()
 }
 
 /// Whether two indexes are of bundles with the same release, lock, options, series and serial.

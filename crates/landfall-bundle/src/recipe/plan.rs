@@ -13,6 +13,7 @@ use landfall_content::BlobRead;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::Progress;
 use landfall_model::{Descriptor, sum_sizes};
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -51,6 +52,10 @@ pub fn plan_recipes(
         entry.content = ContentSource::Recipe(Arc::new(recipe));
         Ok(())
     })?;
+    // several blobs may have the same recipe, whose bytes name neither the blob nor its bases
+    let mut names = HashSet::new();
+    plan.entries
+        .retain(|entry| names.insert(entry.name.clone()));
     plan.recipes
         .sort_by(|a, b| a.blob.digest.cmp(&b.blob.digest));
     plan.references = planner.references.into_values().collect();

@@ -75,9 +75,37 @@ fn ends(c: char) -> bool {
     c.is_whitespace() || c.is_control() || "\"'`\\,;|&".contains(c)
 }
 
+/// Whether `text` contains a placeholder such as `__TAG__`. In a repository or a tag, `__` is also a
+/// separator between two words of lower-case letters and digits.
+pub(crate) fn has_underscored_placeholder(text: &str) -> bool {
+    let is_word = |byte: Option<&u8>| {
+        byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    text.match_indices("__").any(|(at, mark)| {
+        let bytes = text.as_bytes();
+        !(is_word(bytes[..at].last()) && is_word(bytes.get(at + mark.len())))
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{placeholder, reference_at};
+    use super::{has_underscored_placeholder, placeholder, reference_at};
+
+    #[test]
+    fn two_underscores_between_words_are_a_separator() {
+        for text in ["quay.io/a/b__c:v1", "a:v1__2", "a_b"] {
+            assert!(!has_underscored_placeholder(text), "{text}");
+        }
+        for text in [
+            "a:__TAG__",
+            "a:__tag__",
+            "__HOST__/a",
+            "a:v__TAG__",
+            "a:v1___2",
+        ] {
+            assert!(has_underscored_placeholder(text), "{text}");
+        }
+    }
 
     #[test]
     fn a_placeholder_ends_at_the_matching_bracket() {

@@ -95,11 +95,7 @@ fn outcome(
     }
     text += &item_lines(lost);
     let totals = report.totals();
-    let written = if dry_run {
-        planned_count
-    } else {
-        totals.done
-    };
+    let written = if dry_run { planned_count } else { totals.done };
     let _ = writeln!(
         text,
         "{}: {} {}written ({}), {} unchanged",

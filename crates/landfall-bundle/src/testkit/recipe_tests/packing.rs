@@ -4,10 +4,10 @@ use super::super::sample::{Memory, noise, sample, today, write};
 use super::versions::{Versions, image, image_of, layer, lock, pack, read, rebuilt, versions};
 use crate::*;
 use landfall_content::{BlobRead, ContentError};
-use landfall_item::LockedImage;
 use landfall_item::lockfile::Lock;
-use landfall_model::Descriptor;
+use landfall_item::{LockedFile, LockedImage};
 use landfall_model::report::SilentProgress;
+use landfall_model::{Descriptor, media_type};
 use std::io::Read;
 use std::sync::Arc;
 
@@ -65,6 +65,43 @@ fn a_changed_layer_is_packed_as_a_recipe_and_rebuilt_from_the_old_one() {
         read(&blobs, &new_layer).unwrap(),
         memory.blobs[&new_layer.digest]
     );
+}
+
+#[test]
+fn a_recipe_of_two_files_is_packed_once_and_rebuilds_both() {
+    let mut memory = Memory::default();
+    // the same bytes are added to two files of the same size
+    let noise = noise(40_000);
+    let mut old = Lock {
+        version: 1,
+        ..Lock::default()
+    };
+    let mut new = old.clone();
+    let mut blobs = Vec::new();
+    for (name, content) in [("a", &noise[..20_000]), ("b", &noise[20_000..])] {
+        for (lock, version, end) in [(&mut old, 1, ""), (&mut new, 2, "added")] {
+            let blob = memory.put(&[content, end.as_bytes()].concat(), media_type::OCTETS);
+            let url = format!("https://h.example/{name}-{version}");
+            let file = LockedFile::new(url, blob.digest.clone(), blob.size);
+            lock.files.push(file);
+            blobs.push(blob);
+        }
+    }
+    let memory = Arc::new(memory);
+    let (packed, summary) = pack(&memory, &new, &[&old]);
+    assert_eq!(summary.patched.len(), 2, "{summary:?}");
+    let bundle = Bundle::open(&packed.path).unwrap();
+    assert_eq!(packed.problems(), "");
+    let recipes = &bundle.contents().recipes;
+    assert_eq!(recipes.len(), 2);
+    assert_eq!(recipes[0].entry, recipes[1].entry);
+    let (base, _) = pack(&memory, &old, &[]);
+    let base = Bundle::open(&base.path).unwrap();
+    let sources: Vec<Arc<dyn BlobRead>> = vec![Arc::new(bundle.clone()), Arc::new(base)];
+    let all = rebuilt(sources, std::slice::from_ref(&bundle));
+    for blob in &blobs {
+        assert_eq!(read(&all, blob).unwrap(), memory.blobs[&blob.digest]);
+    }
 }
 
 #[test]
