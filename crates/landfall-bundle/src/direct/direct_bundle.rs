@@ -58,7 +58,7 @@ pub(super) struct CompressedEntries {
     pub end: u64,
 }
 
-/// The content to be compressed that has arrived.
+/// The content that has arrived and can be compressed.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     pub here: HashSet<Digest>,

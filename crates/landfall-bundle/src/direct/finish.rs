@@ -24,7 +24,7 @@ use std::sync::{Arc, PoisonError};
 pub struct UnpublishedBundle {
     state: Arc<DirectState>,
     packed: PackedBundle,
-    /// The offset of the end of the entries.
+    /// The file offset at which the entries end.
     entries: u64,
     /// Whether the bundle has its final name, or may have it.
     has_name: bool,

@@ -142,8 +142,8 @@ impl DirectJournal {
         self.add(&format!("{digest} packed {from} {to}"))
     }
 
-    /// The length of the part of a stored blob that is complete from the beginning, and the further
-    /// ranges after it.
+    /// The number of leading bytes of a stored blob that are in the file, and the further ranges
+    /// after them.
     pub(super) fn written_ranges(&self, digest: &Digest) -> (u64, Vec<ByteRange>) {
         let mut ranges = self
             .state()
@@ -203,7 +203,7 @@ mod tests {
             "opening the journal added a line feed to the torn line, which is a record now"
         );
         drop(journal);
-        // damage costs the lines that it is in, whatever the bytes are
+        // only the damaged line is ignored, even if it is not valid UTF-8
         let mut damaged = fs::read(&path).unwrap();
         let last = damaged.len() - 10;
         damaged[last] = 0xff;

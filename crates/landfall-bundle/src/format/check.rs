@@ -37,7 +37,7 @@ impl ContentsIndex {
             if !entry.is_blob() && !is_own_name(&entry.name) {
                 return Err(damage("it is not an entry of a bundle"));
             }
-            // tools disagree about which of two entries with one name they unpack
+            // tools disagree about which of two entries with the same name they unpack
             if !seen.insert(&entry.name) {
                 return Err(damage("it is listed twice"));
             }
@@ -84,8 +84,8 @@ impl ContentsIndex {
 }
 
 /// Whether an entry that is not a blob may have this name: a name of the OCI layout, or one of
-/// landfall's own. Later releases may add entries with other names of landfall's, which this reader
-/// ignores. The index lists neither the frame table nor itself.
+/// landfall's own. This reader ignores entries with other names that begin with `landfall`, because
+/// later releases may add them. The index lists neither the frame table nor itself.
 fn is_own_name(name: &str) -> bool {
     let own = name
         .strip_prefix("landfall-")

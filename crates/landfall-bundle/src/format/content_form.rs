@@ -13,8 +13,8 @@ pub enum ContentForm {
     Compressed,
 }
 
-/// The last words of media types of compressed or encrypted content: `…tar+gzip`, `…tar.gzip`,
-/// `application/x-xz`.
+/// A media type that ends with one of these words means compressed or encrypted content:
+/// `…tar+gzip`, `…tar.gzip`, `application/x-xz`.
 const TYPES: [&str; 12] = [
     "gzip",
     "gz",
@@ -30,7 +30,7 @@ const TYPES: [&str; 12] = [
     "encrypted",
 ];
 
-/// The suffixes of file names of compressed or encrypted content.
+/// The file name suffixes of compressed or encrypted content.
 const NAMES: [&str; 24] = [
     ".gz", ".tgz", ".zst", ".tzst", ".xz", ".txz", ".bz2", ".tbz2", ".tbz", ".lzma", ".lz", ".lz4",
     ".br", ".zip", ".7z", ".rar", ".jar", ".whl", ".deb", ".rpm", ".apk", ".drpm", ".gpg", ".age",

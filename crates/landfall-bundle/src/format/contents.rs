@@ -93,7 +93,7 @@ impl ContentsIndex {
         Ok(bytes)
     }
 
-    /// The index of the lock's entry.
+    /// The position of the lock in `entries`.
     pub fn lock_index(&self) -> Option<usize> {
         // the format allows several locks; this release writes and reads one
         let name = &self.locks.first()?.name;

@@ -7,8 +7,8 @@ use super::footer::{SKIPPABLE, SKIPPABLE_HEAD, skippable};
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 
-/// Encodes the frame with these signatures; empty without any. A line feed precedes the first one,
-/// so that text tools find it at the beginning of a line.
+/// Encodes the frame with these signatures; returns no bytes if there are none. A line feed
+/// precedes the first signature, so that text tools find it at the beginning of a line.
 pub(crate) fn to_frame(texts: &[String]) -> Vec<u8> {
     if texts.is_empty() {
         Vec::new()

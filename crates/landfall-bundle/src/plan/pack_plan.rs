@@ -67,7 +67,7 @@ impl PackPlan {
 
     /// Plans a delta: layers and files that every base has are omitted, and `blobs` need not
     /// contain them. A set of packages or a provider is missing if its content contradicts the
-    /// lock. So is a set with an RPM package that is not signed by a key of its source.
+    /// lock. A set is also missing if one of its RPM packages is not signed by a key of its source.
     ///
     /// # Errors
     /// Like [`PackPlan::new`], and if a manifest cannot be read.
@@ -189,8 +189,8 @@ impl PackPlan {
         }
     }
 
-    /// Recreates the plan of a bundle without recipes from its index `packed` and the lock that it
-    /// was packed from.
+    /// Recreates the plan of a bundle from its index `packed` and the lock that it was packed from.
+    /// The bundle must not have recipes.
     pub fn repack(lock: &Lock, packed: &ContentsIndex) -> PackPlan {
         let mut plan = PackPlan::without(lock, &packed.partial.iter().cloned().collect());
         plan.omit(|blob| {

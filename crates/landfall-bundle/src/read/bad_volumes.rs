@@ -16,8 +16,8 @@ use std::path::PathBuf;
 pub struct UnopenedBundle {
     /// Why the bundle cannot be opened.
     pub error: BundleError,
-    /// The bundle without its bad volume, if only one is bad. It reports the items that need that
-    /// volume as missing.
+    /// The bundle without its bad volume, if only one is bad. The items that need that volume count
+    /// as missing.
     pub rest: Option<Bundle>,
 }
 

@@ -24,12 +24,12 @@
 //!   file. Entries must be contiguous from byte 0 to the index, stored frames have the one length
 //!   that follows from their size, and the file must have the length that the index implies.
 //! - **Decompression bombs.** A frame declares at most 1 MiB of content, and the decoder stops
-//!   there. Nothing is allocated by a declared length that exceeds the file, and the size of the
+//!   there. No memory is allocated for a declared length that exceeds the file, and the size of the
 //!   index is limited ([`Limits`]).
 //! - **Wrong sizes in frames.** Readers trust the index and the frame table; `verify` compares
 //!   them with the frames.
-//! - **A lock other than the one that the blobs were packed for.** Its fingerprint is in the index;
-//!   `verify` compares the entries with the lock, and the lock with the manifests.
+//! - **A lock other than the one that the blobs were packed for.** The index has the fingerprint of
+//!   the lock; `verify` compares the entries with the lock, and the lock with the manifests.
 //! - **Signatures** that are missing, swapped, of another key, or for another purpose. Each covers
 //!   the whole index, and is not trusted until [`Bundle::signed_by`] has compared it with the
 //!   allowed keys.

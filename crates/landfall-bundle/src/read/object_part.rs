@@ -1,5 +1,5 @@
-//! A bundle in an object store. Its end is kept in memory. Small reads before
-//! the end fetch a whole window, since related small pieces are close to each other.
+//! A bundle in an object store. The last MiB is kept in memory. A small read before it fetches a
+//! whole window, since related small pieces are close to each other.
 
 use crate::format::stored::ReadAt;
 use landfall_content::{FileStamp, RangeRead, RangeReader};

@@ -56,7 +56,7 @@ impl BadVolumes<'_> {
         if !self.has_lock {
             command += " --lock landfall.lock";
         }
-        // without -o, the volume is written next to the first one
+        // without -o, the volume is written to the folder of the first location
         let folder = self
             .set
             .found()

@@ -7,7 +7,7 @@ use landfall_content::RangeReader;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The number of bytes that are read and discarded rather than skipped with another request.
+/// The maximum number of bytes that are read and discarded to avoid another request.
 const SKIPPED: u64 = 256 << 10;
 
 /// Reads the bytes of a bundle up to an offset, in order.

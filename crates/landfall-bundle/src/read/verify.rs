@@ -62,7 +62,7 @@ pub fn verify_shard(
         .map(|&entry_index| bundle.contents().entries[entry_index].size);
     let bytes = sum_sizes(sizes);
     progress.begin("verify", own.len() as u64, bytes);
-    // everything is read even after damage was found: the report lists all of it
+    // everything is read even after damage was found, so that the report lists further damage
     let mut damage = entries(bundle, &own, progress);
     progress.end();
     if shard.is_first() {

@@ -139,8 +139,8 @@ impl VolumeReader {
             .any(|part| matches!(part.medium, Medium::Object(_)))
     }
 
-    /// A reader for `range`, which stops at the end of the object that contains the first byte, and
-    /// the offset at which it stops. `None` for local files, short ranges, and ranges in memory,
+    /// A reader for `range`, and the offset at which it stops: the end of `range` or of the object
+    /// that contains its first byte. `None` for local files, short ranges, and ranges in memory,
     /// which are better read on demand.
     pub fn reader(&self, range: Range<u64>) -> Option<(u64, RangeReader)> {
         let VolumePart {

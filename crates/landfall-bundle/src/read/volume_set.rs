@@ -28,15 +28,15 @@ pub(crate) struct VolumeSet {
 impl VolumeSet {
     /// Finds the volumes at `locations`. The first location is the name of the bundle (if no file
     /// has that name), any volume, or a folder with the volumes of one bundle; the other locations
-    /// are further volumes or folders. `None` if the first location is a bundle in one file, or if
-    /// no volume exists.
+    /// are further volumes or folders. `None` if the first location is a bundle in one file or a
+    /// folder without exactly one split bundle, or if no volume exists.
     pub(crate) fn of(locations: &[PathBuf]) -> io::Result<Option<VolumeSet>> {
         let Some((first, more)) = locations.split_first() else {
             return Ok(None);
         };
         let (base, named) = match split(first) {
-            // the name of a bundle in one file may end in such a number by chance; the content of
-            // that file begins like volume 1, but that of volumes 2 and later does not
+            // the name of a bundle in one file may end like that of a volume. The content of the
+            // file then begins like volume 1; the content of volumes 2 and later does not
             Some((base, number)) if number == 1 || !begins_bundle(first) => (base, number),
             _ if first.is_dir() => match only_bundle(first)? {
                 Some(base) => (base, 0),
@@ -70,7 +70,7 @@ impl VolumeSet {
         let sums = sums.unwrap_or_default();
         // the checksums show how many volumes there must be, even if the last ones are missing
         let listed = sums.last_key_value().map_or(0, |(last, _)| *last);
-        // unrelated files may end in such a number, too
+        // the names of unrelated files may also end like those of volumes
         found.retain(|number, path| listed == 0 || *number <= listed || begins_volume(path));
         let last = found
             .last_key_value()

@@ -1,9 +1,9 @@
 //! Recipes: blobs that a bundle describes instead of containing them.
 //!
-//! A recipe has two parts. The *patch* (`landfall-patch`) describes the plain bytes of the blob, a
-//! tar archive or a program, by parts of other blobs: its bases. For a compressed blob, the *stream
-//! section* (`landfall-deflate`) describes how these bytes were compressed. The result has the
-//! digest that the lock names. Only this digest proves it: recipes are not trusted.
+//! A recipe has two parts. The *patch* (`landfall-patch`) describes the plain bytes of the blob
+//! (for example a tar archive or a program) by parts of other blobs, the bases. For a compressed
+//! blob, the *stream section* (`landfall-deflate`) describes how these bytes were compressed. The
+//! result must have the digest that the lock names, because recipes are not trusted.
 //!
 //! 1. `plain_file`: the plain bytes of a blob in a temporary file;
 //! 2. `plain_blobs`: decodes blobs;
@@ -13,7 +13,7 @@
 //! 6. `plan`: replaces blobs of a plan by recipes, or estimates the savings;
 //! 7. `rebuild`: rebuilds a blob from its recipe and its bases;
 //! 8. [`RebuiltBlobs`]: content with all blobs that can be rebuilt from it; [`RecipeBlobs`]: only
-//!    those blobs.
+//!    the rebuilt blobs.
 
 mod hashed_writer;
 pub(crate) mod make;

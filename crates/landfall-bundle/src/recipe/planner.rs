@@ -86,8 +86,8 @@ pub(super) struct BasedRecipe {
 }
 
 impl<'a> RecipePlanner<'a> {
-    /// Begins with the old content. `blobs` has the content of `lock`. Plain bytes are written to
-    /// temporary files in `folder`.
+    /// Creates a planner that knows only the old content so far. `blobs` has the content of `lock`.
+    /// Plain bytes are written to temporary files in `folder`.
     pub(super) fn new(
         lock: &Lock,
         blobs: &'a dyn BlobRead,
@@ -213,7 +213,7 @@ impl<'a> RecipePlanner<'a> {
         }
     }
 
-    /// Finds the bases of a blob, which is `new`.
+    /// Finds the bases of the blob `one`, whose plain bytes are in `new`.
     fn compare(
         &mut self,
         one: &PatchableBlob,

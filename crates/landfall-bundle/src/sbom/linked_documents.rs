@@ -35,9 +35,9 @@ impl ReferrerKind {
     }
 }
 
-/// Determines the kind of a referrer. A child of the item's index is an attestation; the kind of
-/// another referrer follows from its tag, which cosign's convention defines, or from its artifact
-/// type, which is read from `blobs`.
+/// Determines the kind of a referrer. A child of the item's index is an attestation. The kind of
+/// any other referrer follows from its tag (by cosign's convention) or, if it has no tag, from its
+/// artifact type, which is read from `blobs`.
 pub fn referrer_kind(referrer: &AttachedReferrer, blobs: Option<&dyn BlobRead>) -> ReferrerKind {
     let words = referrer
         .tag

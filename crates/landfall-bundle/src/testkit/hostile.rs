@@ -191,8 +191,8 @@ fn bytes_between_the_parts_of_the_end_are_refused() {
 
 #[test]
 fn impossible_index_sizes_are_refused() {
-    // each size exceeds the limit for an index, which depends on the length of the file. They are
-    // multiples of a block, so that the length of the bundle that follows from the footer is right
+    // each size exceeds the limit for an index, which depends on the length of the file. The added
+    // sizes are multiples of a block, so that the bundle length in the footer stays right
     for more in [1 << 62, 200 << 20, 5 << 20] {
         let packed = packed();
         packed.refoot(|footer| footer.size += more);

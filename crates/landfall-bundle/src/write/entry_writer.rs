@@ -28,7 +28,7 @@ pub(crate) struct EntryWriter<'a> {
     pub blobs: &'a dyn BlobRead,
     /// The compression level of zstd.
     pub level: i32,
-    /// About how many frames are in flight.
+    /// The approximate number of frames in flight.
     pub depth: usize,
     /// The path of the bundle, for messages.
     pub path: &'a Path,

@@ -73,7 +73,7 @@ pub(crate) fn publish(
         checksums::remove(out)?;
     }
     if is_split {
-        // the first one first: without it, the others cannot be opened as a bundle
+        // volume 1 first: without it, the others cannot be opened as a bundle
         older.iter().try_for_each(|path| remove_file(path))?;
         sync_folder(folder)?;
         for number in (2..=files.len()).rev() {

@@ -24,10 +24,10 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Rebuilds volume `number` of the split bundle at the locations `like`, and writes it next to the
-/// first volume or, if `out` is given, as that volume of `out`. Content is read from `blobs` or
-/// else from the other volumes, the lock from the other volumes or else from `lock`. Returns the
-/// path and size of the volume.
+/// Rebuilds volume `number` of the split bundle at the locations `like`, and writes it to the
+/// folder of the first location or, if `out` is given, as volume `number` of `out`. Content is read
+/// from `blobs` or else from the other volumes, the lock from the other volumes or else from
+/// `lock`. Returns the path and size of the volume.
 ///
 /// # Errors
 /// If the bundle has recipes, other volumes are missing or damaged, the contents index was in the

@@ -153,7 +153,7 @@ fn without_a_volume_the_items_that_need_recipes_in_it_are_missing() {
     let locations = [base];
     let error = Bundle::open_at(&locations).unwrap_err();
     let UnopenedBundle { error, rest } = name_bad_volumes(error, &locations, &SilentProgress);
-    // such a volume cannot be rebuilt
+    // no volume of a bundle with recipes can be rebuilt
     let advice = "copy V.0002 again; or pack the bundle again";
     assert!(error.to_string().contains(advice), "{error}");
     let partial: Vec<String> = rest
