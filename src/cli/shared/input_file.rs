@@ -120,7 +120,7 @@ impl FileKind {
 }
 
 /// The error for a file that cannot be read as `wanted`. If the file is of another kind, the
-/// message says so; otherwise it is `error`.
+/// message says so; otherwise `error` is returned.
 fn wrong_kind(wanted: FileKind, path: &Path, error: impl Into<CliError>) -> CliError {
     // A list of images is accepted as a manifest.
     let fits = |found| {

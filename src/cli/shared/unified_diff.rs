@@ -204,8 +204,7 @@ fn masked(member: &RewrittenText) -> (Cow<'_, str>, Vec<TextEdit>) {
     (Cow::Owned(old), edits)
 }
 
-/// Translates the range of an edit, which lies outside all masked ranges, to its position in the
-/// masked text.
+/// Translates the range of an edit outside all masked ranges to its position in the masked text.
 fn shifted(range: &Range<usize>, old: &str, done: usize) -> Range<usize> {
     range.start + old.len() - done..range.end + old.len() - done
 }
