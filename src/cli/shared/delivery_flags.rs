@@ -50,7 +50,7 @@ pub(crate) struct DeliveryFlags {
 }
 
 impl DeliveryFlags {
-    /// Unless `--to` names a registry, sets it to the one that `find` finds among the arguments.
+    /// Sets the registry to the one that `find` finds among the arguments, unless `--to` names one.
     pub(crate) fn set_default_registry(&mut self, find: impl FnOnce() -> Option<TargetRegistry>) {
         if self.to.is_none() {
             self.to = find();

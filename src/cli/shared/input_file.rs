@@ -70,7 +70,7 @@ impl FileKind {
         };
         let text = text.trim_start_matches('\u{feff}');
         let has = |start: &str| text.lines().any(|line| line.starts_with(start));
-        // Checked first, because the file also looks like the file before the merge.
+        // Checked first, because a file with conflict markers also looks like its former kind.
         if has("<<<<<<< ") && has(">>>>>>> ") {
             return Some(FileKind::Conflict);
         }

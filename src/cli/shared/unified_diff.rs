@@ -263,8 +263,8 @@ impl DiffWriter {
             .for_each(|line| self.line(colour, &format!("{sign}{line}")));
     }
 
-    /// Writes a hunk of neighbouring changes. `more` is the number of lines that the changes before
-    /// this hunk add, negative if they remove lines.
+    /// Writes a hunk of neighbouring changes. `more` is the difference in the number of lines that
+    /// the changes before this hunk make: negative if they remove more lines than they add.
     fn hunk(&mut self, old: &str, changes: &[ChangedLines], more: &mut isize) {
         let (Some(first), Some(last)) = (changes.first(), changes.last()) else {
             return;
