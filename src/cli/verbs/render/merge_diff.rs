@@ -94,7 +94,7 @@ fn is_masked(masks: &[bool], at: usize) -> bool {
 
 /// Returns for each line of `text` whether its value is masked: in Secrets, or everywhere if `all`.
 fn masks(text: &str, all: bool) -> Vec<bool> {
-    // a merged file is YAML and not a template: otherwise a value with `{{` would not be masked
+    // a merged file is YAML, not a template: a value such as `{{ x }}` must be masked too
     let secrets = secret_values(&text.replace("{{", "[["));
     let mut at = 0;
     let mut top = "";
