@@ -1,5 +1,5 @@
-//! A bundle with the approved lock and other frames: `verify`, `push` and `export` fail, and
-//! deliver none of its content.
+//! A bundle that has the approved lock, but frames with different content: `verify`, `push` and
+//! `export` fail, and deliver none of its content.
 
 use super::testing::run;
 use crate::cli::shared::Exit;

@@ -1,5 +1,5 @@
-//! Runs the item verbs with notes, a kind of item that exists only in tests. This shows that a kind
-//! needs only its own file and the registrations that `kinds.rs` of landfall-item describes.
+//! Runs the verbs for items with notes, a kind of item that exists only in tests. This shows that a
+//! kind needs only its own file and the registrations that `kinds.rs` of landfall-item describes.
 
 use crate::cli::shared::VerbOutcome;
 use landfall_content::VerifiedRead;

@@ -293,7 +293,7 @@ impl From<PullError> for CliError {
 impl From<PushError> for CliError {
     fn from(error: PushError) -> CliError {
         let (exit, side) = match &error {
-            // The site's `paths` and `--to` cause it, and nothing was sent.
+            // The site's `paths` and `--to` cause a collision, and nothing was sent.
             PushError::Collision(_) => (Exit::Usage, TransferSide::Input),
             PushError::Unreachable(error) if is_bad_account(error) => {
                 (Exit::Usage, TransferSide::Input)

@@ -14,8 +14,8 @@
 //! 5. **The message** (`Display`) is lower case without a full stop and reads `what failed: why`.
 //!    It contains the text of the cause, so printing an error never walks the chain. It never
 //!    consists of a library's text alone, and it contains no password and no query string.
-//! 6. **Help is data**: what to do about it is `fn help(&self) -> Option<String>` of the enum, with
-//!    the flag, key or command to use. The program prints it as a line of its own, `help: …`.
+//! 6. **Help is data**: `fn help(&self) -> Option<String>` of the enum returns the fix, with the
+//!    flag, key or command to use. The program prints it as a line of its own, `help: …`.
 //! 7. **Side and item** are data too. A library error says what failed; [`conversions`]
 //!    says on which side (source, destination or input), by variant, and takes the item from the
 //!    field `item`.

@@ -113,8 +113,8 @@ fn closing_sections(verb: &str) -> String {
     text
 }
 
-/// Escapes `text` for roff: a backslash and a hyphen have a meaning there, and so do a dot and an
-/// apostrophe at the start of a line.
+/// Escapes `text` for roff: a backslash and a hyphen are special characters, and so are a dot and
+/// an apostrophe at the start of a line.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     if text.starts_with(['.', '\'']) {

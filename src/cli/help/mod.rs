@@ -142,7 +142,7 @@ fn wrapped(text: &str, indent: usize) -> String {
     lines.trim_end().to_owned()
 }
 
-/// A usage error without a tip that would mislead: a flag that is only a little similar is not a
+/// Removes the suggested flag from a usage error if the given flag is too different from it to be a
 /// misspelling.
 pub(super) fn without_far_tips(mut error: Error) -> Error {
     if error.kind() == ErrorKind::UnknownArgument

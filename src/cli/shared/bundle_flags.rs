@@ -6,7 +6,7 @@ use clap::Args;
 use landfall_bundle::volume_locations;
 use std::path::PathBuf;
 
-/// The flags that name a bundle, which may be partial, and whose volumes may be in several folders.
+/// The flags that name one bundle. It may be partial, and its volumes may be in several folders.
 #[derive(Args)]
 pub(crate) struct BundleFlags {
     /// The bundle. If its volumes are in several folders, name one volume in each

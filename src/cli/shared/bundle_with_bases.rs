@@ -51,7 +51,7 @@ impl BundleWithBases {
                 given => chain.bases.push(given.into_bundle(path)?),
             }
         }
-        // The first source that has a blob is read; damaged content is read from the next one.
+        // A blob is read from the first source that has it, or from the next one if it is damaged.
         let mut sources: Vec<Arc<dyn BlobRead>> = vec![chain.blobs];
         sources.extend(
             chain
@@ -185,8 +185,8 @@ pub(crate) fn optional_store(
     }
 }
 
-/// The error for a delta whose content is missing from `given`: each blob, and the items that need
-/// it.
+/// The error for a delta if no source has the blobs `lacking`: names each blob, the items that need
+/// it, and the bases that are not in `given`.
 pub(crate) fn missing_content(
     bundle: &Bundle,
     lacking: &[MissingBlob],

@@ -43,8 +43,8 @@ pub(crate) struct NewContent {
 }
 
 impl LockComparison {
-    /// Compares `old` with `new`. The store's record of contacted hosts adds hosts that redirects
-    /// led to.
+    /// Compares `old` with `new`. Hosts that redirects led to are added from the store's record of
+    /// contacted hosts.
     pub(crate) fn new(
         context: &Context,
         old: &ComparedSide,
@@ -74,7 +74,7 @@ impl LockComparison {
             Some(news(std::slice::from_ref(*entry)).1)
         };
         let mut changes = diff_sides(&old.side(), &new.side());
-        // Reads the packages themselves, so only if packages changed.
+        // Changelogs are read from the packages themselves, so only if packages changed.
         if changes.iter().any(|change| !change.packages.is_empty()) {
             new.add_changelogs(context, &mut changes)?;
         }

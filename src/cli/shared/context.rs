@@ -63,7 +63,7 @@ impl Context {
         // Without this, --jobs above the default would have no effect for a lock with one registry.
         limits.per_host = limits.per_host.max(global.jobs);
         limits.idle = Duration::from_secs(global.idle);
-        // Without the flag, the timeout is longer through a proxy; the flag applies to both.
+        // Without the flag, the timeout is longer through a proxy. The flag sets both timeouts.
         if let Some(seconds) = global.first_byte {
             limits.first_byte = Duration::from_secs(seconds);
             limits.first_byte_proxied = limits.first_byte;
@@ -232,8 +232,8 @@ impl Context {
         client.map_err(CliError::from)
     }
 
-    /// Whether the JSON document is printed or written. Otherwise verbs do not collect data that
-    /// only the document contains.
+    /// Whether the report is printed as JSON or written to a file. Otherwise verbs do not collect
+    /// data that only the report contains.
     pub(crate) fn has_document(&self) -> bool {
         self.global.output == OutputMode::Json || self.global.report.is_some()
     }

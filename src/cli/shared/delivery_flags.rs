@@ -51,8 +51,7 @@ pub(crate) struct DeliveryFlags {
 }
 
 impl DeliveryFlags {
-    /// Sets the registry to the one that `find` finds among the other arguments, unless `--to`
-    /// names one.
+    /// Sets the registry to the one that `find` finds among the arguments, unless `--to` names one.
     pub(crate) fn set_default_registry(&mut self, find: impl FnOnce() -> Option<TargetRegistry>) {
         if self.to.is_none() {
             self.to = find();
@@ -277,9 +276,9 @@ impl DeliveryFlags {
     }
 }
 
-/// The error that lists the problems. The exit code is 4 if there is only one problem, and the
-/// registry refuses an index while the site says `index: exact`, or lacks blobs that a delta omits.
-/// Otherwise it is 3 if the registry already has some of the items, or else 1, as for every verb.
+/// The error that lists the problems. The exit code is 4 if the only problem is that the registry
+/// refuses an index (with `index: exact` in the site) or lacks blobs that a delta omits. Otherwise
+/// it is 3 if the registry already has some of the items, and 1 if it has none.
 fn refused(report: RunReport, pushed: &Pushed, mapping: &DestinationMap) -> CliError {
     let exit = match &pushed.problems[..] {
         [problem] if matches!(problem.kind, ProblemKind::Index | ProblemKind::Content) => {

@@ -83,8 +83,8 @@ impl<'a> FailureGroup<'a> {
     }
 }
 
-/// The first `limit` of `lines`, and a line with the number of the others. If there is only one
-/// other line, it is returned instead of its number, since both take the same space.
+/// The first `limit` of `lines`, and a line with the number of the others. If only one line would
+/// be left out, it is returned too, since the number would take the same space.
 pub(crate) fn shortened(
     lines: impl Iterator<Item = String>,
     limit: usize,

@@ -21,7 +21,7 @@ struct FinishedRun<'a> {
     report: RunReport,
     /// For stdout in text mode.
     text: String,
-    /// For stdout in Markdown mode, if the verb has more than text.
+    /// For stdout in Markdown mode, if the verb has a Markdown form of its result.
     markdown: Option<String>,
     exit: Exit,
     status: RunStatus,

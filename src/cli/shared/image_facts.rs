@@ -11,7 +11,8 @@ fn nonempty_text(value: &Value) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The first of these times that says something: reproducible builds set the time to 1970 or 1980.
+/// The first of these times that is in 2000 or later: reproducible builds set the time to 1970 or
+/// 1980.
 fn build_time(annotation: &Value, created: &Value) -> Option<String> {
     [annotation, created]
         .into_iter()

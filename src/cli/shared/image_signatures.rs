@@ -157,8 +157,8 @@ impl ImageSignatures {
     }
 }
 
-/// The number of items that are usually signed: images, charts of registries, and other charts and
-/// files with verified signatures.
+/// The number of items that are usually signed: all images, all charts from registries, and the
+/// charts from URLs and files that have verified signatures.
 fn artifacts(lock: &Lock) -> usize {
     let charts = lock.charts.iter();
     let charts = charts.filter(|chart| chart.media_type.is_some() || !chart.verified.is_empty());

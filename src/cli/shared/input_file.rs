@@ -70,7 +70,7 @@ impl FileKind {
         };
         let text = text.trim_start_matches('\u{feff}');
         let has = |start: &str| text.lines().any(|line| line.starts_with(start));
-        // Checked first, because the file also looks like the file before the merge.
+        // Checked first, because a file with conflict markers also looks like its former kind.
         if has("<<<<<<< ") && has(">>>>>>> ") {
             return Some(FileKind::Conflict);
         }
@@ -120,7 +120,7 @@ impl FileKind {
 }
 
 /// The error for a file that cannot be read as `wanted`. If the file is of another kind, the
-/// message says so; otherwise it is `error`.
+/// message says so; otherwise `error` is returned.
 fn wrong_kind(wanted: FileKind, path: &Path, error: impl Into<CliError>) -> CliError {
     // A list of images is accepted as a manifest.
     let fits = |found| {

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 /// Input paths. Charts of the lock are archives in a temporary folder.
 pub(crate) struct LockedCharts {
     pub paths: Vec<PathBuf>,
-    /// The paths of the archives, and the arguments that name their charts.
+    /// The path of each archive, and the argument that names its chart.
     archives: Vec<(String, String)>,
     /// Deletes the archives when dropped.
     folder: Option<TempDir>,
@@ -22,8 +22,8 @@ impl LockedCharts {
         self.folder.is_some()
     }
 
-    /// The path of a file for messages: that of a temporary archive, or of a file in it, begins
-    /// with the argument that names the chart.
+    /// The path of a file for messages. If the file is a temporary archive or in one, the path of
+    /// the archive is replaced by the argument that names the chart.
     pub(crate) fn shown(&self, file: String) -> String {
         let replaced = self.archives.iter().find_map(|(archive, argument)| {
             Some(format!("{argument}{}", file.strip_prefix(&**archive)?))

@@ -11,7 +11,7 @@ use landfall_model::report::{Markdown, markdown_code, markdown_text, one_line};
 use std::collections::HashSet;
 
 /// Adds changelogs to changed packages, from the packages in `content`. Remote content is skipped:
-/// it would have to be downloaded. Prints a note about damaged packages.
+/// it would have to be downloaded. Prints a note for each changelog that cannot be read.
 pub(crate) fn add_changelogs(
     context: &Context,
     changes: &mut [LockChange],
@@ -84,7 +84,7 @@ pub(crate) fn package_tables<'a>(
 }
 
 /// The changed packages of a set, each with its changelog. Binary packages of one source package
-/// have the same changelog, which only the first of them gets.
+/// have the same changelog, so it is returned only with the first of them.
 fn with_changelogs(change: &LockChange) -> impl Iterator<Item = (&PackageChange, &[String])> {
     let mut seen = HashSet::new();
     change.packages.iter().map(move |package| {

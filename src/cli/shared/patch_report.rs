@@ -38,7 +38,7 @@ struct CarriedBytes {
     /// Blobs that the bundle has patches for.
     #[serde(rename = "patched_bytes")]
     patched: u64,
-    /// The patches for these blobs.
+    /// The patches for the patched blobs.
     #[serde(rename = "patch_bytes")]
     patches: u64,
 }

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The maximum number of YAML files of the folder that are read.
+/// The maximum number of YAML files that are read in the folder of the lock.
 const MAX_FILES: usize = 100;
 
 /// Prints a note for each manifest that belongs to the lock and names items that the lock lacks. A

@@ -204,8 +204,7 @@ fn masked(member: &RewrittenText) -> (Cow<'_, str>, Vec<TextEdit>) {
     (Cow::Owned(old), edits)
 }
 
-/// Translates the range of an edit, which lies outside all masked ranges, to its position in the
-/// masked text.
+/// Translates the range of an edit outside all masked ranges to its position in the masked text.
 fn shifted(range: &Range<usize>, old: &str, done: usize) -> Range<usize> {
     range.start + old.len() - done..range.end + old.len() - done
 }
@@ -264,8 +263,8 @@ impl DiffWriter {
             .for_each(|line| self.line(colour, &format!("{sign}{line}")));
     }
 
-    /// Writes a hunk of neighbouring changes. `more` is the number of lines that the changes before
-    /// this hunk add, negative if they remove lines.
+    /// Writes a hunk of neighbouring changes. `more` is the difference in the number of lines that
+    /// the changes before this hunk make: negative if they remove more lines than they add.
     fn hunk(&mut self, old: &str, changes: &[ChangedLines], more: &mut isize) {
         let (Some(first), Some(last)) = (changes.first(), changes.last()) else {
             return;

@@ -55,7 +55,7 @@ impl UpdateFlags {
 }
 
 /// Reads the file of first sights. Without the file, nothing was seen before. Also returns whether
-/// the file has another form than landfall writes, as after a merge.
+/// its text differs from the text that landfall writes, as after a merge.
 fn load_first_sights(path: &Path) -> Result<(FirstSights, bool), CliError> {
     if !path.exists() {
         return Ok((FirstSights::default(), false));

@@ -124,7 +124,7 @@ fn short(version: &str) -> String {
 
 /// The lines about changes of the lock.
 pub(crate) fn lock_lines(locked: &Locked) -> Vec<String> {
-    // `lines` has a line for each item that is gone upstream.
+    // Items that are gone upstream are left out: `lines` returns a line for each.
     let changes = locked
         .changes
         .iter()

@@ -85,7 +85,7 @@ impl AuditCommand {
         }
     }
 
-    /// The mapping whose destinations are matched too; `None` without a registry.
+    /// The mapping whose destinations are matched with locked items; `None` without a registry.
     fn mapping(&self, context: &Context) -> Result<Option<DestinationMap>, CliError> {
         let to = self.registry.as_ref().or(self.to.as_ref());
         if to.is_none() && context.site_target()?.is_none() {
@@ -232,7 +232,7 @@ impl AuditCommand {
     }
 }
 
-/// Registries at which missing references are names of locked images, each with the number of
+/// Registries at which missing references would be names of locked images, each with the number of
 /// references: probably `--to` was forgotten.
 fn other_registries(found: &[&FileFinding], inventory: &Inventory<'_>) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();

@@ -74,7 +74,7 @@ impl EgressCommand {
                 None
             };
             let mut report = client.report(Vec::new());
-            // Before the record is loaded, so that the list has the hosts of the probe as observed.
+            // Before the record is loaded, so that the probed hosts are `observed` in the list.
             if probed.is_some() {
                 remember(&DiskStore::open(&store)?, &report.hosts, "probe")?;
             }

@@ -47,7 +47,7 @@ impl LockCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let wanted = context.read_manifests(&self.manifests.paths()?, &self.platforms)?;
         let old = load_previous_lock(context, &self.lock)?;
-        // Compared with nothing, everything would be new.
+        // Without an old lock, everything would be new.
         if self.check && old.is_none() {
             let path = self.lock.display();
             return Err(CliError::usage(format!(

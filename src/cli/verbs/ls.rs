@@ -186,8 +186,8 @@ fn unchecked_signatures(bundle: &Bundle) -> String {
     }
 }
 
-/// The lines about content that is elsewhere: each blob that the bundle omits or has a patch for,
-/// the items that need it, and the bases.
+/// The lines about content that the bundle does not contain as it is: each blob that it omits or
+/// has a patch for, the items that need the blob, and the bases.
 fn lines_about_bases(bundle: &Bundle, entries: &[LockEntry]) -> Result<String, CliError> {
     let omitted: HashSet<&Digest> = bundle.omitted().iter().map(|blob| &blob.digest).collect();
     let recipes = &bundle.contents().recipes;

@@ -28,7 +28,7 @@ impl PublishCommand {
         let lock = context.read_lock(self.lock.path())?;
         let published_store = context.published_store(context.limits)?;
         let store = context.store()?;
-        // Before the check, so that no `gc` deletes what the check finds.
+        // Claims the content before the check, so that no `gc` deletes what the check finds.
         if !self.dry_run {
             store.claim(
                 &lock.fingerprint(),

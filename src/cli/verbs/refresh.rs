@@ -251,7 +251,7 @@ fn markdown(refreshed: &Refreshed, report: &RunReport, nothing_new: bool) -> Str
     if counted.is_empty() && nothing_new {
         counted = "unchanged".into();
     } else if counted.is_empty() {
-        // As in `diff` and on the HTML page, a version that replaces another is one change.
+        // As in `diff` and on the HTML page, a version that replaces another counts as one change.
         let changes = locked.changes.iter();
         let changes = changes.filter(|change| change.replaced_by.is_none());
         let count = changes.count() + locked.endpoints.len();

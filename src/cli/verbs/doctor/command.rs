@@ -205,8 +205,8 @@ fn split_targets(targets: &[String]) -> Result<(Vec<Diagnosis>, Vec<CheckTarget>
     let mut hosts = Vec::new();
     for target in targets {
         let path = Path::new(target);
-        // No top-level domain is `yaml` or `yml`, so such an argument is a file even if it is
-        // missing.
+        // No top-level domain is `yaml` or `yml`, so such an argument is a file even if it
+        // does not exist.
         let is_file = path
             .extension()
             .is_some_and(|end| end == "yaml" || end == "yml");

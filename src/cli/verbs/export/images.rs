@@ -142,8 +142,8 @@ impl ExportImages {
             .map_err(|error| unwritten(path, &error))
     }
 
-    /// The mapping whose destinations are added as names: to `--to`, or to the registry of the
-    /// site.
+    /// The mapping to `--to` or to the registry of the site. Its destinations are added as names of
+    /// the images.
     fn mapping(&self, context: &Context) -> Result<Option<DestinationMap>, CliError> {
         let is_known = self.to.is_some() || context.site_target()?.is_some();
         is_known

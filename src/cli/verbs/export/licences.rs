@@ -10,7 +10,7 @@ use landfall_model::report::EntryKind;
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 
-/// The annotation of a chart that Artifact Hub reads.
+/// The annotation with the licence of a chart, as Artifact Hub reads it.
 const OF_CHARTS: &str = "artifacthub.io/license";
 
 /// Returns the licences of the items that declare one, by the name of the item. Images declare it

@@ -75,7 +75,7 @@ impl ExportList {
             "regsync" => Some(context.mapping(flags.to.as_ref())?),
             _ => None,
         };
-        // Licences are in the content of the items, so they are read for one format only.
+        // Licences are read from the content of the items, so only for the format that has them.
         let licences = match name {
             "sources" if locked.has_content(context) => {
                 licences(&lock, &*locked.content(context, &[])?)

@@ -26,7 +26,7 @@ pub(crate) struct ExportReferrers {
 
 impl ExportReferrers {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
-        // The other entries may be missing from a partial bundle or a store.
+        // A partial bundle or a store may lack entries without referrers.
         let has_some = |entry: &LockEntry| !entry.referrers.is_empty();
         let (lock, blobs) = self.content.open(context, has_some)?;
         let mut report = RunReport::default();

@@ -10,7 +10,7 @@ use serde_json::json;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The name of a site's file.
+/// The name of the site file.
 const SITE: &str = "site.yaml";
 
 /// Lists the systems that have a shipped manifest.
@@ -108,7 +108,7 @@ fn with_address(path: &Path, text: &str, address: &str) -> Result<String, CliErr
     let Some(at) = text.find("address:").filter(|_| !old.is_empty()) else {
         return Ok(text.to_owned());
     };
-    // Only after the key, because a comment above it may contain the address too.
+    // Replaced only after the key, because a comment above it may contain the address too.
     let (before, after) = text.split_at(at);
     Ok(before.to_owned() + &after.replacen(&old, address, 1))
 }

@@ -146,7 +146,7 @@ impl InitCommand {
         } else {
             input_file::list_format(from)?
         } {
-            // Reports faults with the lines of the list, not of the manifest that includes it.
+            // Reports errors with the lines of the list, not of the manifest that includes it.
             input_file::manifests(std::slice::from_ref(from), &self.platforms)?;
             let list = relative(from, &self.out);
             return Ok(written(from_list(

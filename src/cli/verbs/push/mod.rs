@@ -72,7 +72,8 @@ pub(crate) struct PushCommand {
 struct PushSource {
     lock: Lock,
     blobs: Arc<dyn BlobRead>,
-    /// The blobs that the registry must have: those that a delta omits or that its recipes use.
+    /// The blobs that the push looks up at the registry: those that no source has, and those that
+    /// recipes use.
     omitted: Omitted,
     /// The complete lock, if the bundle is partial and `--prune` is given: items that the bundle
     /// lacks must not be pruned.
@@ -151,8 +152,8 @@ impl PushCommand {
                 stop_at_damage,
                 ..self.delivery.options(context)
             };
-            // Verifying reads every volume, so a dry run first finds out whether anything is
-            // missing. If the dry run fails, so does the push, with the better error.
+            // Verifying reads every volume, so a dry run first finds out whether the registry
+            // lacks anything. If the dry run fails, so does the push, with the better error.
             if let Some(volumes) = volumes.filter(|_| !options.dry_run) {
                 let dry_run = PushOptions {
                     dry_run: true,

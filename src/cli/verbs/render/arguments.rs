@@ -1,4 +1,4 @@
-//! The arguments of `landfall render`: a subcommand for each platform of the table.
+//! The arguments of `landfall render`: a subcommand for each platform in `PLATFORMS`.
 
 use crate::cli::shared::lock_flags::LockFlags;
 use clap::error::ErrorKind;
@@ -74,8 +74,8 @@ impl Args for RenderCommand {
     }
 }
 
-/// Builds the subcommand of a platform from its row in the table. The subcommands are not derived,
-/// so that a new platform needs no change here.
+/// Builds the subcommand of a platform from its specification. The subcommands are not derived, so
+/// that a new platform needs no change here.
 fn subcommand(spec: &'static PlatformSpec) -> Command {
     let command = Command::new(spec.name).args(spec.inputs.iter().map(argument));
     let command = RenderFlags::augment_args(command)

@@ -239,7 +239,7 @@ fn documents_of(path: &Path) -> Result<Vec<Value>, CliError> {
     documents(&text).map_err(|error| CliError::usage(format!("{shown}: {error}")))
 }
 
-/// Merges the files into the one at `path`. Returns the text for stdout: the keys that were set, or
+/// Merges `files` into the file at `path`. Returns the text for stdout: the keys that were set, or
 /// a diff.
 fn merge_into(
     path: &Path,

@@ -6,7 +6,7 @@ use landfall_render::MergedFile;
 use landfall_rewrite::secret_values;
 use std::ops::Range;
 
-/// The top-level keys whose values are shown in a Secret.
+/// The top-level keys of a Secret whose values are shown.
 const SHOWN: [&str; 3] = ["apiVersion", "kind", "type"];
 
 /// The keys in the `metadata` of a Secret whose own lines are shown. Lines below them are masked:
@@ -94,7 +94,7 @@ fn is_masked(masks: &[bool], at: usize) -> bool {
 
 /// Returns for each line of `text` whether its value is masked: in Secrets, or everywhere if `all`.
 fn masks(text: &str, all: bool) -> Vec<bool> {
-    // a merged file is YAML, in which `{{` is not a template call, whose text would be shown
+    // a merged file is YAML, not a template: a value such as `{{ x }}` must be masked too
     let secrets = secret_values(&text.replace("{{", "[["));
     let mut at = 0;
     let mut top = "";
@@ -117,7 +117,7 @@ fn masks(text: &str, all: bool) -> Vec<bool> {
                 let indent = line.len() - line.trim_start().len();
                 *metadata_indent.get_or_insert(indent) == indent && SHOWN_METADATA.contains(&key)
             }
-            // a comment after such a key may quote a value
+            // a comment line below such a key may quote a value
             _ => SHOWN.contains(&top) && !line.trim_start().starts_with('#'),
         };
         // With `{`, the line of a shown key may contain the data too.
@@ -127,8 +127,8 @@ fn masks(text: &str, all: bool) -> Vec<bool> {
     masks
 }
 
-/// Replaces the value in `line` by `mask`. Keys and document markers stay. Comments do not: in a
-/// block scalar, a line with `#` is a part of the value.
+/// Replaces the value in `line` by `mask`. Keys and document markers are kept. Comments are masked:
+/// in a block scalar, a line with `#` is a part of the value.
 fn masked(line: &str, mask: &str) -> String {
     let body = line.trim_end_matches(['\n', '\r']);
     let content = body.trim_start();

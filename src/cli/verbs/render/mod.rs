@@ -1,5 +1,5 @@
 //! `landfall render`: configuration that makes a platform use the registry. The platforms are those
-//! of the table in `landfall-render`.
+//! in `PLATFORMS` of `landfall-render`.
 
 mod arguments;
 mod command;

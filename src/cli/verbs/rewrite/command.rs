@@ -156,7 +156,7 @@ impl RewriteCommand {
             let found = audit();
             (rewrite(), Some(found))
         } else {
-            // Neither changes the input files, so both run at the same time.
+            // Without --in-place, no input file changes, so both run at the same time.
             thread::scope(|scope| {
                 let auditing = scope.spawn(audit);
                 let done = rewrite();
@@ -313,7 +313,7 @@ impl RewriteCommand {
                     }]
                 }
                 InputContent::Archive(old) => match rewrite::rewrite_chart(&old, index, options) {
-                    // A folder may contain other archives, which the user did not name.
+                    // A folder may contain archives that are not charts.
                     Err(ChartArchiveError::NoChart) if !input.named => return Ok(None),
                     done => {
                         let done = done?;

@@ -4,7 +4,7 @@ use landfall_model::report::shell_word;
 use landfall_rewrite::audit::{FileFinding, LockCoverage};
 use serde_json::{Value, json};
 
-/// The number of references that the lock lacks.
+/// The number of references that the lock lacks, and the command that lists them.
 pub(crate) struct NotLocked {
     count: usize,
     /// The command that lists these references.

@@ -155,7 +155,7 @@ pub(crate) fn outcome(
         ));
     }
     lines.extend(not_locked.and_then(NotLocked::line));
-    // Stdout carries the result only. If that is a file or a diff, the summary goes to stderr.
+    // If stdout has the result, such as a file or a diff, the summary goes to stderr.
     if mode.has_result(context) {
         lines.iter().for_each(|line| context.progress.note(line));
     } else {

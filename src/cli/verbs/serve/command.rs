@@ -188,7 +188,7 @@ impl ServeCommand {
             progress: Arc::clone(&context.progress),
         };
         let runtime = context.runtime()?;
-        // Ctrl-C ends the server only after a while, so that responses in progress can end.
+        // After Ctrl-C, the server has this time to end, so that responses in progress can finish.
         let _taken_over = context.interrupts.take_over(Duration::from_secs(
             20 + self.bounds.drain.unwrap_or_default(),
         ));

@@ -97,7 +97,7 @@ fn guide(platform: &dyn RenderPlatform, request: &RenderRequest<'_>) -> Option<N
     })
 }
 
-/// The part of a platform's description that follows its name, which is the title of the guide.
+/// The part of a platform's description after its name. The name is already the title of the guide.
 fn about_files(about: &str) -> &str {
     about.split_once(": ").map_or(about, |(_, files)| files)
 }

@@ -163,7 +163,7 @@ impl VerifyCommand {
         Ok(VerbOutcome::new(report, text, Exit::Done))
     }
 
-    /// The lines about content that the bundle omits or has as patches, and about its sources.
+    /// The lines about content that the bundle omits or has as patches, and about the bases.
     fn delta_lines(&self, bundle: &Bundle, shard: Shard) -> String {
         self.omission_lines(bundle) + &self.recipe_lines(bundle, shard)
     }

@@ -14,12 +14,12 @@ use std::sync::Arc;
 pub(super) struct GitObjects {
     /// The names of the repositories whose packs have everything that their refs need.
     complete: Vec<String>,
-    /// The names of the repositories of which a pack is missing.
+    /// The names of the repositories whose packs are not all present.
     unchecked: Vec<String>,
 }
 
 impl GitObjects {
-    /// Reads the packs of the repositories of `lock` from `blobs`, one repository after the other.
+    /// Reads the packs of all repositories in `lock` from `blobs`, one repository after the other.
     /// Refuses the lock if an object is missing or not valid.
     pub(super) fn verify(
         lock: &Lock,
