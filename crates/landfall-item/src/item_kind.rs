@@ -44,8 +44,8 @@ pub trait ItemKind: LockedItem + Clone + Sized {
     /// The name by which the lock sorts the item.
     fn key(&self) -> &Self::Name;
 
-    /// Parses `text`, for which [`is_name`](ItemKind::is_name) is true, into the name that the lock
-    /// gives the item.
+    /// Parses `text`, for which [`is_name`](ItemKind::is_name) is true, into the item's name in the
+    /// lock.
     ///
     /// # Errors
     /// If `text` is not a valid name.
