@@ -27,7 +27,7 @@ impl Exclusion {
     }
 
     /// `reference` in the form of this exclusion: a repository, or a full reference. `None` if this
-    /// is a URL.
+    /// exclusion is a URL or name.
     pub(super) fn write_alike(&self, reference: &ImageRef) -> Option<String> {
         let Exclusion::Reference(exclude) = self else {
             return None;

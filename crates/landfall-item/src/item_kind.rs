@@ -44,8 +44,8 @@ pub trait ItemKind: LockedItem + Clone + Sized {
     /// The name by which the lock sorts the item.
     fn key(&self) -> &Self::Name;
 
-    /// Parses `text`, for which [`is_name`](ItemKind::is_name) is true, into the name that the lock
-    /// gives the item.
+    /// Parses `text`, for which [`is_name`](ItemKind::is_name) is true, into the item's name in the
+    /// lock.
     ///
     /// # Errors
     /// If `text` is not a valid name.
@@ -75,7 +75,7 @@ pub trait ManifestEntry: Clone + DeserializeOwned + fmt::Debug + JsonSchema {
     ) -> ManifestResult<Vec<(Self::Request, SourceSpan)>>;
 }
 
-/// An entry of a manifest whose versions may have an update policy of their own.
+/// A manifest entry that may have an update policy for its own versions.
 pub trait UpdatableEntry: ManifestEntry {
     /// The versions in the entry that have an update policy.
     fn movable_versions(&self) -> Vec<MovableVersion<'_>>;
@@ -108,8 +108,7 @@ pub trait ItemRequest: Clone + fmt::Debug + PartialEq + Sync {
     /// If the two requests contradict each other.
     fn merge(&mut self, other: &Self) -> Result<(), FieldConflict>;
 
-    /// Whether locking the item may find another item that no manifest names and that `exclusion`
-    /// removes.
+    /// Whether locking this item may find further items that `exclusion` removes.
     fn may_find(&self, _exclusion: &Exclusion) -> bool {
         false
     }
@@ -133,8 +132,8 @@ pub trait ResolvableRequest: UpdatableRequest {
         pins: PinPolicy,
     ) -> impl Future<Output = ResolveOutcome<Self::Item>>;
 
-    /// The further requests that must be locked because `item`, locked for this request, depends
-    /// on them.
+    /// Requests for the items that `item`, the result of this request, depends on. They must be
+    /// locked, too.
     fn dependencies(&self, _item: &Self::Item) -> Vec<DependencyRequest> {
         Vec::new()
     }
@@ -180,8 +179,8 @@ pub trait UpdatableRequest: ItemRequest {
         }
     }
 
-    /// The earliest time at which a transparency log recorded a signature of this digest that meets
-    /// the rules of the resolver; `None` if no log has one.
+    /// The earliest time at which a transparency log recorded a signature of `digest`. Only
+    /// signatures that meet the resolver's rules count. `None` if no log has one.
     fn logged_since(
         &self,
         _resolver: &Resolver,
@@ -191,7 +190,7 @@ pub trait UpdatableRequest: ItemRequest {
     }
 }
 
-/// A version in a manifest entry, which `update` may change because the entry has a policy.
+/// A version that `update` may change because its manifest entry has an update policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MovableVersion<'a> {
     /// The update policy and its further rules, as they are written.

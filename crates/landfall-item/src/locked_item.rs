@@ -71,7 +71,8 @@ pub trait AuditedItem: ItemIdentity {
 
 /// The repository and files that `serve` and `export` offer for a locked item.
 pub trait ServedItem {
-    /// The repository under which landfall's own registry serves the item besides its destinations.
+    /// The repository under which landfall's own registry serves the item, in addition to the
+    /// item's destinations.
     fn own_repository(&self) -> String;
 
     /// The files that clients download by URL and `export` writes, the item's own file first.
@@ -107,7 +108,7 @@ pub trait LockedItem: PushedItem + AuditedItem + ServedItem + fmt::Debug + Send 
         Vec::new()
     }
 
-    /// URLs that `lock` requests to find the item and `pull` does not, such as a repository index.
+    /// URLs that `lock` requests, but `pull` does not, such as the index of a repository.
     fn lookup_urls(&self) -> Vec<String> {
         Vec::new()
     }
@@ -136,7 +137,7 @@ pub trait LockedItem: PushedItem + AuditedItem + ServedItem + fmt::Debug + Send 
 /// A file of a locked item that clients download by URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UrlFile<'a> {
-    /// The kind, as reports name it: a sidecar differs from the file that it belongs to.
+    /// The kind, as reports name it. A sidecar has another kind than its file.
     pub kind: EntryKind,
     /// The URL that names the file in the lock.
     pub name: &'a str,
@@ -148,7 +149,7 @@ pub struct UrlFile<'a> {
     pub size: u64,
     /// The permission bits that an export sets, in octal.
     pub mode: Option<&'a str>,
-    /// Members of an archive that an export extracts next to it.
+    /// The members of this archive that an export extracts next to it.
     pub members: &'a [String],
 }
 

@@ -219,10 +219,10 @@ impl UpstreamRepositories {
     /// of a namespace answers for the others if
     ///
     /// - each of the others answered in an earlier run that there is no API,
-    /// - no repository of the same host is known to have it (otherwise the host consists of several
-    ///   services, or its 404 means something else), and
-    /// - the repository that is queried in this run answers the same again. If the registry meanwhile
-    ///   got the API, it lists the referrers there, and every repository is queried.
+    /// - no repository of the same host is known to have the API (otherwise the host consists of
+    ///   several services, or its 404 means something else), and
+    /// - the repository that is queried in this run again answers that there is no API. If its
+    ///   answer is a list, the registry got the API meanwhile, and every repository is queried.
     ///
     /// Each run queries a different repository, in case only some repositories of a namespace get
     /// the API.
@@ -260,7 +260,8 @@ impl UpstreamRepositories {
             let response = self.request_referrers(session, &probed, subject).await;
             let probed = session.repository_address(&probed);
             if response.is_err() {
-                // an error concerns only the images of that repository
+                // The error must not fail images of other repositories: those repositories are
+                // queried themselves.
                 self.update_facts(probed.clone(), |facts| facts.referrers_api = None);
             }
             self.state().probed.insert(namespace.to_owned(), probed);

@@ -48,7 +48,7 @@ impl<T: LockedItem + Clone> ResolveOutcome<T> {
         cause: ResolveError,
     ) -> ResolveOutcome<T> {
         // An accepted old item with another digest is kept. With the same digest, it is kept only
-        // after a temporary failure: otherwise its signature is gone.
+        // after a temporary failure: a permanent one means that its signature is gone.
         let kept =
             old.filter(|old| is_accepted(old) && (old.digest() != digest || cause.is_temporary));
         ResolveOutcome::Failed(kept.cloned(), cause)

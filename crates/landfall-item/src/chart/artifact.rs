@@ -102,8 +102,9 @@ impl LockedChart {
         policy.accepts(self.rule_subject(), &self.verified)
     }
 
-    /// Whether the lock has the records that the rules require: referrers of an artifact or
-    /// verified signatures of an archive if a rule matches the chart, and none otherwise.
+    /// Whether the lock has the records that the rules require. If a rule matches the chart, these
+    /// are the referrers of an artifact, or the verified signatures of an archive. Otherwise, the
+    /// lock must have none.
     fn has_records_for(&self, resolver: &Resolver) -> bool {
         let has_records = match self.source() {
             Some(_) => self.referrers.is_some(),
@@ -138,7 +139,7 @@ pub(super) async fn verify_outcome(
     }
 }
 
-/// Looks up and verifies the signatures of `chart`, and returns it with them.
+/// Looks up and verifies the signatures of `chart`. Returns the chart with these signatures.
 async fn verify(resolver: &Resolver, chart: &LockedChart) -> Result<LockedChart, ResolveError> {
     let unsigned = LockedChart {
         verified: Vec::new(),

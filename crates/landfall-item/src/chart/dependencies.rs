@@ -7,7 +7,7 @@ use crate::resolver::{ResolveError, Resolver};
 use landfall_model::{ChartVersion, ChartVersionRange, ImageRef};
 
 /// Resolves the dependencies `missing`, which the chart does not bundle; the result is sorted.
-/// `source` is the URL of the repository of the chart that needs them. A repository that neither
+/// `source` is the repository URL of the chart that needs them. A repository that neither
 /// the manifest nor the site names is queried without credentials.
 pub(super) async fn resolve(
     resolver: &Resolver,

@@ -78,7 +78,7 @@ impl ServedItem for LockedChart {
         format!("{}/{repository}", host_component(registry))
     }
 
-    /// Only charts of HTTP repositories have URLs; charts of registries are pulled as artifacts.
+    /// Only archives of HTTP servers have URLs; charts in registries are pulled as artifacts.
     fn files(&self) -> Vec<UrlFile<'_>> {
         let Some(url) = self.url.as_deref().filter(|_| self.media_type.is_none()) else {
             return Vec::new();

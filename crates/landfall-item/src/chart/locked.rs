@@ -32,8 +32,8 @@ pub struct LockedChart {
     /// Config and layers of the artifact, in the manifest's order.
     #[serde(default, deserialize_with = "crate::image::read_blobs")]
     pub blobs: Vec<Descriptor>,
-    /// Signatures and other manifests that refer to the artifact. `None` if no rule of `verify:`
-    /// matches it, since they were not looked up then.
+    /// Signatures and other manifests that refer to the artifact. `None` if they were not looked
+    /// up, because no rule of `verify:` matches the chart.
     #[serde(default)]
     pub referrers: Option<Vec<LockedReferrer>>,
     /// Configs and layers of the referrers that are not among `blobs`, sorted by digest.

@@ -78,8 +78,8 @@ fn read<T: serde::de::DeserializeOwned>(name: &str, content: &[u8]) -> Result<T,
         .map_err(|error| format!("its {name} cannot be read: {}", error.message))
 }
 
-/// The dependencies that are not bundled, of the chart and of the charts bundled in it. A
-/// dependency has the version in Chart.lock if there is one.
+/// The unbundled dependencies of the chart and of the charts bundled in it. If Chart.lock or
+/// requirements.lock lists a dependency, its version there is used.
 pub(super) fn unbundled_dependencies(
     files: UnpackedFiles,
     budget: &mut ArchiveBudget,
@@ -129,7 +129,7 @@ impl DependencySearch<'_> {
             mut dependencies,
             ..
         } = chart_yaml(&files)?;
-        // charts for Helm 2 list them in a separate file
+        // charts for Helm 2 list dependencies in a separate file
         dependencies.extend(listed_dependencies(&files, "requirements.yaml")?);
         let mut locked = listed_dependencies(&files, "Chart.lock")?;
         locked.extend(listed_dependencies(&files, "requirements.lock")?);

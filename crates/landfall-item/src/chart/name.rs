@@ -19,7 +19,7 @@ pub struct ChartName {
     pub reference: ImageRef,
     /// The name of the chart, without repository and version.
     pub chart: String,
-    /// The version as Chart.yaml writes it: with `+`, which tags replace by `_`.
+    /// The version as Chart.yaml writes it: with `+`, which becomes `_` in the tag.
     pub version: String,
     /// The URL of the HTTP repository without a trailing slash; `None` for a chart of a registry.
     pub repository: Option<String>,

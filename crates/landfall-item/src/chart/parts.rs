@@ -109,7 +109,7 @@ impl ChartLayers {
     }
 }
 
-/// The layers of the chart's artifact: that of the registry, or the one that wraps its archive.
+/// The layers of the chart's artifact, which is in a registry or wraps the chart's archive.
 pub(super) fn layers(chart: &LockedChart) -> ChartLayers {
     if chart.media_type.is_some() {
         return ChartLayers::find(&chart.blobs);

@@ -37,7 +37,8 @@ struct ChartIndex {
 pub(super) struct ArchiveLocation {
     /// The URL of the archive: `http`, `https` or `oci`.
     pub(super) url: Url,
-    /// The digest of the archive, if the index has one.
+    /// The digest in the index, if it has one: of the archive or, for an `oci` URL, of the archive
+    /// or the artifact.
     pub(super) digest: Option<Digest>,
 }
 

@@ -81,8 +81,8 @@ impl ResolvableRequest for ChartRequest {
             None => (1, chart.signed_by.is_some().then(|| chart.name.clone())),
             Some(origin) => (origin.depth + 1, origin.signed.clone()),
         };
-        // the settings of discovery are inherited from the chart in the manifest; its digest,
-        // policy and keys apply only to itself
+        // dependencies inherit the discovery settings of the chart in the manifest; the digest,
+        // policy and keys apply only to that chart
         let charts = chart.dependencies.iter().map(|name| {
             DependencyRequest::Chart(ChartRequest {
                 name: name.clone(),
@@ -215,7 +215,7 @@ impl UpdatableRequest for ChartRequest {
         resolver: &Resolver,
         digest: &Digest,
     ) -> Result<Option<Timestamp>, ResolveError> {
-        // the signatures of a chart are those of its artifact, which an HTTP repository lacks
+        // logged signatures belong to an artifact; a chart in an HTTP repository usually has none
         if self.name.repository.is_some() {
             return Ok(None);
         }

@@ -108,7 +108,7 @@ async fn fetch(resolver: &Resolver, name: &ChartName) -> Result<FetchedChart, Re
     let target = ChartName::try_from(url.to_string()).map_err(|error| error.to_string())?;
     let mut fetched = fetch_artifact(resolver, name, &target.reference).await?;
     let found = Digest::sha256(&fetched.archive);
-    // repositories that point to a registry name the digest of the artifact, or that of the archive
+    // an index that points to a registry contains the digest of the artifact or of the archive
     if let Some(digest) =
         digest.filter(|digest| *digest != found && *digest != fetched.chart.digest)
     {
@@ -145,7 +145,7 @@ async fn fetch_artifact(
         Some(blob) => Some(resolver.small_blob(reference, blob).await?),
         None => None,
     };
-    // each blob once, since the lock lists and `pull` downloads it once
+    // the lock lists each blob once, and `pull` downloads it once
     let mut blobs: Vec<Descriptor> = Vec::new();
     for blob in std::iter::once(config).chain(layers) {
         if blobs.iter().all(|known| known.digest != blob.digest) {
@@ -192,8 +192,8 @@ async fn download(
     resolver.keep(layer.clone(), archive.clone()).await;
     let mut chart = new(name, layer.digest, layer.size);
     chart.url = Some(url.to_owned());
-    // The repository does not say whether a chart has a provenance. Helm appends `.prov` to the
-    // whole URL too, also after a query.
+    // The repository does not say whether a chart has a provenance. Like Helm, append `.prov` to
+    // the whole URL, even after a query.
     let provenance_url = format!("{url}.prov");
     let provenance = match resolver
         .small_file(&provenance_url, resolver.limits().document_bytes, None)

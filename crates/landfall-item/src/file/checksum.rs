@@ -54,9 +54,9 @@ pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
 /// How well the path in a line matches a URL. A better match is greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct PathMatch {
-    /// The number of equal components at the end of both.
+    /// The number of equal components at the end of both paths.
     common: usize,
-    /// Whether the path has no other components.
+    /// Whether the path in the line has no further components.
     is_whole: bool,
 }
 

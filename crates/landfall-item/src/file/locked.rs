@@ -45,7 +45,7 @@ pub struct LockedFile {
 }
 
 impl LockedFile {
-    /// A file without a checksum.
+    /// A file with only a name, digest and size.
     pub fn new(name: impl Into<String>, digest: Digest, size: u64) -> LockedFile {
         let name = name.into();
         LockedFile {

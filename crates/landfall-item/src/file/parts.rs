@@ -102,7 +102,7 @@ fn title(url: &str) -> String {
 }
 
 /// The repository of a file's artifact: `files/<host>/<first 16 hex of the URL's SHA-256>`.
-/// `_<port>` follows the host if the URL has one that is not the default. The hash replaces the
+/// `_<port>` follows the host if the URL has a port other than the default. The hash replaces the
 /// URL's path, which may contain characters that a repository does not allow.
 pub fn file_repository(url: &str) -> String {
     let host = url::Url::parse(url).ok().and_then(|url| {
@@ -119,8 +119,8 @@ pub fn file_repository(url: &str) -> String {
     format!("files/{host}/{}", Digest::sha256(url.as_bytes()).short(16))
 }
 
-/// Returns `host` as a component of a repository path. It may contain neither the brackets nor the
-/// colons of an IPv6 address, and begins and ends with a letter or digit.
+/// Returns `host` as a component of a repository path. The component must not contain the brackets
+/// and colons of an IPv6 address, and must begin and end with a letter or digit.
 fn repository_component(host: &str) -> String {
     let mut component = host.trim_matches(['[', ']']).replace(':', "-");
     if component.starts_with('-') {

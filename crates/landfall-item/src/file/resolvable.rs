@@ -90,7 +90,7 @@ impl FileRequest {
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedFile> {
         if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (old, pins) {
-            // the other fields come from the manifest, so a change of them needs no request
+            // these fields come from the manifest, so changing them needs no request
             return ResolveOutcome::Kept(LockedFile {
                 also: self.also.clone(),
                 mode: self.mode.clone(),

@@ -220,8 +220,8 @@ async fn download_once(
 ) -> Result<(Digest, u64), BodyFailure<ResolveError>> {
     let local = |error: String| BodyFailure::Final(ResolveError::local(error));
     let response = expect_file(get_file(resolver.sessions(), url, None).await?, url).await?;
-    // With a checksum, the bytes are verified anyway: some servers declare a .tgz as a compressed
-    // encoding of its content, but send it unchanged.
+    // With a checksum, a declared compression is accepted, since the bytes are verified. Some
+    // servers declare a .tgz as a compressed encoding of its content, but send it unchanged.
     let compressed = response.compression_error("the file");
     if let Some(error) = compressed.clone().filter(|_| expected.is_none()) {
         return Err(error

@@ -60,7 +60,7 @@ pub(super) fn is_found(file: &LockedFile, url: &str, resolver: &Resolver) -> boo
     endings.any(|ending| bases(file).any(|base| url.strip_prefix(base) == Some(ending)))
 }
 
-/// The URLs next to which signatures are published: that of the file, and of its checksum file.
+/// The URLs of the file and of its checksum file, next to which signatures may be published.
 fn bases(file: &LockedFile) -> impl Iterator<Item = &str> {
     let checksum = file.checksum_sidecar().map(|checksum| &*checksum.url);
     // after a query, an ending would be part of the query rather than of the file name
@@ -99,7 +99,7 @@ async fn verify(
             Err(next) => error = next,
         }
     }
-    // some signatures need the content, which is downloaded only if nothing else helps
+    // some signatures need the content; download it only if no signature was valid without it
     if has_signature_files(&file) && !is_stored(resolver, &file) {
         ensure_downloaded(resolver, &file).await?;
         let verified = verify_stored(resolver, &file).await.map_err(failure)?;
@@ -145,8 +145,8 @@ async fn look_up(
     Ok(found)
 }
 
-/// Whether the server has no such file. Some object stores answer 403 for missing files, and some
-/// sites answer with an HTML page.
+/// Whether `error` means that the file does not exist. Some object stores answer 403 for missing
+/// files, and some sites answer with an HTML page.
 fn is_absent(error: &HttpError) -> bool {
     matches!(
         error.kind,
@@ -191,7 +191,7 @@ fn log_queries(resolver: &Resolver, file: &LockedFile) -> Result<Vec<LogQuery>, 
     Ok(policy.log_queries(file.rule_subject(), &signatures))
 }
 
-/// Asks a log for the entry of a signature; `None` if the log has none or has another API.
+/// Asks a log for the entry of a signature; `None` if the log has none or uses another API.
 async fn ask(resolver: &Resolver, query: &LogQuery) -> Result<Option<LogEntry>, ResolveError> {
     let limit = resolver.limits().document_bytes;
     let about = |error| ResolveError::from(error).about("the transparency log");

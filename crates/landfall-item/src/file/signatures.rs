@@ -64,8 +64,8 @@ impl LockedFile {
             .find(|sidecar| self.checksum.as_ref() == Some(&sidecar.url))
     }
 
-    /// The signature files about the checksum file, whose URLs begin with the URL of the checksum
-    /// file, and those about the file itself.
+    /// The signature files of the checksum file, and those of the file itself. The URL of a
+    /// signature of the checksum file begins with the URL of the checksum file.
     pub(super) fn signatures<'a>(
         &'a self,
         blobs: &'a dyn BlobRead,
@@ -114,8 +114,8 @@ impl LockedFile {
         }
     }
 
-    /// Checks that a checksum file has the digest of the file. If it does not, its signature says
-    /// nothing about the file.
+    /// Checks that a checksum file contains the digest of the file. Otherwise a signature of the
+    /// checksum file says nothing about the file.
     fn check_listed(
         &self,
         checksum: &LockedSidecar,

@@ -4,7 +4,7 @@ use super::locked::LockedLargeFile;
 use landfall_git::{GitError, ObjectDatabase, ObjectId, large_files};
 use landfall_model::Limits;
 
-/// The large files in the folders of `tips`, sorted. Empty ones are not carried.
+/// The large files in the trees of `tips`, sorted. Empty files are omitted.
 pub(super) fn locked_large_files(
     database: &ObjectDatabase,
     tips: &[ObjectId],

@@ -17,7 +17,8 @@ pub struct LockedGitRepository {
     pub name: String,
     /// SHA-256 of the manifest of the artifact that carries the repository.
     pub digest: Digest,
-    /// The requested branches, tags, ids of commits, and patterns of tags between slashes.
+    /// The requested branches, tags and commit ids, and patterns for tags, which are written
+    /// between slashes.
     pub wanted: Vec<String>,
     /// The branch that a clone checks out, if a branch is carried.
     #[serde(default)]
@@ -36,7 +37,7 @@ pub struct LockedGitRepository {
     /// The submodules of all refs, sorted. `None` if they were not looked up.
     #[serde(default)]
     pub submodules: Option<Vec<LockedGitSubmodule>>,
-    /// The large files (Git LFS) in the folders of all refs, sorted. `None` if they are not
+    /// The large files (Git LFS) in the trees of all refs, sorted. `None` if they are not
     /// carried.
     #[serde(default, rename = "largeFiles")]
     pub large_files: Option<Vec<LockedLargeFile>>,
@@ -54,7 +55,7 @@ pub struct LockedGitRef {
     pub id: ObjectId,
 }
 
-/// The signature of a ref of a locked repository, or of the commit that it names.
+/// The verified signature of a ref: of its annotated tag, or of its commit.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerifiedGitRef {
@@ -64,8 +65,8 @@ pub struct VerifiedGitRef {
     pub key: String,
 }
 
-/// A submodule of a locked repository: a commit of another repository, which the lock contains too,
-/// unless the manifest excludes it.
+/// A submodule of a locked repository: a commit of another repository. The lock contains that
+/// repository too, unless the manifest excludes it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub struct LockedGitSubmodule {

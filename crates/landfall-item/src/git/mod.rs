@@ -1,6 +1,6 @@
 //! A git repository: branches and tags with everything that they need, carried as packs.
 //!
-//! The packs are landfall's own (`landfall_git`), so that a lock gives the same bytes on every
+//! Landfall writes the packs itself (`landfall_git`), so that a lock gives the same bytes on every
 //! machine. A newer lock adds a pack with the new commits, and keeps the packs before it.
 
 mod choose;

@@ -23,7 +23,8 @@ const MAX_PACKS: usize = 32;
 pub(super) struct PackWriting {
     pub(super) disk: DiskStore,
     pub(super) limits: Limits,
-    /// The packs of the old lock, if the store has all of them.
+    /// The packs of the old lock from which objects are read. Empty if the store lacks one of them,
+    /// or if the refs of a history with a depth changed.
     pub(super) stored: GitPacks,
     /// The packs of the old lock.
     pub(super) old: Vec<LockedGitPack>,
@@ -125,7 +126,7 @@ impl PackWriting {
             before.extend(pack.tips.iter().copied());
         }
         let mut packs = self.old;
-        // the boundary of a shallow history changes with its tips, so it is always one pack
+        // a shallow history is always one pack, since its boundary changes with its tips
         let is_replaced = self.request.depth.is_some() && before != self.wants;
         let is_rewritten = !is_replaced && !reaches(database, &self.wants, &before)?;
         if is_replaced || is_rewritten || packs.len() >= MAX_PACKS {

@@ -11,14 +11,14 @@ pub struct GitRequest {
     pub name: String,
     /// The http or https URL of the repository.
     pub url: String,
-    /// The branches and tags as the manifest names them, ids of commits, and patterns of tags
-    /// between slashes. Sorted.
+    /// The branches and tags as the manifest names them, commit ids, and patterns for tags, which
+    /// are written between slashes. Sorted.
     pub wanted: Vec<String>,
     /// How many commits of each history are carried; all if `None`.
     pub depth: Option<u32>,
     /// Whether the repositories and commits of its submodules are carried too.
     pub submodules: bool,
-    /// Whether the large files (Git LFS) in the folders of its refs are carried.
+    /// Whether the large files (Git LFS) in the trees of its refs are carried.
     pub lfs: bool,
     /// The URL of the repository that has this one as a submodule. `None` if the manifest lists
     /// this repository.
@@ -38,7 +38,7 @@ impl GitRequest {
     pub(super) const PREFIX: &'static str = "git+";
 
     /// The commit that an element of `wanted` names by its id; `None` for other elements. A branch
-    /// or tag with such a name is not looked up, because it could point to any other commit.
+    /// or tag whose name is a commit id is not looked up, because it could point to another commit.
     pub(super) fn commit_in(wanted: &str) -> Option<ObjectId> {
         wanted.parse().ok()
     }

@@ -106,7 +106,7 @@ impl ResolvableRequest for GitRequest {
                 lfs: self.lfs,
                 named_by: Some(self.url.clone()),
                 level: self.level + 1,
-                // the commit is an object that the signature of this repository covers
+                // the signature of this repository covers the commit ids of its submodules
                 signers: Vec::new(),
                 update: None,
                 at: self.at.clone(),

@@ -36,9 +36,9 @@ impl From<HttpError> for GitResolveError {
     }
 }
 
-/// Resolves `request`. The packs of `old` are kept unless the history was rewritten, a ref was
-/// removed, the depth changed, a history with a depth has other tips, or there are `MAX_PACKS` of
-/// them.
+/// Resolves `request`. The packs of `old` are kept unless the refs no longer need all their commits
+/// (the history was rewritten, or a ref was removed), the depth changed, a history with a depth has
+/// other tips, or there are already `MAX_PACKS` packs.
 pub(super) async fn resolve(
     resolver: &Resolver,
     request: &GitRequest,

@@ -33,8 +33,8 @@ pub(super) fn is_verified(repository: &LockedGitRepository, signers: &[GitSigner
     signers.is_empty() || repository.refs.iter().all(has_signer)
 }
 
-/// Verifies that one of `signers` made the signature of each of `refs`: the signature of the
-/// annotated tag or, if there is none, of the commit.
+/// Verifies that one of `signers` signed each of `refs`: the annotated tag or, if the tag has no
+/// signature, the commit.
 pub(super) fn verified_refs(
     database: &ObjectDatabase,
     refs: &[LockedGitRef],

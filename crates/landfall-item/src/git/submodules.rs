@@ -14,7 +14,7 @@ pub enum SubmoduleError {
     /// An object cannot be read.
     #[error(transparent)]
     Object(#[from] GitError),
-    /// The URL is not one of a repository that can be fetched.
+    /// Landfall cannot fetch a repository from the URL.
     #[error("its submodule {path} has the URL '{url}': {why}")]
     Url {
         /// The folder of the submodule.
@@ -68,8 +68,8 @@ pub(super) fn locked_submodules(
     Ok(found.into_iter().collect())
 }
 
-/// The URL of a submodule whose URL is `written` in the repository at `url`. Relative URLs are
-/// relative to the URL of the repository as if it were a folder (gitmodules,
+/// The absolute form of the submodule URL `written`, which is in the repository at `url`. A
+/// relative URL is resolved as if the repository were a folder (gitmodules,
 /// `submodule.<name>.url`).
 fn submodule_url(url: &str, written: &str) -> Result<String, String> {
     if !written.starts_with("./") && !written.starts_with("../") {

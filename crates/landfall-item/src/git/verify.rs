@@ -1,5 +1,5 @@
-//! Verifies that the packs of a repository have what the lock says: everything that its refs need,
-//! and the same end of the history, submodules and large files.
+//! Verifies that the packs of a repository agree with the lock: they contain everything that the
+//! refs need, and have the same submodules, large files and end of the history.
 
 use super::large_files::locked_large_files;
 use super::locked::{LockedGitRepository, LockedGitSubmodule};

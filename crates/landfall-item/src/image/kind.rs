@@ -75,7 +75,7 @@ impl AuditedItem for LockedImage {
             .iter()
             .filter_map(|manifest| manifest.platform.clone());
         let own = self.platform.as_ref().map(Platform::to_string);
-        // attestations of BuildKit are children of the platform `unknown/unknown`
+        // attestations of BuildKit are children with the platform `unknown/unknown`
         let platforms = children
             .chain(own)
             .filter(|platform| !platform.starts_with("unknown"));

@@ -36,8 +36,8 @@ pub enum ReadError {
     },
 }
 
-/// Reads a manifest or a config into memory. The size in the lock is untrusted, so it is bounded
-/// before the content is read.
+/// Reads a manifest, config or signature into memory. The size in the lock is untrusted, so it is
+/// bounded before the content is read.
 pub(super) fn read_small(
     blobs: &dyn BlobRead,
     descriptor: &Descriptor,

@@ -47,7 +47,7 @@ pub(super) fn select_children<'a>(
         })
         .map(|child| &child.descriptor.digest)
         .collect();
-    // BuildKit lists an attestation as a child of the platform `unknown/unknown`
+    // BuildKit lists an attestation as a child with the platform `unknown/unknown`
     let with_attestations = children.iter().filter(|child| {
         selected.contains(&child.descriptor.digest)
             || child

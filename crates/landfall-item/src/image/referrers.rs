@@ -136,7 +136,7 @@ async fn search(
     // The top is looked up before the others: its response shows whether the registry has the
     // referrers API, so that not every request has to find out.
     let mut level: Vec<Digest> = own.into_iter().rev().collect();
-    // the last pass only shows that the longest chain has ended
+    // after the allowed levels, one more pass shows that nothing refers to the last level
     for _ in 0..=limits.index_depth {
         let Some((first, others)) = level.split_first() else {
             break;
@@ -188,7 +188,7 @@ async fn search(
     Ok(attach(image, &nodes))
 }
 
-/// The repository in which an image's referrers are looked up.
+/// A search for the referrers of an image in its repository.
 struct ReferrerSearch<'a> {
     resolver: &'a Resolver,
     name: &'a ImageRef,
@@ -197,7 +197,7 @@ struct ReferrerSearch<'a> {
     /// All tags of the repository; `None` if each tag is requested on its own.
     tags: Option<Arc<BTreeSet<String>>>,
     budget: ManifestBudget,
-    /// The number of entries in the lists of referrers so far.
+    /// The number of entries in all lists of referrers that were read so far.
     listed: AtomicUsize,
 }
 
@@ -236,8 +236,8 @@ impl<'a> ReferrerSearch<'a> {
             listed.insert(descriptor.digest.clone(), descriptor);
         }
         let limits = self.resolver.limits();
-        // Counted before a request is sent for each: a list may name any number of manifests, which
-        // need not refer to `subject`.
+        // The entries are counted before they are requested: a list may name any number of
+        // manifests, which need not refer to `subject`.
         let before = self.listed.fetch_add(listed.len(), Ordering::Relaxed);
         if before + listed.len() > limits.referrers {
             return Err(too_many_referrers(limits.referrers));

@@ -70,7 +70,7 @@ impl ResolvableRequest for ImageRequest {
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedImage> {
         let policy = resolver.signatures();
-        // an image that needs a signature which the lock does not record may have one by now
+        // if the lock records no accepted signature, the image may have been signed since then
         let is_unverified = old.is_some_and(|old| !policy.accepts(&self.name, &old.verified));
         let search = if is_unverified && pins == PinPolicy::Keep {
             PinPolicy::Referrers

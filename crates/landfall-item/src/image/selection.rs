@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, VecDeque};
 pub struct Selection {
     /// The index or manifest that the exported image refers to.
     pub top: Descriptor,
-    /// The bytes of `top` if it is a trimmed index, which is not read from a blob.
+    /// The bytes of `top` if it is a trimmed index, which is computed rather than read.
     pub trimmed: Option<Vec<u8>>,
     /// Manifests, then the blobs that they name, each once. A trimmed index is not included.
     pub parts: Vec<Descriptor>,
@@ -54,7 +54,7 @@ pub enum SelectionError {
 
 impl LockedImage {
     /// Selects the locked manifests and blobs for `platforms`, or all of them if `platforms` is
-    /// empty. An index with other children is trimmed by
+    /// empty. If the index has further children, it is trimmed by
     /// [`trim_index`](landfall_model::trim_index).
     ///
     /// # Errors
@@ -115,11 +115,11 @@ impl LockedImage {
         }
     }
 
-    /// Selects the manifest for `platform`, or the only one.
+    /// Selects the manifest for `platform`, or the only manifest if `platform` is `None`.
     ///
     /// # Errors
-    /// If no manifest matches, if several match and none has exactly this platform, or if a
-    /// manifest cannot be read.
+    /// If no container image matches, if several match and none has exactly this platform, or if a
+    /// manifest or config cannot be read.
     pub fn select_one(
         &self,
         blobs: &dyn BlobRead,
@@ -329,7 +329,7 @@ mod tests {
         child
     }
 
-    /// An image with these children. The lock contains all but the last `left_out` of them.
+    /// An image with these children. The lock omits the last `left_out` of them.
     fn image(memory: &mut Memory, children: &[Value], left_out: usize) -> LockedImage {
         let top = memory.json(
             &json!({"schemaVersion": 2, "manifests": children}),
@@ -354,8 +354,9 @@ mod tests {
         }
     }
 
-    /// An image with amd64, its attestation, an index with arm64 and an artifact; and the manifests
-    /// of amd64 and arm64.
+    /// Returns an image, and its manifests for amd64 and arm64. Its index lists the manifest for
+    /// amd64, the attestation of that manifest, an index with the manifest for arm64, and an
+    /// artifact.
     fn nested(memory: &mut Memory) -> (LockedImage, [Descriptor; 2]) {
         let [amd64, arm64] =
             ["linux/amd64", "linux/arm64"].map(|platform| manifest(memory, platform));

@@ -26,7 +26,7 @@ pub enum ImageSignatureError {
     /// A signature cannot be read.
     #[error("a signature cannot be read: {0}")]
     Read(#[from] ReadError),
-    /// It has more signatures than are verified.
+    /// It has more signatures and attestations than the limit allows.
     #[error("it has more than {0} signatures and attestations")]
     TooMany(usize),
     /// Its signatures do not meet the policy.
@@ -68,8 +68,8 @@ fn signature_documents(
     Ok(documents)
 }
 
-/// Replaces the verified signatures in `outcome` by those that the policy of `resolver` finds.
-/// `old` is the image in the old lock. Without a policy for the image, nothing is requested.
+/// Replaces the verified signatures in `outcome` by those that meet the policy of `resolver`.
+/// `old` is the image in the old lock. Without a rule for the image, nothing is requested.
 pub(super) async fn verify_outcome(
     resolver: &Resolver,
     outcome: ResolveOutcome<LockedImage>,
@@ -122,7 +122,7 @@ pub(crate) async fn logged_since(
     if !policy.applies_to(name) {
         return Ok(None);
     }
-    // the digest of the top manifest is enough to find its signatures, so it is not fetched
+    // the digest is enough to find the signatures, so the top manifest is not fetched
     let top = Descriptor {
         digest: digest.clone(),
         size: 0,

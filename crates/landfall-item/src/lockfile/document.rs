@@ -57,7 +57,7 @@ pub struct Lock {
     pub unresolved: Vec<UnresolvedItem>,
 }
 
-/// The sections with items of a lock or a reference to one, in the order of the lock.
+/// The item sections of `$lock`, a shared or mutable reference, in the order of the lock.
 macro_rules! sections_of {
     ($lock:expr) => {{
         // no `..` here and below, so that the compiler finds the code that lacks a section
@@ -343,7 +343,8 @@ impl Lock {
         self.items().map(LockedItem::entry)
     }
 
-    /// The digests of all blobs and manifests of the lock. Shared ones are repeated.
+    /// The digests of all blobs and manifests of the lock. A digest that several items share is
+    /// repeated.
     pub fn digests(&self) -> impl Iterator<Item = Digest> {
         self.each_entry()
             .flat_map(|entry| entry.parts)

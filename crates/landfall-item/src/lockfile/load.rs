@@ -15,7 +15,7 @@ impl Lock {
     /// # Errors
     /// If the text is not a valid lock, or its version is not 1.
     pub fn parse(file: &str, text: &str) -> Result<Lock, LockError> {
-        // with it, neither a truncated lock nor a key in the first line would be recognized
+        // a byte order mark would hide a truncated lock, or a key in the first line
         let text = text.trim_start_matches('\u{feff}');
         let lock: Lock = match text::read(text) {
             Some(lock) => lock,

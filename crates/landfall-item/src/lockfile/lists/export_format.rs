@@ -51,7 +51,7 @@ impl ExportInput<'_> {
     }
 
     /// The items that the format cannot contain: all locked items except images (and files, if
-    /// `has_files`), and all items that are not locked.
+    /// `has_files`), and all unresolved items.
     pub(super) fn left(&self, has_files: bool) -> Vec<String> {
         let others = self.lock.items().filter(|item| match item.kind() {
             EntryKind::Image => false,

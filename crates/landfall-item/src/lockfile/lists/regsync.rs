@@ -1,4 +1,4 @@
-//! `regsync`: its configuration, an entry for each image and destination.
+//! `regsync`: the configuration of regsync, with an entry for each image and destination.
 
 use super::export_format::{ExportInput, ExportedList, quoted};
 use crate::text::platform_text;
