@@ -211,7 +211,7 @@ pub(super) struct ParsedManifest {
     pub(super) requests: ExpandedManifest,
 }
 
-/// Parses the manifests in `paths`, including those in folders, without plain lists.
+/// Parses the manifests in `paths`, including those in folders. Skips plain lists.
 pub(super) fn each(
     paths: &[PathBuf],
     edited: &FileOverrides,
