@@ -113,7 +113,7 @@ impl<'e> SharedFields<'e> {
             .collect())
     }
 
-    /// The name in the lock, if people chose one: the system and `name`.
+    /// The name in the lock, `apt:NAME` or `yum:NAME`, if the entry has a `name`.
     pub(super) fn lock_name(
         &self,
         binding: &VarBinding,
@@ -309,7 +309,7 @@ fn debian_name(platform: &str) -> String {
 }
 
 /// Checks the update policy `text`. `install` is the list of packages, and `is_pinned` returns
-/// whether one contains a version.
+/// whether the text of a package contains a version.
 fn check_policy(
     text: &str,
     install: &[String],
