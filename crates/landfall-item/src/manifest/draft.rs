@@ -233,7 +233,7 @@ impl DraftLine {
         format!("  # {}", one_line(&self.positions_and(why)))
     }
 
-    /// The first position, the number of others, and `why`.
+    /// The first position, the number of further positions, and `why`.
     fn positions_and(&self, why: Option<&str>) -> String {
         let first = self
             .positions

@@ -70,7 +70,8 @@ fn place(steps: &mut [EntrySteps], added: &[&String], old: &[&str], free: Range<
     let free_texts = &old[free.clone()];
     let skipped_added = best_offset(free_texts, &added_texts);
     let skipped_free = best_offset(&added_texts, free_texts);
-    // new entries follow the last entry that was used, or precede the first one
+    // a new entry follows the last entry so far that stays or moves; if there is none, it is
+    // inserted at the beginning
     let mut last_used = free.start.checked_sub(1);
     for (index, text) in added.iter().enumerate() {
         let reused = index

@@ -147,7 +147,7 @@ trait Mergeable {
     /// The value's name in messages.
     fn display_name(&self) -> String;
 
-    /// Adds the fields that `other`, a value with the same key, specifies and `self` does not.
+    /// Adds the fields of `other`, a value with the same key, that `self` does not specify.
     fn merge(&mut self, other: &Self) -> Result<(), FieldConflict>;
 }
 

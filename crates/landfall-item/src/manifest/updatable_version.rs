@@ -101,8 +101,8 @@ pub struct PackageVersions {
 }
 
 impl UpdatableVersion {
-    /// Whether both are in the same entry of a manifest. The packages of a machine may have to be
-    /// updated together.
+    /// Whether both versions are in the same entry of a manifest. The packages of a machine may
+    /// have to be updated together.
     pub fn is_beside(&self, other: &UpdatableVersion) -> bool {
         match (&self.key, &other.key) {
             (
