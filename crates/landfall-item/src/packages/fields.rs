@@ -55,7 +55,7 @@ pub(super) struct SharedFields<'e> {
 }
 
 impl<'e> SharedFields<'e> {
-    /// Checks that packages are listed, and that the update policy applies to one of them.
+    /// Checks that packages are listed, and that the update policy applies to at least one of them.
     /// `is_pinned` returns whether the text of a package contains a version.
     pub(super) fn check(
         &self,
