@@ -235,7 +235,8 @@ impl CatalogueManifest {
     pub fn standalone_files(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.files.iter().map(|(path, text)| {
             let (folder, name) = path.split_once('/').unwrap_or(("", path));
-            // the commands in their comments start from the root of landfall's repository
+            // comments in the files contain commands with paths from the root of landfall's
+            // repository
             (name, text.replace(&format!("manifests/{folder}/"), ""))
         })
     }

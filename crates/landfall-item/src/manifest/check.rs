@@ -237,7 +237,7 @@ fn without_brackets(host: &str) -> &str {
         .unwrap_or(host)
 }
 
-/// Validates the entries of one manifest that are not items.
+/// Validates and expands the entries of `missing`, `exclude` and `endpoints`.
 struct EntryChecker<'a>(EntryContext<'a>);
 
 impl EntryChecker<'_> {

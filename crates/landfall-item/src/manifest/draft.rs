@@ -214,8 +214,8 @@ impl DraftLine {
             (None, 1) => digests
                 .map(|digest| (format!("{name}@{digest}"), None))
                 .collect(),
-            // A floating tag does not pin an image, and one tag cannot have several digests. In
-            // both cases, each digest is listed without the tag.
+            // A missing or floating tag does not pin an image, and one tag cannot have several
+            // digests. In these cases, each digest is listed without the tag.
             (unpinned, _) => {
                 let mut references: Vec<(String, Option<&'static str>)> = digests
                     .map(|digest| (image.at_digest(digest).to_string(), None))
@@ -233,7 +233,7 @@ impl DraftLine {
         format!("  # {}", one_line(&self.positions_and(why)))
     }
 
-    /// The first position, the number of others, and `why`.
+    /// The first position, the number of further positions, and `why`.
     fn positions_and(&self, why: Option<&str>) -> String {
         let first = self
             .positions

@@ -110,7 +110,7 @@ impl EntryList<'_> {
         Ok(start..start + self.body[start..end].trim_end().len())
     }
 
-    /// The bytes of all lines of the entry that has the bytes `content`.
+    /// The bytes of the full lines that contain `content`, the bytes of an entry.
     fn lines(&self, content: &Range<usize>) -> Range<usize> {
         line_of(self.body, content.start).start..line_of(self.body, content.end).end
     }
@@ -258,7 +258,7 @@ mod tests {
             "\n- {ref: &r quay.io/x/y:1.0.0, update: minor}\n- {ref: quay.io/a/b:1.9.0, platforms: [&p linux/amd64], update: {policy: minor, keep: 2}}\n- {ref: quay.io/z:1, platforms: [*p]}\n",
         ] {
             let result = edited(written, &["1.9.0", "1.10.0"]);
-            // a copy of the anchor `&p` has the same value, so the third can be edited
+            // a copy of the anchor `&p` has the same value, so the third text can be edited
             assert_eq!(result.is_err(), !written.contains("*p"), "{written}");
         }
         let quoted = "\n- {ref: \"quay.io/a/b:1.\\u0039.0\", update: {policy: minor, keep: 2}}\n";

@@ -28,15 +28,15 @@ pub(super) enum EntryFate {
 /// Returns what happens to each entry when the entries with the versions `old` get the versions
 /// `new`.
 ///
-/// An entry whose version stays is not touched. Between two such entries, other entries move to the
-/// new versions that are most like theirs. If there are more new versions, entries are added; if
-/// there are fewer, entries are removed.
+/// An entry whose version stays is not touched. The entries between two of these move to the new
+/// versions that are most like their old ones. If there are more new versions, entries are added;
+/// if there are fewer, entries are removed.
 pub(super) fn entry_steps(old: &[&str], new: &[String]) -> Vec<EntrySteps> {
     let position = |text: &String| old.iter().position(|one| one == text);
     let mut ordered: Vec<&String> = new.iter().collect();
     let staying: Vec<usize> = new.iter().filter_map(position).collect();
-    // entries do not change places: if the staying entries have another order than `new`, the added
-    // versions follow after them
+    // entries are never reordered: if `new` lists the versions that stay in another order, the
+    // added versions follow all of them
     if !staying.is_sorted() {
         ordered.sort_by_key(|text| position(text).unwrap_or(old.len()));
     }
@@ -63,14 +63,15 @@ pub(super) fn entry_steps(old: &[&str], new: &[String]) -> Vec<EntrySteps> {
     steps
 }
 
-/// Moves the entries `free`, which are between two that stay, to the versions `added`, and adds
-/// entries for the remaining versions.
+/// Moves the entries `free`, which are between two entries that stay, to the versions `added`, and
+/// adds entries for the remaining versions.
 fn place(steps: &mut [EntrySteps], added: &[&String], old: &[&str], free: Range<usize>) {
     let added_texts: Vec<&str> = added.iter().map(|text| text.as_str()).collect();
     let free_texts = &old[free.clone()];
     let skipped_added = best_offset(free_texts, &added_texts);
     let skipped_free = best_offset(&added_texts, free_texts);
-    // new entries follow the last entry that was used, or precede the first one
+    // a new entry follows the last entry so far that stays or moves; if there is none, it is
+    // inserted at the beginning
     let mut last_used = free.start.checked_sub(1);
     for (index, text) in added.iter().enumerate() {
         let reused = index

@@ -1,4 +1,4 @@
-//! Finds the versions in entries of manifests that `landfall update` may change.
+//! Finds the versions that `landfall update` may change in the entries of a manifest.
 
 use super::expanded_manifest::Located;
 use super::kept_versions::{KeptEntry, KeptVersions};
@@ -14,7 +14,7 @@ use landfall_model::document::{ChartVersions, SourceSpan, YamlNode};
 use landfall_model::report::EntryKind;
 use std::collections::BTreeMap;
 
-/// The versions in entries that have a policy of their own.
+/// The versions in those entries that have an update policy.
 pub(super) fn versions_in_entries(manifest: &ParsedManifest) -> Vec<UpdatableVersion> {
     let ParsedManifest {
         document, requests, ..
@@ -151,7 +151,7 @@ pub(super) fn by_position<R>(
     sources
 }
 
-/// The version `movable` of the entry at `key`. `None` if its policy never changes it.
+/// The version `movable` of the entry at `key`. `None` if its policy never changes the version.
 fn version_in_entry(
     read: &ParsedManifest,
     key: VersionLocation,

@@ -4,7 +4,8 @@ use landfall_model::document::Diagnostic;
 use std::fmt;
 use std::path::Path;
 
-/// How many errors are kept. Each contains the text of its file.
+/// How many errors are kept. The number is limited because each error contains the text of its
+/// file.
 const MAX_FAULTS: usize = 20;
 
 /// The errors in manifests, in the order of the files.

@@ -211,7 +211,7 @@ pub(super) struct ParsedManifest {
     pub(super) requests: ExpandedManifest,
 }
 
-/// Parses the manifests in `paths`, including those in folders, without plain lists.
+/// Parses the manifests in `paths`, including those in folders. Skips plain lists.
 pub(super) fn each(
     paths: &[PathBuf],
     edited: &FileOverrides,
@@ -296,7 +296,7 @@ fn parse(
         .collect();
     let was_valid = faults.is_empty();
     let items = check::check(&document, text, &lists, faults)?;
-    // an entry with an error is not among the items, which must not cause a second error
+    // an entry with an error is not among the items: do not report as well that there are none
     if was_valid && faults.is_empty() && items.is_empty() {
         let help =
             "add `images:`, `files:`, `charts:`, `packages:`, `git:`, `providers:` or `lists:`";

@@ -147,7 +147,7 @@ trait Mergeable {
     /// The value's name in messages.
     fn display_name(&self) -> String;
 
-    /// Adds the fields that `other`, a value with the same key, specifies and `self` does not.
+    /// Adds the fields of `other`, a value with the same key, that `self` does not specify.
     fn merge(&mut self, other: &Self) -> Result<(), FieldConflict>;
 }
 
@@ -206,8 +206,8 @@ fn merge_by_key<T: Mergeable>(
     all: Vec<Located<T>>,
     faults: &mut ManifestFaults,
 ) -> Vec<Located<T>> {
-    // Each value is stored with the last position of its key. All values of one file are adjacent,
-    // so comparing with the last position finds duplicates within a file.
+    // Each key is stored with the position of its last value so far. All values of one file are
+    // adjacent, so comparing with this position finds duplicates within a file.
     let mut merged: BTreeMap<T::Key, (Located<T>, SourceSpan)> = BTreeMap::new();
     for item in all {
         match merged.entry(item.value.key()) {

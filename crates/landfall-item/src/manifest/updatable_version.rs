@@ -10,7 +10,7 @@ use landfall_model::{ImageRef, MinimumAge, UpdatePolicy};
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// A version in a manifest that has an update policy.
+/// A version with an update policy in a manifest.
 #[derive(Debug, Clone)]
 pub struct UpdatableVersion {
     /// The name in messages: the variable, or the item without its version.
@@ -94,15 +94,15 @@ pub struct PackageVersions {
     pub machine: PackageSetRequest,
     /// The name of the package, with the architecture if it is written.
     pub package: String,
-    /// The text before the part of the package's version that moves.
+    /// The text in the package's version before the part that moves.
     pub before: String,
-    /// The text after the part of the package's version that moves.
+    /// The text in the package's version after the part that moves.
     pub after: String,
 }
 
 impl UpdatableVersion {
-    /// Whether both are in the same entry of a manifest. The packages of a machine may have to be
-    /// updated together.
+    /// Whether both versions are in the same entry of a manifest. The packages of a machine may
+    /// have to be updated together.
     pub fn is_beside(&self, other: &UpdatableVersion) -> bool {
         match (&self.key, &other.key) {
             (

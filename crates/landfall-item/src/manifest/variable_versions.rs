@@ -1,4 +1,4 @@
-//! Finds the versions in variables of manifests that `landfall update` may change.
+//! Finds the versions that `landfall update` may change in the variables of a manifest.
 
 use super::entry_versions::{by_position, image_versions, package_versions, position};
 use super::kept_versions::KeptVersions;

@@ -33,8 +33,8 @@ impl VersionLocation {
         }
     }
 
-    /// The bytes of the scalar. For an alias, those of the anchor, because that text must be
-    /// edited.
+    /// The bytes of the scalar. For an alias, the bytes of the anchored scalar, because that text
+    /// must be edited.
     pub(super) fn bytes(&self, body: &str, root: &YamlNode<'_>) -> Range<usize> {
         let span = self.node(root).span();
         match body.get(span.clone()) {

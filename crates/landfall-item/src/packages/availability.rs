@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 /// Whether a machine can install a package from a set of packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PackageAvailability {
-    /// The set contains the package, or the machines already have the requested package.
+    /// The set contains the package. Or the package was requested, and the machines already have
+    /// it or get another package that replaces it.
     Carried,
     /// No source has the package, so the machines are expected to have it installed.
     Expected,

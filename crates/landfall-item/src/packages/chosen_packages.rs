@@ -36,7 +36,7 @@ pub(super) fn check_chosen(package: LockedPackage) -> Result<LockedPackage, Reso
     .into())
 }
 
-/// Whether `text` is a single word or empty, and no command takes it for an option.
+/// Whether `text` is empty, or a single word that no command interprets as an option.
 pub(super) fn is_safe(text: &str) -> bool {
     !text.starts_with('-') && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }

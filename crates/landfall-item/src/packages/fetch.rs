@@ -196,7 +196,7 @@ async fn fetch_release(
     }
 }
 
-/// The release in `bytes`, the content of `Release`, after verifying it with `Release.gpg`.
+/// Verifies `bytes`, the content of `Release`, with `Release.gpg`, and returns the release.
 async fn detached_release(
     resolver: &Resolver,
     requested: &PackageSourceRequest,

@@ -55,7 +55,7 @@ pub(super) struct SharedFields<'e> {
 }
 
 impl<'e> SharedFields<'e> {
-    /// Checks that packages are listed, and that the update policy applies to one of them.
+    /// Checks that packages are listed, and that the update policy applies to at least one of them.
     /// `is_pinned` returns whether the text of a package contains a version.
     pub(super) fn check(
         &self,
@@ -113,7 +113,7 @@ impl<'e> SharedFields<'e> {
             .collect())
     }
 
-    /// The name in the lock, if people chose one: the system and `name`.
+    /// The name in the lock, `apt:NAME` or `yum:NAME`, if the entry has a `name`.
     pub(super) fn lock_name(
         &self,
         binding: &VarBinding,
@@ -309,7 +309,7 @@ fn debian_name(platform: &str) -> String {
 }
 
 /// Checks the update policy `text`. `install` is the list of packages, and `is_pinned` returns
-/// whether one contains a version.
+/// whether the text of a package contains a version.
 fn check_policy(
     text: &str,
     install: &[String],

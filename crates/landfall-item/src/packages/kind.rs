@@ -184,8 +184,8 @@ fn invalid_url_or_path(source: &PackageSource) -> Option<String> {
 }
 
 /// A text of `set` that must be a single word and is not. These words are written into sources and
-/// preferences files on machines, where white space would inject lines, and a dash at the start an
-/// option.
+/// preferences files on machines. There, white space would inject lines, and a dash at the start
+/// would inject an option.
 fn invalid_word(set: &LockedPackageSet) -> Option<&str> {
     for source in &set.sources {
         // the suite and these lists are empty for yum
@@ -219,7 +219,7 @@ fn has_text_key(source: &PackageSource) -> bool {
 fn is_signer(set: &LockedPackageSet, text: &str) -> bool {
     let is_hex = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if set.is_yum() {
-        // as OpenPgpKeys displays several keys
+        // `OpenPgpKeys` displays several keys with ` or ` between them
         text.split(" or ").all(is_hex)
     } else {
         is_hex(text)

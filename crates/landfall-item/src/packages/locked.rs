@@ -1,4 +1,4 @@
-//! A set of packages in the lock, and its text there.
+//! A set of packages in the lock, and how the lock writes it.
 
 use super::request::OfferedIndex;
 use crate::text::quoted;
@@ -13,7 +13,7 @@ use std::fmt::{self, Write};
 pub struct LockedPackageSet {
     /// The name: `apt:` or `yum:`, followed by the URL of the first source or a chosen name.
     pub name: String,
-    /// Digest of the artifact's manifest, which is computed from the name and the sources.
+    /// The digest of the artifact's manifest, which is computed from the name and the sources.
     pub digest: Digest,
     /// The architectures, the native one first.
     pub architectures: Vec<String>,
@@ -62,8 +62,8 @@ pub struct PackageSource {
     pub targets: Vec<String>,
     /// Whether the indexes are also available by digest (`by-hash`).
     pub by_hash: bool,
-    /// The URL of a snapshot of the repository, which still has these files after the repository
-    /// replaced them.
+    /// The URL of a snapshot of the repository. The snapshot still has the locked files after the
+    /// repository replaced them.
     pub snapshot: Option<String>,
     /// The date of the signed metadata.
     pub date: Option<String>,
@@ -272,7 +272,7 @@ impl PackageSource {
             .filter(|index| is_signed_list(&index.path))
     }
 
-    /// The `by-hash` URL of an index, if the source has those.
+    /// The `by-hash` URL of an index, if the source has `by-hash` URLs.
     pub(super) fn by_hash_url(&self, index: &PackageIndex) -> Option<String> {
         // clients find the digests in the signed list, so the list itself is not available by
         // digest
@@ -287,7 +287,7 @@ impl PackageSource {
     }
 }
 
-/// Whether this is the top-level metadata file of a repository, or its signature.
+/// Whether `path` is that of a repository's top-level metadata file, or of its signature.
 fn is_signed_list(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     matches!(

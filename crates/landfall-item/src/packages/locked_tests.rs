@@ -57,7 +57,7 @@ fn read(mut set: LockedPackageSet) -> Result<Lock, String> {
     Lock::parse("l", &text).map_err(|error| error.to_string())
 }
 
-/// The error for a lock with a good set that `change` has changed.
+/// The error for a lock with a set that was valid before `change`.
 fn changed(change: impl FnOnce(&mut LockedPackageSet)) -> String {
     let mut set = set();
     change(&mut set);
@@ -144,7 +144,7 @@ fn names_that_are_several_words_or_lines_are_refused() {
             message.contains("'' is not a valid name"),
             "{at}: {message}"
         );
-        // a line has six words
+        // a package's line in the lock has six words
         let message = changed(|set| *field(set) = "x y".into());
         assert!(
             message.contains("is not a digest, size, name, version, architecture and path"),

@@ -18,8 +18,8 @@ const DEFAULT_PRIORITY: i16 = 500;
 pub struct OfferedVersion {
     /// The version, in the notation of the pin.
     pub version: String,
-    /// The source that offers it. If several do, the first; for apt, a security source comes before
-    /// the others.
+    /// The source that offers the version. If several sources offer it, the first of them; for apt,
+    /// a security source is preferred.
     pub source: String,
 }
 
@@ -205,8 +205,9 @@ fn newer_in_pool(
             "no source has {name}; write its version as name-version-release"
         ));
     }
-    // A pin may omit the epoch or the release, and a new version is written like it. If a source
-    // still has the pinned version, complete versions are compared, so that the omitted parts count.
+    // A pin may omit the epoch or the release, and a new version omits the same parts. If a source
+    // still has the pinned version, complete versions are compared, so that the omitted parts
+    // count.
     let written = |evr: &str| RpmPin::written_like(current, evr);
     let current_evr = offers
         .iter()

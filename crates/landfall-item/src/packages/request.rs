@@ -26,8 +26,8 @@ pub struct PackageSetRequest {
     pub recommends: bool,
     /// The metadata with which the packages are served.
     pub index: OfferedIndex,
-    /// What is installed on the machines already; one base for each kind of machine. If empty, it
-    /// is unknown.
+    /// What is installed on the machines already; one base for each kind of machine. If the list is
+    /// empty, the installed packages are not known.
     pub bases: Vec<MachineBase>,
     /// The position of the entry in the manifest.
     pub at: SourceLocation,

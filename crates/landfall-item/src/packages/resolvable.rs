@@ -99,8 +99,8 @@ impl ResolvableRequest for PackageSetRequest {
                 })
             };
         }
-        // with `Recall`, the old lock is only a cache of an earlier run: metadata that is older
-        // than it must not be rejected
+        // with `Recall`, the old lock is only a cache of an earlier run, so metadata older than the
+        // locked metadata must not be rejected
         let before = old.filter(|_| pins != PinPolicy::Recall);
         match choose(resolver, self, before).await {
             Ok((set, notes)) => {
@@ -171,7 +171,7 @@ fn note_replaced(resolver: &Resolver, set: &LockedPackageSet) {
     }
 }
 
-/// Whether all sources of `old` are also sources of `request`, with the keys that signed them.
+/// Whether `request` has every source of `old`, and each with the keys that `old` names.
 fn is_trusted(old: &LockedPackageSet, request: &PackageSetRequest) -> bool {
     old.sources.iter().all(|old| {
         request.sources.iter().any(|requested| {
@@ -180,8 +180,8 @@ fn is_trusted(old: &LockedPackageSet, request: &PackageSetRequest) -> bool {
     })
 }
 
-/// Whether a key of `requested` signed `old`. For apt, the lock names the one key that signed; for
-/// yum, all keys.
+/// Whether `requested` has the keys that `old` names. For apt, the lock names the one key that
+/// signed the metadata; for yum, it names all keys of the source.
 fn is_signer(requested: &PackageSourceRequest, old: &PackageSource) -> bool {
     requested.keys.has(&old.signed_by) || requested.keys.to_string() == old.signed_by
 }

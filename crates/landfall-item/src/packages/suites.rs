@@ -87,7 +87,8 @@ struct SuitesSlot {
 }
 
 impl SharedSuites {
-    /// The slot for the sources of `request`. The first set that uses it fills it, and others wait.
+    /// The slot for the sources of `request`. The first set that uses the slot fills it, and the
+    /// other sets wait.
     pub(super) fn slot_for(&self, request: &PackageSetRequest) -> Arc<OnceCell<ReadSuites>> {
         let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = slots.iter().find(|slot| {

@@ -130,7 +130,7 @@ pub(super) fn movable_versions(entry: &YumEntry) -> Vec<MovableVersion<'_>> {
     entry.shared().movable_versions(pin)
 }
 
-/// The first package whose version contains `variable` and no other variable.
+/// The first package whose version contains `variable`, but no other variable and no `*`.
 pub(super) fn pin_with_variable(entry: &YumEntry, variable: &str) -> Option<VariablePin> {
     // the last `-` before the variable ends the name, since a name may contain others
     entry
@@ -214,7 +214,7 @@ fn one_architecture(architectures: &[String], at: &SourceSpan) -> ManifestResult
             Some(help.into()),
         ));
     };
-    // unlike Debian's names, RPM's may contain an underscore, as in x86_64
+    // unlike Debian's names, RPM's names may contain an underscore, as in x86_64
     if !is_word(&architecture.replace('_', "-")) {
         let help = Some("write its RPM name, such as x86_64 or aarch64".into());
         return Err(at.fault(format!("`{architecture}` is not an architecture"), help));

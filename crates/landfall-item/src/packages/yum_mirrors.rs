@@ -56,7 +56,7 @@ pub(super) async fn repository_urls(
         .iter()
         .map(|url| url.trim_end_matches('/').to_owned())
         .filter(|url| *url != urls.own)
-        // before the checks, which look up each host: a list may have any number of them
+        // limited before the checks, which look up each host: a list may have any number of mirrors
         .take(resolver.limits().package_mirrors);
     let mut usable = Vec::new();
     for mirror in mirrors {

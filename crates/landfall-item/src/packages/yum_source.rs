@@ -235,8 +235,9 @@ impl YumRepository {
     }
 }
 
-/// Whether an index of this kind is carried: all but changelogs (`other`), which clients do not
-/// download by default, and the sqlite forms (`_db`), which only the yum of RHEL 7 uses.
+/// Whether an index of this kind is carried. Changelogs (`other`) are omitted because clients do
+/// not download them by default, and the sqlite forms (`_db`) because only the yum of RHEL 7 uses
+/// them.
 fn is_carried(kind: &str) -> bool {
     !kind.starts_with("other") && !kind.ends_with("_db")
 }

@@ -94,7 +94,8 @@ pub struct ProviderName {
 pub struct ProviderNameError(String);
 
 impl ProviderName {
-    /// The text before the source address, by which names of providers differ from others.
+    /// The text before the source address. It distinguishes names of providers from names of other
+    /// items.
     pub(super) const PREFIX: &'static str = "provider:";
 
     /// The name of a version. `None` if `version` is not a version.

@@ -83,8 +83,8 @@ impl LockedItem for LockedProvider {
     }
 
     /// URLs must be those of files, hashes must be valid, sizes must be plausible, packages must be
-    /// sorted by platform, and the digest must match the packages, except for `h1`, which is
-    /// compared with their content. Names were checked when they were parsed.
+    /// sorted by platform, and the digest must match the packages. The digest does not cover `h1`,
+    /// which `contradictions` compares with the content. Names were checked when they were parsed.
     fn implausibility(&self) -> Option<String> {
         if let Some(fault) = oversize(self.packages.iter().map(|package| package.size)) {
             return Some(fault);
@@ -134,7 +134,7 @@ impl LockedItem for LockedProvider {
     }
 }
 
-/// Whether `text` has the form of a hash of files: SHA-256 in base64.
+/// Whether `text` has the form of an `h1:` hash: the prefix, and a SHA-256 in base64.
 fn is_file_hash(text: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
     let hash = text.strip_prefix("h1:").unwrap_or_default();

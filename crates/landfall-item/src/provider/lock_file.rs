@@ -25,7 +25,7 @@ pub(super) struct LockFileFault {
     pub(super) why: String,
 }
 
-/// The providers of a lock file, in its order.
+/// The providers in the order of the lock file.
 pub(super) fn read_lock_file(text: &str) -> Result<Vec<LockFileProvider>, LockFileFault> {
     let mut reader = LockFileReader { text, at: 0 };
     let mut providers = Vec::new();
@@ -78,7 +78,7 @@ struct LockFileReader<'t> {
 }
 
 impl<'t> LockFileReader<'t> {
-    /// The body of the block of a provider. `of` is the position of its address.
+    /// Reads the body of a provider's block. `of` is the position of the provider's address.
     fn provider(
         &mut self,
         address: ProviderAddress,
@@ -205,7 +205,7 @@ impl<'t> LockFileReader<'t> {
         }
     }
 
-    /// The text in the quotes that begin here.
+    /// Reads a text whose opening quote is the next character.
     fn quoted(&mut self) -> Result<String, LockFileFault> {
         let start = self.at;
         let rest = &self.text[start + 1..];

@@ -14,7 +14,7 @@ pub struct LockedProvider {
     pub name: ProviderName,
     /// SHA-256 of the index of the artifact that carries the packages.
     pub digest: Digest,
-    /// The platforms that the manifest asks for, sorted; empty for all.
+    /// The platforms that the manifest requests, sorted; empty for all.
     #[serde(default)]
     pub platforms: Vec<ProviderPlatform>,
     /// The package for each platform, sorted by platform.

@@ -37,8 +37,8 @@ pub enum MirrorFile {
 }
 
 impl ProviderMirror {
-    /// Adds the packages of a provider. Returns a line for each package that replaces one with
-    /// other content.
+    /// Adds the packages of a provider. Returns a line for each package that replaces a package
+    /// whose digest differs.
     pub fn add(&mut self, provider: &LockedProvider) -> Vec<String> {
         let name = &provider.name;
         let versions = self.0.entry(name.address.clone()).or_default();

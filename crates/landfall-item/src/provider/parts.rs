@@ -1,7 +1,7 @@
 //! The manifests and blobs of a locked provider, as parts to transfer: an index with a manifest for
 //! each platform, as OpenTofu reads them from a registry
-//! (opentofu.org/docs/cli/oci_registries/provider-mirror). They are computed from the lock alone,
-//! so every command gets the same bytes.
+//! (opentofu.org/docs/cli/oci_registries/provider-mirror). The index and manifests are computed
+//! from the lock alone, so every command gets the same bytes.
 
 use super::address::ProviderName;
 use super::locked::{LockedProvider, LockedProviderPackage};

@@ -11,8 +11,8 @@ pub struct ProviderRequest {
     pub name: ProviderName,
     /// The platforms, sorted; empty for all that the registry has.
     pub platforms: Vec<ProviderPlatform>,
-    /// The hashes in a lock file of OpenTofu or Terraform, of which each package must have one.
-    /// If it is empty, every package is accepted: no lock file names the version, or none has
+    /// The hashes in lock files of OpenTofu or Terraform. Each package must have one of them. If
+    /// there are none, every package is accepted: no lock file names the version, or none has
     /// hashes for it.
     pub hashes: BTreeSet<String>,
     /// What `landfall update` may move the version to.

@@ -1,11 +1,10 @@
 //! The members of a zip archive, by its central directory (PKWARE's APPNOTE.TXT, 4.3).
 //!
-//! Archives come from any registry, and readers of zip archives differ in what they make of
-//! contradictions. So an archive is accepted only if it has one meaning: the directory is at its
-//! end, members follow each other without a gap, the two headers of each say the same, no name
-//! occurs twice or leads out of a folder, and there are no links. Encrypted members, compression
-//! methods other than deflate, and archives above 4 GiB are refused, since no package of a provider
-//! has them.
+//! Archives come from any registry, and programs read contradictory archives differently. So an
+//! archive is accepted only if it has one meaning: the directory is at its end, members follow each
+//! other without a gap, the two headers of each member agree, no name occurs twice or leads out of
+//! a folder, and there are no links. Encrypted members, compression methods other than deflate, and
+//! archives above 4 GiB are refused, since packages of providers do not need them.
 
 use landfall_content::{BlobRead, ContentError};
 use landfall_model::{Digest, Limits};
@@ -71,7 +70,7 @@ impl ZipMember {
     }
 }
 
-/// A zip archive among blobs.
+/// A zip archive that is one of `blobs`.
 pub(super) struct ZipArchive<'b> {
     pub(super) blobs: &'b dyn BlobRead,
     pub(super) digest: &'b Digest,
@@ -230,7 +229,7 @@ impl ZipArchive<'_> {
             return Ok(end);
         }
         let len = DESCRIPTOR_BYTES + DESCRIPTOR_SIGNATURE.len() as u64;
-        // the directory follows, so that there are enough bytes even without the signature
+        // the directory follows, so a descriptor without a signature has enough bytes after it
         if end + len > self.size {
             return Err(ProviderPackageError::Archive("it is cut off"));
         }
@@ -316,7 +315,7 @@ fn central_member(directory: &[u8]) -> Result<(ZipMember, &[u8]), ProviderPackag
     } else if method == STORED && member.packed != member.size {
         Some("has two sizes")
     } else if !matches!(kind, 0 | FOLDER | REGULAR) {
-        // programs differ in which systems (4.4.2) they read these attributes for
+        // refused for every system (4.4.2), since programs differ in when they use these attributes
         Some("is not a regular file")
     } else if name.ends_with('/') && member.size != 0 {
         Some("is a folder with content")

@@ -86,7 +86,7 @@ impl Resolver {
     /// Downloads a small blob such as a config, verifies its digest and stores it for `pull`.
     ///
     /// # Errors
-    /// If it cannot be downloaded.
+    /// If it cannot be downloaded, or is larger than `document_bytes` of the limits.
     pub async fn small_blob(
         &self,
         name: &ImageRef,

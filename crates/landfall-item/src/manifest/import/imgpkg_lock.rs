@@ -5,7 +5,7 @@ use super::yaml::{documents, list, map, note_other_keys, text};
 use landfall_model::ImageRef;
 use landfall_model::document::Diagnostic;
 
-/// The annotation in which kbld stores the reference before it was resolved.
+/// The annotation in which kbld stores the unresolved reference.
 const BEFORE: &str = "kbld.carvel.dev/id";
 
 pub(super) fn read(

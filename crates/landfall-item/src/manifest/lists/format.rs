@@ -4,7 +4,7 @@ use landfall_model::document::Diagnostic;
 use landfall_model::document::{SourceSpan, SourceText};
 use std::rc::Rc;
 
-/// The image references of a list, in its order, each with its position.
+/// The image references in the order of the list, each with its position.
 pub(super) type ListedImages = Vec<(String, SourceSpan)>;
 
 /// A format of image lists that `lists:` of a manifest accepts.
