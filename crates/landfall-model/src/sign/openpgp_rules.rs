@@ -57,7 +57,7 @@ impl<'k> SigningKey<'k> {
         signature: &Signature,
     ) -> Option<SigningKey<'k>> {
         let primary = &certificate.primary_key;
-        // fingerprints of version 3 can be forged, and gpg reads no such keys
+        // fingerprints of these versions can be forged, and gpg does not read such keys
         if matches!(primary.version(), KeyVersion::V2 | KeyVersion::V3) {
             return None;
         }
@@ -279,7 +279,7 @@ fn may_sign(statement: &Signature) -> Option<bool> {
     })
 }
 
-/// The status of the primary key. A direct statement overrides the statements about its user IDs.
+/// The status of the primary key. A direct statement overrides the statements about user IDs.
 fn primary_status(certificate: &SignedPublicKey, now: u64) -> KeyStatus {
     let key = &certificate.primary_key;
     let details = &certificate.details;
