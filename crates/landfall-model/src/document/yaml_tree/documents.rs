@@ -7,7 +7,7 @@ use crate::document::yaml::is_bounded;
 use granit_parser::{Event, Parser, StrInput, StructureStyle, options};
 use std::ops::Range;
 
-/// The text is not YAML.
+/// The error for a text that is not YAML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotYaml;
 
