@@ -1,4 +1,4 @@
-//! The vocabulary of landfall and its documents, without any network.
+//! The types for the terms and documents of landfall, without network access.
 //!
 //! The crate root has the terms of the field as types: [`Digest`], [`ImageRef`], [`Platform`],
 //! [`Descriptor`], [`Manifest`], [`DestinationMap`], [`Limits`].
