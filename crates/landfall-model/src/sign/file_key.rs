@@ -146,7 +146,7 @@ impl FileKey {
     /// Returns the name of the key that made `signature` over the content that `open` opens.
     ///
     /// # Errors
-    /// Fails if the key did not make it.
+    /// Fails if the key did not make the signature.
     pub fn verify<R: Read>(
         &self,
         signature: &[u8],

@@ -207,8 +207,8 @@ impl fmt::Display for OpenPgpKeys {
     }
 }
 
-/// The packets in `bytes`: binary packets, or an armored block at the start, of a type that `T`
-/// accepts.
+/// Returns the packets in `bytes`, which are binary or begin with an armored block. `None` if `T`
+/// does not accept the type of the block.
 ///
 /// `Deserializable::from_reader_many` accepts both as well, but compiles the whole parser a second
 /// time for each kind of reader.

@@ -62,8 +62,8 @@ pub(super) fn number(bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Encodes bytes in base64 between `-----BEGIN label-----` and its end, in lines of 70 characters
-/// like OpenSSH.
+/// Encodes bytes in base64 between `-----BEGIN label-----` and `-----END label-----`, in lines of
+/// 70 characters like OpenSSH.
 pub(super) fn armor(label: &str, bytes: &[u8]) -> String {
     let text = STANDARD.encode(bytes);
     let lines: String = text
