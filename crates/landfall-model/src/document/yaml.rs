@@ -146,8 +146,8 @@ fn has_aliases(text: &str) -> bool {
     text.contains('*') && text.contains('&')
 }
 
-/// The number of indicators in `text` that may begin a value. Those in comments and scalars count
-/// too.
+/// The number of indicators in `text` that may begin a value. Indicators in comments and scalars
+/// count too.
 fn indicators(text: &str) -> usize {
     let bytes = text.as_bytes();
     let is_indicator = |at: usize| match bytes[at] {
