@@ -1,4 +1,4 @@
-//! The types for the terms and documents of landfall, without network access.
+//! The vocabulary of landfall and its documents. The crate does not use the network.
 //!
 //! The crate root has the terms of the field as types: [`Digest`], [`ImageRef`], [`Platform`],
 //! [`Descriptor`], [`Manifest`], [`DestinationMap`], [`Limits`].
