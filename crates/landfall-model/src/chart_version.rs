@@ -117,7 +117,7 @@ fn is_number(text: &str) -> bool {
 }
 
 impl PartialVersion {
-    /// The smallest version with a larger number at `index`.
+    /// The smallest version with the same numbers before `index` and a larger number at `index`.
     fn next_at(&self, index: usize) -> ChartVersion {
         let mut numbers = [0; 3];
         numbers[..=index].copy_from_slice(&self.version.numbers[..=index]);
@@ -137,7 +137,7 @@ impl PartialVersion {
 
 /// A range of versions, such as `^1.2.0`, `~1.2`, `1.x`, `>=1.0 <3.0 || 4.x`, `1.2 - 2.0`.
 ///
-/// A version is in the range if it satisfies all comparisons of one alternative.
+/// A version is in the range only if it satisfies all comparisons of one alternative.
 #[derive(Debug, Clone)]
 pub struct ChartVersionRange(Vec<Vec<VersionComparison>>);
 
@@ -237,7 +237,7 @@ impl VersionComparison {
                 let last = than.given.checked_sub(1);
                 from && below(last.map(|last| than.next_at(last.min(1))))
             }
-            // fixes the first number that is not 0
+            // fixes the numbers up to the first that is not 0
             "^" => {
                 let numbers = than.version.numbers.iter();
                 let first = numbers.take_while(|number| **number == 0).count().min(2);

@@ -35,8 +35,8 @@ impl FromStr for TargetRegistry {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (registry, prefix) = text.split_once('/').unwrap_or((text, ""));
         let prefix = prefix.trim_end_matches('/');
-        // in a reference, a first component with neither a dot nor a port belongs to docker.io, and
-        // is not a host
+        // in a reference, a first component with neither a dot nor a port is not a host: it belongs
+        // to a repository of docker.io
         let host = format!("{registry}/x")
             .parse::<ImageRef>()
             .map(|reference| reference.registry);
@@ -73,7 +73,7 @@ impl fmt::Display for TargetRegistry {
 pub struct Destination {
     /// The host of the target registry, as in `host[:port]`.
     pub registry: String,
-    /// The repository there, with the prefix of the target.
+    /// The repository at that registry, with the prefix of the target.
     pub repository: String,
 }
 
@@ -203,7 +203,7 @@ impl DestinationMap {
 /// Returns a host as a path component: `localhost:5001` becomes `localhost_5001`, and `[::1]:5001`
 /// becomes `0__1_5001`.
 pub fn host_component(host: &str) -> String {
-    // a component cannot begin or end with `_`, so the `::` there gets a zero beside it
+    // a component cannot begin or end with `_`, so a `::` at either end gets a zero outside it
     host.replace("[::", "[0::")
         .replace("::]", "::0]")
         .trim_start_matches('[')

@@ -201,7 +201,8 @@ impl Hasher {
         }
     }
 
-    /// Continues from a [`Hasher::state`]. Returns `None` if `state` is not one of `algorithm`.
+    /// Continues from a [`Hasher::state`]. Returns `None` if `state` is not a state of
+    /// `algorithm`.
     pub fn resume(algorithm: Algorithm, state: &[u8]) -> Option<Hasher> {
         Some(Hasher(match algorithm {
             Algorithm::Sha256 => {

@@ -1,4 +1,4 @@
-//! The vocabulary of landfall and its documents, without any network.
+//! The vocabulary of landfall and its documents. The crate does not use the network.
 //!
 //! The crate root has the terms of the field as types: [`Digest`], [`ImageRef`], [`Platform`],
 //! [`Descriptor`], [`Manifest`], [`DestinationMap`], [`Limits`].

@@ -53,9 +53,9 @@ pub struct Limits {
     /// The maximum size of a chart file that is searched for references, in bytes. Helm refuses
     /// charts with larger files.
     pub chart_file_bytes: usize,
-    /// The maximum number of bytes of helpers and templates that are read to find out from which
-    /// values the references in the templates of one chart are composed. A text that several
-    /// references use counts once for each. References beyond the limit are reported as undecided.
+    /// The maximum size of the helpers and templates of one chart that are read to find the values
+    /// from which references are composed, in bytes. A text that several references use counts once
+    /// for each. References beyond the limit are reported as undecided.
     pub template_source_bytes: usize,
     /// The maximum size of a chart's entry in the index of a repository, in bytes.
     pub chart_entry_bytes: usize,
@@ -90,7 +90,7 @@ pub struct Limits {
     pub yaml_alias_bytes: usize,
     /// The maximum nesting depth of brackets in YAML, for which parsers take quadratic time.
     pub yaml_depth: usize,
-    /// The maximum number of items that one manifest entry makes by its list variables.
+    /// The maximum number of items that a manifest entry with list variables makes.
     pub combinations: usize,
     /// The maximum size in bytes of the contents index of a bundle, and of a lock in a bundle, a
     /// store or a registry.
@@ -104,7 +104,7 @@ pub struct Limits {
     pub unpacked_bytes: u64,
     /// The maximum total size of the signatures of a bundle, in bytes.
     pub signatures_bytes: u64,
-    /// The maximum nesting depth of indexes, and length of a chain of referrers.
+    /// The maximum nesting depth of indexes, and the maximum length of a chain of referrers.
     pub index_depth: usize,
     /// The maximum number of manifests of one image.
     pub index_nodes: usize,
@@ -134,7 +134,8 @@ pub struct Limits {
     /// in flight.
     pub stuck: Duration,
     /// The maximum number of times that a server may delay one request (429 or `Retry-After`), in
-    /// addition to its attempts. Half of it applies if the server does not say how long to wait.
+    /// addition to its attempts. Half of this number applies if the server does not say how
+    /// long to wait.
     pub waits: u32,
     /// The approximate pause before the second attempt; it doubles with each further attempt.
     pub backoff: Duration,

@@ -14,8 +14,8 @@ pub struct ChildManifest {
     pub descriptor: Descriptor,
     /// The platform, if the index names one.
     pub platform: Option<Platform>,
-    /// If this is an attestation manifest: the manifest in the same index that it describes, from
-    /// the annotation `vnd.docker.reference.digest`.
+    /// For an attestation manifest, the digest of the manifest in the same index that it describes,
+    /// from the annotation `vnd.docker.reference.digest`.
     pub attests: Option<Digest>,
 }
 

@@ -14,9 +14,10 @@ pub fn redact_userinfo(text: &str) -> String {
 /// The length in bytes of the user name and password at the start of `rest`, the text after `://`.
 /// `None` if `rest` has none.
 ///
-/// A single quote does not end them, because RFC 3986 (3.2.1) allows it there, although it may also
-/// quote the URL. Neither do `?`, `#` and `/`, which passwords contain if nobody percent-encoded
-/// them. For `/` there must be a `:` before it that no port follows: `@` may be part of a path.
+/// A single quote does not end them, because RFC 3986 (3.2.1) allows it in both, although it may
+/// also quote the URL. `?`, `#` and `/` do not end them either, because a password may contain them
+/// unencoded. A `/` may belong to a password only after a `:` that no port follows: otherwise the
+/// `@` after it may be part of a path.
 pub(crate) fn userinfo_length(rest: &str) -> Option<usize> {
     let url = &rest[..rest.find(cannot_be_in_url).unwrap_or(rest.len())];
     let authority = &url[..url.find('/').unwrap_or(url.len())];
@@ -46,8 +47,8 @@ pub fn redact_document(text: &str) -> String {
     })
 }
 
-/// Masks the credentials of the URLs in `text`, except those for which `is_public` returns true for
-/// the text before `://` and the user name and password.
+/// Masks the credentials and the secret query values of the URLs in `text`. `is_public` gets the
+/// text before `://`, and the user name and password; if it returns true, these two are kept.
 fn redact(text: &str, is_public: impl Fn(&str, &str) -> bool) -> String {
     let mut parts = text.split("://");
     let mut redacted = parts.next().unwrap_or_default().to_owned();
@@ -78,7 +79,7 @@ pub fn redact_reference(reference: &str) -> String {
     }
     let end = reference.find('/').unwrap_or(reference.len());
     let (host, path) = reference.split_at(end);
-    // a digest or a placeholder of one also follows an `@`, but no path follows it;
+    // an `@` may also precede a digest or a placeholder for one, after which there is no path;
     // `git@host:path` is not secret
     let is_pinned = path.is_empty()
         && host.rsplit_once('@').is_some_and(|(name, rest)| {
@@ -90,7 +91,7 @@ pub fn redact_reference(reference: &str) -> String {
     redact_userinfo(host) + path
 }
 
-/// Returns a query parameter, with its value masked if the name is that of a secret.
+/// Returns a query parameter, with its value masked if its name is that of a secret.
 fn redact_value(parameter: &str) -> String {
     let Some((name, value)) = parameter.split_once('=') else {
         return parameter.to_owned();

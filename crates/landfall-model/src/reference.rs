@@ -289,7 +289,7 @@ mod tests {
         #![proptest_config(proptest::prelude::ProptestConfig::with_cases(2000))]
 
         /// This grammar and oci-client's accept the same texts with the same meaning. Upper-case
-        /// hosts, which only this one accepts, are not generated.
+        /// hosts, which oci-client refuses, are not generated.
         #[test]
         fn the_grammar_equals_that_of_the_distribution_project(text in "[a-c0-1.:/_@-]{0,14}(:[aA0.-]{0,3})?(@sha256:[0a]{64})?") {
             let theirs = oci_client::Reference::from_str(&text).ok();

@@ -68,8 +68,8 @@ impl OrderedVersion {
 
 impl UpdatePolicy {
     /// Returns the release lines of `found` and `current`, the newest first. A line contains the
-    /// found versions that the policy allows for the newest of `current`. If it has current
-    /// versions, it ends with the newest of them.
+    /// found versions that the policy allows for the newest of `current`. A line with current
+    /// versions ends with the newest of these.
     ///
     /// # Errors
     /// Fails if the policy cannot order one of `current`, or `current` is empty.
@@ -219,7 +219,7 @@ mod tests {
                 });
                 prop_assert_eq!(flat.contains(one), !newer);
             }
-            // each version was found or is current, and its line has only versions like it
+            // each version was found or is current, and all versions of a line share its numbers
             for versions in &lines {
                 prop_assert!(versions.iter().all(|one| line(one) == line(&versions[0])));
                 prop_assert!(versions.iter().all(|one| found.contains(one) || current.contains(one)));

@@ -69,7 +69,7 @@ impl Shard {
         (limit / self.count).max(1)
     }
 
-    /// Selects the parts of this shard from all, each given with its [`transfer_cost`].
+    /// Selects the parts of this shard from `costs`: all parts, each with its [`transfer_cost`].
     pub fn own<T: Ord>(self, costs: impl IntoIterator<Item = (T, u64)>) -> BTreeSet<T> {
         let assigned = assign_shards(costs, self.count).into_iter();
         assigned

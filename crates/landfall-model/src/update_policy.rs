@@ -19,7 +19,7 @@ pub enum UpdatePolicy {
     Minor,
     /// Versions in a range, such as `>=1.2 <2`.
     Range(TagVersionRange),
-    /// Versions that match; their groups determine the order.
+    /// Versions that match a pattern, in the order of its groups.
     Pattern(Regex),
 }
 

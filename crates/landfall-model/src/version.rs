@@ -118,8 +118,8 @@ impl TagVersion {
     }
 
     /// Adds a word and the separator before it. `after_prerelease` says whether the last part is a
-    /// pre-release: a number after a pre-release belongs to it. Returns this value for the next
-    /// word.
+    /// pre-release: a number after a pre-release belongs to it. Returns `after_prerelease` for the
+    /// next word.
     fn add_word(&mut self, separator: &str, word: &str, after_prerelease: bool) -> bool {
         let is_number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
         if after_prerelease
@@ -155,7 +155,7 @@ impl TagVersion {
                     }
                 }
             } else if let Some(rank) = prerelease_rank(piece, is_inner)
-                // before all numbers, as in `beta-1.2`, it is the name of a channel
+                // a word before all numbers, as in `beta-1.2`, is the name of a channel
                 && !self.parts.is_empty()
             {
                 self.parts.push(VersionPart::Prerelease(rank, Vec::new()));

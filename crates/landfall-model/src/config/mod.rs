@@ -1,4 +1,4 @@
-//! The site document (`site.yaml`), which describes a location where landfall or its users run.
+//! The site document (`site.yaml`), which describes one location: registry, proxy and clusters.
 //! Both sides of the air gap use the same schema.
 
 mod credentials;

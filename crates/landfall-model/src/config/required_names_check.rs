@@ -45,7 +45,8 @@ fn is_name(name: &str) -> bool {
     is_dns_name(name.strip_prefix("*.").unwrap_or(name)) || name.parse::<IpAddr>().is_ok()
 }
 
-/// Returns the name in a URL or `host:port`, or after a needless escape.
+/// Returns the name in `written`: a URL, a `host:port`, or a name with a needless escape or a final
+/// dot.
 fn contained_name(written: &str) -> Option<String> {
     let host = written.split_once("://").map_or(written, |(_, rest)| rest);
     let host = host.split('/').next().unwrap_or_default();

@@ -123,7 +123,7 @@ impl Site {
             check_registry(registry, &name, text)?;
         }
         check_required_names(&site.names, &name, text)?;
-        // values become lines of rendered files, to which a line feed could add another line
+        // values are written into lines of rendered files: a line feed could add another line
         let errors = document::control_characters(&name, text, &[]);
         if let Some(error) = errors.into_iter().next() {
             return Err(SiteError::Document(Box::new(error)));

@@ -82,9 +82,9 @@ pub fn read_tkg_site(
     Ok(variables.site(is_direct))
 }
 
-/// Refuses lists and mappings as imported variables, and control characters in them, except white
-/// space before and after a value: rendered files consist of lines, and a line feed would begin
-/// another line.
+/// Fails if an imported variable is a list or mapping, or contains a control character. White space
+/// before and after a value is ignored. Rendered files consist of lines, and a line feed within a
+/// value would begin another line.
 fn check_values(
     file: &str,
     text: &str,
@@ -134,12 +134,12 @@ fn secret_value(outer: &Mapping) -> Option<String> {
 
 struct TkgVariables<'v> {
     values: &'v Mapping,
-    /// The same variables with the texts of numbers.
+    /// The same variables, with numbers as they are written.
     root: YamlNode<'v>,
 }
 
 impl TkgVariables<'_> {
-    /// The text of a variable; that of a number or boolean as it is written. As in TKG, an empty
+    /// The text of a variable; a number or boolean as it is written. As in TKG, an empty
     /// variable counts as unset.
     fn get(&self, name: &str) -> Option<&str> {
         let text = match self.values.get(name)? {

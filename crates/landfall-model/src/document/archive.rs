@@ -62,7 +62,7 @@ impl ArchiveBudget {
     /// Counts `bytes` that are held in memory in addition to the unpacked ones, such as a copy.
     ///
     /// # Errors
-    /// If fewer bytes are left.
+    /// Fails if fewer bytes are left.
     pub fn take(&mut self, bytes: u64) -> Result<(), UnpackError> {
         self.bytes = self.bytes.checked_sub(bytes).ok_or_else(|| self.large())?;
         Ok(())
@@ -71,7 +71,8 @@ impl ArchiveBudget {
     /// Calls `each` for the entries of the gzipped tar `bytes` that `form` selects.
     ///
     /// # Errors
-    /// If `bytes` are not such an archive or unpack to more than is left, and if `each` fails.
+    /// Fails if `bytes` are not a gzipped tar, if they unpack to more than is left, or if `each`
+    /// fails.
     pub fn members<E: From<UnpackError> + From<io::Error>>(
         &mut self,
         bytes: &[u8],
@@ -127,7 +128,7 @@ pub enum TarForm {
 /// archive from `budget`.
 ///
 /// # Errors
-/// If `bytes` are not such an archive or exceed the budget, and if a name is unsafe or repeated.
+/// Fails if `bytes` are not a gzipped tar or exceed the budget, or if a name is unsafe or repeated.
 pub fn unpack(bytes: &[u8], budget: &mut ArchiveBudget) -> Result<UnpackedFiles, UnpackError> {
     let mut files = UnpackedFiles::new();
     budget.members(bytes, TarForm::Members, |entry| {

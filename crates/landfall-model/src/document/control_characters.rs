@@ -1,6 +1,6 @@
 //! Finds control characters in the texts of a YAML document. YAML can write any of them (`"a\nb"`),
-//! and most formats that landfall writes texts into have lines: a line feed would begin another
-//! line of a systemd unit, a script or a log.
+//! and most of the formats that landfall writes consist of lines: a line feed in a text would begin
+//! another line of a systemd unit, a script or a log.
 
 use super::diagnostic::{Diagnostic, MAX_DIAGNOSTICS};
 use super::yaml_tree::{YamlNode, YamlScalar};

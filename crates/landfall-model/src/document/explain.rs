@@ -105,7 +105,7 @@ fn choice(word: &str, known: &[&str]) -> Option<String> {
     }
 }
 
-/// Names of Rust types in words.
+/// Describes the type that serde expected, in words.
 fn type_in_words(wanted: &str) -> String {
     match wanted {
         "a sequence" => "a list".into(),

@@ -7,9 +7,9 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Paths of a file that the caller opened already, and of the null device.
+/// The paths of standard input, which is open already, and of the null device.
 const OPENED: [&str; 2] = ["/dev/stdin", "/dev/null"];
-/// Folders of files that the caller opened already, by number.
+/// The folders of files that are open already, each named by its number.
 const OPENED_FOLDERS: [&str; 2] = ["/dev/fd", "/proc/self/fd"];
 
 /// Whether a file is a lock of Emacs (`.#m.yaml`) or metadata of macOS (`._m.yaml`), by its name.

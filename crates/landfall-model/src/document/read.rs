@@ -63,7 +63,7 @@ mod tests {
         let brackets = "# see [the docs\n".repeat(100);
         let text = format!("{ruler}{brackets}a: 1\n");
         assert_eq!(message(&text), "read");
-        // the position of an error is that of the error
+        // an error is reported at its own position, not at a bracket in a comment
         let invalid = message(&format!("{text}b: [\n"));
         assert!(
             invalid.starts_with("m.yaml:103:4: error: this is not YAML: unclosed"),

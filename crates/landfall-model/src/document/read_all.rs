@@ -155,7 +155,7 @@ fn with_comma(text: &str, range: Range<usize>, flow: bool) -> Range<usize> {
     }
 }
 
-/// Replaces all bytes but line ends by blanks.
+/// Replaces every byte of `range` with a blank, except line ends.
 fn blank(text: &mut String, range: Range<usize>) {
     let blanks: String = text[range.clone()]
         .bytes()

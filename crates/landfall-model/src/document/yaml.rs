@@ -3,7 +3,7 @@
 //!
 //! Aliases repeat a value: a list of a thousand aliases of a list of a thousand values has a
 //! million values, and the size of the text does not show it. Therefore the values of a text are
-//! counted before it is read: by the same parser, which visits each value and each alias without
+//! counted before the text is read: the same parser visits each value and each alias without
 //! keeping them, and stops at the limit. `clippy.toml` forbids the parser's own functions
 //! elsewhere.
 
@@ -69,7 +69,7 @@ pub fn documents_within<'t, T: DeserializeOwned>(
     each_document(text, budget.charge(text))
 }
 
-/// Iterates over the documents of `text`. If `checked` is an error, it is the only item.
+/// Iterates over the documents of `text`. If `checked` is an error, this error is the only item.
 fn each_document<T: DeserializeOwned>(
     text: &str,
     checked: Result<(), Error>,
@@ -94,7 +94,7 @@ fn each_document<T: DeserializeOwned>(
 /// Checks that `text` does not exceed the limits.
 ///
 /// # Errors
-/// If it does. Invalid YAML is an error only if the values of the text had to be counted.
+/// Fails if `text` exceeds them. Invalid YAML is an error only if its values had to be counted.
 pub fn check(text: &str) -> Result<(), Error> {
     let max = Limits::DEFAULT.yaml_nodes;
     // each value needs an indicator, and one indicator begins at most three values: a collection, a
@@ -146,8 +146,8 @@ fn has_aliases(text: &str) -> bool {
     text.contains('*') && text.contains('&')
 }
 
-/// The number of indicators in `text` that may begin a value. Those in comments and scalars count
-/// too.
+/// The number of indicators in `text` that may begin a value. Indicators in comments and scalars
+/// count too.
 fn indicators(text: &str) -> usize {
     let bytes = text.as_bytes();
     let is_indicator = |at: usize| match bytes[at] {
@@ -158,8 +158,9 @@ fn indicators(text: &str) -> usize {
     (0..bytes.len()).filter(|at| is_indicator(*at)).count()
 }
 
-/// Whether brackets, or runs of `- - -` on one line, may be nested deeper in `text` than the limit:
-/// the parser takes quadratic time for those. Those in comments and scalars count too.
+/// Whether `text` may have brackets that are nested deeper than the limit, or long runs of `- - -`
+/// on one line: the parser takes quadratic time for both. Brackets and dashes in comments and
+/// scalars count too.
 pub(super) fn may_be_deep(text: &str) -> bool {
     let max_depth = Limits::DEFAULT.yaml_depth;
     let mut depth = 0usize;
@@ -202,8 +203,8 @@ impl fmt::Display for YamlExcess {
     }
 }
 
-/// The first thing in `text` that exceeds the limits. The parser of the trees decides, because it
-/// takes linear time and keeps no values.
+/// The first reason why `text` cannot be read within the limits. Uses the parser of `yaml_tree`,
+/// because it takes linear time and keeps no values.
 pub(super) fn excess(text: &str) -> Option<YamlExcess> {
     use granit_parser::{ErrorKind, Event, Parser, options};
     let max_depth = Limits::DEFAULT.yaml_depth;

@@ -24,7 +24,7 @@ pub struct EntryCount {
     pub kind: EntryKind,
     /// The number of entries of that kind.
     pub entries: usize,
-    /// The number of packages in all of them; 0 if it is unknown, and for every kind but
+    /// The number of packages in all of them; 0 if it is unknown, or if the kind is not
     /// [`EntryKind::Package`].
     pub packages: usize,
 }

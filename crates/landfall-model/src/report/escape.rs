@@ -3,8 +3,8 @@
 /// Escapes untrusted `text` from a server, chart or archive, for use within one line.
 ///
 /// The result cannot start a line, move the cursor or hide text: control characters, line
-/// separators and invisible characters are escaped. So are the commands that CI services read in
-/// logs: `::` at the start (GitHub), `##[` and `##vso[` anywhere (Azure Pipelines).
+/// separators and invisible characters are escaped. The commands that CI services read in logs are
+/// escaped too: `::` at the start (GitHub), `##[` and `##vso[` anywhere (Azure Pipelines).
 pub fn one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut is_command = text.trim_start().starts_with("::");
@@ -33,7 +33,7 @@ pub fn escape_lines(text: &str) -> String {
         .join("\n")
 }
 
-/// Whether the character is invisible or moves others: control characters, line and paragraph
+/// Whether the character is invisible or moves other text: control characters, line and paragraph
 /// separators, and characters that change the direction of text or have no width, such as the tags
 /// U+E0000 to U+E007F, which can hide a whole text.
 pub(super) fn is_hidden(c: char) -> bool {

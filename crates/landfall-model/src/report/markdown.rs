@@ -15,7 +15,7 @@ const TABLE_OVERHEAD: usize = 160;
 pub struct Markdown {
     summary: String,
     tables: Vec<MarkdownTable>,
-    /// Lines after the tables, which are always kept whole.
+    /// The lines after the tables, which are never shortened.
     footer: String,
 }
 

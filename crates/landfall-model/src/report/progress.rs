@@ -6,8 +6,8 @@ pub trait Progress: Send + Sync {
     fn begin(&self, what: &str, items: u64, bytes: u64);
     /// Reports that `count` more bytes were transferred.
     fn bytes(&self, count: u64);
-    /// Raises the total of the phase above what [`Progress::begin`] announced, because content is
-    /// transferred again.
+    /// Adds bytes to the total that [`Progress::begin`] announced, because content is transferred
+    /// again.
     fn more(&self, _bytes: u64) {}
     /// Announces the number of blobs and manifests in the phase: each costs a request, however
     /// small it is.

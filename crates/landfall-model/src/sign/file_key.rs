@@ -1,5 +1,5 @@
 //! Keys for detached signatures of files: minisign, OpenSSH or OpenPGP. The kind of a key follows
-//! from its file.
+//! from the content of its file.
 
 use super::openpgp::OpenPgpKeys;
 use super::openpgp_error::OpenPgpError;
@@ -146,7 +146,7 @@ impl FileKey {
     /// Returns the name of the key that made `signature` over the content that `open` opens.
     ///
     /// # Errors
-    /// Fails if the key did not make it.
+    /// Fails if the key did not make the signature.
     pub fn verify<R: Read>(
         &self,
         signature: &[u8],
@@ -188,7 +188,7 @@ impl fmt::Display for FileKey {
     }
 }
 
-/// Finds the key in a line, which may have principals and options before it.
+/// Finds the key in a line, even after principals and options.
 fn find_ssh_key(line: &str) -> Option<PublicKey> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     words
@@ -196,8 +196,8 @@ fn find_ssh_key(line: &str) -> Option<PublicKey> {
         .find_map(|pair| PublicKey::from_words(pair[0], pair[1]))
 }
 
-/// Whether the bytes start with a binary OpenPGP packet (RFC 9580, "Packet Headers") and not with
-/// a letter beyond ASCII.
+/// Whether the bytes start like a binary OpenPGP packet (RFC 9580, "Packet Headers") and are not
+/// UTF-8 text, which may start with the same bit.
 fn is_binary(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|first| first & 0x80 != 0) && std::str::from_utf8(bytes).is_err()
 }

@@ -1,5 +1,5 @@
-//! OpenPGP public keys, and verifying signatures with them: texts that contain their signature,
-//! such as the provenance of a chart, and detached signatures of files.
+//! OpenPGP public keys, which verify texts that contain their signature, such as the provenance of
+//! a chart, and detached signatures of files.
 
 use super::openpgp_error::OpenPgpError;
 use super::openpgp_rules::{
@@ -31,7 +31,7 @@ impl OpenPgpKeys {
     /// Parses the public keys in `bytes`, armored or binary.
     ///
     /// # Errors
-    /// Fails if `bytes` contain no public key, or anything besides public keys.
+    /// Fails if `bytes` contain no public key, or if they also contain something else.
     pub fn parse(bytes: &[u8]) -> Result<OpenPgpKeys, OpenPgpError> {
         if bytes.windows(17).any(|part| part == b"BEGIN PGP PRIVATE") {
             return Err(OpenPgpError::Private);
@@ -130,7 +130,8 @@ impl OpenPgpKeys {
     /// the fingerprint of the key that made one of them.
     ///
     /// # Errors
-    /// Fails if none of the keys made one, or gpgv would refuse the key or the signature at `time`.
+    /// Fails if none of the keys made one of the signatures, or gpgv would refuse the key or the
+    /// signature at `time`.
     pub fn verify_detached<R: Read>(
         &self,
         signature: &[u8],
@@ -206,8 +207,8 @@ impl fmt::Display for OpenPgpKeys {
     }
 }
 
-/// The packets in `bytes`: binary packets, or an armored block at the start, of a type that `T`
-/// accepts.
+/// Returns the packets in `bytes`, which are binary or begin with an armored block. `None` if `T`
+/// does not accept the type of the block.
 ///
 /// `Deserializable::from_reader_many` accepts both as well, but compiles the whole parser a second
 /// time for each kind of reader.

@@ -1,7 +1,7 @@
 //! Rules for OpenPGP keys and signatures: whether a key may sign, and whether a signature is valid.
 //!
-//! They are those of gpgv (`merge_selfsigs` and `check_signature` of `GnuPG` 2.2), so that landfall
-//! accepts what apt accepts.
+//! The rules are those of gpgv (`merge_selfsigs` and `check_signature` of `GnuPG` 2.2), so that
+//! landfall accepts what apt accepts.
 
 use super::openpgp_error::OpenPgpError;
 use jiff::Timestamp;
@@ -57,7 +57,7 @@ impl<'k> SigningKey<'k> {
         signature: &Signature,
     ) -> Option<SigningKey<'k>> {
         let primary = &certificate.primary_key;
-        // fingerprints of version 3 can be forged, and gpg reads no such keys
+        // fingerprints of these versions can be forged, and gpg does not read such keys
         if matches!(primary.version(), KeyVersion::V2 | KeyVersion::V3) {
             return None;
         }
@@ -243,8 +243,7 @@ fn revokers(statement: &Signature) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Whether `signature` names the key with this fingerprint of version 4 as its issuer. As in gpg,
-/// the key ID, which is the end of the fingerprint, is enough: older signatures contain nothing
-/// else.
+/// the key ID, which is the end of the fingerprint, is enough: older signatures contain only that.
 fn names_fingerprint(signature: &Signature, fingerprint: &[u8]) -> bool {
     signature
         .issuer_key_id()
@@ -279,7 +278,7 @@ fn may_sign(statement: &Signature) -> Option<bool> {
     })
 }
 
-/// The status of the primary key. A direct statement overrides the statements about its user IDs.
+/// The status of the primary key. A direct statement overrides the statements about user IDs.
 fn primary_status(certificate: &SignedPublicKey, now: u64) -> KeyStatus {
     let key = &certificate.primary_key;
     let details = &certificate.details;
@@ -292,8 +291,8 @@ fn primary_status(certificate: &SignedPublicKey, now: u64) -> KeyStatus {
                 && one.verify_key(key).is_ok()
         })
         .collect();
-    // a designated revoker remains one after the statement expires; its revocation is accepted
-    // unverified, because its key need not be in this file
+    // a designated revoker remains one after the statement that names it expires; its revocation is
+    // accepted unverified, because its key need not be in this file
     let revokers: Vec<&[u8]> = direct.iter().flat_map(|one| revokers(one)).collect();
     let revoked = details.revocation_signatures.iter().any(|revocation| {
         revocation.verify_key(key).is_ok()

@@ -21,11 +21,11 @@ pub(super) enum PrivateKeyFile {
     Unlocked(Box<SshPrivateKey>),
     /// The file needs a passphrase.
     Encrypted,
-    /// The type of the key, such as RSA, is one with which landfall signs only through an agent.
+    /// landfall signs with a key of this type, such as RSA, only through an agent.
     AgentOnly,
 }
 
-/// Parses a private key file. Returns `None` if it is not one, or damaged.
+/// Parses a private key file. Returns `None` if `text` is not one, or is damaged.
 pub(super) fn parse(text: &str) -> Option<(PublicKey, PrivateKeyFile)> {
     let bytes = dearmor("OPENSSH PRIVATE KEY", text)?;
     let mut file = SshReader(bytes.strip_prefix(b"openssh-key-v1\0")?);
@@ -41,7 +41,7 @@ pub(super) fn parse(text: &str) -> Option<(PublicKey, PrivateKeyFile)> {
         return Some((public, PrivateKeyFile::Encrypted));
     }
     let mut inside = SshReader(file.string()?);
-    // OpenSSH writes a random number twice: they differ after decryption with a wrong passphrase
+    // OpenSSH writes a random number twice: the copies differ if the passphrase was wrong
     if inside.u32()? != inside.u32()? || inside.text()? != public.kind() {
         return None;
     }

@@ -110,7 +110,7 @@ impl PublicKey {
             match self.rsa_bits().unwrap_or_default() {
                 ..2048 => return Err(Unverifiable::Weak),
                 2048..=8192 => {}
-                // ring verifies no longer ones
+                // ring does not verify signatures by longer keys
                 _ => return Err(Unverifiable::TooLong),
             }
         }

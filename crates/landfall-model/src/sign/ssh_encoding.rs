@@ -62,8 +62,8 @@ pub(super) fn number(bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Encodes bytes in base64 between `-----BEGIN label-----` and its end, in lines of 70 characters
-/// like OpenSSH.
+/// Encodes bytes in base64 between `-----BEGIN label-----` and `-----END label-----`, in lines of
+/// 70 characters like OpenSSH.
 pub(super) fn armor(label: &str, bytes: &[u8]) -> String {
     let text = STANDARD.encode(bytes);
     let lines: String = text
@@ -74,7 +74,8 @@ pub(super) fn armor(label: &str, bytes: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{lines}-----END {label}-----\n")
 }
 
-/// Decodes the armor `label` in `text`. Returns `None` if there is none, or it is not base64.
+/// Decodes the content of the armor `label`. Returns `None` if `text` is not this armor, or its
+/// content is not base64.
 pub(super) fn dearmor(label: &str, text: &str) -> Option<Vec<u8>> {
     let inside = text
         .trim()

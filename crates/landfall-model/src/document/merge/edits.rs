@@ -150,7 +150,7 @@ impl<'t> TextEdits<'t> {
             self.edits.push((extent, text));
             return Ok(());
         }
-        // serialized as the value of a key, because that decides about line breaks and indentation
+        // serialized with a key before it, because the key affects line breaks and indentation
         let pair = Mapping::from_iter([(Value::from("k"), new.clone())]);
         let text = block_text(&pair, self.column(entry.key.span().start))?;
         let text = text.trim_start().strip_prefix("k:").unwrap_or_default();

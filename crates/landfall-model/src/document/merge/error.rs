@@ -38,8 +38,8 @@ pub enum MergeError {
         /// The items as a YAML list, without the secrets in URLs.
         items: String,
     },
-    /// A command of an ordered list sets a variable to a value that cannot be read, or does more
-    /// than that.
+    /// An existing command of an ordered list sets a variable to a value that cannot be read, or
+    /// does more than set the variable.
     #[error(
         "the value that `{command}` in {path} sets cannot be read; merge it with this command by \
          hand:\n{items}"

@@ -99,8 +99,8 @@ pub fn merge(
     let text = merger.edits.apply();
     let mut expected = old;
     expected[document] = wanted;
-    // the edits depend on the notation, and YAML has many: only reading the result shows whether
-    // they are right
+    // the edits depend on the notation, of which YAML has many: only reading the result shows
+    // whether the edits are right
     if !documents(&text).is_ok_and(|found| found == expected) {
         let path = merger.merged.paths.first().cloned();
         return Err(MergeError::Form(
@@ -125,7 +125,7 @@ pub(super) struct ValueMerger<'t> {
 }
 
 impl ValueMerger<'_> {
-    /// Sets `values` in the mapping `node`, whose value is `old`. Returns the value after that.
+    /// Sets `values` in the mapping `node`, whose value is `old`. Returns the new value.
     fn merge_mapping(
         &mut self,
         node: &YamlNode<'_>,
@@ -333,7 +333,7 @@ impl ValueMerger<'_> {
     }
 
     /// Adds the items of `new` that the list of texts `sequence` lacks, each at the position that
-    /// the order requires.
+    /// the order requires. Commands that set a value get the new value.
     fn merge_ordered_list(
         &mut self,
         sequence: &YamlSequence<'_>,
@@ -409,12 +409,12 @@ impl ValueMerger<'_> {
     }
 }
 
-/// Whether two items of a list are equal or describe the same thing.
+/// Whether two items of a list are equal or have the same [`identity`].
 fn is_same_item(one: &Value, other: &Value) -> bool {
     one == other || (identity(other).is_some() && identity(one) == identity(other))
 }
 
-/// The text that identifies an item of a list: a volume mount, a container, a file.
+/// The text that identifies an item of a list, such as a volume mount, a container or a file.
 fn identity(item: &Value) -> Option<&str> {
     ["mountPath", "name", "path", "source"]
         .iter()

@@ -19,7 +19,7 @@ pub(super) struct OrderedMerge {
 pub(super) enum OrderedConflict<'i> {
     /// The lists have a common item in another order.
     Order,
-    /// An old command sets a variable, and the value that it sets cannot be read.
+    /// An old command sets a variable to a value that cannot be read, or does more than set it.
     Value {
         /// The old command without the value.
         old: String,
@@ -156,9 +156,9 @@ fn command_identity(item: &str) -> String {
     plain
 }
 
-/// Merges two items with the same identity; returns the new text of the old item. `None` if both
-/// export a variable, and the old one does more than that, or the value of NO_PROXY in either
-/// cannot be read.
+/// Merges two items with the same identity; returns the new text of the old item. For commands that
+/// export a variable, returns `None` if the old one does more than that, or if the value of
+/// NO_PROXY in one of them cannot be read.
 fn changed_item(old: &str, new: &str) -> Option<String> {
     if old.split_whitespace().eq(new.split_whitespace()) {
         return Some(old.to_owned());

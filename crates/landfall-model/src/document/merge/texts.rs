@@ -1,4 +1,4 @@
-//! Texts whose format is known, so that two of them merge into one that has the parts of both.
+//! Merges two texts of a known format into one that has the parts of both.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -67,9 +67,9 @@ fn without_whitespace(text: &str) -> String {
     text.split_whitespace().collect()
 }
 
-/// Adds the variables of the systemd drop-in `new` to the drop-in `old`. `None` if `new` sets
-/// anything else, if `old` has no `[Service]` section or several, or if a line of it may set one of
-/// the variables but cannot be read.
+/// Adds the variables of the systemd drop-in `new` to the drop-in `old`. `None` if a line of
+/// `new` sets anything other than one variable, if `old` has no `[Service]` section or several, or
+/// if a line of that section may set one of the variables but cannot be read.
 fn with_variables(old: &str, new: &str) -> Option<String> {
     let mut lines: Vec<String> = old.lines().map(str::to_owned).collect();
     let mut sections = (0..lines.len()).filter(|at| lines[*at].trim() == "[Service]");
@@ -164,7 +164,7 @@ fn unit_variables(line: &str) -> Option<Vec<(&str, &str)>> {
             Some(quote) => after.strip_prefix(quote)?,
             None => after,
         };
-        // such a value could not be written in double quotes as it is
+        // a value with quotes that is not in double quotes cannot be put into them unchanged
         let is_plain = quote == Some('"') || !word.contains(['"', '\'']);
         if !is_plain || !(rest.is_empty() || rest.starts_with(char::is_whitespace)) {
             return None;

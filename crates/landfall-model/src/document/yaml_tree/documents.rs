@@ -7,7 +7,7 @@ use crate::document::yaml::is_bounded;
 use granit_parser::{Event, Parser, StrInput, StructureStyle, options};
 use std::ops::Range;
 
-/// The text is not YAML.
+/// The error for a text that is not YAML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotYaml;
 
@@ -15,7 +15,7 @@ pub struct NotYaml;
 /// error there is no further document.
 pub struct YamlDocuments<'a> {
     parser: Parser<'a, StrInput<'a>>,
-    /// Where the part begins in the text: the parser counts from there.
+    /// The offset of the part in the text, to which the parser's positions are relative.
     offset: usize,
     /// The length of the part. The parser gets the part and the marker after it.
     len: usize,
@@ -188,7 +188,7 @@ impl<'a> TreeBuilder<'a> {
     /// Ends the innermost open collection at the byte `end`.
     fn close(&mut self, end: usize) {
         let node = match self.open.pop() {
-            // without the spare capacity of the vectors: a file may have a million of them
+            // free the spare capacity of the vectors: a file may have a million collections
             Some(OpenCollection::Sequence(mut sequence)) => {
                 sequence.items.shrink_to_fit();
                 sequence.span.end = end.max(sequence.span.start);

@@ -17,8 +17,8 @@ impl YamlNode<'_> {
         }
     }
 
-    /// The end of its content in `text`, without the blanks and comments that the span of a block
-    /// collection includes.
+    /// The end of this node's content in `text`, without the blanks and comments that the span of a
+    /// block collection includes.
     pub fn content_end(&self, text: &str) -> usize {
         let last = match self {
             YamlNode::Mapping(mapping) if !mapping.flow => {

@@ -1,7 +1,8 @@
 //! YAML documents as trees whose nodes know their bytes in the text.
 //!
-//! Values are read by `yaml`, which has no positions. Whatever needs positions uses this tree:
-//! messages that point at a value, merges and rewrites that keep every other byte, and audits.
+//! Values are read by `yaml`, which has no positions. All code that needs positions uses this
+//! tree: messages that point at a value, merges and rewrites that keep every other byte, and
+//! audits.
 //!
 //! - `node.rs`: the nodes.
 //! - `documents.rs`: the documents of a stream, read from the parser's events.

@@ -1,8 +1,9 @@
 //! A report as one self-contained HTML page.
 //!
-//! The page opens from a file, prints, and works without scripts; its script only searches the
-//! tables and zooms into the treemap. `page.html` and `treemap.html` are its templates: askama
-//! escapes every value, and the Content-Security-Policy of the page forbids loading anything.
+//! The page can be opened from a file and printed, and works without scripts; its script only
+//! searches the tables and zooms into the treemap. `page.html` and `treemap.html` are its
+//! templates: askama escapes every value, and the Content-Security-Policy of the page forbids
+//! loading anything.
 //!
 //! - `content.rs`: the content of the page.
 //! - `blob_usage.rs`: which items share which blobs.

@@ -152,8 +152,8 @@ const REPORT_LISTS: &[ReportList] = &[
     },
 ];
 
-/// A section for each of [`REPORT_LISTS`]. It is empty if `extra`, the members of this command,
-/// lacks the list.
+/// A section for each of [`REPORT_LISTS`]. A section is empty if `extra`, the members of this
+/// command, lacks its list.
 pub(super) fn list_sections(extra: &Map<String, Value>) -> impl Iterator<Item = Section> {
     REPORT_LISTS.iter().map(|list| {
         let rows = extra.get(list.member).and_then(Value::as_array);

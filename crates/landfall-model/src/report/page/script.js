@@ -37,7 +37,7 @@
   };
   const turn = (group) => show(map.classList.contains("in") ? null : group.dataset.box);
   map.classList.add("zoom");
-  // a picture has no buttons in it, for those who read it aloud
+  // a screen reader ignores the buttons in an element with the role `img`
   map.setAttribute("role", "group");
   document.getElementById("zoom-help").hidden = false;
   for (const group of map.querySelectorAll(".group")) {
