@@ -42,7 +42,7 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
 
 impl ProxyAddress {
     /// Parses a proxy URL of the site, which was validated when the site was loaded. Drops the
-    /// credentials in the URL: `account` has them, or has those that the site prefers to them.
+    /// credentials in the URL: `account` has them, or other credentials with a higher priority.
     fn new(text: &str, account: Option<BasicCredentials>) -> ProxyAddress {
         let (scheme, rest) = text
             .trim()

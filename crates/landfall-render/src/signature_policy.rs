@@ -3,9 +3,9 @@
 //!
 //! The rules of a site contain patterns, and a scope cannot be a pattern. So each repository of the
 //! lock has a scope of its own, under its original name and its names at the registry. Other
-//! repositories of hosts with a required signature are rejected. If any signature is required, other
-//! repositories at the registry need the signature of the site's key, and are rejected if this key
-//! is not given.
+//! repositories of hosts with a required signature are rejected. If any signature is required,
+//! other repositories at the registry need the signature of the site's key, and are rejected if
+//! this key is not given.
 
 use super::error::RenderError;
 use super::image_key::image_key;
