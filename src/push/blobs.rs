@@ -62,8 +62,9 @@ impl Uploader {
         self.deliver_blobs(entry, repository).await
     }
 
-    /// Delivers one blob of `item` to `repository`: mounts it if another repository has it, else
-    /// uploads it unless it is present. One delivery at a time uploads it; any number may mount it.
+    /// Delivers one blob of `item` to `repository`: mounts it if another repository has it. If no
+    /// other one has it or the mount is refused, uploads it unless it is present. One delivery at a
+    /// time uploads it; any number may mount it.
     async fn deliver_blob(
         &self,
         item: &str,
