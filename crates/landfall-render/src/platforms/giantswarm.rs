@@ -238,7 +238,7 @@ fn cluster_values(proxy: &PodProxy) -> Value {
     Value::Mapping(values)
 }
 
-/// Returns the values of cert-manager during bootstrap: the keys of the chart and of its parent chart.
+/// Returns the values of cert-manager during bootstrap: the keys of its chart and the parent chart.
 fn cert_manager(proxy: &PodProxy) -> Value {
     map([
         ("http_proxy", proxy.http.as_str().into()),
