@@ -1,6 +1,6 @@
 //! Renders a platform: checks the destinations from which it pulls, and adds the header to each
-//! file. A platform with the setting `cluster` is rendered for each cluster of the site, into a
-//! separate folder.
+//! file. If the platform has the setting `cluster` and the user does not give it, each cluster of
+//! the site is rendered into a separate folder.
 
 use super::error::RenderError;
 use super::missing_destinations::missing_destinations;
