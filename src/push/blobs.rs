@@ -63,8 +63,8 @@ impl Uploader {
     }
 
     /// Delivers one blob of `item` to `repository`: mounts it if another repository has it. If no
-    /// other one has it or the mount is refused, uploads it unless it is present. One delivery at a
-    /// time uploads it; any number may mount it.
+    /// other repository has it or the mount is refused, uploads it unless it is present. One
+    /// delivery at a time uploads it; any number may mount it.
     async fn deliver_blob(
         &self,
         item: &str,
