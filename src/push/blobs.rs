@@ -55,15 +55,16 @@ impl Uploader {
             let before = locations.len();
             locations.retain(|location| *location.repository != *repository);
             if locations.is_empty() && before > 0 {
-                // its first upload has already added its bytes to the total
+                // the total contains only the blob's first upload, and this may be another one
                 self.progress.more(part.descriptor.size);
             }
         }
         self.deliver_blobs(entry, repository).await
     }
 
-    /// Delivers one blob of `item` to `repository`: mounts it if another repository has it, else
-    /// uploads it unless it is present. One delivery at a time uploads it; any number may mount it.
+    /// Delivers one blob of `item` to `repository`: mounts it if another repository has it. If no
+    /// other repository has it or the mount is refused, uploads it unless it is present. One
+    /// delivery at a time uploads it; any number may mount it.
     async fn deliver_blob(
         &self,
         item: &str,
@@ -71,8 +72,8 @@ impl Uploader {
         repository: &Arc<str>,
     ) -> Result<(), TransferError> {
         let known = self.blob_locations(&part.descriptor.digest);
-        // Locked before the slot is taken: a delivery that waits for the upload of another must not
-        // hold a slot meanwhile.
+        // Locked before the slot is acquired: a delivery that waits for another delivery's upload
+        // must not hold a slot meanwhile.
         let mut turn = known.lock().await;
         if turn.iter().any(|one| one.repository == *repository) {
             return Ok(());
@@ -83,7 +84,7 @@ impl Uploader {
             .as_deref()
             .filter(|_| !self.refuses_mounts.load(Ordering::Relaxed))
         {
-            // a mount takes one short request, so others need not wait for it
+            // a mount is one short request, so other deliveries need not wait for it
             drop(turn);
             if self.mounted(item, part, repository, other).await? {
                 known.lock().await.push(BlobLocation::sure(repository));
@@ -108,8 +109,8 @@ impl Uploader {
             limits: self.limits,
             progress,
         };
-        // The error is recorded while the slot is still held: otherwise the next upload would start
-        // before it can know that the quota is used up.
+        // The error is recorded as soon as the transfer ends, so that later uploads know that the
+        // quota is used up.
         transfer
             .run(part, slot)
             .await

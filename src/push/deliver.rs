@@ -86,7 +86,7 @@ impl Uploader {
             self.put_top(entry, repository, None).await?;
             self.put_referrers(entry, repository).await?;
         }
-        // damage that another delivery has found meanwhile must keep this tag from being set
+        // if another delivery has found damage meanwhile, this tag must not be set
         self.check_content_sound()?;
         self.put_top(entry, repository, Some(tag)).await
     }

@@ -113,7 +113,7 @@ async fn push_one(
 ) -> Result<(ItemStatus, Option<String>), HttpError> {
     let url = target.url_of(repository);
     let server = pushed_refs(sessions, &url).await?;
-    // before the refs, so that nobody sees pointers without their files
+    // large files before the refs, so that nobody sees pointers without their files
     let large_files = repository.large_files.iter().flatten();
     let large_files: Vec<Descriptor> = large_files.map(LockedLargeFile::descriptor).collect();
     let uploaded = if target.dry_run {

@@ -1,5 +1,5 @@
-//! Updates the list of locks at the registry. With this list, `serve --from` finds the items there
-//! that are not images.
+//! Updates the list of locks at the registry. With this list, `serve --from` finds the items at the
+//! registry that are not images.
 
 use super::options::PushOptions;
 use super::uploader::Uploader;
@@ -16,8 +16,8 @@ use std::sync::Arc;
 /// time.
 const ATTEMPTS: usize = 4;
 
-/// Adds `lock` to the list as its newest lock, if it has items other than images: images are found
-/// by their names. Returns a message if that fails.
+/// Adds `lock` to the list as its newest lock, if `lock` has items other than images: clients find
+/// images by their names. Returns a message if that fails.
 pub(super) async fn record_lock(
     uploader: &Uploader,
     lock: &Lock,
@@ -72,7 +72,7 @@ async fn add_to_list(
             .deliver(&known.with(lock), repository, delivered::TAG)
             .await?;
         // A registry replaces a tag without a condition, so another push that read the list at the
-        // same time may have dropped this lock again.
+        // same time may have dropped this lock from the list.
         known = listed_locks(session, repository).await?;
         if known.contains(lock) {
             return Ok(());

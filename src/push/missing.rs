@@ -35,8 +35,8 @@ pub(crate) struct MissingParts {
 }
 
 /// Looks up every manifest of `lock` at its destinations, including signatures and other referrers,
-/// and the tags. With `blobs`, all blobs are looked up too: registries accept no manifest without
-/// them, but may lose them later.
+/// and the tags. With `blobs`, all blobs are looked up too: registries accept a manifest only with
+/// its blobs, but may lose the blobs later.
 pub(crate) async fn missing(
     lock: &Lock,
     mapping: &DestinationMap,

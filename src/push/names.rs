@@ -18,8 +18,8 @@ pub(super) fn is_docker_hub(registry: &str) -> bool {
     canonical_host(registry) == "docker.io"
 }
 
-/// The first component of a repository: Harbor's project, or the namespace of Docker Hub and
-/// others.
+/// The first component of a repository: the project at Harbor, or the namespace at Docker Hub and
+/// other registries.
 pub(super) fn project(repository: &str) -> &str {
     repository.split('/').next().unwrap_or(repository)
 }

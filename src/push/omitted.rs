@@ -30,7 +30,7 @@ pub struct Omitted {
     pub advice: String,
 }
 
-/// The deliveries that are still to be made.
+/// The deliveries of a push, and which of them are still to be made.
 pub(super) struct PendingDeliveries<'a> {
     pub(super) lock: &'a Lock,
     pub(super) mapping: &'a DestinationMap,

@@ -5,8 +5,8 @@ use landfall_model::Descriptor;
 /// An omitted blob that a delivery needs.
 pub(super) struct OmittedBlob<'a> {
     pub(super) blob: Descriptor,
-    /// The deliveries that need it.
+    /// The positions of the pending deliveries that need the blob.
     pub(super) stops: Vec<usize>,
-    /// Repositories that may have it.
+    /// Repositories that may have the blob.
     pub(super) candidates: Vec<&'a str>,
 }

@@ -116,7 +116,7 @@ pub(super) async fn look_up_tags(
         let delivery = &deliveries[at];
         let entry = &lock.entry(delivery.entry);
         let repository = &delivery.destination.repository;
-        // a registry has nothing under an invalid name, which the preflight reports
+        // a registry has nothing under an invalid name; the preflight reports the name
         if names::fault(&delivery.destination).is_some() {
             return Ok(TagState::Nothing);
         }

@@ -1,5 +1,6 @@
-//! Looks for everything that would make a push fail, before its first byte, and reports it as one
-//! list. Otherwise each run would end at the next problem, possibly after hours of uploads.
+//! Before the first byte of a push, looks for everything that would make it fail, and reports all
+//! problems as one list. Otherwise each run would end at the next problem, possibly after hours of
+//! uploads.
 
 use super::names::{self, ecr_command, is_docker_hub, is_ecr, project};
 use super::options::PushOptions;
@@ -247,9 +248,9 @@ impl Preflight<'_> {
     }
 
     /// Repositories to which this account may not push. To find out, an upload is started and
-    /// cancelled: once for each project, once in total at a registry without authentication, and
-    /// once for each repository at ECR, where each must be created first. A dry run starts none,
-    /// and reports only look-ups that were denied.
+    /// cancelled: once for each repository at ECR, where each repository must be created first,
+    /// once in total at a registry without authentication, and once for each project at other
+    /// registries. A dry run starts no upload, and reports only look-ups that were denied.
     async fn permission_problems(&self, missing: &[String]) -> Vec<Problem> {
         let session = &self.uploader.session;
         let groups = if self.options.dry_run {

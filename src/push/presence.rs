@@ -8,8 +8,8 @@ use landfall_model::Digest;
 /// Looks up manifests and blobs at a registry.
 pub(super) struct Presence<'a> {
     session: &'a RegistrySession,
-    /// Whether blobs are looked up too. Registries accept no manifest without its blobs, but may
-    /// lose them later.
+    /// Whether blobs are looked up too. Registries accept a manifest only with its blobs, but may
+    /// lose the blobs later.
     blobs: bool,
     /// Whether a repository has a digest. Parts that several images share are looked up once.
     answers: OnceMap<(String, Digest), bool>,
@@ -24,8 +24,8 @@ impl<'a> Presence<'a> {
         }
     }
 
-    /// The parts of `entry` that `repository` lacks. If it has the trimmed index, the full one does
-    /// not count as missing.
+    /// The parts of `entry` that `repository` lacks. If `repository` has the trimmed index, the
+    /// full index does not count as missing.
     pub(super) async fn missing<'e>(
         &self,
         entry: &'e LockEntry,

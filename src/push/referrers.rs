@@ -1,6 +1,6 @@
 //! Delivers referrers: manifests at cosign's tags, and manifests with a subject. If the registry
-//! has no referrers API, they are added to the list that clients keep under a tag
-//! (distribution-spec, "Referrers Tag Schema").
+//! has no referrers API, manifests with a subject are added to the list that clients keep under a
+//! tag (distribution-spec, "Referrers Tag Schema").
 
 use super::deliver::MANIFESTS_AT_ONCE;
 use super::uploader::Uploader;
@@ -92,8 +92,8 @@ impl Uploader {
         }))
     }
 
-    /// Fails if the tag of a referrer points to another digest and may not be moved: it may be the
-    /// site's own signature.
+    /// Fails if the tag of a referrer points to another digest and may not be moved: the other
+    /// manifest may be the site's own signature.
     async fn check_tag(
         &self,
         repository: &str,
@@ -121,8 +121,8 @@ impl Uploader {
         }
     }
 
-    /// Adds `entries` to the list of referrers of `subject`, and keeps the entries of others. The
-    /// list is read and written as a whole, so only one delivery at a time may update it.
+    /// Adds `entries` to the list of referrers of `subject`, and keeps its other entries. The list
+    /// is read and written as a whole, so only one delivery at a time may update it.
     async fn update_list(
         &self,
         repository: &str,

@@ -26,8 +26,8 @@ pub(crate) struct PushContent<'a> {
     pub(crate) omitted: &'a Omitted,
 }
 
-/// Delivers the entries of `lock`, or this shard of them, to the destinations of `mapping`. Fails
-/// only before the first byte: a delivery that fails later is an item of the report.
+/// Delivers the entries of `lock` to the destinations of `mapping`, limited to the repositories of
+/// `shard`. Fails only before the first byte: a delivery that fails later is an item of the report.
 pub(crate) async fn push(
     lock: &Lock,
     mapping: &DestinationMap,

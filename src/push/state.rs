@@ -163,7 +163,7 @@ impl<'a> PushRun<'a> {
         }
     }
 
-    /// Fails the deliveries without a result: those of a run that is stuck, or whose task panicked.
+    /// Fails the deliveries without a result: those of a stuck run, and those whose task panicked.
     pub(super) fn fail_unfinished(&mut self, stuck: Option<String>) {
         let message = stuck.unwrap_or_else(|| "its delivery ended without a result".to_owned());
         for result in self.results.iter_mut().filter(|result| result.is_none()) {

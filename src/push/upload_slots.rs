@@ -1,8 +1,9 @@
 //! Limits how many blobs are uploaded at once, and decides which one is next.
 //!
-//! Most slots go to the biggest blob that waits: if it began late, the run would wait for it at the
-//! end. Some go to the smallest: these are limited by the latency of the network and the registry,
-//! not by bandwidth, so all of them at the end would leave the network idle.
+//! Most slots go to the biggest blob that waits: if its upload began late, the run would wait for
+//! it at the end. Some go to the smallest blob: small uploads are limited by the latency of the
+//! network and the registry, not by bandwidth, so if all of them came last, the network would be
+//! idle.
 
 use landfall_content::HostLoad;
 use landfall_http::LendableSlot;

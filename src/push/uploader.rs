@@ -108,7 +108,8 @@ impl Uploader {
     pub(super) fn forget_manifest_turn(&self, repository: &str, reference: &str) {
         let mut turns = locked(&self.turns);
         let key = (repository.to_owned(), reference.to_owned());
-        // only the map refers to this turn, and nobody can get it while the map is locked
+        // if the count is 1, only the map has the turn, and nobody can get it while the map is
+        // locked
         if turns
             .get(&key)
             .is_some_and(|turn| Arc::strong_count(turn) == 1)

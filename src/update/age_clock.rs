@@ -1,4 +1,4 @@
-//! The current time for the minimum ages of versions. It is taken from two clocks, so that a wrong
+//! The current time for the minimum ages of versions. Two clocks determine it, so that a wrong
 //! clock does not end a wait too early.
 
 use jiff::{SignedDuration, SignedDurationRound, Timestamp, Unit};

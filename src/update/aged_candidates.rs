@@ -43,9 +43,10 @@ impl UpdateRun<'_> {
                 aged.ready.push(candidate);
                 continue;
             };
-            // A newer version that is ready, or that was first seen no later than this one, is used
-            // before it. So this one is not reported. Its items are looked up only if those of a
-            // newer version are in transparency logs, which may have had this one for longer.
+            // If a newer version is ready, it is used instead, and this one is not reported. If a
+            // newer version was first seen no later than this one, it will be ready no later. Then
+            // the items of this one are looked up only if transparency logs have items of a newer
+            // version: the logs may have had this one for longer.
             let is_later = first_seen.is_before(wait);
             if !aged.ready.is_empty() || is_later && !has_log_times {
                 continue;

@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 const HEAD: &str =
     "# When this project first saw each version. Written by landfall; keep it in git.";
 
-/// The time after its first sight for which an unused line is kept: a version may be missing from a
-/// list for a while, and must not wait from the beginning when it is back. The file does not have
-/// the time of the last use, because a run without news must not change it.
+/// How long an unused line is kept after the first sight: a version may be missing from a list for
+/// a while, and must not wait from the beginning when it is back. The file does not have the time
+/// of the last use, because a run without news must not change the file.
 const KEPT_UNUSED: SignedDuration = SignedDuration::from_hours(24 * 30);
 
-/// The subject of a sight: a version in the source that lists it, or a digest under the name of an
-/// item.
+/// The key of a first sight: a version in the source that lists it, or a digest under the name of
+/// an item.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SightKey {
     subject: String,

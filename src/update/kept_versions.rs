@@ -46,7 +46,7 @@ impl UpdateRun<'_> {
         let newest = kept.values.last().map_or("", String::as_str);
         let found = found.into_iter().map(|version| match &slot.versions {
             Ok(VersionSource::Document(_)) => written_like(newest, &version),
-            // a tag or chart version exists only as it is written
+            // a tag or chart version exists only in the form that its source lists
             _ => version,
         });
         let lines = match slot.policy.release_lines(&kept.values, found) {
@@ -87,7 +87,7 @@ impl UpdateRun<'_> {
                     Err(RejectedVersion::Waiting(wait)) => {
                         moved.waiting.push(WaitingVersion::new(&version, wait));
                     }
-                    // nothing is known about the newest, so older ones must not take its place
+                    // nothing is known about this version, so older ones must not be used instead
                     Err(RejectedVersion::LookUpFailed(item)) => {
                         self.outcome.failed.push(item);
                         return;

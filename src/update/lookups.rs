@@ -30,7 +30,7 @@ pub(super) struct UpstreamLookups<'a> {
     pub(super) resolver: &'a Resolver,
     results: BTreeMap<(EntryKind, String), Result<UpstreamStatus, ResolveError>>,
     /// The time since which a transparency log has had a verified signature of an item. An item
-    /// without an entry was not looked up.
+    /// that is not in this map was not looked up.
     log_times: BTreeMap<(EntryKind, String), Option<Timestamp>>,
 }
 

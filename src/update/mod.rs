@@ -3,7 +3,7 @@
 //!
 //! Start at [`update`]. A version moves to the newest one that its policy allows (`model`'s
 //! [`UpdatePolicy`]) among those that `sources` and `packages` list, if upstream has all items that
-//! use it (`lookups`). For all other items, `unmoved_items` reports those that changed upstream or
+//! use it (`lookups`). Of all other items, `unmoved_items` reports those that changed upstream or
 //! are gone.
 //!
 //! A candidate is tried by editing the text of its manifest in memory and loading all manifests

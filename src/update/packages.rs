@@ -10,7 +10,8 @@ use landfall_model::PackageVersion;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl UpdateRun<'_> {
-    /// The versions to which the slots of packages may move, by their positions in `slots`.
+    /// The versions to which the slots of packages may move, by the positions of the slots in
+    /// `slots`.
     pub(super) async fn find_packages(
         &self,
         slots: &[UpdatableVersion],

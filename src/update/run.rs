@@ -50,7 +50,7 @@ pub(crate) async fn update(
     run.replace_trust_roots().await?;
     run.replace_lists().await?;
     run.move_versions().await?;
-    // last: only now is it known which items did not move, and which repositories were listed
+    // last, because only now the run knows which items did not move and which tags were listed
     run.look_up_unmoved_items().await?;
     resolver.progress().end();
     let end = RunEnd {

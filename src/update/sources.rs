@@ -96,7 +96,7 @@ async fn document_versions(
     }
 }
 
-/// Adds or removes the leading `v` of `version`, as in `current`. So a document may list `1.2.4`
+/// Adds or removes the leading `v` of `version` to match `current`. So a document may list `1.2.4`
 /// for the version that the manifest writes as `v1.2.4`.
 pub(super) fn written_like(current: &str, version: &str) -> String {
     match (

@@ -97,7 +97,7 @@ impl UpdateRun<'_> {
                 .any(|pattern| names.iter().any(|name| pattern.matches(name)))
     }
 
-    /// The time by which ages count.
+    /// The clock by which ages are computed.
     pub(super) fn clock(&self) -> AgeClock {
         AgeClock::new(now(), self.lookups.resolver.server_clock_offset())
     }

@@ -23,7 +23,7 @@ pub(super) struct VersionTrial {
     lists: Vec<(String, Digest)>,
 }
 
-/// The upstream state of the content of an edit that waits.
+/// The result of looking up the content of an edit that waits.
 pub(super) struct SeenEdit {
     /// Whether upstream has all items of the edit.
     pub(super) is_complete: bool,
@@ -207,8 +207,8 @@ impl UpdateRun<'_> {
             .max_by_key(|wait| wait.until)
     }
 
-    /// Counts the age of each digest of `items` that waits from its time in a verified transparency
-    /// log, if that time is earlier than its first sight.
+    /// For each digest of `items` that waits, counts the age from its time in a verified
+    /// transparency log, if that time is earlier than its first sight.
     pub(super) async fn count_from_logs(
         &mut self,
         manifest: &MergedManifest,

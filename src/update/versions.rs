@@ -234,7 +234,7 @@ fn newer_versions(slot: &UpdatableVersion, versions: Vec<String>) -> VersionCand
     }
     let versions = versions.into_iter().map(|version| match &slot.versions {
         Ok(VersionSource::Document(_)) => written_like(&slot.current, &version),
-        // a tag or chart version exists only as it is written
+        // a tag or chart version exists only in the form that its source lists
         _ => version,
     });
     let newer = slot

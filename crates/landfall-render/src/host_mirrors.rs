@@ -17,9 +17,9 @@ pub(super) struct HostMirror {
     pub repository: String,
 }
 
-/// Returns the mirrors of each upstream host of the lock, of the registry itself and, if upstream
-/// must not be used, of every other host (`_default`). A host may have several mirrors, which
-/// clients try in this order.
+/// Returns the mirrors of each upstream host of the lock and of its aliases, of the registry itself
+/// and, if upstream must not be used, of every other host (`_default`). If a host has several
+/// mirrors, clients try them in the order of the list.
 ///
 /// Fails if an earlier mirror has a different image with the same name, because clients would pull
 /// that image.
@@ -101,8 +101,8 @@ fn add_mirror(
     }
 }
 
-/// Fails if the first mirror with the name of an image of `host`, or of an alias of its host, has a
-/// different image there.
+/// For each image of `host` and of its aliases, fails if the first mirror with the image's name has
+/// a different image under this name.
 fn check_unambiguous(
     host: &str,
     mirrors: &[HostMirror],
@@ -135,7 +135,7 @@ fn check_unambiguous(
             repository,
             ..
         } = &image.name;
-        // a name that is locked under both hosts has an image of its own at each
+        // if a name is locked under both hosts, each host has its own image
         let is_locked = own.contains(&(&**repository, image.name.tag_or_latest()));
         alias_hosts(registry).any(|alias| alias == host) && !is_locked
     });

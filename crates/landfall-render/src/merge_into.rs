@@ -217,7 +217,7 @@ fn move_to_data(values: &mut Mapping, existing: &Value) {
     }
 }
 
-/// Removes the values that identify the object if the user's document has its own, which are kept.
+/// Removes the values that identify the object if the user's document has its own: those are kept.
 fn without_identity(values: &Mapping, existing: &Value) -> Mapping {
     let mut values = values.clone();
     for key in ["apiVersion", "kind"]

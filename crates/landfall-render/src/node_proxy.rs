@@ -32,8 +32,8 @@ impl std::fmt::Debug for ProxyAddress {
     }
 }
 
-/// The characters that are percent-encoded in the credentials of a URL: all but the unreserved ones
-/// (RFC 3986, section 2.3).
+/// The characters that are percent-encoded in the credentials of a URL: all characters except the
+/// unreserved ones (RFC 3986, section 2.3).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -41,14 +41,14 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 impl ProxyAddress {
-    /// Parses a proxy URL of the site, which was validated when the site was loaded. Credentials in
-    /// the URL are dropped: `account` has them, or others that the site prefers.
+    /// Parses a proxy URL of the site, which was validated when the site was loaded. Drops the
+    /// credentials in the URL: `account` has them, or other credentials with a higher priority.
     fn new(text: &str, account: Option<BasicCredentials>) -> ProxyAddress {
         let (scheme, rest) = text
             .trim()
             .split_once("://")
             .unwrap_or(("http", text.trim()));
-        // the last `@` ends the credentials, because a password may contain others
+        // the last `@` ends the credentials, because a password may contain `@` too
         let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
         ProxyAddress {
             plain: format!("{scheme}://{}", host.trim_end_matches('/')),

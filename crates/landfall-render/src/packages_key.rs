@@ -18,7 +18,7 @@ pub(super) const PACKAGES_KEY: PlatformInput = PlatformInput {
 
 /// Returns the armored public halves of the keys with which the site signs, if it signs the
 /// metadata of any of `sets`. The metadata of other sets is signed by the upstream repository.
-/// Fails if the user named no key.
+/// Fails if the site signs metadata and the user named no key.
 pub(super) fn packages_key(
     request: &RenderRequest<'_>,
     sets: &[&LockedPackageSet],

@@ -1,5 +1,6 @@
-//! Renders a platform: checks the destinations from which it pulls, renders each cluster of the
-//! site into a folder of its own, and adds the header to each file.
+//! Renders a platform: checks the destinations from which it pulls, and adds the header to each
+//! file. If the platform has the setting `cluster` and the user does not give it, each cluster of
+//! the site is rendered into a separate folder.
 
 use super::error::RenderError;
 use super::missing_destinations::missing_destinations;
@@ -11,8 +12,8 @@ use std::collections::BTreeSet;
 /// Renders the configuration of `platform`.
 ///
 /// # Errors
-/// The errors of [`RenderPlatform::render`], and if a locked image lacks a destination from which
-/// the platform pulls.
+/// The errors of [`RenderPlatform::render`]. Also fails if a locked image lacks a destination from
+/// which the platform pulls, or if the name of a cluster is invalid or not unique.
 pub fn render(
     platform: &dyn RenderPlatform,
     request: &RenderRequest<'_>,

@@ -33,7 +33,7 @@ impl RenderedFile {
         RenderedFile { mode, ..self }
     }
 
-    /// Sets whether the file contains credentials. Then only its owner can access it.
+    /// Sets whether the file contains credentials. If it does, only its owner can access it.
     #[must_use]
     pub fn secret(self, secret: bool) -> RenderedFile {
         // the mask keeps the execute bit of a script

@@ -119,8 +119,8 @@ impl PlatformSettings {
             .collect()
     }
 
-    /// Whether the platform has a setting for the cluster, and none is given. Then the platform is
-    /// rendered for each cluster of the site.
+    /// Whether the platform has the setting `cluster`, and the user did not give it. If so, the
+    /// platform is rendered for each cluster of the site.
     pub(super) fn wants_clusters(&self) -> bool {
         self.known.iter().any(|setting| setting.key == CLUSTER.key)
             && !self.given.contains_key(CLUSTER.key)

@@ -3,8 +3,9 @@
 //!
 //! The rules of a site contain patterns, and a scope cannot be a pattern. So each repository of the
 //! lock has a scope of its own, under its original name and its names at the registry. Other
-//! repositories of hosts with a required signature are rejected. At the registry, they are accepted
-//! with the signature of the site's key, if this key is given.
+//! repositories of hosts with a required signature are rejected. If any signature is required,
+//! other repositories at the registry need the signature of the site's key, and are rejected if
+//! this key is not given.
 
 use super::error::RenderError;
 use super::image_key::image_key;
@@ -120,9 +121,9 @@ pub(super) fn signature_policy(
     }))
 }
 
-/// Returns who must have signed `image`. With the site's rules, these are the signers of its rule,
-/// or the key of the site if policy.json cannot express the rule. Without rules, it is the key of
-/// the site. Returns `None` if the rules do not mention the image.
+/// Returns who must have signed `image`. With the site's rules, these are the signers of the rule
+/// for the image, or the key of the site if policy.json cannot express that rule. Without rules, it
+/// is the key of the site. Returns `None` if the rules do not mention the image.
 fn rule_of(
     request: &RenderRequest<'_>,
     policy: &SignaturePolicy,

@@ -9,8 +9,8 @@ use serde_yaml::Value;
 pub(super) const PATCHES: &str = "/etc/kubernetes/patches";
 
 /// Returns patches that add these variables to the static pods of the API server, the controller
-/// manager and the scheduler. Their paths are the paths on a node
-/// without the leading `/`.
+/// manager and the scheduler. The paths of the patches are the paths on a node without the leading
+/// `/`.
 pub(super) fn static_pod_patches(
     variables: &[(&'static str, String)],
     secret: bool,

@@ -18,7 +18,8 @@ pub(crate) fn systemd_environment(name: &str, value: &str) -> String {
     format!("Environment=\"{name}={quoted}\"\n")
 }
 
-/// Returns a string literal of JSON. For text of one line it is also one of TOML and YAML.
+/// Returns `value` as a JSON string literal. If `value` is a single line, the literal is valid in
+/// TOML and YAML too.
 pub(crate) fn quoted_string(value: &str) -> String {
     serde_json::Value::from(value).to_string()
 }

@@ -15,7 +15,7 @@ pub(super) struct ManifestGraph<'a> {
     pub(super) digest_by_tag: &'a BTreeMap<&'a str, Digest>,
     /// Manifests that were read; `None` if the registry does not have the digest.
     documents: HashMap<Digest, Option<ManifestNode>>,
-    /// The manifests that are listed as referrers of others.
+    /// The referrers that the registry lists for each manifest that was looked up.
     referrers: HashMap<Digest, Vec<Digest>>,
     /// The manifests that are kept.
     pub(super) kept: BTreeSet<Digest>,
@@ -31,7 +31,7 @@ pub(super) struct ManifestNode {
 /// The manifests that tags lead to and that are not kept.
 #[derive(Default)]
 pub(super) struct PruneCandidates {
-    /// Each digest once. Indexes and subjects come before the first manifest that they lead to.
+    /// Each digest once. A manifest comes after the index or subject through which it was found.
     pub(super) digests: Vec<Digest>,
     /// The indexes that contain a manifest.
     indexes: BTreeMap<Digest, BTreeSet<Digest>>,
@@ -134,9 +134,9 @@ impl<'a> ManifestGraph<'a> {
         }
     }
 
-    /// Whether a tag refers to a manifest that is kept, by its form (cosign's tags and lists of
-    /// referrers) or by the subject of its manifest. A needed manifest counts even if no tag leads
-    /// to it.
+    /// Whether a tag refers to a manifest that is kept. The subject is given by the form of the tag
+    /// (cosign's tags and lists of referrers), or by the tag's manifest. A needed manifest counts
+    /// as kept even if no tag leads to it.
     async fn refers_to_kept(&mut self, tag: &str, digest: &Digest) -> Result<bool, HttpError> {
         let needed = &self.needed.digests;
         if let Some(subject) = tagged_subject(tag) {
@@ -257,8 +257,8 @@ impl<'a> ManifestGraph<'a> {
     }
 
     /// Keeps the needed manifests of the repository that no tag leads to, and their descendants,
-    /// which tags may lead to. Returns whether there were any. A lock has the descendants of its
-    /// manifests itself, so these are not read.
+    /// which tags may lead to. Returns whether there were any. Manifests of a lock are not read,
+    /// because the lock lists their descendants.
     pub(super) async fn keep_untagged(&mut self, jobs: usize) -> Result<bool, HttpError> {
         let needed = self.needed.digests.difference(&self.needed.locked);
         let unread: Vec<&Digest> = needed

@@ -70,8 +70,8 @@ impl Needed {
         let Some(tag) = image.tag_or_latest() else {
             return;
         };
-        // The name may be that of the registry, or an upstream name that nodes resolve to a mirror.
-        // The tags of both meanings are kept.
+        // The name may be a name at the registry, or an upstream name that nodes resolve to a
+        // mirror. The tags of both meanings are kept.
         if image.registry == mapping.target().registry {
             self.tags.insert((image.repository.clone(), tag.to_owned()));
         }

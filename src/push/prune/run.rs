@@ -98,7 +98,7 @@ pub(crate) async fn prune(
                         && scope.delete
                         && let Err(error) = session.delete_manifest(repository, &gone.digest).await
                     {
-                        // if deletion is disabled, the registry would refuse every other one too
+                        // if deletion is disabled, the registry would refuse all further deletions
                         if pruned.gone.is_empty() && is_deletion_disabled(&error) {
                             return Err(PruneError::DeletesNothing {
                                 host: registry.to_owned(),

@@ -64,7 +64,7 @@ pub(super) async fn survey(
             graph.keep(digest).await?;
         }
     }
-    // what is kept may have referrers and subjects, which are kept too
+    // kept manifests may have referrers and subjects, which are kept too
     let candidates = loop {
         graph.keep_referring_tags().await?;
         let candidates = graph.candidates().await?;

@@ -290,7 +290,7 @@ fn word(name: &str) -> String {
             }
         })
         .collect();
-    // neither an empty name, `.` nor `..` names a folder of its own
+    // an empty name, `.` and `..` do not name a separate folder
     if word.trim_matches('.').is_empty() {
         format!("apt{word}")
     } else {

@@ -204,7 +204,7 @@ fn file_name(path: &str) -> String {
 }
 
 /// Returns the values of cluster-apps-operator for the configuration repository of the
-/// installation, with only its part of NO_PROXY.
+/// installation, with only the installation's part of NO_PROXY.
 fn installation(proxy: &PodProxy, no_proxy: &str) -> String {
     let http = quoted_string(&proxy.http);
     let https = quoted_string(&proxy.https);
@@ -238,7 +238,7 @@ fn cluster_values(proxy: &PodProxy) -> Value {
     Value::Mapping(values)
 }
 
-/// Returns the values of cert-manager during bootstrap: the keys of the chart and of its parent.
+/// Returns the values of cert-manager during bootstrap: the keys of its chart and the parent chart.
 fn cert_manager(proxy: &PodProxy) -> Value {
     map([
         ("http_proxy", proxy.http.as_str().into()),

@@ -203,7 +203,7 @@ impl ChartOverlay {
             LockCoverage::Held { item } => self.held.push(item.clone()),
             // the URL of a file is not an image
             _ if found.finding.reference.contains("://") => {}
-            // a name without its registry, which a prefix of the overlay completes
+            // the name has no registry; a prefix in the overlay completes it
             _ if prefixes.iter().any(is_below) => {}
             _ => self.open.push(found),
         }

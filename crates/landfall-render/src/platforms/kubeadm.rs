@@ -19,7 +19,7 @@ const VERSION: PlatformSetting = PlatformSetting {
     choices: &["v1beta3", "v1beta4"],
 };
 
-/// The host of the images of a kubeadm cluster.
+/// The upstream host of kubeadm's images.
 const UPSTREAM: &str = "registry.k8s.io";
 
 impl RenderPlatform for KubeadmPlatform {
@@ -97,7 +97,7 @@ impl RenderPlatform for KubeadmPlatform {
     }
 }
 
-/// Returns the locked tags of the image `name` of Kubernetes.
+/// Returns the locked tags of the Kubernetes image `name`.
 fn tags(request: &RenderRequest<'_>, name: &str) -> Vec<String> {
     request
         .images()

@@ -168,7 +168,7 @@ fn by_name(
     }
 }
 
-/// A binary that machines download, and how its URL is recognized.
+/// A binary that machines download, and how it is recognized by its file name.
 struct KubeOneAsset {
     key: &'static str,
     what: &'static str,

@@ -1,4 +1,4 @@
-//! `kubespray`: group variables that take images and files from the site, and the proxy.
+//! `kubespray`: group variables with which nodes get images and files from the site, and the proxy.
 
 use super::containerd::{mirror_url, other_accounts};
 use crate::error::RenderError;

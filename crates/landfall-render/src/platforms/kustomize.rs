@@ -33,7 +33,7 @@ impl RenderPlatform for KustomizePlatform {
             .images()
             .filter_map(|image| Some((image.name(), destination(image)?.to_string())))
             .collect();
-        // `or_insert`, since a name that is locked itself wins over another image's spelling
+        // a locked name takes precedence over an equal spelling of another image's name
         for image in request.images() {
             let Some(destination) = destination(image) else {
                 continue;
@@ -69,7 +69,8 @@ impl RenderPlatform for KustomizePlatform {
     }
 }
 
-/// Returns the other spellings of the name of `image` in manifests, since kustomize compares text.
+/// Returns the other names by which Kubernetes manifests may request `image`. Each needs an entry,
+/// because kustomize compares names as text.
 fn spellings(image: &ImageRef) -> Vec<String> {
     let others = alias_hosts(&image.registry).map(|host| format!("{host}/{}", image.repository));
     let mut names: Vec<String> = others.collect();

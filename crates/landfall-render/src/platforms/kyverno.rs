@@ -102,7 +102,7 @@ fn pods() -> Value {
 }
 
 /// Returns the policy that replaces registries. It has one rule for each repository with its own
-/// path, and one for all others of a host.
+/// path, and one for all other repositories of a host.
 fn replace(request: &RenderRequest<'_>) -> Value {
     let own = &request.mapping.target().registry;
     let mut rules = Vec::new();
@@ -165,7 +165,7 @@ struct RuleNames(BTreeSet<String>);
 
 impl RuleNames {
     /// Returns `name`, with a number if another rule has this name: the hosts `a.b` and `a-b` have
-    /// one label.
+    /// the same label.
     fn unique(&mut self, name: &str) -> String {
         let mut free = name.to_owned();
         let mut number = 1;
@@ -190,7 +190,7 @@ fn label(host: &str) -> String {
         .collect()
 }
 
-/// Returns a rule that replaces the images that match `conditions` by the repository `to`, with
+/// Returns a rule for images that match `conditions`: it changes their repository to `to` and keeps
 /// their tags and digests. A condition is a part of the image, an operator and a value.
 ///
 /// Conditions use Kyverno's parsed image, not a regular expression over its text: the expressions

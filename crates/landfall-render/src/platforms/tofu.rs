@@ -119,7 +119,7 @@ fn network_mirror(request: &RenderRequest<'_>) -> Result<MirrorBlock, RenderErro
     })
 }
 
-/// A mirror for each host of providers, since a host is a part of the path in the registry.
+/// Returns a mirror for each provider host, because the path in the registry contains the host.
 fn registry_mirrors(request: &RenderRequest<'_>) -> Result<Vec<MirrorBlock>, RenderError> {
     if request.target.is_none() {
         return Err(RenderError::Site(
@@ -135,7 +135,7 @@ fn registry_mirrors(request: &RenderRequest<'_>) -> Result<Vec<MirrorBlock>, Ren
         let destinations = provider.destinations(request.mapping);
         for to in destinations.iter().map(ToString::to_string) {
             let base = to.strip_suffix(&below).unwrap_or(&to);
-            // OpenTofu fills in these two names
+            // OpenTofu fills in `namespace` and `type`
             let base = quoted(base);
             let template = format!("{}/${{namespace}}/${{type}}\"", base.trim_end_matches('"'));
             let mirror = mirrors
@@ -179,7 +179,7 @@ fn list(texts: &BTreeSet<String>) -> String {
     format!("[{}]", texts.join(", "))
 }
 
-/// A text of HCL without templates: a JSON string with the signs of templates escaped.
+/// Returns an HCL string without templates: a JSON string in which `${` and `%{` are escaped.
 fn quoted(text: &str) -> String {
     quoted_string(text)
         .replace("${", "$${")

@@ -107,7 +107,7 @@ fn trivy_yaml(
 ) -> String {
     let mut text = String::new();
     if registry.plain_http || registry.skip_verify {
-        // also allows plain http
+        // `insecure` also allows plain http
         text += "insecure: true\n";
     }
     if registry.ca.is_some() {

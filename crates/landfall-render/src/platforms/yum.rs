@@ -1,4 +1,4 @@
-//! `yum`: repositories from which dnf installs the locked packages of the site's file server.
+//! `yum`: repositories at the site's file server, from which dnf installs the locked packages.
 
 use crate::error::RenderError;
 use crate::packages_key::{PACKAGES_KEY, packages_key};

@@ -140,7 +140,7 @@ pub(super) fn configuration(
     ])
 }
 
-/// Returns the repository of the charts of KKP's applications.
+/// Returns the repository of KKP's application charts.
 fn charts_at(request: &RenderRequest<'_>) -> Option<String> {
     let charts: ImageRef = "quay.io/kubermatic/helm-charts".parse().ok()?;
     let destination = request.mapping.destinations(&charts).into_iter().next()?;

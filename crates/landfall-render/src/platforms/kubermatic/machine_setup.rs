@@ -22,8 +22,8 @@ pub(super) struct MachineSetup<'r> {
 }
 
 impl MachineSetup<'_> {
-    /// Returns the files of the package sources for machines with the operating system `system`, or
-    /// none if no packages are locked for this system.
+    /// Returns the files of the package sources for machines with the operating system `system`.
+    /// Returns none unless exactly one package set fits this system and the site has a file server.
     pub(super) fn locked_sources(
         &self,
         system: &str,

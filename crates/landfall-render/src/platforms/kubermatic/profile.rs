@@ -220,8 +220,9 @@ impl<'r> ProfileRenderer<'r> {
     }
 
     /// Adds notes with lines of the user's file: the hosts from which machines will still download,
-    /// and the commands that install packages from upstream. Also notes that the proxy is not used.
-    /// `are_locked` says whether packages are locked for the system of the profile.
+    /// and the commands that install packages from upstream. Also adds a note if the site has a
+    /// proxy that the profile does not use. `are_locked` says whether the machines of the profile
+    /// install locked packages.
     fn note_upstream_requests(
         &self,
         text: &str,

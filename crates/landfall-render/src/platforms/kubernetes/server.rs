@@ -9,7 +9,7 @@ const PORT: u64 = 5000;
 /// The time for which a terminating server still responds. The Service may send it requests until
 /// then.
 const DRAIN: &str = "15s";
-/// The share of the requested processors, in percent, above which the autoscaler adds servers.
+/// The share of the requested processor time, in percent, above which the autoscaler adds servers.
 const BUSY: u64 = 70;
 
 /// Returns the Deployment, Service, `PodDisruptionBudget` and `HorizontalPodAutoscaler`.

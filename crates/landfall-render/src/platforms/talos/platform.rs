@@ -97,8 +97,8 @@ fn installer_image<'r>(
     }
 }
 
-/// Whether this is an installer of a release (`siderolabs/installer`) or of the Image Factory
-/// (`metal-installer/SCHEMATIC`).
+/// Whether `image` is an installer from a release (`siderolabs/installer`) or from the Image
+/// Factory (`metal-installer/SCHEMATIC`).
 fn is_installer(image: &ImageRef) -> bool {
     image.repository.split('/').any(|part| {
         let name = part.strip_suffix("-secureboot").unwrap_or(part);

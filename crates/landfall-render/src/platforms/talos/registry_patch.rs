@@ -13,8 +13,8 @@ use landfall_model::ImageRef;
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
 
-/// Returns the mirrors, the trust in the registry, and the installer under its upstream name, which
-/// Talos pulls through the mirrors.
+/// Returns the mirrors, the trust in the registry, and the installer. The installer has its
+/// upstream name, because Talos pulls it through the mirrors.
 pub(super) fn registry_documents(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
@@ -63,7 +63,7 @@ pub(super) fn registry_documents(
     documents
 }
 
-/// Returns the name under which Talos mirrors a host; `*` stands for all others.
+/// Returns the name under which Talos mirrors a host; `*` means all other hosts.
 fn mirrored_host(host: &str) -> &str {
     if host == "_default" { "*" } else { host }
 }
