@@ -207,7 +207,7 @@ fn of_archive(
     Ok(found)
 }
 
-/// Audits those documents of a chart in an archive whose path is `wanted`.
+/// Audits each document of a chart in an archive if `wanted` accepts its path.
 fn documents(
     chart: &HelmChart,
     inventory: &Inventory<'_>,

@@ -54,7 +54,7 @@ impl WordMatcher {
             .collect();
         WordMatcher(
             AhoCorasick::builder()
-                // hosts and the words in `HIDING` are written in several cases
+                // hosts and the words in `HIDING` may have upper-case letters
                 .ascii_case_insensitive(true)
                 .build(words)
                 .ok(),
