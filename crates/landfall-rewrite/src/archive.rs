@@ -104,7 +104,8 @@ fn rewrite_nested(
                         source: source.into(),
                     });
                 }
-                // an archive without a chart, or a damaged one outside `charts/`, stays unchanged
+                // an archive without a chart stays unchanged, and so does an archive outside
+                // `charts/` that cannot be rewritten
                 Err(_) => continue,
             };
             members.extend(inner.members.into_iter().map(|member| RewrittenText {

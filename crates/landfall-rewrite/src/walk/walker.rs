@@ -21,7 +21,7 @@ type ShapeTable = [&'static dyn ReferenceShape];
 struct DocumentWalker<'e, 's> {
     scanner: &'e ReferenceScanner<'e>,
     shapes: &'e ShapeTable,
-    /// The number of texts that this one is nested in.
+    /// The number of texts in which the document is nested.
     depth: usize,
     collector: OccurrenceCollector<'e, 's>,
 }
