@@ -114,7 +114,7 @@ fn rewrite_nested(
             }));
             inner.bytes
         } else {
-            // a chart may contain binaries, such as a logo, or an archive that is nested too deep
+            // a chart may contain binaries, such as a logo, or an archive that is nested too deeply
             let Ok(old) = std::str::from_utf8(&raw.content) else {
                 continue;
             };

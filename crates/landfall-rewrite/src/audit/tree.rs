@@ -75,7 +75,7 @@ pub fn discover(
     Ok(discover_in(&inputs(paths, None)?, inventory, limits, helm))
 }
 
-/// Audits these files. A folder with a Chart.yaml is audited as a chart.
+/// Audits the files `inputs`. A folder with a Chart.yaml is audited as a chart.
 pub fn audit_inputs(
     inputs: &[InputFile],
     inventory: &Inventory<'_>,
