@@ -13,8 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 impl ReferenceIndex {
     /// Looks up `text` as the prefix of the locked repositories below it. If `only` is not empty,
     /// repositories whose remaining path is not in `only` are ignored. The prefix is known if all
-    /// repositories that are not ignored keep their remaining path below one common
-    /// destination.
+    /// repositories that are not ignored keep their remaining path below one common destination.
     pub fn lookup_prefix(&self, text: &str, only: &[&str]) -> ReferenceLookup {
         let Some(prefix) = canonical(text) else {
             return ReferenceLookup::Unknown;
