@@ -65,7 +65,8 @@ pub fn rewrite_chart(
     rewrite_nested(bytes, index, options, &mut budget, 0)
 }
 
-/// Rewrites a chart that is nested in `depth` others and unpacks to at most `budget`.
+/// Rewrites a chart that is nested in `depth` other charts. The chart and all charts within it
+/// share `budget`.
 fn rewrite_nested(
     bytes: &[u8],
     index: &ReferenceIndex,
@@ -103,7 +104,8 @@ fn rewrite_nested(
                         source: source.into(),
                     });
                 }
-                // an archive outside `charts/`, or without a chart, stays unchanged
+                // an archive without a chart stays unchanged, and so does an archive outside
+                // `charts/` that cannot be rewritten
                 Err(_) => continue,
             };
             members.extend(inner.members.into_iter().map(|member| RewrittenText {
@@ -112,7 +114,7 @@ fn rewrite_nested(
             }));
             inner.bytes
         } else {
-            // a chart may contain binaries, such as a logo, or an archive that is nested too deep
+            // a chart may contain binaries, such as a logo, or an archive that is nested too deeply
             let Ok(old) = std::str::from_utf8(&raw.content) else {
                 continue;
             };
@@ -137,7 +139,7 @@ fn rewrite_nested(
         if new != raw.content {
             changed = true;
             raw.set_content(new);
-            // the extended headers of an entry come directly before the entry
+            // the extended headers of an entry directly precede the entry
             let own = before
                 .iter_mut()
                 .rev()

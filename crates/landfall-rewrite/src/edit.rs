@@ -40,8 +40,7 @@ fn has_no_indicators(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"._/:@-".contains(&byte))
 }
 
-/// Applies `edits` to the range `part` of `text`. The edits must be sorted and lie within the
-/// range.
+/// Applies `edits` to the range `part` of `text`. The edits must be sorted and within the range.
 pub(crate) fn apply(edits: &[&SpanEdit], text: &str, part: Range<usize>) -> String {
     let mut new = String::with_capacity(part.len() + 256);
     let mut done = part.start;

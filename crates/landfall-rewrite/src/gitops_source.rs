@@ -112,8 +112,8 @@ fn version_in<'s>(reference: &'s [YamlEntry<'s>]) -> Option<SourceVersion<'s>> {
     Some(SourceVersion::Tag(tag.value.trim()))
 }
 
-/// A source of an Argo CD Application (argoproj.io). A chart's address without a scheme is in a
-/// registry, too.
+/// A source of an Argo CD Application (argoproj.io). If it names a chart, an address without a
+/// scheme is that of a registry, too.
 fn argo_source<'s>(entries: &'s [YamlEntry<'s>]) -> Option<GitopsSource<'s>> {
     let (at, address) = text_entry(entries, "repoURL")?;
     let chart = text_of(entries, "chart").map(str::trim);

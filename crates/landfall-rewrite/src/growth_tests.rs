@@ -8,7 +8,7 @@ use landfall_model::Digest;
 use landfall_model::document::growth::assert_linear;
 use std::path::Path;
 
-/// Makes a text with so many references, or so many times twenty.
+/// Makes a text whose number of references is proportional to the argument.
 type TextOfCount = fn(usize) -> String;
 
 /// Texts of all kinds.

@@ -106,8 +106,8 @@ pub(super) fn is_read_in_folder(path: &Path, content: &[u8]) -> bool {
 
 /// Lists every file that `paths` name. Folders are searched recursively, and the files of each are
 /// sorted; [`read`] decides which of them are read. Folders of version control systems, the output
-/// folder `out`, and files of Emacs and macOS are skipped. A symbolic link in a folder is followed
-/// if it leads to a file in that folder.
+/// folder `out`, and files of Emacs and macOS are skipped. A symbolic link in a folder of
+/// `paths` is followed if it leads to a file in or below that folder.
 ///
 /// # Errors
 /// If a path cannot be read, or if a result in `out` would overwrite another one or an input.

@@ -84,7 +84,8 @@ impl ReferenceMeaning {
         Some(ReferenceMeaning::Unknown)
     }
 
-    /// The same meaning, without secrets of a URL in the new reference: a rewrite keeps its query.
+    /// The same meaning, with secrets in the new reference masked: a rewrite keeps the query of a
+    /// URL, which may contain a password.
     fn redacted(mut self) -> ReferenceMeaning {
         if let ReferenceMeaning::Known { to, .. } = &mut self {
             *to = redact_urls(to);

@@ -16,7 +16,7 @@ pub(crate) enum PartKind {
 }
 
 const ENDINGS: [(&str, PartKind); 9] = [
-    // the keys of kustomize; `newtag` also ends with `tag`, so it comes first
+    // the keys of kustomize; `newtag` also ends with `tag`, so it must precede `tag`
     ("newname", PartKind::Repository),
     ("newtag", PartKind::Tag),
     ("registry", PartKind::Registry),
@@ -96,7 +96,7 @@ pub(crate) fn part_groups(
         {
             group.entry(PartKind::Repository).or_insert(at);
         }
-        // in a mapping with `registry` and `image`, `version` is the tag (Calico)
+        // in a mapping with `registry` and a repository, `version` is the tag (Calico)
         if let Some(at) = text_position(entries, "version", document)
             && has_registry
             && group.contains_key(&PartKind::Repository)
@@ -153,7 +153,7 @@ fn apply_chart_conventions(
 ) {
     // Strimzi: a prefix and a tag that all images share
     groups.remove(DEFAULT_IMAGE);
-    // Kyverno: the registry of images without their own
+    // Kyverno: the registry of images that have none of their own
     let default = groups
         .get("default")
         .and_then(|group| group.get(&PartKind::Registry))

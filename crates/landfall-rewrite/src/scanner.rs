@@ -26,7 +26,7 @@ impl ReferenceScanner<'_> {
         if !self.settings.may_report(text) {
             return ScanResult::nothing();
         }
-        // each level of texts within texts is parsed again, so deeper ones are read word by word
+        // each level of texts within texts is parsed again, so deeper texts are read word by word
         if syntax == TextSyntax::Document
             && depth < self.settings.limits.embedded_depth
             && let Some(result) = (self.read_document)(self, text, depth)

@@ -77,7 +77,7 @@ impl SourceMap {
 
     /// Maps a literal block line by line: each line of the value follows the indentation.
     fn literal(&mut self, source: &str, value: &str, base: usize) -> Option<()> {
-        // the span begins after blank lines at the beginning
+        // the span of a block begins after its leading blank lines
         let mut at = value.len() - value.trim_start_matches('\n').len();
         let mut from = 0;
         for line in value[at..].split_inclusive('\n') {

@@ -124,7 +124,7 @@ fn digest_rooms<'s>(
             stems.into_iter().find_map(|stem| rooms.remove(&stem))
         })
         .collect();
-    // `image` as the repository belongs to `imageDigest` as well as to `digest`
+    // if `image` is the repository, the digest may be `imageDigest` or `digest`
     let with_image = |group: &PartGroup| group.values().any(|at| key(at) == Some("image"));
     if let Some(at) = groups.iter().position(with_image) {
         let own = of_groups[at].take();

@@ -159,8 +159,8 @@ impl ImageCandidate {
     }
 }
 
-/// Returns `coverage`, or `Ambiguous` if the lock has `reference`, but it is `written` with neither
-/// a host nor a tag.
+/// Returns `coverage`, or `Ambiguous` if the lock has `reference`, but its text `written` has no
+/// host, no tag and no digest.
 pub(super) fn unless_ambiguous(
     coverage: LockCoverage,
     written: &str,

@@ -1,5 +1,6 @@
-//! Finds the images of a chart: in its annotations, its effective values, and its templates and
-//! CRDs as texts; or in the output of `helm template`.
+//! Finds the images of a chart: in its annotations and in its effective values, templates and
+//! CRDs. If the chart was rendered, the output of `helm template` is read instead of the values,
+//! templates and CRDs.
 
 use super::candidate::HAS_PLACEHOLDER;
 use super::finding::{AuditFinding, FileFinding, LockCoverage};
@@ -89,7 +90,7 @@ pub fn chart_images(
     Ok(without_urls(found))
 }
 
-/// Searches a template, which may not be YAML, for flags and environment variables that are named
+/// Searches a template, which need not be YAML, for flags and environment variables that are named
 /// after an image, such as `--sidecar-image=quay.io/x/y:v1`, and returns their values. Only full
 /// names and values with placeholders are reported.
 fn of_flags(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFinding> {

@@ -134,8 +134,8 @@ pub enum LockCoverage {
         /// The reason, and the fix.
         why: String,
     },
-    /// It cannot be decided whether the value names an image, or which one; or the manifest accepts
-    /// that the image is missing.
+    /// It cannot be decided what the value names or whether the lock contains it, or the manifest
+    /// accepts that the image is missing.
     Undecided {
         /// The reason, as messages show it.
         why: String,

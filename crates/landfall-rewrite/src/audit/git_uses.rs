@@ -20,8 +20,8 @@ pub(super) struct GitUse {
     /// The branch, tag, commit or range of versions.
     pub(super) revision: Option<String>,
     pub(super) form: GitSourceForm,
-    /// Whether the repository may be locked with `.git` added to this URL: such sources are
-    /// rewritten.
+    /// Whether the locked URL may also be this URL with `.git` added: a rewrite changes such
+    /// sources, too.
     pub(super) is_source: bool,
 }
 
@@ -174,7 +174,7 @@ impl<'d> GitUseFinder<'d, '_> {
     /// Adds the repository that a mapping of Argo CD or Flux names.
     fn add_mapping(&mut self, mapping: &YamlMapping<'_>) {
         let entries = &mapping.entries;
-        // with `chart`, the repository has charts
+        // with `chart`, `repoURL` is a chart repository
         let is_argo = text_of(entries, "repoURL").is_some() && value_of(entries, "chart").is_none();
         let is_flux =
             self.kind == GitDocumentKind::FluxRepository && self.path == [NodeStep::Key("spec")];

@@ -27,7 +27,7 @@ pub struct Inventory<'a> {
     /// The base URL of the site's file server, with a trailing slash.
     files: Option<String>,
     /// The names that the lock has without a digest, each with the reason and whether the manifest
-    /// accepts today that it is missing.
+    /// accepts today that the image is missing.
     lost: BTreeMap<String, (String, bool)>,
     /// The hosts of the locked images.
     hosts: BTreeSet<&'a str>,

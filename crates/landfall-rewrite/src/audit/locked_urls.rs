@@ -1,5 +1,5 @@
-//! The URLs of a lock, by which the URLs of documents are looked up. A lock of packages may have a
-//! million of them.
+//! The URLs of a lock, in which the URLs of documents are looked up. A lock with packages may have
+//! a million URLs.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 /// The URLs of a lock, each with the name of its item.
 #[derive(Debug, Default)]
 pub(super) struct LockedUrls<'a> {
-    /// In the order of the URLs.
+    /// Sorted by URL.
     urls: Vec<(Cow<'a, str>, &'a str)>,
     /// The position of a URL by its host and path. Filled by the first look-up, because few audits
     /// need it.

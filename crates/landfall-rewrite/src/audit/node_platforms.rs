@@ -8,7 +8,7 @@ use landfall_model::document::LineIndex;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The common part of the names of the label for the architecture.
+/// The text that both labels for the architecture contain.
 const LABEL: &str = "kubernetes.io/arch";
 const ARCHITECTURE: [&str; 2] = ["kubernetes.io/arch", "beta.kubernetes.io/arch"];
 const SYSTEM: [&str; 2] = ["kubernetes.io/os", "beta.kubernetes.io/os"];

@@ -58,7 +58,7 @@ struct DefaultFiller<'a> {
 struct InheritedRegistries {
     /// The registry that replaces all others.
     global: Option<String>,
-    /// The registry of images without their own.
+    /// The registry of images that have none of their own.
     default: Option<String>,
 }
 
@@ -164,7 +164,7 @@ impl DefaultFiller<'_> {
                 groups.entry(stem).or_default().insert(part, key.to_owned());
             }
         }
-        // Kyverno's key for the registry of an image without its own
+        // Kyverno's key for the registry of an image that has none of its own
         let default = groups
             .remove("default")
             .and_then(|mut keys| keys.remove(&PartKind::Registry));
@@ -252,8 +252,8 @@ impl DefaultFiller<'_> {
         }
     }
 
-    /// Fills in the tag of the image `base`: its own tag or else `version`. A locked tag that adds
-    /// a suffix to this tag replaces it, because templates append suffixes.
+    /// Fills in the tag of the image `base`: its own tag or else `version`. If this tag is not
+    /// locked, a locked tag that adds a suffix to it is used, because templates append suffixes.
     fn fill_tag(
         &mut self,
         values: &mut Mapping,

@@ -75,7 +75,7 @@ pub fn discover(
     Ok(discover_in(&inputs(paths, None)?, inventory, limits, helm))
 }
 
-/// Audits these files. A folder with a Chart.yaml is audited as a chart.
+/// Audits the files `inputs`. A folder with a Chart.yaml is audited as a chart.
 pub fn audit_inputs(
     inputs: &[InputFile],
     inventory: &Inventory<'_>,
@@ -207,7 +207,7 @@ fn of_archive(
     Ok(found)
 }
 
-/// Audits those documents of a chart in an archive whose path is `wanted`.
+/// Audits each document of a chart in an archive if `wanted` accepts its path.
 fn documents(
     chart: &HelmChart,
     inventory: &Inventory<'_>,

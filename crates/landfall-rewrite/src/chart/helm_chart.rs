@@ -29,7 +29,7 @@ pub struct HelmChart {
     /// The names and texts of its other documents: from an archive, all of them; from a folder,
     /// those in `templates` and `files`.
     pub(super) documents: Vec<(String, String)>,
-    /// The names and texts of its helpers (`.tpl`).
+    /// The names and texts of its helpers (`.tpl`) from an archive; empty for a folder.
     pub(super) helpers: Vec<(String, String)>,
     /// The subcharts, in the order of their keys.
     pub subcharts: Vec<HelmChart>,

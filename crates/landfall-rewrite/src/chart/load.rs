@@ -205,7 +205,8 @@ impl<'l> ChartLoader<'l> {
     }
 
     /// Returns the subcharts under the keys of their dependencies, in the order of the keys. A
-    /// chart that no dependency names has its own name as key; one that several name is copied.
+    /// chart that no dependency names has its own name as key. A chart that several dependencies
+    /// name is copied.
     fn by_dependencies(
         &mut self,
         charts: Vec<HelmChart>,

@@ -7,8 +7,8 @@ use std::collections::HashSet;
 #[derive(Debug, Clone)]
 pub(super) struct BasenameSet {
     names: HashSet<String>,
-    /// The lengths of the names by their first byte: one bit for each length, the last one for all
-    /// longer names.
+    /// The lengths of the names by their first byte: one bit for each length. The last bit is set
+    /// for all longer names, too.
     lengths: Vec<u64>,
 }
 

@@ -64,7 +64,7 @@ impl FileUrlIndex {
             .chain(base)
     }
 
-    /// The upstream `<host>/<path>` of a URL, and whether the URL is one of the file server.
+    /// The upstream `<host>/<path>` of a URL, and whether the URL is at the file server.
     pub(super) fn parts(&self, url: &str) -> Option<(String, bool)> {
         let below = self
             .base

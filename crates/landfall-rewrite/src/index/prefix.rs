@@ -11,9 +11,9 @@ use landfall_model::alias_hosts;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl ReferenceIndex {
-    /// Looks up `text` as the prefix of all locked repositories below it or, unless `only` is
-    /// empty, of those whose remaining path is in `only`. The prefix is known if all of these
-    /// repositories keep their remaining path below one common destination.
+    /// Looks up `text` as the prefix of the locked repositories below it. If `only` is not empty,
+    /// repositories whose remaining path is not in `only` are ignored. The prefix is known if all
+    /// repositories that are not ignored keep their remaining path below one common destination.
     pub fn lookup_prefix(&self, text: &str, only: &[&str]) -> ReferenceLookup {
         let Some(prefix) = canonical(text) else {
             return ReferenceLookup::Unknown;

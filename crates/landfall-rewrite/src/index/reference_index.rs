@@ -76,7 +76,7 @@ impl ReferenceIndex {
                 }
             }
         }
-        // references to these get the reason instead of `not in the lock`
+        // reported for references to these names instead of `not in the lock`
         let lost = losses(lock).map(|(name, cause)| match cause {
             LossCause::Unresolved(cause) => {
                 (name, format!("the lock could not resolve it: {cause}"))

@@ -33,8 +33,8 @@ const HIDING: [&str; 17] = [
 pub(super) struct WordMatcher(Option<AhoCorasick>);
 
 impl WordMatcher {
-    /// A matcher for texts with one of `urls`, or with a reference to one of the repositories
-    /// `names`, even if it is split into several values.
+    /// A matcher for texts with one of the words `urls`, or with a reference to one of the
+    /// repositories `names`, even if the reference is split into several values.
     pub(super) fn new<'n>(
         names: impl Iterator<Item = &'n String>,
         urls: impl Iterator<Item = &'n str>,
@@ -54,7 +54,7 @@ impl WordMatcher {
             .collect();
         WordMatcher(
             AhoCorasick::builder()
-                // hosts and the words in `HIDING` are written in several cases
+                // hosts and the words in `HIDING` may have upper-case letters
                 .ascii_case_insensitive(true)
                 .build(words)
                 .ok(),

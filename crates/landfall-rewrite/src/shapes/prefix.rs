@@ -147,8 +147,8 @@ struct PrefixEntry<'s> {
     text: &'s str,
 }
 
-/// The entries of a mapping that decide about its prefixes. They are searched once for all its
-/// prefixes, of which it may have a million.
+/// The entries of a mapping that decide about its prefixes. They are searched once for all
+/// prefixes, because a mapping may have a million prefixes.
 struct PrefixNeighbours<'s> {
     image_tag: Option<&'s str>,
     /// Whether the mapping has a repository, which forms a split reference with a registry.

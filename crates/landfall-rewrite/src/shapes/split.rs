@@ -38,8 +38,8 @@ impl ReferenceShape for SplitShape {
 }
 
 /// Rewrites or leaves `reference`. Returns whether its parts are certainly one reference: because
-/// the lock contains it, because it is reported, or because a registry of its own and a repository
-/// without a host belong together.
+/// the lock contains it, because it is reported, or because it has a registry and its repository
+/// has no host.
 fn decide<'s>(
     reference: &SplitReference<'s>,
     collector: &mut OccurrenceCollector<'_, 's>,

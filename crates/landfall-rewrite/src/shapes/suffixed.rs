@@ -54,9 +54,9 @@ impl ReferenceShape for SuffixedShape {
     }
 }
 
-/// Looks up all images of the repository. It is changed if they have one destination, without the
-/// suffixes; the digest of a trimmed index is changed for each image. `None` if the lock has none
-/// of the images.
+/// Looks up all images of the repository. The repository is changed if the destinations of the
+/// images are the same without the suffixes; the digest of a trimmed index is changed for each
+/// image. `None` if the lock has none of the images.
 fn change(found: &SuffixedReference<'_>, index: &ReferenceIndex) -> Option<SuffixedChange> {
     let (repository_at, repository) = found.repository;
     let mut bases: Vec<String> = Vec::new();

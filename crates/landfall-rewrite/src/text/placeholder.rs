@@ -1,7 +1,7 @@
 //! Recognizes placeholders in references and URLs, which another program replaces later.
 
-/// The beginning and the end of a placeholder, and the beginning of a nested one. A longer
-/// beginning comes first.
+/// The beginning and the end of a placeholder, and the beginning of a nested one. `${{` must
+/// precede `${`.
 const BRACKETS: [(&str, &str, Option<&str>); 4] = [
     ("{{", "}}", None),
     ("${{", "}}", None),
@@ -40,8 +40,8 @@ fn closed(text: &str, close: &str, open: Option<&str>) -> Option<usize> {
 }
 
 /// The reference with placeholders, or the pattern, that `text` begins with, as it is printed. It
-/// has at most `max_bytes` bytes, and ends before a blank, a quote, a separator of commands or an
-/// unmatched closing bracket that is not within `{{…}}`. The text after it may be a password.
+/// has at most `max_bytes` bytes. Outside of `{{…}}`, it ends before a blank, a quote, a separator
+/// of commands or an unmatched closing bracket. The text after it may be a password.
 pub(crate) fn reference_at(text: &str, max_bytes: usize) -> &str {
     let text = &text[..text.floor_char_boundary(max_bytes)];
     let mut end = 0;

@@ -20,7 +20,8 @@ fn is_secret(document: &str) -> bool {
     is_of_kind(document, &["Secret", "SecretList"]) || document.contains("secretGenerator")
 }
 
-/// Adds the bytes to mask of each line of `document`, which begins at the byte `start`.
+/// Adds the bytes that must be masked in each line of `document`. The document begins at the byte
+/// `start`.
 fn add_values(document: &str, start: usize, found: &mut Vec<Range<usize>>) {
     let mut at = start;
     // the indentation of the line with the key of a block scalar

@@ -156,7 +156,7 @@ impl<'s> OccurrenceCollector<'_, 's> {
         if scalar.style != ScalarStyle::Plain || stays_plain(&scalar.value, &new) {
             return Ok((new, None));
         }
-        // quoting a folded or escaped text would have to write all of it again
+        // to quote a folded or escaped text, all of it would have to be written again
         if self.source.get(scalar.span.clone()) != Some(&*scalar.value) || new.contains(['"', '\\'])
         {
             return Err("the new value would need quotes");

@@ -8,7 +8,7 @@ use crate::yaml::{YamlDocument, YamlEntry, position_of, scalar_of, value_of};
 pub(crate) struct NodeContext<'n> {
     /// The key that has the node as its value. `None` for the root, a list item or a key.
     pub(crate) key: Option<&'n str>,
-    /// The key of the mapping that contains `key`.
+    /// The key of the mapping or list that contains the node.
     pub(crate) above: Option<&'n str>,
     /// The role of the node if it is a reference as a whole.
     pub(crate) role: ReferenceRole,

@@ -21,7 +21,7 @@ type ShapeTable = [&'static dyn ReferenceShape];
 struct DocumentWalker<'e, 's> {
     scanner: &'e ReferenceScanner<'e>,
     shapes: &'e ShapeTable,
-    /// The number of texts that this one is nested in.
+    /// The number of texts in which the document is nested.
     depth: usize,
     collector: OccurrenceCollector<'e, 's>,
 }
@@ -321,8 +321,8 @@ impl<'s> DocumentWalker<'_, 's> {
         true
     }
 
-    /// Reports a key that is a known reference. It is never changed, because programs look it up by
-    /// its name.
+    /// Reports a key that is a known reference. It is never changed, because programs look up keys
+    /// by name.
     fn key(&mut self, key: &'s YamlScalar<'s>) {
         if let ReferenceLookup::Known(_) =
             self.scanner

@@ -72,8 +72,8 @@ impl ParseFingerprint {
     /// Whether `text` up to the byte `end` reads as the documents that were added. The marker of a
     /// further document may follow.
     ///
-    /// The general parser reads it, independently of the reader of the documents: an error of the
-    /// simple reader must not confirm itself.
+    /// The general parser reads `text`, independently of the reader of the documents: an error of
+    /// the simple reader must not confirm itself.
     pub(crate) fn matches(&self, text: &str, end: usize) -> bool {
         let mut other = ParseFingerprint {
             changed: self.changed.clone(),

@@ -99,7 +99,7 @@ enum SkippedWords {
     Template,
 }
 
-/// The state of reading a line.
+/// The state of reading a line and the lines that continue it.
 struct CommandReader {
     state: CommandState,
     skips: SkippedWords,

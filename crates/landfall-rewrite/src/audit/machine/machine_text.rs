@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// Endings of scripts, systemd units, and documents of Ignition and Butane.
 const ENDINGS: [&str; 7] = ["sh", "bash", "service", "socket", "timer", "ign", "bu"];
-/// Keys that identify a document of cloud-init. Its key `packages` is also a key of other
-/// documents.
+/// Keys that identify a document of cloud-init. `packages` is not among them, because other
+/// documents have it, too.
 const CLOUD_KEYS: [&str; 3] = ["runcmd", "bootcmd", "write_files"];
 
 /// Reads the files at `paths` that set up machines, and finds the files and packages that they

@@ -57,7 +57,7 @@ fn with_range(
         tag.parse::<ChartVersion>()
             .is_ok_and(|version| versions.has(&version))
     };
-    // without any tag, the repository is missing
+    // without a locked tag, the look-up of the repository decides
     if tags.is_empty() || tags.iter().any(is_in_range) {
         return (repository, None);
     }

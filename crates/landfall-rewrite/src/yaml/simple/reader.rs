@@ -30,7 +30,7 @@ impl<'a> SimpleReader<'a> {
         }
     }
 
-    /// Enters a node. `None` if it is nested too deep.
+    /// Enters a node. `None` if it is nested too deeply.
     pub(super) fn enter(&mut self) -> Option<()> {
         self.depth += 1;
         (self.depth <= MAX_DEPTH).then_some(())
