@@ -4,7 +4,7 @@
 //! manifest ──lock──▶ lock ──pull──▶ store ──pack──▶ bundle ──push──▶ private registry
 //! (people)         (digests)      (blobs)         (one file)  └serve─▶ nodes pull from the file
 //!                                                    │
-//!                                       rewrite: point everything at it
+//!                                       rewrite: point everything at the registry
 //! ```
 //!
 //! A program uses landfall through three types: [`Client`] has the verbs that need a network,

@@ -28,8 +28,8 @@ impl Client {
             .with_signatures(self.signatures_for(manifest))
             .finding_images(Arc::new(ChartImages(self.limits)))
             .with_archives(self.archive_images(store).await)
-            // accounts of chart repositories may only be used for the repositories of the
-            // manifests, not for those that a chart names as its dependencies
+            // accounts of chart repositories are used only for the repositories that the
+            // manifests name, not for the repositories of a chart's dependencies
             .with_accounts_for(
                 manifest
                     .requests

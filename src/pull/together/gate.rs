@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
-/// The order in which the actors pass: an actor, and how often it passes before the next entry's
-/// turn. A request passes twice, before and after it takes effect. After the last entry, both
-/// actors pass freely.
+/// The order in which the actors pass. Each entry is an actor, and how often it passes before the
+/// next entry's turn. A request passes twice, before and after it takes effect. After the last
+/// entry, both actors pass freely.
 pub(super) type Schedule = Vec<(usize, usize)>;
 
 /// Lets two actors pass in the order of a schedule.
