@@ -73,7 +73,7 @@ pub use lock::Locked;
 pub use pull::PullError;
 pub use push::{GitCollision, GitTarget, Omitted, PushError, PushOptions, Pushed};
 
-/// Internals for landfall's own tests and fuzz targets. It may change with any release.
+/// Internals for landfall's own tests and fuzz targets. They may change with any release.
 #[doc(hidden)]
 pub mod internals {
     #[cfg(all(any(test, fuzzing), feature = "cli", feature = "serve"))]

@@ -249,8 +249,8 @@ fn serial(request: &RefreshRequest<'_>, lock: &Lock) -> Result<Option<Serial>, C
     Ok(Some(Serial { series, number }))
 }
 
-/// Whether the receiver has all items of `lock`, or the bundle at `out` is the one that would be
-/// packed.
+/// Whether the receiver has all items of `lock`, or the bundle at `out` is complete and was packed
+/// from the same lock and bases.
 fn is_delivered(request: &RefreshRequest<'_>, lock: &Lock) -> bool {
     if !request.bases.is_empty() && request.bases.iter().all(|base| base.has_all(lock)) {
         return true;

@@ -31,8 +31,8 @@ pub(crate) struct EvidenceLog {
 struct LogEnd {
     seq: u64,
     head: Option<Digest>,
-    /// The incomplete lines after the last record. Each ends with a line feed. If the file lacks
-    /// the line feed of the last one, it is written together with the next record.
+    /// The incomplete lines after the last record, each with a line feed. If the file does not end
+    /// with a line feed, the missing one is written together with the next record.
     torn: Vec<u8>,
     /// Whether the last byte is not a line feed.
     is_open: bool,

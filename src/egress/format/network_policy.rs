@@ -1,5 +1,5 @@
 //! Formats a Kubernetes `NetworkPolicy`, which supports ports and addresses but not names. A
-//! comment in it says so, since the policy allows more than the list.
+//! comment in the policy says that it allows more than the list.
 
 use super::groups::{by_port, comment};
 use crate::egress::Egress;

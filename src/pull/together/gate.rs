@@ -47,7 +47,7 @@ impl Gate {
             let changed = self.changed.notified();
             {
                 let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-                // the other actor would wait forever for the turns of one that has ended
+                // skip the turns of an actor that has ended: the other would wait for them forever
                 while turns
                     .schedule
                     .front()
