@@ -152,8 +152,8 @@ impl Network {
         within(ip, command)
     }
 
-    /// Like [`Network::on`], with the machine's own `/sys`, which `ip` replaces: dockerd needs the
-    /// control groups there.
+    /// Like [`Network::on`], with the machine's own `/sys`, because dockerd needs the control
+    /// groups in it. `ip netns exec` would mount another one.
     pub fn on_with_sys(&self, host: &str, command: &Command) -> Command {
         let mut nsenter = Command::new(found("nsenter".as_ref()));
         nsenter.arg(format!("--net=/run/netns/{}", self.name(host)));
