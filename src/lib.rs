@@ -4,7 +4,7 @@
 //! manifest ──lock──▶ lock ──pull──▶ store ──pack──▶ bundle ──push──▶ private registry
 //! (people)         (digests)      (blobs)         (one file)  └serve─▶ nodes pull from the file
 //!                                                    │
-//!                                       rewrite: point everything at it
+//!                                       rewrite: point everything at the registry
 //! ```
 //!
 //! A program uses landfall through three types: [`Client`] has the verbs that need a network,
@@ -73,7 +73,7 @@ pub use lock::Locked;
 pub use pull::PullError;
 pub use push::{GitCollision, GitTarget, Omitted, PushError, PushOptions, Pushed};
 
-/// Internals for landfall's own tests and fuzz targets. It may change with any release.
+/// Internals for landfall's own tests and fuzz targets. They may change with any release.
 #[doc(hidden)]
 pub mod internals {
     #[cfg(all(any(test, fuzzing), feature = "cli", feature = "serve"))]

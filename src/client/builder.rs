@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Returns the value of an environment variable.
 type Environment = fn(&str) -> Option<String>;
 
-/// Sets up a [`Client`]. Without any call, it uses the environment and default limits.
+/// Sets up a [`Client`]. By default, it uses the environment and default limits.
 pub struct ClientBuilder {
     site: Option<Site>,
     plain_http: Vec<String>,
@@ -87,14 +87,14 @@ impl ClientBuilder {
         ClientBuilder { archives, ..self }
     }
 
-    /// Processes only one part of each lock. The limits per upstream host are divided by the number
-    /// of shards.
+    /// Processes only this shard of each lock. The limits per upstream host are divided by the
+    /// number of shards.
     #[must_use]
     pub fn shard(self, shard: Shard) -> ClientBuilder {
         ClientBuilder { shard, ..self }
     }
 
-    /// Reads the files that site and environment name. Sends no request.
+    /// Reads the files that the site and the environment name. Sends no request.
     ///
     /// # Errors
     /// Returns an error if a setting, auth file, certificate, proxy or archive cannot be used.
@@ -143,7 +143,7 @@ impl ClientBuilder {
         ))
     }
 
-    /// The plain HTTP hosts of options and site.
+    /// The plain HTTP hosts of the options and the site.
     fn plain_hosts(&self) -> Vec<String> {
         let site = self.site.as_ref();
         let registry = site
@@ -168,8 +168,8 @@ impl ClientBuilder {
         Some(site.resolve(site.proxy.as_ref()?.ca.as_ref()?))
     }
 
-    /// Reads all certificates and private keys that the site names. An error names the setting of
-    /// the site whose file cannot be used.
+    /// Reads all certificates and private keys that the site names. If a file cannot be used, the
+    /// error contains the setting that names the file.
     fn check_trust(&self, keychain: &Keychain) -> Result<(), ClientError> {
         let rules = host_rules(self.site.as_ref(), &[], keychain, BTreeMap::new());
         let proxy = TlsProfile {

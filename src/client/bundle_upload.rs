@@ -14,8 +14,8 @@ use std::path::Path;
 pub(crate) struct BundleUpload(ObjectWriter);
 
 impl BundleUpload {
-    /// Begins the upload of a bundle of `lock`. Dropping the guard aborts the upload, so keep it in
-    /// the task that an interruption drops.
+    /// Begins the upload of a bundle of `lock`. Dropping the guard aborts the upload, so keep the
+    /// guard in the task that an interruption drops.
     pub(crate) fn begin(
         bucket: &Bucket,
         name: &str,

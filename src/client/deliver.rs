@@ -13,8 +13,8 @@ use landfall_model::report::ReportItem;
 use std::sync::Arc;
 
 impl Client {
-    /// Pushes the items of `lock` from a store or bundle to the destinations of `mapping`. The
-    /// registry must already have the blobs that are `omitted` from `blobs`, as from a delta.
+    /// Pushes the items of `lock` from a store or bundle to the destinations of `mapping`. `blobs`
+    /// may lack the blobs in `omitted`, as a delta does; the registry must already have them.
     ///
     /// # Errors
     /// If two digests would get the same tag, or the registry cannot be reached. An item whose

@@ -1,5 +1,5 @@
-//! Records in the store the day since which each item has been failing, so that the report of a
-//! scheduled job can name it.
+//! Records in the store when each item began to fail, so that the report of a scheduled job can
+//! name that day.
 
 use jiff::ToSpan;
 use jiff::civil::Date;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// The path of the file in the store. The days are not in the lock, because two runs with the same
 /// result must give the same lock.
 const FILE: &str = ".landfall/failing";
-/// How long an item that no run handles stays in the record.
+/// The number of days after which an item that no run handles is removed from the record.
 const KEPT_DAYS: i64 = 30;
 
 /// An item that failed or was missing in the last run that handled it.
@@ -32,16 +32,16 @@ struct FailingFile {
     items: Vec<FailingItem>,
 }
 
-/// Extends the reason of each failed or missing item by the day since which it has been failing,
-/// and records that day in the store. An item that succeeds is removed from the record. One that is
-/// not in `items` stays for a while: jobs with other manifests may share the store.
+/// Adds to the reason of each failed or missing item the day on which the item began to fail, and
+/// records that day in the store. An item that succeeds is removed from the record. A recorded item
+/// that is not in `items` stays for [`KEPT_DAYS`]: jobs with other manifests may share the store.
 pub(super) fn mark_failing(
     disk: &DiskStore,
     items: &mut [ReportItem],
     today: Date,
 ) -> Result<(), WriteError> {
     disk.edit(FILE, |old| {
-        // a damaged or newer file counts as empty: it only serves the message
+        // a damaged or newer file counts as empty: only the message depends on it
         let recorded = serde_json::from_slice::<FailingFile>(old)
             .ok()
             .filter(|recorded| recorded.version == 1);
@@ -110,7 +110,7 @@ mod tests {
         };
         let first = "404 (failing since 2026-11-01)";
         assert_eq!(reason("a:1", ItemStatus::Failed, 1), first);
-        // a job with another manifest, in which the item is not
+        // a job with another manifest, which does not list `a:1`
         let second = "404 (failing since 2026-11-02)";
         assert_eq!(reason("b:1", ItemStatus::Failed, 2), second);
         assert_eq!(reason("a:1", ItemStatus::Missing, 9), first);

@@ -75,7 +75,7 @@ impl Client {
     pub(crate) fn remember_hosts(&self, store: &DiskStore, command: &str) {
         let hosts = self.sessions.transport().ledger().hosts();
         let remembered = crate::egress::remember(store, &hosts, command);
-        // The verb itself has reported a full disk, with the amount that it needs.
+        // The command itself has reported a full disk, with the amount of space that is needed.
         if let Some(error) = remembered.err().filter(|error| !error.is_full_disk()) {
             self.progress.note(&format!(
                 "the hosts of this run are not recorded for `landfall egress`: {error}"

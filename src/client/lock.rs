@@ -28,8 +28,8 @@ impl Client {
             .with_signatures(self.signatures_for(manifest))
             .finding_images(Arc::new(ChartImages(self.limits)))
             .with_archives(self.archive_images(store).await)
-            // accounts of chart repositories may only be used for the repositories of the
-            // manifests, not for those that a chart names as its dependencies
+            // accounts of chart repositories are used only for the repositories that the
+            // manifests name, not for the repositories of a chart's dependencies
             .with_accounts_for(
                 manifest
                     .requests
@@ -50,8 +50,9 @@ impl Client {
         signatures
     }
 
-    /// Finds newer versions that the policies in manifests allow, and upstream changes of all other
-    /// items. Writes only to `store`: downloaded manifests, and facts about repositories.
+    /// Finds newer versions that the policies in manifests allow, and upstream changes of the items
+    /// that keep their version. Writes only to `store`: downloaded manifests, and facts about
+    /// repositories.
     pub(crate) async fn update(
         &self,
         request: &UpdateRequest<'_>,
@@ -162,7 +163,7 @@ impl Client {
         let reading = tokio::task::spawn_blocking(move || {
             let mut images = ArchiveImages::default();
             for archive in archives.iter() {
-                // not an error: the images of an unreadable archive are requested from registries
+                // not an error: images whose manifests are not kept are requested from registries
                 if let Err(error) = read_image_names(archive, &mut images, &store, &limits) {
                     images.skipped.push(format!("not stored for pull: {error}"));
                 }

@@ -245,7 +245,7 @@ impl Client {
                 }
                 Err(error) => Err(error),
             };
-            // also after an error: the compressor waits for further blobs until then
+            // also after an error: the compressor waits for blobs until the bundle is closed
             bundle.close();
             pulled
         };

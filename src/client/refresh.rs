@@ -101,7 +101,7 @@ pub(crate) struct RefreshedBundle {
 
 impl Client {
     /// Updates manifests, locks them, and pulls and packs the content that the receiver of the
-    /// bundle lacks. `memory` is the store on disk that remembers responses of upstream in earlier
+    /// bundle lacks. `memory` is the store on disk that remembers upstream responses of earlier
     /// runs. `on_locked` is called with the new lock before its content is downloaded.
     pub(crate) async fn refresh(
         &self,
@@ -110,7 +110,8 @@ impl Client {
         on_locked: impl Fn(&Lock),
     ) -> Result<Refreshed, ClientError> {
         let updated = self.update(&request.update, memory).await;
-        // twice, so that the hosts of the update are recorded even if a later step is interrupted
+        // here and below, so that the hosts of the update are recorded even if a later step is
+        // interrupted
         self.remember_hosts(memory, "refresh");
         let refreshed = self
             .refresh_updated(&mut request, updated?, memory, on_locked)
@@ -142,7 +143,7 @@ impl Client {
 
         let mut items = locked.items.clone();
         let mut packed = None;
-        // if there is nothing to carry, or it was delivered or packed before, nothing is pulled
+        // nothing is pulled if the lock is empty, or if its content was delivered or packed before
         let is_empty = locked.lock.items().next().is_none();
         if !is_empty && !is_delivered(request, &locked.lock) {
             let store: Arc<dyn BlobStore> = match &request.object_store {
@@ -248,8 +249,8 @@ fn serial(request: &RefreshRequest<'_>, lock: &Lock) -> Result<Option<Serial>, C
     Ok(Some(Serial { series, number }))
 }
 
-/// Whether the receiver has all items of `lock`, or the bundle at `out` is the one that would be
-/// packed.
+/// Whether the receiver has all items of `lock`, or the bundle at `out` is complete and was packed
+/// from the same lock and bases.
 fn is_delivered(request: &RefreshRequest<'_>, lock: &Lock) -> bool {
     if !request.bases.is_empty() && request.bases.iter().all(|base| base.has_all(lock)) {
         return true;

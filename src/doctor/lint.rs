@@ -14,7 +14,7 @@ pub(crate) struct LintMessage {
     /// The severity of the message.
     pub verdict: CheckStatus,
     /// The programs that the message is about: they interpret the entry differently from landfall,
-    /// or it has no effect in them.
+    /// or the entry has no effect in them.
     pub clients: Vec<&'static str>,
     /// The way in which these programs interpret the entry.
     pub says: String,

@@ -28,8 +28,8 @@ pub(crate) async fn check_names(
         }
         let wanted = if certified.is_empty() { dns } else { certified };
         for name in *wanted {
-            // A name that is not under `dns` of its entry is checked at the first name that
-            // resolves.
+            // A name that is not under `dns` of its entry is checked at the server of the first
+            // name that resolves.
             match (known.contains(&name), known.first()) {
                 (true, _) => check_certificate(transport, name, name, &mut steps).await,
                 (false, Some(at)) if !dns.contains(name) => {

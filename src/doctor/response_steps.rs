@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 impl HostChecker<'_> {
-    /// Sends `request`, and checks the response, the sign-in and the redirects. Returns whether the
-    /// host requires an account, and an account is known that may be sent to the host.
+    /// Sends `request`, and checks the response, the sign-in and the redirects. Returns true if the
+    /// host requires an account, and the known account may be sent to it.
     pub(super) async fn check_response(
         &mut self,
         mut request: HttpRequest,

@@ -65,8 +65,8 @@ impl fmt::Display for CheckTarget {
     }
 }
 
-/// The targets of a site: its proxies, registry, file server and upstreams. If the lock has a file,
-/// the target at the file server is that file.
+/// The targets of a site: its proxies, registry, file server and upstreams. If the lock has files,
+/// the target at the file server is the first of them.
 pub(crate) fn targets_of(site: &Site, lock: Option<&Lock>) -> Vec<CheckTarget> {
     let registry = site.registry.as_ref().and_then(|registry| {
         let target = registry

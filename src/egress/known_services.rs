@@ -9,7 +9,7 @@ use url::Url;
 pub(super) struct KnownService {
     /// The host that is contacted first. If it begins with `*.`, it matches every name below.
     host: &'static str,
-    /// A part of the path that URLs of files must have.
+    /// The text that the path of a URL must contain; empty if any path matches.
     path: &'static str,
     /// The further hosts. If there are none, everything comes from the first host.
     pub(super) further: &'static [FurtherHost],
@@ -235,7 +235,7 @@ mod tests {
             hosts("https://registry.k8s.io/"),
             ["*.pkg.dev", "cdn.registry.k8s.io"]
         );
-        // the operators serve all files from these hosts themselves
+        // these services use no further hosts
         for alone in ["https://dl.k8s.io/v1.33.4/x", "https://get.helm.sh/x"] {
             assert_eq!(hosts(alone).len(), 0, "{alone}");
         }

@@ -27,14 +27,14 @@ pub(crate) struct Egress {
 
 /// A host that the lock itself names.
 pub(super) struct SourceHost {
-    /// The URL of the first item there, or the base URL of a registry.
+    /// The URL of the first item at this host, or the base URL of a registry.
     pub(super) url: Url,
     /// The registry or file host, as the lock names it.
     pub(super) name: String,
     /// A manifest and a blob or file that a probe requests.
     pub(super) samples: [Option<EntryPart>; 2],
     kind: SourceKind,
-    /// Whether `lock` requests everything there that a pull requests.
+    /// Whether `lock` requests everything from this host that a pull requests.
     is_requested_by_lock: bool,
     /// The well-known services that its URLs belong to.
     services: Vec<&'static KnownService>,
@@ -134,9 +134,9 @@ pub(super) fn sources(
     Ok(sources)
 }
 
-/// Whether `lock` requests the same content of an entry as a pull: it downloads charts, providers
-/// and the objects of git repositories, and downloads a file or asks for its size. A pull may find
-/// all of it in the store.
+/// Whether `lock` requests the same content of an entry as a pull. `lock` downloads charts,
+/// providers and the objects of git repositories, and downloads a file or requests its size. A pull
+/// may then find all content of the entry in the store.
 fn is_requested_by_lock(entry: &LockEntry) -> bool {
     let is_large = |part: &EntryPart| matches!(part.origin, PartOrigin::LargeFile(_));
     match entry.kind {
@@ -332,7 +332,7 @@ impl HostList<'_> {
             _ => "tcp",
         };
         let host = EgressPattern::declared(&endpoint.host)?;
-        // an endpoint without roles is needed by every machine, which includes landfall's own
+        // every machine needs an endpoint without roles, also the machine that runs landfall
         let is_new = !self.hosts.contains_key(&(host.to_string(), endpoint.port));
         let row = self.row(host, endpoint.port, scheme, HostEvidence::Declared);
         row.from.clone_from(&endpoint.from);
@@ -348,7 +348,7 @@ impl HostList<'_> {
         Ok(())
     }
 
-    /// The row of a host, with the most certain evidence of all that name it.
+    /// The row of a host. If several sources name the host, the most certain evidence counts.
     fn row(
         &mut self,
         host: EgressPattern,

@@ -25,8 +25,8 @@ pub(crate) enum EgressPattern {
 pub(crate) struct InvalidHost(String);
 
 impl EgressPattern {
-    /// Parses the host of a URL or registry, an IPv6 address with or without brackets. A wildcard
-    /// is refused.
+    /// Parses the host of a URL or registry; an IPv6 address may have brackets. A wildcard is
+    /// refused.
     pub(crate) fn exact(host: &str) -> Result<EgressPattern, InvalidHost> {
         let bare = host
             .strip_prefix('[')
@@ -35,7 +35,7 @@ impl EgressPattern {
         if let Ok(address) = bare.parse() {
             return Ok(EgressPattern::Address(address));
         }
-        // the host with its brackets, because only addresses have them
+        // `host` rather than `bare`, because a name must not have brackets
         let name = host.strip_suffix('.').unwrap_or(host);
         if is_dns_name(name) {
             return Ok(EgressPattern::Name(name.to_ascii_lowercase()));

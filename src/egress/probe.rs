@@ -42,8 +42,8 @@ pub(crate) async fn probe(
             let host_name = failing.host_str().unwrap_or_default();
             let (url, host, reach) = match EgressPattern::exact(host_name) {
                 Ok(host) => (&failing, host, reachability(&error)),
-                // A text that is not a host, such as that of a redirect to `https://*.*/`, was not
-                // contacted, and no list contains it. The host that sent it fails.
+                // A text that is not a host, such as `*.*` in a redirect to `https://*.*/`, was not
+                // contacted, and no list contains it. The host that sent it counts as failed.
                 Err(_) => {
                     let sender = source.url.host_str().unwrap_or_default();
                     (

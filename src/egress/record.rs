@@ -130,8 +130,8 @@ pub(crate) fn fuzz(bytes: &[u8]) {
     }
 }
 
-/// Adds the hosts that a run of `command` contacted to the record of a store. A record that cannot
-/// be read is replaced, since it only serves `landfall egress`.
+/// Adds to the record of a store the hosts that a run of `command` contacted. A record that cannot
+/// be read is replaced, since only `landfall egress` uses it.
 pub(crate) fn remember(
     disk: &DiskStore,
     hosts: &[HostUse],

@@ -31,8 +31,8 @@ pub(crate) struct EvidenceLog {
 struct LogEnd {
     seq: u64,
     head: Option<Digest>,
-    /// The incomplete lines after the last record. Each has a line feed, also the last one, which
-    /// gets its own together with the next record.
+    /// The incomplete lines after the last record, each with a line feed. If the file does not end
+    /// with a line feed, the missing one is written together with the next record.
     torn: Vec<u8>,
     /// Whether the last byte is not a line feed.
     is_open: bool,
@@ -51,7 +51,7 @@ impl EvidenceLog {
             .read(true)
             .append(true)
             .create(true)
-            // without this flag, opening a pipe waits for a reader
+            // without this flag, opening a pipe or device may wait for another process
             .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
             .open(path)
             .map_err(failed)?;
@@ -107,7 +107,7 @@ impl EvidenceLog {
             path: self.path.clone(),
             why,
         };
-        // the longest record, and the longest incomplete lines that a reader accepts
+        // the size of the longest record and of the longest incomplete lines that a reader accepts
         let window = 2 * Limits::DEFAULT.log_record_bytes as u64;
         let length = self.file.metadata().map_err(failed)?.len();
         let start = length.saturating_sub(window);
@@ -122,7 +122,7 @@ impl EvidenceLog {
             if is_open && !torn.is_empty() {
                 torn.push(b'\n');
             }
-            // a reader refuses a log with more, even if a record confirms it
+            // a reader refuses longer incomplete lines, even if a record confirms them
             if torn.len() > Limits::DEFAULT.log_record_bytes {
                 return Err(bad("and the incomplete lines before it are too long"));
             }

@@ -59,7 +59,7 @@ pub(crate) struct LoggedItem {
 pub(crate) struct RemovedContent {
     /// The number of blobs or manifests.
     pub count: usize,
-    /// Their digests, sorted; only the first ones if all are too many for a record.
+    /// Their digests, sorted; only the first ones if a record cannot contain all.
     pub digests: Vec<String>,
 }
 
@@ -136,7 +136,7 @@ pub(crate) struct LoggedCommand {
 }
 
 impl LoggedCommand {
-    /// Reads these fields of a record. A record of a later release may lack some of them.
+    /// Reads the fields from a record. A record of a later release may lack some of them.
     pub(crate) fn new(record: &EvidenceRecord) -> LoggedCommand {
         let predicate = &record.payload["predicate"];
         let text = |key: &str| predicate[key].as_str().unwrap_or_default().to_owned();

@@ -50,7 +50,7 @@ fn records_form_a_chain_that_ends_with_the_head() {
     assert_eq!(summary.head.as_ref(), Some(&hashes[2]));
     assert_eq!(summary.incomplete_line, None);
     assert_eq!(read(b"", None).unwrap().records, 0);
-    // the hash of a record as other tools compute it: that of the line up to the last member
+    // other tools can compute the hash of a record from its line up to the last member
     let line = String::from_utf8(lines(&bytes)[0].clone()).unwrap();
     let (hashed, rest) = line.split_once(",\"hash\":").unwrap();
     assert_eq!(

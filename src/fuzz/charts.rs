@@ -83,7 +83,7 @@ pub(super) fn archive_seeds() -> Vec<Vec<u8>> {
     ])]
 }
 
-/// Reads the bytes as an image archive, and keeps the documents of the images in it.
+/// Reads the bytes as an image archive, and keeps its manifests and configs.
 pub(super) fn image_archive(bytes: &[u8]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("archive");

@@ -1,4 +1,4 @@
-//! Compressed streams, and the recipes that rebuild them.
+//! Targets for compressed streams, and for the recipes that rebuild them.
 
 use flate2::{Compression, GzBuilder};
 use landfall_deflate::{AnalysisLimits, PlainReader, Rebuilder, Recipe, analyze};

@@ -1,4 +1,4 @@
-//! Targets for YAML: documents of people and charts, and locks.
+//! Targets for YAML documents of users and charts, and for locks.
 
 use landfall_item::lockfile::Lock;
 use landfall_model::DestinationMap;
@@ -34,8 +34,8 @@ pub(super) fn yaml(bytes: &[u8]) {
     }
 }
 
-/// Merges values into the first document. The result must be YAML that contains them and everything
-/// else of the document, and the other documents. Merging again must not change it.
+/// Merges values into the first document. The result must be YAML with the merged values, the
+/// document's other members, and the other documents. Merging again must not change it.
 pub(super) fn merge(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let values = read(

@@ -1,4 +1,4 @@
-//! Packs of git servers.
+//! The target for packs of git servers.
 
 use landfall_git::{
     GitObjectKind, GitPackPlan, ObjectDatabase, ObjectId, SignedObject, check_complete,

@@ -10,7 +10,7 @@ impl Numbers {
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        // the low bits of such a generator repeat after few steps
+        // the low bits of a linear congruential generator repeat after a few steps
         (self.0 >> 33) as usize % end.max(1)
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn deb(bytes: &[u8]) {
     let _ = apt::package_identity(&mut &*bytes);
 }
 
-/// Packages of rpmbuild, signed and unsigned.
+/// Packages that rpmbuild built, signed and unsigned.
 pub(super) fn rpm_seeds() -> Vec<Vec<u8>> {
     ["signed.rpm", "signed-ed25519.rpm", "unsigned.rpm"]
         .map(file)
@@ -147,8 +147,8 @@ pub(super) fn openpgp_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Reads the bytes as keys, as a signature and as signed text. No bytes may verify with the key
-/// `other.asc`, because it signed nothing.
+/// Reads the bytes as keys, as a signature and as signed text. Verification with the key
+/// `other.asc` must always fail, because it signed nothing.
 pub(super) fn openpgp(bytes: &[u8]) {
     let _ = OpenPgpKeys::parse(bytes);
     let keys = OpenPgpKeys::parse(&file("other.asc")).unwrap();

@@ -1,4 +1,4 @@
-//! Patches between plain streams.
+//! The target for patches between plain streams.
 
 use landfall_patch::{
     Listing, PatchBase, PatchReader, PatchSections, PlainSource, SECTIONS, create,

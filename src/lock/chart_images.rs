@@ -36,8 +36,8 @@ impl FindImages for ChartImages {
             Some(version) => Some(render(archive, version, how)?),
             None => None,
         };
-        // Compared with an empty inventory, every image of the chart is missing, so the search of
-        // `audit` returns all of them.
+        // An empty inventory lacks every image, so the search of `audit` returns all images of the
+        // chart.
         let nothing = Lock::default();
         let today = String::new();
         let inventory = Inventory::new(&nothing, None, None, &today);
@@ -50,7 +50,7 @@ impl FindImages for ChartImages {
 
 /// Renders the chart with the helm on PATH, which must have this `version`.
 fn render(archive: &[u8], version: &str, how: &Discovery) -> Result<String, String> {
-    // helm reads files; they are removed when these values are dropped, at the end of the function
+    // helm reads files; dropping `chart` and `values` at the end of the function removes them
     let chart = temporary_file(archive, ".tgz")?;
     let values = how
         .values

@@ -391,7 +391,7 @@ impl<'a> SortedResults<'a> {
     }
 }
 
-/// The number of packages in `set`. Several sources may contain the same one.
+/// The number of packages in `set`. A package that several sources contain counts once.
 fn distinct_packages(set: &LockedPackageSet) -> usize {
     let digests: HashSet<_> = set
         .packages()

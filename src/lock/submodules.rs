@@ -6,9 +6,9 @@ use landfall_model::report::EntryKind;
 
 impl LockRun<'_> {
     /// The requests for repositories with commits that submodules pin. A repository that was
-    /// requested before without such a commit is requested again with it, and the earlier result is
-    /// removed. Each round adds commits, and the length of a chain of submodules is limited, so the
-    /// rounds end.
+    /// requested before without one of these commits, or without its submodules, is requested again
+    /// with them, and the earlier result is removed. Each round adds commits, and the length of a
+    /// chain of submodules is limited, so the rounds end.
     pub(super) fn new_repositories(
         &mut self,
         requests: Vec<GitRequest>,

@@ -19,7 +19,7 @@ pub(super) struct PullOutcome {
     pub(super) parts: HashMap<Digest, BlobFetch>,
     /// The number of parts that each entry still waits for.
     pub(super) open: Vec<usize>,
-    /// The error of a full disk. It is the reason of all items whose tasks it cancelled.
+    /// The error of a full disk. It is also the reason of the items whose tasks were cancelled.
     full: Option<String>,
     /// The message of the watchdog, if it ended the transfers.
     pub(super) stuck: Option<String>,

@@ -60,7 +60,7 @@ pub(super) struct Pending {
 
 impl Pending {
     /// The blobs that are not in `present`, in the order in which they are fetched. Content that is
-    /// computed from the lock is written at once.
+    /// computed from the lock is written immediately.
     pub(super) fn new(
         share: &ShardShare<'_>,
         into: &dyn BlobStore,

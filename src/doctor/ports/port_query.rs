@@ -64,7 +64,7 @@ pub(crate) enum PortLine {
         what: String,
         /// The purpose of the connection.
         why: String,
-        /// Whether the connection goes through a proxy.
+        /// Whether the proxy rules apply to the connection.
         route: ConnectRoute,
     },
     /// Samples of a range. No service has to listen there, but no firewall may drop the packets.

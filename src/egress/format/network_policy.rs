@@ -1,5 +1,5 @@
 //! Formats a Kubernetes `NetworkPolicy`, which supports ports and addresses but not names. A
-//! comment in it says so, since the policy allows more than the list.
+//! comment in the policy says that it allows more than the list.
 
 use super::groups::{by_port, comment};
 use crate::egress::Egress;
@@ -31,7 +31,7 @@ spec:
     for (port, group) in by_port(egress, |_| true) {
         text += "  - ports:\n";
         let _ = writeln!(text, "    - {{protocol: TCP, port: {port}}}");
-        // without `to`, every address is allowed, which a port with names needs
+        // a port with names needs a rule without `to`, which allows every address
         if group.names.is_empty() && group.below.is_empty() {
             text += "    to:\n";
             for address in group.addresses {

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
-/// The order in which the actors pass: an actor, and how often it passes before the next entry's
-/// turn. A request passes twice, before and after it takes effect. After the last entry, both
-/// actors pass freely.
+/// The order in which the actors pass. Each entry is an actor, and how often it passes before the
+/// next entry's turn. A request passes twice, before and after it takes effect. After the last
+/// entry, both actors pass freely.
 pub(super) type Schedule = Vec<(usize, usize)>;
 
 /// Lets two actors pass in the order of a schedule.
@@ -47,7 +47,7 @@ impl Gate {
             let changed = self.changed.notified();
             {
                 let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-                // the other actor would wait forever for the turns of one that has ended
+                // skip the turns of an actor that has ended: the other would wait for them forever
                 while turns
                     .schedule
                     .front()

@@ -228,7 +228,7 @@ fn an_upload_whose_owner_is_alive_is_not_taken_over() {
         lease,
         gc_wait: Duration::ZERO,
     };
-    // the second part of the first pull waits, while the pull keeps renewing its record
+    // the first pull cannot upload part 2 until it is released, and keeps renewing its record
     let halted = Arc::new(Semaphore::new(0));
     let released = Arc::new(Semaphore::new(0));
     let is_halted = halted.clone();

@@ -125,8 +125,8 @@ impl AptUpstream {
         self.release(&folder, &head);
     }
 
-    /// Writes the flat repository in `FOLDER` with the packages there. `more` are additional lines
-    /// of the Release file.
+    /// Writes a flat repository of the packages in `folder`. `more` are additional lines of the
+    /// Release file.
     pub fn flat(&self, folder: &str, more: &str) {
         let root = self.place.path(format!("up/r/{folder}"));
         let mut list = Command::new("apt-ftparchive");

@@ -24,7 +24,7 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// A chart with these files next to its Chart.yaml, to which `more` is added.
+    /// A chart with these files, and a Chart.yaml that ends with `more`.
     pub fn new(name: &str, version: &str, more: &str, files: &[(&str, &str)]) -> Chart {
         let yaml = format!(
             "apiVersion: v2\nname: {name}\nversion: {version}\nappVersion: \"9.1\"\n{more}"

@@ -1,4 +1,4 @@
-//! A server in front of a registry that answers some targets itself, with refusals, pages or wrong
+//! A server in front of a registry. It answers some requests itself, with refusals, pages or wrong
 //! content.
 
 use super::http;
@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-/// A server in front of a registry that answers some targets itself. It forwards other requests
+/// A server in front of a registry. It answers some requests itself, and forwards the others
 /// without their bodies.
 pub struct Front {
     pub address: String,

@@ -31,8 +31,8 @@ pub struct GitServerBehavior {
     pub authorization: Option<String>,
     /// The `host:port` in the URLs of large files; by default that of the request.
     pub large_file_host: Option<String>,
-    /// The headers that clients must send with transfers of large files. If this is set, the
-    /// server also asks clients to confirm uploads.
+    /// The headers that the server asks clients to send with transfers of large files. If this is
+    /// set, the server also asks clients to confirm uploads.
     pub large_file_headers: Option<Value>,
     /// The status of responses to uploads of large files; by default `200 OK`.
     pub upload_status: Option<&'static str>,

@@ -126,7 +126,7 @@ impl Place {
         std::fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// The built landfall in this folder, with no environment variable of the caller but `PATH`.
+    /// The built landfall in this folder. Of the caller's environment, it gets only `PATH`.
     pub fn command(&self) -> Command {
         let landfall = env!("CARGO_BIN_EXE_landfall");
         match self.memory.load(std::sync::atomic::Ordering::Relaxed) {
@@ -285,8 +285,8 @@ pub fn found(program: &OsStr) -> OsString {
 /// Runs a command that must succeed, and returns its stdout.
 pub fn run(command: &mut Command) -> Vec<u8> {
     let mut result = command.output();
-    // a program that was just copied is busy if another thread forked during the copy: its child
-    // has the file open for writing until it runs its own program
+    // a program that was just copied is busy if another thread forked during the copy: the forked
+    // child has the file open for writing until it executes a program
     for _ in 0..100 {
         match &result {
             Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {

@@ -152,8 +152,8 @@ impl Network {
         within(ip, command)
     }
 
-    /// Like [`Network::on`], with the machine's own `/sys`, which `ip` replaces: dockerd needs the
-    /// control groups there.
+    /// Like [`Network::on`], with the machine's own `/sys`, because dockerd needs the control
+    /// groups in it. `ip netns exec` would mount another one.
     pub fn on_with_sys(&self, host: &str, command: &Command) -> Command {
         let mut nsenter = Command::new(found("nsenter".as_ref()));
         nsenter.arg(format!("--net=/run/netns/{}", self.name(host)));
@@ -240,9 +240,9 @@ impl Network {
     }
 
     /// Like [`Network::containerd`], with the files that `landfall render containerd` wrote to
-    /// `folder`: those below `etc/containerd` are at their path on the node, and the file for this
-    /// release of containerd is the configuration, to which only the test's folders, sockets and
-    /// snapshotter are added.
+    /// `folder`. Files below `etc/containerd` are at the same path on the node. The file for this
+    /// release of containerd is the configuration; only the test's folders, sockets and snapshotter
+    /// are added to it.
     pub fn containerd_with(&self, place: &Place, folder: &Path) -> Containerd<'_> {
         self.containerd_on("node", place, folder, "")
     }
@@ -350,8 +350,8 @@ pub fn within(mut outer: Command, command: &Command) -> Command {
     outer
 }
 
-/// The containerd for rendered files: the installed one, or the one at the path
-/// `LANDFALL_CONTAINERD`.
+/// The containerd for rendered files: the one that the variable `LANDFALL_CONTAINERD` names, or the
+/// installed one.
 pub fn containerd() -> PathBuf {
     std::env::var_os("LANDFALL_CONTAINERD")
         .unwrap_or_else(|| "containerd".into())
@@ -464,7 +464,7 @@ impl Containerd<'_> {
         run(&mut self.network.on(self.host, &shell))
     }
 
-    /// A script on the node whose `ctr` uses this containerd.
+    /// A shell script on the host. In it, `ctr` uses this containerd.
     pub fn shell(&self, place: &Place, script: &str) -> Command {
         let mut shell = place.clean("sh");
         shell.args(["-ec", script]);

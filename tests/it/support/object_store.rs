@@ -139,7 +139,7 @@ impl ObjectStore {
         place.set("GOOGLE_SERVICE_ACCOUNT_KEY", &key.to_string());
     }
 
-    /// Decides how requests are handled from now on.
+    /// Sets the function that decides how later requests are handled.
     pub fn judge(&self, judge: impl FnMut(&RecordedRequest) -> Option<Fault> + Send + 'static) {
         *self.shared.judge.lock().unwrap() = Some(Box::new(judge));
     }

@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 /// Without optimization and debug information, a program is built in two thirds of the time.
 const QUICK: [&str; 2] = ["-gcflags=all=-N -l", "-ldflags=-s -w"];
 
-/// The program of a Go module, `PATH@VERSION`, by [`go_build`]. If it cannot be built, the test
-/// counts as skipped and should return.
+/// The program of a Go module, `PATH@VERSION`, as [`go_build`] builds it. If it cannot be built,
+/// the test counts as skipped and should return.
 #[must_use]
 pub fn go_install(module: &str) -> Option<PathBuf> {
     let built = go_build(module);

@@ -3,8 +3,8 @@
 //!
 //! Each line is a package: `name [epoch:]version[-release] [arch]: provides x = 1; requires y; file
 //! /bin/z`. The defaults are version 1, release 1 and the architecture `noarch`. A `file` is in the
-//! primary index and in the list of all files. A `listed` file is only in the list, like files
-//! outside `/etc` and the folders of programs in a repository by `createrepo_c`.
+//! primary index and in the list of all files. A `listed` file is only in the list of all files:
+//! `createrepo_c` does the same for files outside `/etc` and the folders of programs.
 
 use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest, Sha256};

@@ -174,7 +174,7 @@ impl Sigstore {
         self.certified(certificate_params(issuer, identity, day))
     }
 
-    /// A signer with this certificate.
+    /// A signer with a new key, and a certificate of these parameters.
     pub fn certified(&self, params: CertificateParams) -> ImageSigner {
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
@@ -306,8 +306,8 @@ impl Sigstore {
     }
 }
 
-/// The parameters of a certificate for the URI `identity`, as Fulcio issues it, which ends on this
-/// day of January 2026.
+/// The parameters of a certificate for the URI `identity`, as Fulcio issues it. It ends on this day
+/// of January 2026.
 pub fn certificate_params(issuer: &str, identity: &str, day: u8) -> CertificateParams {
     let mut params = CertificateParams::new(vec![]).unwrap();
     params.subject_alt_names = vec![SanType::URI(identity.try_into().unwrap())];

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 
 /// The address of squid for the client.
 pub const PROXY: &str = "10.99.0.1:3128";
-/// The server behind the proxy. The `.test` names that [`Squid::with_rules`] writes resolve to it.
+/// The server behind the proxy. squid resolves the `.test` names in its hosts file to it.
 pub const SERVER: &str = "203.0.113.2";
 /// The account, if squid requires one: user, password, and the percent-encoded password.
 pub const USER: &str = "carrier";

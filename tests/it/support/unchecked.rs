@@ -4,7 +4,7 @@
 use super::Place;
 use super::library::{Lock, PackOptions, PackPlan, Packaging, SilentProgress, Store, pack, today};
 
-/// Packs the default store with `landfall.lock` into `out`, which `landfall pack` may refuse.
+/// Packs the default store with `landfall.lock` into `out`, even if `landfall pack` would fail.
 pub fn pack_unchecked(place: &Place, out: &str) {
     let lock = Lock::load(&place.path("landfall.lock")).unwrap();
     let store = Store::open(&place.path("home/.cache/landfall/store")).unwrap();

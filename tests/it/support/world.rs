@@ -188,8 +188,8 @@ impl World {
                 UpstreamRegistry::Kubernetes => &kubernetes.address,
                 UpstreamRegistry::Others => &others.address,
             };
-            // skopeo pushes the ordinary images; it does not support nested indexes and artifacts
-            // in an index, and accepts Docker's types only from a registry
+            // skopeo pushes the ordinary images. It supports neither nested indexes nor artifacts
+            // in an index, and accepts Docker's types only from a registry.
             let plain = [
                 "application/vnd.oci.image.index.v1+json",
                 "application/vnd.oci.image.manifest.v1+json",

@@ -201,8 +201,9 @@ for line in sys.stdin:
     os.wait()
 ";
 
-/// The output of each dnf command. They run one after the other in separate processes, and dnf's
-/// modules are loaded once. `None` if dnf is not a Python program here; the test is then skipped.
+/// The output of each dnf command. The commands run one after the other in separate processes, and
+/// dnf's modules are loaded once. `None` if dnf is not a Python program here; the test is then
+/// skipped.
 pub fn dnf_each(place: &Place, commands: &[Command]) -> Option<Vec<Vec<u8>>> {
     let program = fs::read(which("dnf").unwrap()).unwrap();
     let first =

@@ -344,7 +344,7 @@ impl Rig {
     }
 
     /// Asserts that the private registry has every tag of the upstream, each blob and manifest of
-    /// its repositories byte for byte, and the content of `tool.bin`.
+    /// the upstream's repositories byte for byte, and the content of `tool.bin`.
     pub fn assert_arrived(&self, what: &str) {
         let here = self.up.content(|c| c.clone());
         let there = self.down.content(|c| c.clone());
