@@ -217,7 +217,7 @@ fn a_commit_is_carried_by_its_id() {
     place.write("m.yaml", manifest(&url, &format!("ref: \"{absent}\"")));
     let report = place.json(1, &["lock", "-f", "m.yaml"]);
     assert!(report.to_string().contains(absent), "{report}");
-    // a branch with the name of a commit does not replace it
+    // a branch whose name is the id of a commit does not replace the commit
     let name = format!("refs/heads/{commit}");
     let mut forged = git(&server.place, Path::new("."), &["-C"]);
     forged.arg(&repository).args(["update-ref", &name, "main"]);

@@ -114,7 +114,7 @@ fn audit_names_repositories_and_versions_that_the_lock_lacks() {
         1,
         "the SSH URL has another port: {report:#}"
     );
-    // if the lock has no repositories, all of them are undecided
+    // if the lock has no repositories, all repositories in the documents are undecided
     place.write("none.lock", "version: 1\n");
     let report = place.json(0, &["audit", "docs", "--lock", "none.lock"]);
     assert_eq!(listed(&report, "undecided").len(), 6, "{report:#}");

@@ -73,7 +73,7 @@ fn submodules_are_locked_and_cloned_from_the_mirror() {
         0,
         &[("deep/inner", &absolute, &inner)],
     );
-    // `main` has newer commits than the commit that the submodule pins
+    // `main` has newer commits than the one that `platform.git` pins
     server.import(
         &server.place.path("repos/team/modules.git"),
         &history("main", 5, 3),
