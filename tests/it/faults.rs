@@ -235,7 +235,7 @@ fn html_pages_instead_of_content_are_reported_as_such() {
             "{on:?}: {why}"
         );
     }
-    // push: if the registry answers with an HTML page, nothing counts as delivered
+    // push: an HTML page that the registry sends is reported
     for on in [
         RequestKind::ManifestHead,
         RequestKind::Begin,

@@ -39,8 +39,8 @@ fn head(server: &GitServer, name: &str) -> String {
         .to_owned()
 }
 
-/// The names of the locked repositories without the server, and the requested refs and commits of
-/// each.
+/// The last component of the name of each locked repository, and the refs and commits that are
+/// requested from it.
 fn wanted(place: &Place) -> Vec<(String, Vec<String>)> {
     let lock: Value = serde_yaml::from_str(&place.read("landfall.lock")).unwrap();
     let texts = |list: &Value| -> Vec<String> {
