@@ -35,8 +35,8 @@ fn pulled(cases: &[(&str, Vec<Fault>)]) -> Rig {
     rig
 }
 
-/// Pulls under this fault, and asserts that an item fails with this text. Asserts that another pull
-/// without the fault succeeds.
+/// Pulls under this fault, and asserts that an item fails with a reason that contains all `words`.
+/// Asserts that another pull without the fault succeeds.
 fn refused(rig: &Rig, name: &str, fault: Fault, words: &[&str]) {
     rig.set_faults([fault]);
     let items = rig.pull(name);
@@ -235,7 +235,7 @@ fn html_pages_instead_of_content_are_reported_as_such() {
             "{on:?}: {why}"
         );
     }
-    // push: if the registry answers with an HTML page, nothing counts as delivered
+    // push: an HTML page that the registry sends is reported
     for on in [
         RequestKind::ManifestHead,
         RequestKind::Begin,
@@ -308,7 +308,7 @@ fn requests_to_busy_hosts_are_retried() {
         begun.elapsed() >= Duration::from_secs(1),
         "the wait was too short"
     );
-    // any number of such responses is accepted: the time limit for failing hosts does not apply
+    // a host may be busy any number of times: the time limit for failing hosts does not apply
     let lost_after = std::mem::replace(&mut rig.limits.lost_after, Duration::ZERO);
     let often = [RequestKind::Blob, RequestKind::Manifest, RequestKind::File]
         .map(|on| Fault::once(on, FaultKind::Busy(503, RetryAfter::Seconds(1))));
@@ -483,8 +483,8 @@ fn tokens_of_every_kind_are_accepted_and_renewed() {
             }),
             ..Settings::default()
         });
-        // if a token expires after two requests, they are sent one at a time: otherwise, timing
-        // decides which requests use up the token
+        // if a token is valid for two requests only, requests are sent one at a time: otherwise,
+        // timing decides which requests use up the token
         rig.limits.per_host = if uses > 2 { 12 } else { 1 };
         rig.set_faults([]);
         let items = rig.pull(name);
@@ -780,7 +780,7 @@ fn lists_of_tags_and_referrers_may_be_paged_null_or_missing() {
         assert!(rig.up.met() > 0, "{name}");
         assert_eq!(locked.lock.to_text(), text, "{name}: {:?}", locked.items);
     }
-    // if the referrers of an image cannot be listed, it is not locked as an image without any
+    // if the referrers of an image cannot be listed, the image stays unresolved
     for what in [FaultKind::Status(403), FaultKind::Page("Portal")] {
         rig.set_faults([Fault::always(RequestKind::Referrers, what.clone())]);
         let locked = rig.resolve(&format!("{what:?}"));

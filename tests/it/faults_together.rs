@@ -7,7 +7,7 @@ use crate::support::library::{ItemStatus, Limits, PushError, Pushed, ReportItem}
 use crate::support::rounds;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The number of images of the upstream, each with its own layer and config.
+/// The number of images of the upstream, each with its own layers and config.
 const IMAGES: usize = 30;
 
 /// Allows as many requests to a host as transfers, so that a fault can affect all of them.
@@ -50,8 +50,8 @@ fn assert_complete(items: &[ReportItem], story: &str) {
     assert!(lost.is_none(), "{story}: {lost:?}");
 }
 
-/// Pushes under faults that may exceed the attempts of a request. Asserts that failed items have a
-/// reason, and that another push completes the delivery.
+/// Pushes or mirrors under faults that may outlast the attempts of a request. Asserts that a failed
+/// item has a reason, and that another run without faults completes the delivery.
 fn assert_delivered(rig: &Rig, story: &str, deliver: &dyn Fn() -> Result<Pushed, PushError>) {
     let failed = match deliver() {
         Ok(pushed) => pushed

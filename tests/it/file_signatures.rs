@@ -90,7 +90,7 @@ fn signatures_of_a_file_are_mirrored_and_verified_before_locking() {
         signed.place.read("www/tool.pem")
     );
 
-    // an unchanged entry is not requested again; one with another key is
+    // an unchanged entry is not requested again, unless the content of its key file changed
     let before = signed.upstream.requests("");
     signed.lock(0, &format!("{both}, key: key.pub"));
     assert_eq!(signed.upstream.requests(""), before);
@@ -240,7 +240,7 @@ fn a_gpg_signature_of_a_file_is_verified_armored_or_not() {
     ));
 }
 
-/// Asserts that the only reason of the only item is a signature that is not valid.
+/// Asserts that the reason of the first item is that it has no valid signature.
 fn assert_not_signed(report: &Value) {
     let reason = report["items"][0]["reason"].as_str().unwrap();
     assert!(reason.contains("it has no valid signature by "), "{reason}");

@@ -1,5 +1,5 @@
-//! Texts of servers, indexes and archives cannot begin a line of the output, contain a command to a
-//! CI system, or move the cursor.
+//! Text from servers, indexes and archives is escaped in the output: it cannot begin a line, give a
+//! command to a CI system, or move the cursor.
 
 use crate::support::images::{gzip, tarball};
 use crate::support::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
@@ -16,8 +16,8 @@ fn quoted(text: &str) -> String {
         .replace('\u{9b}', "\\u009b")
 }
 
-/// Runs `landfall lock` in each output mode against a server that answers by `rule`, and checks
-/// everything that is printed.
+/// Runs `landfall lock` in each output mode except JSON against a server that answers by `rule`.
+/// Checks the printed text and the HTML report.
 fn assert_tame(
     manifest: impl Fn(&str) -> String,
     rule: impl Fn(&RecordedRequest) -> ProxyAction + Send + Sync + 'static,

@@ -138,7 +138,7 @@ fn gc_and_other_commands_exclude_each_other() {
             .contains("another process uses the store")
     );
     assert_eq!(blobs(&place, "store"), before);
-    // other commands may pull, and a dry run is allowed
+    // a pull and a dry run of `gc` are allowed while another process uses the store
     place.ok(&["pull", "--store", "store", "--lock", "one.lock"]);
     let removable = place.json(
         0,
@@ -239,7 +239,7 @@ fn gc_is_refused_while_a_pull_uses_the_store() {
     let store = ["--store", "s"];
     place.ok(&[&["lock", "-f", "m.yaml"], &lock[..], &store].concat());
     let pull = [&["pull", "--progress", "none"], &lock[..], &store].concat();
-    // the first blob is slow, so that the pull still runs when the gc starts
+    // the blobs are sent slowly, so that the pull still runs when `gc` starts
     let pace = |pace| {
         rig.up.set(Settings {
             pace,

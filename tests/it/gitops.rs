@@ -1,4 +1,4 @@
-//! Artifacts of Flux and Argo CD: carried like images, and found by the rewritten objects.
+//! Artifacts of Flux and Argo CD: carried like images, and referenced by the rewritten objects.
 
 use crate::support::images::{OCI_EMPTY, OCI_GZIP, OCI_MANIFEST, gzip, tarball};
 use crate::support::peers::own_registry;
@@ -226,7 +226,7 @@ fn an_audit_lists_artifacts_that_the_lock_lacks() {
             "{spec}: {report}"
         );
     }
-    // `--missing` adds artifacts to the images of the manifest
+    // `--missing` writes a manifest that lists missing artifacts under `images`
     place.write(
         "app.yaml",
         "spec: {url: 'oci://ghcr.io/org/none', ref: {tag: 1.0.0}}\n",

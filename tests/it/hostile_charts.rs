@@ -22,7 +22,7 @@ fn squared() -> String {
     )
 }
 
-/// YAML of 36 kB whose aliases repeat 39 MB of text.
+/// YAML of 28 kB whose aliases repeat 39 MB of text.
 fn repeated() -> String {
     format!(
         "a: &a {}\nb: [{}]\n",
@@ -71,7 +71,7 @@ fn yaml_aliases_that_repeat_too_much_are_refused_in_every_document() {
         values.contains("including the values that its aliases repeat, it has more than"),
         "{values}"
     );
-    // faster to refuse than many values, by the same check
+    // repeated text is refused by the same check as many values, but faster
     let bomb = repeated();
     place.write("m.yaml", manifest(&bomb));
     is_refused(&place, &["lock", "-f", "m.yaml"]);

@@ -7,7 +7,7 @@ use serde_json::json;
 const PODS: &str = "spec:\n  nodeSelector: {kubernetes.io/arch: arm64}\n  containers:\n  - image: quay.io/x/app:v1\n  \
                     - image: quay.io/x/moves:latest\n";
 
-/// The output of landfall, which must end with this code.
+/// The output of landfall, which must exit with this code.
 fn printed(place: &Place, exit: i32, args: &[&str]) -> String {
     let output = place
         .landfall()

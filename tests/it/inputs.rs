@@ -14,7 +14,7 @@ fn run(place: &Place, args: &[&str]) -> (Option<i32>, String) {
     )
 }
 
-/// A registry with `app:v1` for two platforms, and the text of a list with it.
+/// A registry with `app:v1` for two platforms, and the text of a list that names this image.
 fn upstream(place: &Place) -> (crate::support::peers::Server, String) {
     let images = Images::new(place.path("layout"));
     let registry = own_registry();

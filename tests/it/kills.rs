@@ -1,5 +1,5 @@
-//! kill -9 at many positions, then another run: the result is the same, and no blob of an image is
-//! transferred twice.
+//! kill -9 at many positions, then another run: the result is the same, and no complete blob is
+//! transferred again.
 
 use crate::support::faults::{Content, RequestKind, Rig, Settings};
 use crate::support::{rounds, spread_kills};
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// A few hundred KB of content, which take about 200 ms to transfer.
+/// 800 kB of content, which take about 200 ms to transfer.
 fn slow() -> Rig {
     let rig = Rig::of(8);
     let pace = Some((16_000, Duration::from_millis(6)));

@@ -489,7 +489,7 @@ fn checksums_of_files_are_read_from_files_lists_and_literals() {
             && text.contains("none.tgz: answered 404"),
         "{text}"
     );
-    // the wrong checksum is detected during the download, and no part of the file is kept
+    // the wrong checksum is detected during the download
     let report = place.json(3, &["pull", "--store", "store"]);
     let failed: Vec<&Value> = report["items"]
         .as_array()

@@ -14,7 +14,7 @@ fn sample(server: &GitServer) -> std::path::PathBuf {
     repository
 }
 
-/// Locks and pulls `more` of the repository.
+/// Locks and pulls the repository; `more` are further fields of its manifest entry.
 fn pull(place: &Place, server: &GitServer, more: &str) {
     place.write("m.yaml", manifest(&server.url("team/platform.git"), more));
     place.ok(&["lock", "-f", "m.yaml", "--refresh"]);

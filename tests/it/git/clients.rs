@@ -21,8 +21,8 @@ fn sample(server: &GitServer) -> PathBuf {
     repository
 }
 
-/// Serves the refs of the repository that `more` requests. Returns the server and the URL of the
-/// repository there.
+/// Locks, packs and serves the repository; `more` are further fields of its manifest entry. Returns
+/// the server and the URL of the repository there.
 fn mirror(place: &Place, server: &GitServer, more: &str) -> (Server, String) {
     place.write("m.yaml", manifest(&server.url("team/platform.git"), more));
     place.ok(&["lock", "-f", "m.yaml", "--refresh"]);

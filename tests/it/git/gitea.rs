@@ -17,8 +17,8 @@ struct Gitea {
 }
 
 impl Gitea {
-    /// Starts the program that `LANDFALL_GITEA` names. If it is not set, the test counts as
-    /// skipped.
+    /// Starts the program that `LANDFALL_GITEA` names. If the variable is not set, the test counts
+    /// as skipped.
     fn start(place: &Place) -> Option<Gitea> {
         let Some(program) = std::env::var_os("LANDFALL_GITEA") else {
             skip(&test_name(), "LANDFALL_GITEA names no program");

@@ -158,7 +158,7 @@ fn large_files_are_carried_served_and_exported() {
     assert!(pushed.exists());
     site.git(&target, &["fsck", "--strict"]);
     assert_eq!(push()["items"][0]["status"], "present");
-    // without `lfs`, the lock has only the pointers, and no large file is requested
+    // without `lfs`, the lock lists no large files, and none is requested
     place.write("m.yaml", manifest(&url, "ref: main"));
     place.ok(&["lock", "-f", "m.yaml"]);
     assert!(locked(&place)["largeFiles"].is_null());
@@ -262,7 +262,7 @@ fn accounts_stay_at_the_server_that_names_another_for_its_large_files() {
             assert_eq!(request.header("authorization"), expected, "{request:?}");
             assert_eq!(request.header("range"), None, "{request:?}");
         }
-        // the next push uploads again
+        // without the ref, the next push uploads the files again
         site.git(
             &site.place.path("repos/team/media.git"),
             &["update-ref", "-d", "refs/heads/main"],

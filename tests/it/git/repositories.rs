@@ -163,7 +163,7 @@ fn a_lock_gives_the_same_packs_on_every_machine_however_the_server_packs() {
     first.ok(&["lock", "-f", "m.yaml"]);
     first.ok(&["pull"]);
     first.ok(&["pack", "-o", "b.tar.zst"]);
-    // the server repacks, and upstream gets new commits
+    // upstream repacks the repository and gets new commits
     server.git(&repository, &["repack", "-adfq", "--depth=2", "--window=3"]);
     server.import(&repository, &history("main", 300, 5));
     let second = Place::new();
@@ -310,7 +310,7 @@ fn branches_and_tags_are_pushed_to_a_git_server_and_a_moved_tag_is_kept() {
             .map(|item| item["status"].as_str().unwrap().to_owned())
             .collect::<Vec<_>>()
     };
-    // this server ignores the password, which nobody may see
+    // this server ignores the password, which must not appear in the output
     let with_password = to.replacen("://", "://me:s3cret@", 1);
     let dry_run = ["push", "--git-to", &with_password, "--dry-run"];
     let dry = place.json(0, &dry_run);
@@ -364,7 +364,7 @@ fn branches_and_tags_are_pushed_to_a_git_server_and_a_moved_tag_is_kept() {
     assert_eq!(shown(&repository)[1..], moved[1..], "the tag is unchanged");
     place.ok(&["push", "b.tar.zst", "--git-to", &to, "--move-tags"]);
     assert_eq!(shown(&repository), shown(&upstream));
-    // a server that has no such repository
+    // a URL without a repository
     let report = place.json(1, &["push", "--git-to", &format!("{to}/none")]);
     assert_eq!(statuses(&report), ["missing"], "{report}");
 }
@@ -434,7 +434,7 @@ fn unchanged_and_rewritten_urls_lead_to_the_mirror() {
         fetched_from(&format!("{url}/info/lfs")),
         format!("{here}/info/lfs\n")
     );
-    // other repositories whose names begin with that of the locked one
+    // other repositories whose URLs begin with the URL of the locked one
     for other in ["hub.io", "-wiki", "2"] {
         let other = format!("{url}{other}");
         assert_eq!(fetched_from(&other), format!("{other}\n"));

@@ -31,7 +31,7 @@ fn a_shallow_repository_is_the_same_on_every_machine_and_is_served_shallow() {
     place.ok(&["pull"]);
     place.ok(&["pack", "-o", "b.tar.zst"]);
     place.ok(&["verify", "b.tar.zst"]);
-    // compared with a shallow clone of the upstream
+    // a shallow clone of the upstream, for comparison
     let clone = [
         "clone",
         "-q",
@@ -76,7 +76,7 @@ fn a_shallow_repository_is_the_same_on_every_machine_and_is_served_shallow() {
         );
         output(&place, &name, &["fsck", "--strict"]);
         assert_eq!(objects(&name), objects("upstream.git"), "version {version}");
-        // a clone of fewer commits than the mirror has, then all of them
+        // a clone with fewer commits than the mirror, which then fetches the others
         let name = format!("one-{version}");
         let args = ["-c", &protocol, "clone", "-q", "--depth", "1", &here, &name];
         output(&place, ".", &args);
@@ -217,7 +217,7 @@ fn a_commit_is_carried_by_its_id() {
     place.write("m.yaml", manifest(&url, &format!("ref: \"{absent}\"")));
     let report = place.json(1, &["lock", "-f", "m.yaml"]);
     assert!(report.to_string().contains(absent), "{report}");
-    // a branch with the name of a commit does not replace it
+    // a branch whose name is the id of a commit does not replace the commit
     let name = format!("refs/heads/{commit}");
     let mut forged = git(&server.place, Path::new("."), &["-C"]);
     forged.arg(&repository).args(["update-ref", &name, "main"]);

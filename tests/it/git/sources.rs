@@ -97,7 +97,7 @@ fn audit_names_repositories_and_versions_that_the_lock_lacks() {
             .read("more.yaml")
             .contains("platform2.git\", refs: [\"main\", \"v1.0\"]")
     );
-    // versions that cannot be decided, and SSH
+    // versions that cannot be decided, and an SSH URL
     let ssh = "ssh://git@127.0.0.1/team/platform.git";
     let text = "spec: {sources: [{repoURL: UPSTREAM, targetRevision: v1.*}, \
                 {repoURL: UPSTREAM, targetRevision: 0123456789}, {repoURL: 'SSH', targetRevision: v9}]}\n";
@@ -114,7 +114,7 @@ fn audit_names_repositories_and_versions_that_the_lock_lacks() {
         1,
         "the SSH URL has another port: {report:#}"
     );
-    // if the lock has no repositories, all of them are undecided
+    // if the lock has no repositories, all repositories in the documents are undecided
     place.write("none.lock", "version: 1\n");
     let report = place.json(0, &["audit", "docs", "--lock", "none.lock"]);
     assert_eq!(listed(&report, "undecided").len(), 6, "{report:#}");

@@ -39,8 +39,8 @@ fn head(server: &GitServer, name: &str) -> String {
         .to_owned()
 }
 
-/// The names of the locked repositories without the server, and the requested refs and commits of
-/// each.
+/// The last component of the name of each locked repository, and the refs and commits that are
+/// requested from it.
 fn wanted(place: &Place) -> Vec<(String, Vec<String>)> {
     let lock: Value = serde_yaml::from_str(&place.read("landfall.lock")).unwrap();
     let texts = |list: &Value| -> Vec<String> {
@@ -73,7 +73,7 @@ fn submodules_are_locked_and_cloned_from_the_mirror() {
         0,
         &[("deep/inner", &absolute, &inner)],
     );
-    // `main` has newer commits than the commit that the submodule pins
+    // `main` has newer commits than the one that `platform.git` pins
     server.import(
         &server.place.path("repos/team/modules.git"),
         &history("main", 5, 3),

@@ -191,7 +191,7 @@ fn a_history_that_ends_too_early_is_refused() {
     pack_lock(&place, &text, "early.tar.zst", &[]);
     let why = refusal(&place, &["early.tar.zst"]);
     assert!(why.starts_with("with the depth of the lock"), "{why}");
-    // the commits before it are also missing
+    // the pack also lacks the commits before the newest one
     let before = id(&server, &repository, "main~1");
     let pack = pack_of(&server, &repository, &["-1", "main"], None);
     forge(&place, &pack, "cut.tar.zst", &[]);

@@ -1,4 +1,5 @@
-//! Files signed by keys of cosign, compared with its verdicts, and by keys of OpenSSH.
+//! Files that are signed by keys: landfall's verdicts on keys of cosign are compared with cosign's
+//! verdicts, and keys of OpenSSH are accepted.
 
 use super::cosign::COSIGN;
 use super::files::{Publisher, reason};
@@ -102,7 +103,7 @@ fn landfall_and_cosign_agree_on_files_signed_by_keys() {
                 continue;
             }
             assert_eq!(exit == 0, expected, "{name}: {report}");
-            // cosign's bundles of Ed25519 signatures lack the digest, and cosign refuses them
+            // cosign's bundles of Ed25519 signatures lack the digest, and both programs refuse them
             let is_good = signer == wanted && (form, signer) != ("bundle", "ed25519");
             assert_eq!(exit == 0, is_good, "{name}: {report}");
             assert_eq!(

@@ -1,5 +1,5 @@
 //! Signatures next to files, by keys and identities: verified when the files are locked and again
-//! from a bundle, and compared with cosign's verdicts.
+//! from a bundle. landfall's verdicts are compared with cosign's.
 
 use super::cosign::COSIGN;
 use crate::support::peers::{Server, file_server};
@@ -280,7 +280,7 @@ fn a_signature_and_certificate_without_a_log_entry_are_looked_up_in_the_log() {
     place.json(0, &["lock", "-f", "landfall.yaml", "--refresh"]);
     assert_eq!(place.read("landfall.lock"), locked);
 
-    // the older bundle of cosign contains the entry
+    // the older bundle format of cosign contains the entry
     publisher.remove(&["www/tool.sig", "www/tool.cert"]);
     publisher.write_json(
         "www/tool.bundle",

@@ -236,7 +236,7 @@ fn mistakes_in_rules_are_reported_with_their_position() {
         told.contains("verify[0].keys of site.yaml: cannot read gone.pub"),
         "{told}"
     );
-    // the fingerprint is the one that other tools print for the key
+    // the fingerprint is the SHA-256 of the public key in DER, as openssl writes it
     if need(&["openssl"]) {
         place.write("key.pub", key.public_pem());
         let mut openssl = place.clean("openssl");
