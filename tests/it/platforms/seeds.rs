@@ -382,7 +382,7 @@ proxy: {http: \"http://172.20.0.2:3128\", https: \"http://172.20.0.2:3128\"}
         node["insecure_registries"][0],
         Value::from("172.20.0.2:5000")
     );
-    // a certificate authority in the site demands verification
+    // a certificate authority in the site requires verification
     let verified = super::place(&site.replace("  paths:", "  ca: ca.crt\n  paths:"), &images);
     verified.write("ca.crt", CERTIFICATE);
     let version = ["--set", "version=2.12", "--set", "datacenter=dc-1"];
