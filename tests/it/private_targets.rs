@@ -1,4 +1,4 @@
-//! A response of a public host cannot refer to a private address, unless the site allows it:
+//! A response of a public host must not lead to a private address unless the site allows it:
 //! redirects, token realms, the `Location` of uploads, foreign layers, and URLs in indexes of
 //! charts and packages. Hosts behind a proxy count as public, so a proxy on loopback stands in for
 //! the internet.

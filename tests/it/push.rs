@@ -207,7 +207,7 @@ fn a_registry_is_mirrored_into_itself() {
         "m.yaml",
         format!("{head}: Manifest\nmetadata: {{name: m}}\nimages: [\"{address}/team/app:v1\"]\n"),
     );
-    // with one slot, an upload that waited for a download in its own slot would wait forever
+    // with one slot, an upload that kept the slot while it waited for a download would wait forever
     let upstreams = format!("upstreams: {{\"{address}\": {{maxConcurrent: 1}}}}");
     place.write("site.yaml", format!("{head}: Site\n{upstreams}\n"));
     let to = format!("{address}/tested");

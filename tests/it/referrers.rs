@@ -463,7 +463,7 @@ fn a_failed_referrers_lookup_is_not_an_empty_list() {
         "{bare}"
     );
 
-    // the pin is kept if only the lookup fails
+    // the pin is kept if only the lookup of referrers fails
     signed.manifest(&format!("images: [{}/app:v1]\n", front.address));
     let report = signed.lock(1, &[]);
     assert!(reason(&report).contains("the old pin is kept"));
@@ -783,7 +783,7 @@ fn a_lock_of_an_older_release_is_readable() {
     };
     assert_eq!(rewrite("old.lock"), "image: 172.20.0.2:5000/app:v1\n");
     assert_eq!(rewrite("new.lock"), rewrite("old.lock"));
-    // the next lock looks up the referrers that the old one lacks, and keeps all digests
+    // the next `lock` looks up the referrers that the old lock lacks, and keeps all digests
     signed.lock(0, &[]);
     assert_eq!(signed.place.read("landfall.lock"), new);
 }

@@ -172,7 +172,7 @@ fn at_site(name: &str) -> String {
     name.split_once('/').unwrap().1.to_owned()
 }
 
-/// The repositories that a report lists as not in the overlay.
+/// The repositories that a report lists as missing or undecided.
 fn listed(report: &Value) -> BTreeSet<String> {
     let lists = ["missing", "undecided"]
         .iter()

@@ -4,7 +4,7 @@ use crate::support::faults::Rig;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// Asserts that `value` matches `schema`, and has no other members.
+/// Asserts that `value` matches `schema`, and has only members that `schema` lists.
 fn check(schema: &Value, value: &Value, place: &str) {
     let kinds = match &schema["type"] {
         Value::String(kind) => vec![kind.as_str()],
