@@ -1,4 +1,4 @@
-//! The values of the documents that the product is based on. Each document is rendered from one
+//! The values of the documents that landfall is based on. Each document is rendered from one
 //! site file, and its values are checked one by one.
 
 use super::{CERTIFICATE, entries, place};
@@ -39,8 +39,8 @@ pub(super) fn shipped(family: &str, images: &[&str]) -> Place {
     place
 }
 
-/// Asserts that `list` has the NO_PROXY entries of the page on TKG, where the registry is reached
-/// through the proxy.
+/// Asserts that `list` has exactly the NO_PROXY entries of the page on TKG. The registry is not
+/// among them: it is reached through the proxy.
 fn tkg_no_proxy(list: &Value) {
     let shown = entries(".svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0.0/11");
     assert_eq!(entries(list.as_str().unwrap()), shown);
