@@ -562,7 +562,8 @@ fn references_not_in_the_lock_are_counted_and_the_audit_command_is_printed() {
             printed.contains("2 references are not in the lock; ") && printed.contains(audit),
             "{mode:?}: {printed}"
         );
-        // the command lists the same number; replaced files are read with their new content
+        // the printed command lists the same number of references; replaced files are read with
+        // their new content
         let audit = audit
             .trim()
             .strip_prefix("to list them: landfall ")
