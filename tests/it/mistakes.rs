@@ -139,7 +139,7 @@ fn each_mistake_has_its_exit_code_and_message() {
         for word in *words {
             assert!(printed.contains(word), "{line}: {word}:\n{printed}");
         }
-        // only a misspelling of `--idle` may get it as a suggestion
+        // `--idle` is suggested only for a misspelling of it
         assert!(!printed.contains("--idle'"), "{line}:\n{printed}");
     }
     let seen = || format!("{}\n{}", rig.up.shown(), rig.down.shown());

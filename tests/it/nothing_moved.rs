@@ -190,7 +190,7 @@ fn digest(descriptor: &Value) -> String {
     descriptor["digest"].as_str().unwrap().to_owned()
 }
 
-/// Answers 404 with this error code for referrers of the repositories that `at` matches.
+/// A fault: 404 with this error code for the referrers of repositories that `at` matches.
 fn refused(code: &'static str, at: &str) -> Fault {
     Fault::always(RequestKind::Referrers, FaultKind::Refusal(404, code)).at(at)
 }

@@ -1,4 +1,4 @@
-//! A store in an object store that several commands use at once, and that has unexpected objects.
+//! A store in an object store: several commands at once, and missing, damaged and foreign objects.
 
 use crate::object_store::{Case, STORE};
 use crate::support::images::sha256;

@@ -62,8 +62,8 @@ impl World {
         )
     }
 
-    /// Asserts that the report names the host that referred to the address and the key of the site
-    /// that allows it, and that the private server got no request.
+    /// Asserts that the private server got no request, and that the report names the public host
+    /// and the site key that allows the address.
     fn assert_refused(&self, report: &Value) {
         let json = report.to_string();
         assert!(

@@ -86,7 +86,7 @@ impl Far {
         self.place.json(exit, &[&push, more].concat())
     }
 
-    /// Config and layers of an image at the registry.
+    /// The descriptors of the config and of the layers of an image at the registry.
     fn blobs(&self, repository: &str, reference: &str) -> Vec<Value> {
         let manifest = http::manifest(&self.registry.address, repository, reference).json();
         let layers = manifest["layers"].as_array().unwrap().iter();

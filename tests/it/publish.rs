@@ -75,7 +75,7 @@ impl Site {
             .ok(&["publish", "--lock", lock, "--store", store]);
     }
 
-    /// The path of the image at the servers.
+    /// The repository of the image at the servers.
     fn repository(&self) -> String {
         format!("{}/team/app", self.rig.up.address.replace(':', "_"))
     }

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 const NEEDS: [&str; 1] = ["gzip"];
 
-/// An upstream with the images `one/app` and `two/app`. The ones that `manifest` lists are locked,
-/// pulled and packed as `b`. `DIGEST` in `manifest` is replaced by the digest of `one/app`.
+/// An upstream with the images `one/app` and `two/app`. The images that `manifest` lists are
+/// locked, pulled and packed as `b`. `DIGEST` in `manifest` is replaced by the digest of `one/app`.
 fn packed(manifest: &str) -> (Place, Server, Images) {
     let place = Place::new();
     let upstream = own_registry();

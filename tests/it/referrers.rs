@@ -1,5 +1,5 @@
-//! Signatures, attestations and other referrers: looked up by `lock`, and registries with unusual
-//! responses.
+//! Signatures, attestations and other referrers: how commands look them up and deliver them, and
+//! registries with unusual responses.
 
 use crate::support::front::Front;
 use crate::support::images::{OCI_INDEX, OCI_MANIFEST, noise};
@@ -121,7 +121,7 @@ fn an_unchanged_image_costs_one_head_one_tag_list_and_one_referrers_list() {
             "HEAD /v2/bare/manifests/v1".into(),
         ];
 
-        // the requests of a lock
+        // the requests of `lock`
         signed.manifest(&format!("images: [{}/bare:v1]\n", front.address));
         signed.lock(0, &[]);
         let cold = front.requests();

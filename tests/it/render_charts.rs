@@ -167,7 +167,7 @@ fn references(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The name of an image at the private registry: without its host.
+/// The name of an image without its host, which is its name below the private registry.
 fn at_site(name: &str) -> String {
     name.split_once('/').unwrap().1.to_owned()
 }
