@@ -156,7 +156,7 @@ fn the_shipped_site_gives_the_destinations_of_the_whitelisting_page() {
             .map(ToString::to_string)
             .collect()
     };
-    // the first is used for rewriting; the others are for the consumers of the site
+    // the first destination is used for rewriting; the others are for the consumers of the site
     let pause = goes("k8s.gcr.io/pause:3.1");
     assert_eq!(
         pause,
@@ -240,7 +240,7 @@ fn the_reference_documents_every_key_of_the_schema_in_the_section_of_its_kind() 
     let text = std::fs::read_to_string(reference).unwrap();
     let schema = json(&["schema"]);
     let definitions = schema["$defs"].as_object().unwrap();
-    // no reference contains the item kind that only tests have
+    // the reference omits the item kind that only tests have
     let meant = definitions
         .iter()
         .map(|(name, part)| (&**name, part))

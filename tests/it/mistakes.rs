@@ -100,7 +100,7 @@ fn each_mistake_has_its_exit_code_and_message() {
             1,
             &["create it first"],
         ),
-        // flags of other verbs
+        // flags of other verbs, a misspelled flag, and missing or repeated arguments
         (
             "lock -f m.yaml --bundle first.bundle",
             2,
@@ -139,7 +139,7 @@ fn each_mistake_has_its_exit_code_and_message() {
         for word in *words {
             assert!(printed.contains(word), "{line}: {word}:\n{printed}");
         }
-        // only a misspelling of `--idle` may get it as a suggestion
+        // `--idle` is suggested only for a misspelling of it
         assert!(!printed.contains("--idle'"), "{line}:\n{printed}");
     }
     let seen = || format!("{}\n{}", rig.up.shown(), rig.down.shown());
@@ -221,7 +221,7 @@ fn dry_runs_report_the_needed_space_and_the_free_space_on_disk() {
             "{line}"
         );
     }
-    // a pull reports the needed space before its first byte
+    // a pull first reports the needed space
     let pull = format!(
         "pull --store stores/new --progress plain --plain-http {}",
         rig.up.address
@@ -341,7 +341,7 @@ fn an_impossible_check_is_not_reported_as_drift() {
     );
 }
 
-/// A server that answers every connection with these bytes, and closes it.
+/// Starts a server that answers every connection with `bytes` and closes it. Returns its address.
 fn raw(bytes: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

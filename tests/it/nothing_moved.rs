@@ -1,5 +1,5 @@
-//! The requests that a run sends upstream if nothing changed since the last one, counted by
-//! endpoint, and the changes that such a run must still detect.
+//! The requests, counted by endpoint, that a run sends upstream if nothing changed since the last
+//! run, and the changes that a run must detect.
 
 use crate::support::Place;
 use crate::support::faults::{Content, Fault, FaultKind, Faults, RequestKind, Settings};
@@ -144,7 +144,7 @@ impl Delivery {
         assert_eq!(report["totals"]["done"], 0, "{report:#}");
     }
 
-    /// The requests since the last run began. Asserts that all of them are of these kinds.
+    /// The requests since the last run began. Asserts that [`EndpointCounts`] counts all of them.
     fn requests(&self) -> EndpointCounts {
         let seen = self.up.seen();
         let count = |on| seen.iter().filter(|seen| seen.on == Some(on)).count();
@@ -169,7 +169,7 @@ impl Delivery {
         counts
     }
 
-    /// The new referrers of all images that a refresh finds.
+    /// Refreshes the lock, and returns the digests of the new referrers of all images.
     fn found(&self, faults: &[Fault]) -> Vec<String> {
         let report = self.lock(faults, &["--refresh"]);
         let changes = report["changes"].as_array().unwrap();
@@ -190,7 +190,7 @@ fn digest(descriptor: &Value) -> String {
     descriptor["digest"].as_str().unwrap().to_owned()
 }
 
-/// Answers 404 with this error code for referrers of the repositories that `at` matches.
+/// A fault: 404 with this error code for the referrers of repositories that `at` matches.
 fn refused(code: &'static str, at: &str) -> Fault {
     Fault::always(RequestKind::Referrers, FaultKind::Refusal(404, code)).at(at)
 }
@@ -242,7 +242,7 @@ fn changes_since_the_last_run_are_detected() {
     assert_eq!(delivery.found(&[]), [first]);
     let second = delivery.sign("team/e", "v0", "signed again");
     assert_eq!(delivery.found(&[]), [second]);
-    // the index under the tag of the referrers, which clients maintain if there is no API
+    // without the API, clients maintain an index under the referrers tag
     let sbom = delivery.refer("team/d", "v0", "sbom");
     let list = delivery.digest("team/d", "v0").replace(':', "-");
     delivery.up.content(|content| {
@@ -259,7 +259,8 @@ fn changes_since_the_last_run_are_detected() {
     assert_eq!(delivery.found(&[]), Vec::<String>::new());
     delivery.set_api(true);
     assert_eq!(delivery.found(&[]), new);
-    // one request finds the API; then the referrers of each image and new referrer are requested
+    // one request finds the API; then the referrers of each image, and of each new referrer, are
+    // requested
     assert_eq!(delivery.requests().referrers, 1 + 5 + 3);
 }
 
@@ -285,7 +286,7 @@ fn referrers_api_support_is_detected_per_namespace() {
         .map(|at| refused("UNSUPPORTED", at))
         .into();
     assert_eq!(delivery.found(&still), [new]);
-    // if some repository of a host has the API, landfall queries every repository
+    // if one repository of a host has the API, landfall queries all repositories of the host
     assert_eq!(delivery.found(&still), Vec::<String>::new());
     assert_eq!(delivery.requests().referrers, 6);
 }

@@ -83,7 +83,8 @@ fn pull_pack_and_push_use_an_object_store_and_give_the_same_bundle() {
             format!("sha256:{hex}")
         );
     }
-    // a second pull sends no request upstream, and looks up no blob: the list contains all of them
+    // a second pull sends no request upstream, and looks up no blob: the list below `index`
+    // contains all of them
     store.reset();
     let before = rig.up.seen().len();
     let again = case.pull(0);
@@ -129,8 +130,8 @@ fn pull_pack_and_push_use_an_object_store_and_give_the_same_bundle() {
             .any(|host| host["why"] == "object-store"),
         "{pushed}"
     );
-    // wrong bytes under a digest are detected when they are read, and the next pull repairs them;
-    // --rehash checks all
+    // wrong bytes under a digest are detected when `pack` reads them, and the next pull repairs
+    // them; a pull with --rehash detects them itself
     for repair in [
         &["pull", "--store", STORE][..],
         &["pull", "--store", STORE, "--rehash"],
@@ -262,7 +263,7 @@ fn another_process_resumes_an_upload_after_its_first_part() {
     );
 }
 
-/// The blobs for which a record says that parts were uploaded, and the numbers of their parts.
+/// The blobs for which a record says that parts were uploaded, and how many parts each has.
 fn records(store: &ObjectStore) -> Vec<(String, usize)> {
     let parts = |key: String| {
         let record: Value = serde_json::from_slice(&fs::read(store.file(&key)).unwrap_or_default())
@@ -358,7 +359,7 @@ fn gc_of_an_object_store_deletes_only_unclaimed_blobs_that_were_condemned_before
     );
     case.pull(0);
     case.assert_packs();
-    // a refresh uploads new content to the object store, and packs it there
+    // a refresh uses the object store, and writes the bundle to the same bucket
     let refresh = [
         "refresh",
         "-f",

@@ -1,4 +1,4 @@
-//! A store in an object store that several commands use at once, and that has unexpected objects.
+//! A store in an object store: several commands at once, and missing, damaged and foreign objects.
 
 use crate::object_store::{Case, STORE};
 use crate::support::images::sha256;
@@ -144,8 +144,8 @@ fn publish_and_pack_detect_a_missing_object_and_pull_restores_it() {
     for verb in verbs {
         // lists are named by the second in which they are written
         std::thread::sleep(Duration::from_millis(1100));
-        // the largest blob was downloaded; `publish` would write computed content, such as the
-        // manifest of a file, again
+        // the largest blob is downloaded content; computed content, such as the manifest of a file,
+        // would be written again by `publish`
         let size = |key: &String| fs::metadata(store.file(key)).unwrap().len();
         let key = store
             .keys("air/gap/blobs")

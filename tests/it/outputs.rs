@@ -178,7 +178,7 @@ fn one_name_has_one_bundle() {
         site.0.place.json(0, &site.args(&["verify", "B"]))["bundle"]["digest"],
         whole
     );
-    // a file replaces the volumes, which commands could still read by the names of the volumes
+    // a file replaces the volumes: commands could still read the volumes by their own names
     for again in [&file[..], &["pull", "--bundle", "B"]] {
         site.printed(0, again);
         assert_eq!(names(), ["B"], "{again:?}");
@@ -253,7 +253,7 @@ fn a_kill_leaves_no_partial_report_or_draft() {
         "discover pods.yaml --report out",
         "audit pods.yaml --lock landfall.lock --missing out",
     ] {
-        // the system kills a process that writes more than this to one file
+        // the system kills a process that writes more than `ulimit -f` allows to one file
         let killed = format!(
             "echo old > out; code=0; (ulimit -f 1; exec $LANDFALL {line}) > /dev/null 2>&1 || code=$?; echo $code"
         );

@@ -6,7 +6,7 @@ use crate::support::object_store::ObjectStore;
 use crate::support::yum::YumUpstream;
 use serde_json::{Value, json};
 
-/// The updated packages: name, new version, and the last word of the source.
+/// The updated packages and variables: name, new version, and the last word of the source.
 fn moved(report: &Value) -> Vec<String> {
     let text = |one: &Value, key: &str| one[key].as_str().unwrap_or_default().to_owned();
     let moves = report["updates"].as_array().unwrap().iter();
@@ -326,7 +326,7 @@ fn refresh_packs_newer_packages_and_their_indexes_as_a_delta() {
         again.get("bundle").is_none() && packages(&again).is_empty(),
         "{again:#}"
     );
-    // an updated pin updates its dependencies, too
+    // the update of a pin also updates the dependencies of the package
     place.write("sent.lock", place.read("landfall.lock"));
     up.changelog(
         "foo",
@@ -396,7 +396,7 @@ fn refresh_reads_changelogs_from_an_object_store() {
     assert_eq!(changelogs(&refresh("b2")), ["foo: * about 1.1-1"]);
 }
 
-/// The changelogs of the packages of each changed set: `name: line; line`.
+/// The changelog of each changed package that has one, as `name: line; line`.
 fn changelogs(report: &Value) -> Vec<String> {
     let all = report["changes"]
         .as_array()

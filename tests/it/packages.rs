@@ -21,7 +21,7 @@ fn files(folder: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// The file names of the pages in the section SUBCOMMANDS of a page.
+/// The file names of the pages that a manual page lists, each on a line that ends in `(1)`.
 fn named(page: &str) -> BTreeSet<String> {
     let page = page.replace('\\', "");
     let lines = page.lines().filter_map(|line| line.strip_suffix("(1)"));

@@ -1,5 +1,5 @@
 //! Patches: changed layers and files are carried as differences to older versions, and rebuilt byte
-//! for byte on the far side, from bundles, the store, or the registry that has the older versions.
+//! for byte on the far side. The older versions are read from bundles, the store or the registry.
 
 use crate::support::images::{noise, sha256};
 use crate::support::peers::{Server, docker_registry, file_server, landfall_serve, own_registry};

@@ -1,4 +1,4 @@
-//! A response of a public host cannot refer to a private address, unless the site allows it:
+//! A response of a public host must not lead to a private address unless the site allows it:
 //! redirects, token realms, the `Location` of uploads, foreign layers, and URLs in indexes of
 //! charts and packages. Hosts behind a proxy count as public, so a proxy on loopback stands in for
 //! the internet.
@@ -62,8 +62,8 @@ impl World {
         )
     }
 
-    /// Asserts that the report names the host that referred to the address and the key of the site
-    /// that allows it, and that the private server got no request.
+    /// Asserts that the private server got no request, and that the report names the public host
+    /// and the site key that allows the address.
     fn assert_refused(&self, report: &Value) {
         let json = report.to_string();
         assert!(

@@ -86,7 +86,7 @@ impl Far {
         self.place.json(exit, &[&push, more].concat())
     }
 
-    /// Config and layers of an image at the registry.
+    /// The descriptors of the config and of the layers of an image at the registry.
     fn blobs(&self, repository: &str, reference: &str) -> Vec<Value> {
         let manifest = http::manifest(&self.registry.address, repository, reference).json();
         let layers = manifest["layers"].as_array().unwrap().iter();
@@ -114,7 +114,7 @@ fn pods(image: &str) -> String {
     json!({"kind": "List", "apiVersion": "v1", "items": [pod]}).to_string()
 }
 
-/// The digests that are deleted, or would be.
+/// The digests of the manifests that the push deleted or would delete.
 fn gone(report: &Value) -> Vec<&str> {
     report["pruned"]["manifests"]
         .as_array()
@@ -284,7 +284,7 @@ fn small_image(images: &Images, seed: u64) -> Value {
 }
 
 /// Fills the repository `app` at `address` with manifests of every shape. Returns the digests that
-/// pods run, and those that may be deleted meanwhile.
+/// pods run, and the digests that may be deleted while these pods run.
 fn fill_with_shapes(images: &Images, address: &str) -> (Vec<String>, BTreeSet<String>) {
     let image = |seed| small_image(images, seed);
     let push = |tag: &str, manifest: &Value| images.push(address, "app", tag, manifest);
@@ -310,7 +310,7 @@ fn fill_with_shapes(images: &Images, address: &str) -> (Vec<String>, BTreeSet<St
         &images.index(&[images.index(std::slice::from_ref(&nested))]),
     );
     pods.extend([child, nested]);
-    // a child of two indexes, one of which a pod needs too
+    // a child of two indexes; pods need the child and one of the indexes
     let [shared, own] = [14, 15].map(image);
     let kept = images.index(&[shared.clone(), image(16)]);
     let old = images.index(&[shared.clone(), own.clone()]);
@@ -323,7 +323,8 @@ fn fill_with_shapes(images: &Images, address: &str) -> (Vec<String>, BTreeSet<St
     push("one", &twice);
     push("two", &twice);
     pods.push(twice);
-    // an image and an index with the subject of a kept image, and what only the index names
+    // an artifact and an index whose subject is a kept image, and an image that only the index
+    // names
     let subject = image(19);
     push("subject", &subject);
     push("about-image", &artifact("1", Some(&subject)));
@@ -376,7 +377,7 @@ fn no_shape_of_a_running_manifest_is_deleted() {
             .map(|digest| json!({"image": format!("{address}/app@{digest}")}))
             .collect();
         if *address == with_referrers.address {
-            // referrers without a tag, of which only the API knows
+            // referrers without a tag, which only the API lists
             let subjects = [31, 32].map(|seed| small_image(&images, seed));
             for (at, subject) in subjects.iter().enumerate() {
                 images.push(address, "app", &format!("untagged-{at}"), subject);

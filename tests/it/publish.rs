@@ -75,7 +75,7 @@ impl Site {
             .ok(&["publish", "--lock", lock, "--store", store]);
     }
 
-    /// The path of the image at the servers.
+    /// The repository of the image at the servers.
     fn repository(&self) -> String {
         format!("{}/team/app", self.rig.up.address.replace(':', "_"))
     }
@@ -302,7 +302,7 @@ fn a_store_on_disk_can_be_published_and_missing_items_are_reported() {
 fn a_published_lock_must_match_both_expect_and_lock() {
     let site = Site::new("store", None);
     let place = site.place();
-    // a server that is not refused fails at once, because the port is in use
+    // a server that accepts the lock fails at once, because the port is in use
     let used = TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = used.local_addr().unwrap().to_string();
     let serve = |exit, flags: &[&str]| {

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 
 const NEEDS: [&str; 1] = ["gzip"];
 
-/// A folder with the lock of three images over one base layer, their registry, and the layers: the
-/// base, and one for each image.
+/// A folder with the lock of three images that share a base layer, their registry, and the layers:
+/// the base, and one for each image.
 fn locked() -> (Place, Server, Vec<Value>) {
     let place = Place::new();
     let registry = own_registry();

@@ -59,7 +59,7 @@ impl Upstream {
         command
     }
 
-    /// Asserts that the bundle is the expected one, and that no file is left next to it.
+    /// Asserts that the bundle is the expected one, and that no file named after it is next to it.
     fn assert_made(&self, out: &str, what: &str) {
         let path = self.path(out);
         assert!(
@@ -78,7 +78,7 @@ impl Upstream {
         assert!(left.is_empty(), "{what}: {left:?} are left");
     }
 
-    /// The number of bytes that the upstream sent of each blob and file, by path.
+    /// How many bytes of each blob and file the upstream sent, by path.
     fn sent(&self) -> BTreeMap<String, usize> {
         let mut sent = BTreeMap::new();
         for seen in self
@@ -291,7 +291,7 @@ fn a_copied_store_is_hashed_with_progress_before_it_is_used() {
         &["pack", "-o", "out.tar.zst"],
         &["pull", "--bundle", "out.tar.zst"],
     ] {
-        // stands in for a copied store: its files have other inodes, so no recorded hash applies
+        // as in a copied store, whose files have other inodes, no recorded hash applies
         fs::remove_file(&verified).unwrap();
         let mut command = up.rig.place.command();
         let output = command

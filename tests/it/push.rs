@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 const NEEDS: [&str; 1] = ["gzip"];
 
-/// An upstream with the images `one/app` and `two/app`. The ones that `manifest` lists are locked,
-/// pulled and packed as `b`. `DIGEST` in `manifest` is replaced by the digest of `one/app`.
+/// An upstream with the images `one/app` and `two/app`. The images that `manifest` lists are
+/// locked, pulled and packed as `b`. `DIGEST` in `manifest` is replaced by the digest of `one/app`.
 fn packed(manifest: &str) -> (Place, Server, Images) {
     let place = Place::new();
     let upstream = own_registry();
@@ -207,7 +207,7 @@ fn a_registry_is_mirrored_into_itself() {
         "m.yaml",
         format!("{head}: Manifest\nmetadata: {{name: m}}\nimages: [\"{address}/team/app:v1\"]\n"),
     );
-    // with one slot, an upload that waited for a download in its own slot would wait forever
+    // with one slot, an upload that kept the slot while it waited for a download would wait forever
     let upstreams = format!("upstreams: {{\"{address}\": {{maxConcurrent: 1}}}}");
     place.write("site.yaml", format!("{head}: Site\n{upstreams}\n"));
     let to = format!("{address}/tested");

@@ -1,5 +1,5 @@
-//! Signatures, attestations and other referrers: looked up by `lock`, and registries with unusual
-//! responses.
+//! Signatures, attestations and other referrers: how commands look them up and deliver them, and
+//! registries with unusual responses.
 
 use crate::support::front::Front;
 use crate::support::images::{OCI_INDEX, OCI_MANIFEST, noise};
@@ -121,7 +121,7 @@ fn an_unchanged_image_costs_one_head_one_tag_list_and_one_referrers_list() {
             "HEAD /v2/bare/manifests/v1".into(),
         ];
 
-        // the requests of a lock
+        // the requests of `lock`
         signed.manifest(&format!("images: [{}/bare:v1]\n", front.address));
         signed.lock(0, &[]);
         let cold = front.requests();
@@ -463,7 +463,7 @@ fn a_failed_referrers_lookup_is_not_an_empty_list() {
         "{bare}"
     );
 
-    // the pin is kept if only the lookup fails
+    // the pin is kept if only the lookup of referrers fails
     signed.manifest(&format!("images: [{}/app:v1]\n", front.address));
     let report = signed.lock(1, &[]);
     assert!(reason(&report).contains("the old pin is kept"));
@@ -783,7 +783,7 @@ fn a_lock_of_an_older_release_is_readable() {
     };
     assert_eq!(rewrite("old.lock"), "image: 172.20.0.2:5000/app:v1\n");
     assert_eq!(rewrite("new.lock"), rewrite("old.lock"));
-    // the next lock looks up the referrers that the old one lacks, and keeps all digests
+    // the next `lock` looks up the referrers that the old lock lacks, and keeps all digests
     signed.lock(0, &[]);
     assert_eq!(signed.place.read("landfall.lock"), new);
 }

@@ -167,12 +167,12 @@ fn references(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The name of an image at the private registry: without its host.
+/// The name of an image without its host, which is its name below the private registry.
 fn at_site(name: &str) -> String {
     name.split_once('/').unwrap().1.to_owned()
 }
 
-/// The repositories that a report lists as not in the overlay.
+/// The repositories that a report lists as missing or undecided.
 fn listed(report: &Value) -> BTreeSet<String> {
     let lists = ["missing", "undecided"]
         .iter()

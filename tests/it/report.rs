@@ -4,7 +4,7 @@ use crate::support::faults::Rig;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// Asserts that `value` matches `schema`, and has no other members.
+/// Asserts that `value` matches `schema`, and has only members that `schema` lists.
 fn check(schema: &Value, value: &Value, place: &str) {
     let kinds = match &schema["type"] {
         Value::String(kind) => vec![kind.as_str()],
@@ -78,7 +78,7 @@ fn reports_match_the_schema() {
         let written: Value = serde_json::from_str(&rig.place.read("report.json")).unwrap();
         assert_eq!(written, report, "{line}");
         for name in report.as_object().unwrap().keys() {
-            // if only some commands have a member, its description lists them
+            // if only some commands have a member, its description lists these commands
             let meaning = properties[name]["description"].as_str().unwrap();
             let commands = meaning
                 .rsplit_once("(of ")
@@ -135,7 +135,7 @@ fn reports_match_the_schema() {
     reported(0, "gc --lock l");
     reported(0, "schema site");
     reported(2, "pull --lock nowhere");
-    // the remaining members are those that no run here produces
+    // no command above produces the remaining members
     let unseen: Vec<_> = properties
         .keys()
         .filter(|name| !members.contains(*name))

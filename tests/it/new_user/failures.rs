@@ -147,7 +147,7 @@ fn progress_counts_the_work_to_do() {
         stderr_of("pull --store s")
     );
     rig.set_faults([]);
-    // two items exist, and one must still be downloaded
+    // two items are in the store, and one must still be downloaded
     let printed = stderr_of("pull --store s");
     assert!(printed.contains("pull: 1/1 items"), "{printed}");
     let printed = stderr_of("pull --store s");

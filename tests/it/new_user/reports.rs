@@ -1,5 +1,5 @@
-//! Output for people: the runtimes that load an archive, the summary in CI, the report of a signed
-//! bundle.
+//! Output for people: the runtimes that load an archive, the summary in CI, the text of a pull
+//! request, and HTML reports.
 
 use super::{run, run_with};
 use crate::support::faults::{Fault, FaultKind, RequestKind, Rig};

@@ -6,7 +6,7 @@ use crate::support::faults::{Fault, FaultKind, RequestKind, Rig};
 use std::io::Write;
 use std::net::TcpListener;
 
-/// A server that answers every connection with `answer`, and its address.
+/// Starts a server that answers every connection with `answer`. Returns its address.
 fn answering(answer: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -149,7 +149,7 @@ fn inexpressible_settings_are_refused_with_an_alternative() {
         let printed = refused(&place, exit, args);
         assert!(printed.contains(words), "{printed}");
     }
-    // the keys of a ConfigMap cannot contain brackets and colons
+    // the keys of a ConfigMap cannot contain brackets or colons
     let site = "registry: {address: \"[fd00::2]:5000\", ca: ca.crt}\n";
     let place = super::place(site, IMAGES);
     place.write("ca.crt", CERTIFICATE);
@@ -158,7 +158,7 @@ fn inexpressible_settings_are_refused_with_an_alternative() {
         printed.contains("give the registry a host name"),
         "{printed}"
     );
-    // containerd 1.x, which TKG has, does not start with this address in the name of a table
+    // containerd 1.x, which TKG has, does not start if the name of a table contains this address
     let site = "registry: {address: \"[fd00::2]:5000\", skipVerify: true}\n";
     let printed = refused(
         &super::place(site, IMAGES),

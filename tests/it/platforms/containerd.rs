@@ -147,7 +147,7 @@ fn the_mirrors_of_an_alias_have_the_right_images() {
         }
         super::refused(&place, exit, &["containerd"])
     };
-    // the mirror with most of the images is tried first, as for registry.k8s.io itself
+    // the mirror at the usual path of registry.k8s.io is tried first, as for that host itself
     let paths = "registry.k8s.io: k, registry.k8s.io/a: special/a, quay.io: special";
     let images = [
         "registry.k8s.io/a:v1",

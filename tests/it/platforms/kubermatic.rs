@@ -18,8 +18,8 @@ const KUBELETS: [&str; 2] = [
     "https://dl.k8s.io/release/v1.33.4/bin/linux/arm64/kubelet",
 ];
 
-/// A folder with the profile, a site with a private authority, and a lock of the files that the
-/// profile downloads.
+/// A folder with the profile, a site with a private authority, and a lock of the image and the
+/// files that the profile downloads.
 fn site() -> Place {
     let place = place(SITE, &["quay.io/kubermatic/util:2.0"]);
     let digest = crate::support::library::Digest::sha256(b"x");
@@ -40,7 +40,7 @@ fn site() -> Place {
     place
 }
 
-/// The files that the profile `name` below `out` writes on machines in its phase `phase`, by path.
+/// The content of each file that `out/NAME.yaml` writes on machines in its phase `phase`, by path.
 pub fn files(place: &Place, name: &str, phase: &str) -> std::collections::BTreeMap<String, String> {
     let profile: Value = serde_yaml::from_str(&place.read(&format!("out/{name}.yaml"))).unwrap();
     let files = profile["spec"][phase]["files"]

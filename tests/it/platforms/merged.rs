@@ -542,7 +542,7 @@ fn platforms_that_need_no_registry_or_lock_work_without_them() {
             || message.contains("no destination registry is named"),
         "{message}"
     );
-    // variables of TKG follow from the site
+    // TKG needs a registry, but no lock
     place.write(
         "site.yaml",
         format!("apiVersion: landfall/v1\nkind: Site\n{TKG}"),

@@ -1,6 +1,6 @@
 //! `landfall render PLATFORM`: each platform's files, compared byte for byte with
-//! `tests/data/platforms/`. Run with `LANDFALL_WRITE_GOLDEN=1` to write these again, and review the
-//! difference.
+//! `tests/data/platforms/`. Run with `LANDFALL_WRITE_GOLDEN=1` to write the expected files again,
+//! and review the difference.
 
 mod both_sites;
 mod common;
@@ -30,7 +30,7 @@ use crate::support::library::Digest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// A file with a certificate, whose content no command reads.
+/// The text of a certificate file. It is not a real certificate: no command decodes it.
 pub const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\nb25l\n-----END CERTIFICATE-----\n";
 
 /// A lock of these images.

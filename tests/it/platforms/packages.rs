@@ -1,5 +1,5 @@
-//! Platforms that configure machines: they get the package sources that `render apt` and `render
-//! yum` write.
+//! Platforms that configure machines include the package sources that `render apt` and `render yum`
+//! write.
 
 use super::kubermatic::files as files_of_profile;
 use super::{files, place};

@@ -9,8 +9,8 @@ use std::path::Path;
 /// The fields of each kind: the type of each field, by its path.
 type Fields = BTreeMap<String, BTreeMap<String, String>>;
 
-/// The paths and types of all values below `value` at `path`. Below a path with `*`, any key is
-/// allowed.
+/// Adds the paths and types of all values below `value`, which is at `path`, to `found`. A `*` in a
+/// path of `known` matches any key, and replaces the key in `found`.
 fn fields(
     value: &Value,
     path: &str,

@@ -1,4 +1,4 @@
-//! The values of the documents that the product is based on. Each document is rendered from one
+//! The values of the documents that landfall is based on. Each document is rendered from one
 //! site file, and its values are checked one by one.
 
 use super::{CERTIFICATE, entries, place};
@@ -39,8 +39,8 @@ pub(super) fn shipped(family: &str, images: &[&str]) -> Place {
     place
 }
 
-/// Asserts that `list` has the NO_PROXY entries of the page on TKG, where the registry is reached
-/// through the proxy.
+/// Asserts that `list` has exactly the NO_PROXY entries of the page on TKG. The registry is not
+/// among them: it is reached through the proxy.
 fn tkg_no_proxy(list: &Value) {
     let shown = entries(".svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0.0/11");
     assert_eq!(entries(list.as_str().unwrap()), shown);
@@ -382,7 +382,7 @@ proxy: {http: \"http://172.20.0.2:3128\", https: \"http://172.20.0.2:3128\"}
         node["insecure_registries"][0],
         Value::from("172.20.0.2:5000")
     );
-    // a certificate authority in the site demands verification
+    // a certificate authority in the site requires verification
     let verified = super::place(&site.replace("  paths:", "  ca: ca.crt\n  paths:"), &images);
     verified.write("ca.crt", CERTIFICATE);
     let version = ["--set", "version=2.12", "--set", "datacenter=dc-1"];

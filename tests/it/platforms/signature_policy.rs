@@ -148,7 +148,7 @@ fn the_library_of_podman_and_skopeo_admits_only_what_the_site_signed() {
         "site.pem",
     ];
     place.ok(&push);
-    // the same image, without a signature
+    // an image without a signature
     push_image(&images, address, "other/app");
     let render = [
         "render",

@@ -104,7 +104,7 @@ fn in_place_keeps_mode_and_owner_and_a_second_run_writes_nothing() {
     place.put("outside.yaml", "image: k8s.gcr.io/pause:3.1\n");
     std::os::unix::fs::symlink("../outside.yaml", place.path("t/link.yaml")).unwrap();
     std::os::unix::fs::symlink("v/values.yml", place.path("t/values.yaml")).unwrap();
-    // only root may change the owner; other users keep their own
+    // only root may change the owner; for other users, the file keeps its owner
     let _ = std::os::unix::fs::chown(place.path("t/d.yaml"), Some(1234), Some(4321));
     fs::set_permissions(place.path("t/d.yaml"), fs::Permissions::from_mode(0o640)).unwrap();
     let about = || {
@@ -562,7 +562,8 @@ fn references_not_in_the_lock_are_counted_and_the_audit_command_is_printed() {
             printed.contains("2 references are not in the lock; ") && printed.contains(audit),
             "{mode:?}: {printed}"
         );
-        // the command lists the same number; replaced files are read with their new content
+        // the printed command lists the same number of references; replaced files are read with
+        // their new content
         let audit = audit
             .trim()
             .strip_prefix("to list them: landfall ")
@@ -582,8 +583,8 @@ fn references_not_in_the_lock_are_counted_and_the_audit_command_is_printed() {
         );
         place.put("d.yaml", &format!("{known}{unknown}"));
     }
-    // a second run does not count references that the first one wrote; a shell accepts the command
-    // unchanged
+    // a second run does not count references that the first one wrote; the printed command quotes
+    // the path for a shell
     for _ in 0..2 {
         let printed = printed(&["a tree", "-o", "a tree/out", "--to", "r:5000"], 0);
         assert!(

@@ -1,5 +1,5 @@
-//! Output about files shows references, but neither the values of Secrets nor the text after a
-//! reference.
+//! Output about files shows references, but neither the values of Secrets nor, outside of diffs,
+//! the text after a reference.
 
 use super::{Place, err, out};
 use base64::Engine as _;
@@ -35,7 +35,7 @@ fn a_diff_hides_the_values_of_secrets() {
     );
 }
 
-/// Everything that the verbs print about `file`.
+/// The output of `rewrite --diff`, `rewrite --check` and `audit` for `file`.
 fn printed(place: &Place, file: &str) -> String {
     let runs = [
         &[file, "--diff"][..],
