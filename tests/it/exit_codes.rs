@@ -99,6 +99,34 @@ fn verbs_end_with_the_exit_codes_of_the_table() {
             ("gc --lock landfall.lock --store s-new", 0, "done", &[]),
         ],
     );
+    let lost =
+        ["image", "file"].map(|kind| format!("- {{kind: {kind}, name: gone, cause: gone}}\n"));
+    let part = format!("\nunresolved:\n{}...\n", lost.concat());
+    place.write("lost.lock", locked.replace("\n...\n", &part));
+    check(
+        &rig,
+        "an item of the lock is lost, and a dry run would write the others",
+        &[
+            (
+                "pull --lock lost.lock --store s-none --dry-run",
+                3,
+                "partial",
+                &["-s-none"],
+            ),
+            (
+                "export files --lock lost.lock --store s-new -o dry --dry-run --allow-partial",
+                3,
+                "partial",
+                &["-dry"],
+            ),
+            (
+                "export images --lock lost.lock --store s-new -o dry.tar --dry-run --allow-partial",
+                3,
+                "partial",
+                &["-dry.tar"],
+            ),
+        ],
+    );
     check(
         &rig,
         "an input file does not exist",
