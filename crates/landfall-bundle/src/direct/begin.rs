@@ -42,8 +42,8 @@ impl DirectBundle {
     /// for another lock is not downloaded again. `signer` signs the bundle at the end.
     ///
     /// # Errors
-    /// If another process writes the bundle, the bundle would exceed a limit of its readers, the
-    /// disk has too little space, or the files cannot be created.
+    /// If another process is writing the bundle, if the bundle would exceed a limit of its readers,
+    /// if the disk has too little space, or if the files cannot be created.
     pub fn begin(
         plan: Arc<PackPlan>,
         store: Option<DiskStore>,

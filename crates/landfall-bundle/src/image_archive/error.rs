@@ -24,7 +24,7 @@ pub enum ImageArchiveError {
 pub struct UnfitImages(BTreeMap<&'static str, Vec<String>>);
 
 impl UnfitImages {
-    /// Adds an image with the reason and the detail of this image.
+    /// Adds an image with the reason and a detail about the image.
     pub(super) fn add(&mut self, why: &'static str, name: &str, what: &str) {
         self.0
             .entry(why)

@@ -7,7 +7,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Serializes `index.json`, sorted by name. containerd and tools built on it read the name from the
-/// first annotation, podman and skopeo from the second; some of them fall back to the other.
+/// first annotation, podman and skopeo from the second; some tools fall back to the other one.
 pub(super) fn index(images: &[ArchivedImage]) -> Vec<u8> {
     let mut names: BTreeMap<&str, &Descriptor> = BTreeMap::new();
     for image in images {

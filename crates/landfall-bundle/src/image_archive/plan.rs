@@ -65,7 +65,7 @@ struct PlannedImage {
 
 /// Why an image is not included.
 enum SkippedImage {
-    /// The format or the options exclude it: the reason, and the detail of this image.
+    /// The format or the options exclude it: the reason, and a detail about the image.
     Unfit(&'static str, String),
     /// Its content is missing or cannot be read.
     Lost(ItemStatus, String),

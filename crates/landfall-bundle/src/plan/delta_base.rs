@@ -153,7 +153,7 @@ pub(crate) fn kept(
         }
     }
     let others = entry.parts.iter().map(|part| &part.descriptor.digest);
-    // content that is not certainly a layer or a file is carried
+    // content is kept unless it is certainly a layer or a file
     kept.extend(others.filter(|digest| !layers.contains(digest)).cloned());
     Ok(kept)
 }

@@ -275,7 +275,7 @@ impl Bundle {
             .take(limit)
             .read_to_string(&mut text)
             .map_err(|error| damaged(Damage::new(&entry.name, entry.offset, error.to_string())))?;
-        // compared before parsing, and on the bytes as carried: a later release may serialize the
+        // the bytes in the bundle are compared, before parsing: a later release may serialize the
         // same lock differently
         if Digest::sha256(text.as_bytes()) != *self.fingerprint() {
             let why = "it is not the lock that the contents index names";

@@ -274,7 +274,7 @@ impl VolumeReader {
     /// The index of the part with the byte at offset `at`; the last part if the offset is past the
     /// end.
     fn part_at(&self, at: u64) -> usize {
-        // an empty part has the same offset as the next part, and the last of these has the byte
+        // an empty part has the same offset as the next part, and only the next part has the byte
         self.parts
             .partition_point(|part| part.start <= at)
             .saturating_sub(1)

@@ -21,7 +21,7 @@ pub(super) struct PlainBlob {
     pub(super) listing: Arc<Listing>,
 }
 
-/// A blob that is about to be described.
+/// A blob for which a recipe is about to be made.
 pub(super) struct DecodedBlob {
     pub(super) blob: Arc<PlainBlob>,
     /// The recipe of its stream, if one encoder can be assumed to have written all of it.

@@ -69,7 +69,7 @@ pub(super) struct RecipePlanner<'a> {
     pub(super) summary: RecipeSummary,
 }
 
-/// A blob that is being described, and the older versions that resemble it.
+/// A blob for which a recipe is being made, and the blobs that resemble it.
 struct BlobComparison {
     new: Arc<PlainBlob>,
     /// The recipe of its stream, if one encoder is assumed to have written all of it.

@@ -54,10 +54,10 @@ fn family(name: &str) -> String {
         .collect()
 }
 
-/// The blobs among `pool` that `new` is compared with, the most likely first, at most `limit`:
-/// those of the same family, by their position. If the pool has no blob of this family, all blobs
-/// of the pool for which `is_gone` is true: a blob that the new lock no longer names was probably
-/// replaced.
+/// The blobs of `pool` that `new` is compared with, at most `limit`, those at the most similar
+/// position first. They are of the same family as `new`. If the pool has no blob of this family,
+/// they are blobs for which `is_gone` is true: a blob that the new lock no longer names was
+/// probably replaced.
 pub(super) fn candidates<'a>(
     new: &FamilyBlob,
     pool: &'a [FamilyBlob],

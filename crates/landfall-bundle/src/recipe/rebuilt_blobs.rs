@@ -152,7 +152,7 @@ impl RebuiltBlobs {
         }
     }
 
-    /// Returns the recipe that rebuilds a blob; `None` if no recipe has all of its bases.
+    /// Returns the recipe that rebuilds a blob; `None` if no recipe for it has all bases available.
     fn chosen(&self, digest: &Digest) -> Result<Option<&KnownRecipe>, ContentError> {
         let Some(recipes) = self.recipes.get(digest) else {
             return Ok(None);

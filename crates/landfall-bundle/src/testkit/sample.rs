@@ -318,8 +318,8 @@ pub(super) fn blob(contents: &ContentsIndex, form: ContentForm) -> usize {
 /// the bundle lists the missing items of `plan`.
 ///
 /// # Errors
-/// If there is not enough space, content is damaged or missing, or the file cannot be written. In
-/// this case, `out` is left unchanged.
+/// If there is not enough space, if content is damaged or missing, or if the file cannot be
+/// written. In these cases, `out` is left unchanged.
 pub(super) fn write(
     plan: &PackPlan,
     blobs: &dyn BlobRead,

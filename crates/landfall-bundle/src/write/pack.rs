@@ -59,8 +59,8 @@ impl PackedBundle {
 /// Writes the bundle, with volumes, programs and signatures as `packaging` says.
 ///
 /// # Errors
-/// If content is missing or damaged, the bundle cannot be written or signed, the volumes are too
-/// small, or a program cannot be copied.
+/// If content is missing or damaged, if the bundle cannot be written or signed, if the volumes are
+/// too small, or if a program cannot be copied.
 pub fn write_packaged(
     plan: &PackPlan,
     blobs: &dyn BlobRead,
@@ -239,7 +239,7 @@ pub(super) fn write_all(
             .into_iter()
             .collect()
     })?;
-    // the items that were not counted, because other items need all their blobs first
+    // the items that were not counted, because an earlier item needs each of their blobs, too
     let rest = plan
         .items
         .iter()

@@ -46,8 +46,8 @@ impl Packaging {
     /// Writes programs and documents next to `out`, under temporary names.
     ///
     /// # Errors
-    /// If a program cannot be read, its name is that of another program or a part of the bundle, or
-    /// a program or document cannot be written. Also if a document would replace a file that
+    /// If a program cannot be read, if its name is that of another program or a part of the bundle,
+    /// if a program or document cannot be written, or if a document would replace a file that
     /// landfall did not write.
     pub fn tools(&self, out: &Path) -> Result<Vec<CompanionFile>, BundleError> {
         let mut tools: Vec<CompanionFile> = Vec::new();

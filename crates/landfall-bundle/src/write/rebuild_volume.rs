@@ -30,8 +30,8 @@ use std::path::{Path, PathBuf};
 /// `lock`. Returns the path and size of the volume.
 ///
 /// # Errors
-/// If the bundle has recipes, other volumes are missing or damaged, the contents index was in the
-/// lost volume, content is missing, or the result differs from the lost volume.
+/// If the bundle has recipes, if other volumes are missing or damaged, if the contents index was in
+/// the lost volume, if content is missing, or if the result differs from the lost volume.
 pub fn write_volume(
     like: &[PathBuf],
     number: usize,

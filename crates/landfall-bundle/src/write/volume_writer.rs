@@ -128,8 +128,8 @@ impl<'a> VolumeWriter<'a> {
         }
     }
 
-    /// Announces the minimum size of the bundle, so that nothing is written if it cannot fit into
-    /// volumes of this size.
+    /// Announces the minimum size of the bundle, so that nothing is written if the bundle cannot
+    /// fit into volumes of the requested size.
     pub(crate) fn expect(&mut self, bytes: u64) {
         if let VolumeTarget::Volumes(volumes) = &mut self.target {
             volumes.counting = bytes / MAX_VOLUMES as u64 > volumes.size;
