@@ -194,7 +194,7 @@ fn keys_of_several_kinds_sign_and_openssh_agrees() {
             String::from_utf8_lossy(&printed).starts_with("Good \"landfall-bundle-v1\" signature")
         );
         if kind == &["ed25519"] {
-            // these signatures are deterministic, so they can be compared
+            // Ed25519 signatures are deterministic, so they can be compared
             let sign = ["-q", "-Y", "sign", "-n", NAMESPACE, "-f", &key];
             std::fs::copy(out.join("landfall-contents.json"), out.join("again")).unwrap();
             run(desk
