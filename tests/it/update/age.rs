@@ -113,7 +113,7 @@ fn an_urgent_version_does_not_wait() {
     let report = up.run(0, "update", &[]);
     assert_eq!(report["notices"][0]["until"], noon(14).to_string());
     let name = up.here("REG/a");
-    // `--urgent` does not override the policy, and its name must match
+    // `--urgent` does not override the policy, and its name and version must match
     for other in ["REG/a=1.1.0", "REG/aa=1.0.1", "REG/a=1.0.10"].map(|text| up.here(text)) {
         let said = up.place.ok(&up.args("update", &["--urgent", &other]));
         assert!(
