@@ -204,8 +204,8 @@ fn no_secret_follows_a_redirect_of_the_realm_to_another_host() {
                 "{status}: {:?}",
                 thief.requests()
             );
-            // the identity token is sent by POST, which 301, 302 and 303 do not preserve, so they
-            // are not followed at all
+            // the identity token is sent by POST; 301, 302 and 303 do not preserve POST, so these
+            // redirects are not followed at all
             let is_followed = status > 303 || config.get("identitytoken").is_none();
             let words = match is_followed {
                 true => "redirects to another host".to_owned(),
