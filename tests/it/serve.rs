@@ -523,8 +523,8 @@ fn bytes_that_changed_on_disk_are_never_sent() {
         answer.text()
     );
     assert!(server.log().contains("damaged"), "{}", server.log());
-    // a new upload repairs the blob; it is sent without the HEAD request, which would report the
-    // blob as present
+    // a new upload repairs the blob; unlike `put_blob`, it sends no HEAD request, which would
+    // report the blob as present
     let post = format!("/v2/a/blobs/uploads/?digest={}", sha256(&blob));
     assert_eq!(
         request("POST", &server.address, &post, &[], &blob).status,
