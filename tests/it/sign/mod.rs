@@ -662,7 +662,7 @@ fn checksums_next_to_a_signed_bundle_are_signed_too() {
         .clean("ssh-keygen")
         .args(verify)
         .stdin(Stdio::from(sums())));
-    // the signature of the checksums is not valid in the namespace for an index
+    // the signature of the checksums is not valid in the namespace of bundle signatures
     let as_index = verify.map(|word| {
         if word == SUMS_NAMESPACE {
             NAMESPACE
