@@ -61,8 +61,8 @@ impl LogRig {
         push_bundle(&self.images, &self.address, repository, image, &bundle);
     }
 
-    /// Writes a manifest with these entries. Its rules require signatures of all images but those
-    /// below `free/`.
+    /// Writes a manifest with these entries. Its rules require signatures of all images except
+    /// those below `free/`.
     fn manifest(&self, body: &str) -> String {
         let head = "apiVersion: landfall/v1\nkind: Manifest\nminAge: 7d\n";
         let address = &self.address;
