@@ -471,7 +471,7 @@ fn a_volume_without_the_index_is_rebuilt_from_the_others_and_the_store() {
     for set in &sets {
         for (path, number) in site.volumes(set).iter().zip(1..) {
             let good = fs::read(path).unwrap();
-            // volumes are lost and damaged in turn
+            // volumes with an even number are lost, the others are damaged
             if number % 2 == 0 {
                 fs::remove_file(path).unwrap();
             } else {
