@@ -431,7 +431,7 @@ fn a_missing_credential_helper_fails_only_hosts_that_require_an_account() {
         lock(&place, 0, &files.address);
         images_of(&place, &registry.address, &names);
         lock(&place, 0, &registry.address);
-        // tokens are anonymous here; one message says that the helper was not used
+        // the gate gives tokens to anonymous clients; one message says that the helper was not used
         images_of(&place, &gate.address, &names);
         let _ = std::fs::remove_file(place.path("landfall.lock"));
         let output = place
