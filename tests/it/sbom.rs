@@ -177,6 +177,6 @@ fn attached_documents_are_exported_byte_for_byte() {
         .find(|name| name.contains("/signature-"))
         .unwrap();
     assert_eq!(place.read(signature), "signed");
-    // an export from the store works too, also into a folder that has the files already
+    // an export from the store also works, even into a folder that already has the files
     place.ok(&["export", "referrers", "--store", "s", "-o", "out"]);
 }

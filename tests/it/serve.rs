@@ -119,8 +119,8 @@ fn odd_manifests_keep_their_bytes_and_types() {
         assert_eq!(there.header("docker-content-digest"), Some(digest(child)));
         assert!(there.body == images.bytes(digest(child)));
     }
-    // a client that accepts only one type gets the existing manifest, never converted to another
-    // type
+    // a client that accepts only another type gets the manifest in its own type: it is never
+    // converted
     let one = [("Accept", DOCKER_MANIFEST)];
     let there = request(
         "GET",
@@ -523,8 +523,8 @@ fn bytes_that_changed_on_disk_are_never_sent() {
         answer.text()
     );
     assert!(server.log().contains("damaged"), "{}", server.log());
-    // a new upload repairs the blob; it is sent without the HEAD request, which would report the
-    // blob as present
+    // a new upload repairs the blob; unlike `put_blob`, it sends no HEAD request, which would
+    // report the blob as present
     let post = format!("/v2/a/blobs/uploads/?digest={}", sha256(&blob));
     assert_eq!(
         request("POST", &server.address, &post, &[], &blob).status,

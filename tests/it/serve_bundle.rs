@@ -128,9 +128,9 @@ impl Carried {
     }
 }
 
-/// Locks `x/app:1` of two hosts, one of them with a trimmed index; nginx; an image by digest; a
-/// file with a second URL, a mode and a checksum file; and a file with a hostile URL. Also returns
-/// the index that the first name refers to, and the image that all other names refer to.
+/// Locks `quay.io/x/app:1`, which has a trimmed index; `ghcr.io/x/app:1`; nginx; an image by
+/// digest; a file with a second URL, a mode and a checksum file; and a file with a hostile URL.
+/// Also returns the index of `quay.io/x/app:1`, and the image that all other names refer to.
 fn carried() -> (Carried, Value, Value) {
     let mut carried = Carried::new();
     let base = carried.images.layer(&[("base", &noise(1, 3 << 20))]);

@@ -383,8 +383,8 @@ fn manifests_with_many_annotations_take_little_memory() {
             });
         }
     });
-    // a manifest with a subject and this many annotations is refused: each list of its referrers
-    // would contain the annotations
+    // a manifest with a subject and this many annotations is refused: each list of the subject's
+    // referrers would contain the annotations
     let subject = format!(",\"subject\":{config}");
     let headers = [("Content-Type", OCI_MANIFEST)];
     let bytes = annotated(0, &subject).into_bytes();

@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Sends a GET request on a new connection. Returns the connection; no response was read from it.
+/// Sends a GET request on a new connection. Returns the connection without reading the response.
 fn asks(server: &Server, target: &str) -> TcpStream {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream
@@ -44,7 +44,7 @@ fn open_many_files() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Whether the server has closed or reset the connection.
+/// Whether the server closes or resets the connection before the read timeout.
 fn is_closed(stream: &mut TcpStream) -> bool {
     let mut rest = Vec::new();
     match stream.read_to_end(&mut rest) {
@@ -220,7 +220,7 @@ fn stalled_uploads_lose_their_slot() {
     drop(still);
 }
 
-/// A short version of the load that `scripts/load` keeps up for a minute.
+/// A short version of the load that `scripts/load` generates for a minute.
 #[test]
 fn idle_clients_and_readers_and_stalled_clients_cause_no_error() {
     let place = Place::new();

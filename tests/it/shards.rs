@@ -57,7 +57,7 @@ fn owners(rig: &Rig) -> BTreeMap<Digest, usize> {
     assign_shards(costs, SHARDS).into_iter().collect()
 }
 
-/// The items that are incomplete in the store.
+/// The items that are incomplete in the store `stores/shards`.
 fn lacking(rig: &Rig) -> BTreeSet<String> {
     let store = rig.store("shards").join("blobs/sha256");
     let lacking = rig.lock.each_entry().filter(|entry| {

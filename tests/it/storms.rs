@@ -105,7 +105,7 @@ fn writing(dice: &mut Dice) -> Fault {
     passing(dice, on, what)
 }
 
-/// Returns a fault that a run reports instead of retrying the request.
+/// Returns a fault that may make an item fail. The report must then contain the reason.
 fn final_one(dice: &mut Dice) -> Fault {
     let on = dice.pick(&[RequestKind::Blob, RequestKind::Manifest, RequestKind::File]);
     let what = dice.pick(&[
@@ -216,7 +216,7 @@ fn round(rig: &mut Rig, number: usize) -> bool {
         );
     }
     check("pull", &rig.pull(&store));
-    // without the remaining faults, another run completes the work
+    // without the remaining faults of upstream, another pull completes the store
     rig.up.set_faults([]);
     let items = rig.pull(&store);
     assert!(lost(&items).is_empty(), "{story}: another pull: {items:?}");

@@ -53,7 +53,7 @@ fn shown(mut child: Child) -> String {
     String::from_utf8_lossy(&all).into_owned()
 }
 
-/// The successive contents of a terminal line, without terminal commands.
+/// The successive contents of the terminal's lines, without escape sequences.
 fn lines(shown: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut chars = shown.chars();
@@ -109,7 +109,6 @@ fn the_message_of_ctrl_c_stays_visible() {
     let mut stdin = child.stdin.take().unwrap();
     let mut piece = [0; 4096];
     let mut is_pressed = false;
-    // a pseudo-terminal ends with an error on some systems
     while let Ok(count @ 1..) = out.read(&mut piece) {
         all.extend_from_slice(&piece[..count]);
         if !is_pressed && all.windows(6).any(|bytes| bytes == b"pull [") {

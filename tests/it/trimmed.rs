@@ -186,7 +186,7 @@ fn apt_accepts_trimmed_metadata_signed_by_the_site() {
         "{told}"
     );
 
-    // entries with the same repository must have the same form of metadata
+    // entries with the same repository must have the same `index`
     let entry = |more: &str| {
         let url = up.url();
         format!(

@@ -292,7 +292,7 @@ fn an_older_bundle_of_a_series_is_refused() {
         &desk.place,
         &["b2", "--site", "conf/site.yaml"],
     ));
-    // the receipt that a push will replace counts too
+    // a push also compares the number with the receipt that it will replace
     let to = [
         "push",
         "b2",

@@ -194,7 +194,7 @@ fn keys_of_several_kinds_sign_and_openssh_agrees() {
             String::from_utf8_lossy(&printed).starts_with("Good \"landfall-bundle-v1\" signature")
         );
         if kind == &["ed25519"] {
-            // these signatures are deterministic, so they can be compared
+            // Ed25519 signatures are deterministic, so they can be compared
             let sign = ["-q", "-Y", "sign", "-n", NAMESPACE, "-f", &key];
             std::fs::copy(out.join("landfall-contents.json"), out.join("again")).unwrap();
             run(desk
@@ -662,7 +662,7 @@ fn checksums_next_to_a_signed_bundle_are_signed_too() {
         .clean("ssh-keygen")
         .args(verify)
         .stdin(Stdio::from(sums())));
-    // the signature of the checksums is not valid in the namespace for an index
+    // the signature of the checksums is not valid in the namespace of bundle signatures
     let as_index = verify.map(|word| {
         if word == SUMS_NAMESPACE {
             NAMESPACE

@@ -44,7 +44,7 @@ fn is_test_only(attributes: &[syn::Attribute]) -> bool {
     })
 }
 
-/// Collects the types that a file defines and the private functions whose docs have `# Errors`.
+/// Collects the types that a file defines, and the private functions whose docs have `# Errors`.
 #[derive(Default)]
 struct Findings {
     types: Vec<String>,

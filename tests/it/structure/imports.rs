@@ -19,7 +19,7 @@ struct Module {
     /// Imported names, and their paths.
     aliases: BTreeMap<String, Names>,
     globs: Vec<Names>,
-    /// Paths that the module uses, without those that it only re-exports by `pub use`.
+    /// Paths that the module uses, without those that it only re-exports.
     used: BTreeSet<Names>,
 }
 

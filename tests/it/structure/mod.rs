@@ -244,8 +244,8 @@ fn no_two_files_import_each_other() {
     );
 }
 
-/// A crate with an import that violates the order and with a cycle proves that the tests of the
-/// order and of cycles can fail.
+/// Proves that the tests of the order and of cycles can fail: this crate has a cycle, and an import
+/// that violates the order.
 #[test]
 fn an_import_against_the_order_and_a_cycle_are_found() {
     let folder = tempfile::tempdir().unwrap();

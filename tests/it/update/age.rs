@@ -113,7 +113,7 @@ fn an_urgent_version_does_not_wait() {
     let report = up.run(0, "update", &[]);
     assert_eq!(report["notices"][0]["until"], noon(14).to_string());
     let name = up.here("REG/a");
-    // `--urgent` does not override the policy, and its name must match
+    // `--urgent` does not override the policy, and its name and version must match
     for other in ["REG/a=1.1.0", "REG/aa=1.0.1", "REG/a=1.0.10"].map(|text| up.here(text)) {
         let said = up.place.ok(&up.args("update", &["--urgent", &other]));
         assert!(
@@ -287,7 +287,7 @@ impl Simulated {
             // a clock that is behind delays the updates on this day
             let now = on + wrong_by(on).min(0);
             let seen = |published: i64| match published {
-                // a version that is first seen with a fast clock counts from the next run on
+                // a version that is first seen while the clock is ahead counts from the next run
                 _ if wrong_by(published) > 0 => published + 1,
                 _ => published,
             };
@@ -413,7 +413,7 @@ fn a_killed_refresh_keeps_the_first_sights() {
     up.run(0, "refresh", &["-o", "b1"]);
     up.put("a", "1.0.1", 3);
     up.put("c", "1.0.1", 4);
-    // killed as soon as the manifest has changed, which is after the first sights are written
+    // killed as soon as the manifest has changed; the first sights are written before the manifest
     up.faults.set(Settings {
         clock_days: Some(0),
         pace: Some((100, std::time::Duration::from_millis(20))),

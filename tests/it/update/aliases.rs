@@ -34,7 +34,7 @@ fn a_version_in_a_yaml_alias_is_updated_at_its_anchor() {
         "{lock}"
     );
 
-    // all items that share the anchor must exist
+    // upstream must have all items that use the anchor's version
     let text = up.manifest(
         "vars:\n  plain: &release 1.0.0\n  moving: {value: *release, update: patch}\nimages: ['REG/a:${moving}', 'REG/c:${plain}']\n",
     );

@@ -1,5 +1,5 @@
-//! Charts with their own update policy: from the index of a repository, and from the tags of a
-//! registry.
+//! Charts with their own update policy. Their versions come from the index of a repository or the
+//! tags of a registry.
 
 use super::moved;
 use super::upstream::Upstream;

@@ -132,7 +132,8 @@ impl Forge {
             .success()
     }
 
-    /// Merges the branch, and records in `sent.lock` that the bundle was delivered.
+    /// Merges the branch `refresh` into `main`, deletes it, and records in `sent.lock` that the
+    /// bundle was delivered.
     fn deliver(&self) {
         self.sh(
             "git fetch -q ../origin.git refresh; git reset -q --hard FETCH_HEAD; cp landfall.lock sent.lock; git add .; \

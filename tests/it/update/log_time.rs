@@ -61,8 +61,8 @@ impl LogRig {
         push_bundle(&self.images, &self.address, repository, image, &bundle);
     }
 
-    /// Writes a manifest with these entries. Its rules require signatures of all images but those
-    /// below `free/`.
+    /// Writes a manifest with these entries. Its rules require signatures of all images except
+    /// those below `free/`.
     fn manifest(&self, body: &str) -> String {
         let head = "apiVersion: landfall/v1\nkind: Manifest\nminAge: 7d\n";
         let address = &self.address;
@@ -119,7 +119,7 @@ fn a_version_that_a_log_has_long_had_need_not_wait() {
     ] {
         assert!(sights.contains(&line), "{sights}");
     }
-    // several versions at once, each by its own signatures
+    // with `keep`, the age of each version counts from its own signatures
     rig.push_signed("app", "1.1.0", Tampering::None);
     rig.push("app", "1.2.0");
     rig.manifest("images:\n- {ref: 'REG/app:1.0.1', update: {policy: minor, keep: 3}}\n");
@@ -223,7 +223,7 @@ fn a_version_waits_if_an_image_lacks_a_required_signature_with_a_valid_log_entry
     assert_eq!(moved(&report), [], "{report:#}");
     assert_eq!(waiting(&report), ["1.0.1"; 6]);
     assert_eq!(rig.place.read("m.yaml"), text);
-    // only one line has the time of the log: that of the digest of the signed image `pair`
+    // the only line with the time of the log has the digest of `pair`, which is signed
     let sights = rig.place.read(SIGHTS);
     let logged: Vec<&str> = sights
         .lines()

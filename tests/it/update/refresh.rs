@@ -30,7 +30,7 @@ fn times(folder: &Path) -> BTreeMap<String, SystemTime> {
     let mut all = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
-        // the home folder and lock files are not content
+        // the home folder and the files `lock` and `in-use` are not content
         let is_content =
             !path.ends_with("home") && !path.ends_with("lock") && !path.ends_with("in-use");
         match path.is_dir() {

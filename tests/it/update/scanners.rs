@@ -1,4 +1,4 @@
-//! The catalogue's databases of scanners, updated by nightly refreshes.
+//! The scanner databases of the catalogue, updated by nightly refreshes.
 
 use super::moved;
 use super::upstream::Upstream;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const LAYER: &str = "application/vnd.aquasec.trivy.db.layer.v1.tar+gzip";
 
-/// The manifest of the catalogue, with the registry and the web server of the test.
+/// A manifest of the catalogue, with its hosts replaced by the registry and web server of the test.
 fn shipped(up: &Upstream, text: &str) -> String {
     text.replace("ghcr.io/", &format!("{}/", up.faults.address))
         .replace(

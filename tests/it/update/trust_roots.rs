@@ -51,7 +51,8 @@ fn a_trust_root_follows_its_tuf_repository() {
     assert_eq!(place.read("keys/tuf_root.json"), newest);
     assert_eq!(place.read("m.yaml"), manifest);
     let cosign = go_install(crate::image_signatures::COSIGN);
-    // cosign's opinion of the repository: the trust root that it installs for a new user
+    // the trust root that cosign installs from the repository for a new user, or `None` if cosign
+    // refuses the repository
     let initialized = |name: &str| {
         let cosign = cosign.as_ref()?;
         let home = place.path(format!("home-{name}"));
@@ -109,7 +110,8 @@ fn a_trust_root_follows_its_tuf_repository() {
             "{reason}"
         );
         assert_eq!(place.read("keys/root.json"), second, "{what}");
-        // cosign installs any target of a valid repository, and refuses the others too
+        // cosign also refuses the first two repositories; it accepts the third, since it installs
+        // any target of a valid repository
         if what != "not a root" {
             assert_eq!(initialized(what), None, "{what}");
         }

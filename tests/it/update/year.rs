@@ -94,8 +94,8 @@ impl Year {
         report
     }
 
-    /// Runs a refresh to its end in a copy of the folder, and returns the copy. Then kills a
-    /// refresh in the folder itself after this many transferred bytes.
+    /// Runs a refresh to its end in a copy of the folder. Then kills a refresh in the folder itself
+    /// after this many transferred bytes. Returns the copy.
     fn killed(&self, args: &[&str], after: usize) -> std::path::PathBuf {
         let control = self.up.place.path(format!("control-{}", self.round));
         copy(
@@ -183,8 +183,8 @@ impl Year {
         );
     }
 
-    /// Runs a round without new content, which must report notices of these kinds and transfer
-    /// nothing.
+    /// Runs a round without new content. It must report notices of these kinds, and request no
+    /// manifests, blobs or lists of referrers.
     fn quiet(&mut self, expected_kinds: Value) {
         self.round += 1;
         let before = (

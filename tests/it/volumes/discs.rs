@@ -215,7 +215,7 @@ fn damage_found_during_a_push_stops_the_rest() {
             .contains("--allow-partial sends what is intact"),
         "{report}"
     );
-    // an upload in progress may stop before its tag
+    // the push of an item in progress may stop before its tag is written
     let sent = tags(&registry.address);
     assert!(
         sent.iter().all(|number| *number < 3),

@@ -396,7 +396,7 @@ fn another_run_recovers_from_a_kill_at_any_moment() {
     let written = || -> usize {
         let names = site.names().into_iter();
         let partial = names.filter(|name| name.contains("partial"));
-        // a file may get its final name in between
+        // a file may be renamed after it was listed
         let sizes = partial.filter_map(|name| fs::metadata(site.place.path(name)).ok());
         sizes.map(|file| file.len() as usize).sum()
     };
@@ -456,7 +456,7 @@ fn a_volume_without_the_index_is_rebuilt_from_the_others_and_the_store() {
     )
     .unwrap();
     let index: BTreeSet<usize> = {
-        // the volumes with the index cannot be rebuilt, since the index is needed to rebuild any
+        // the volumes with the index cannot be rebuilt: a rebuild of any volume needs the index
         let bytes: Vec<Vec<u8>> = volumes.iter().map(|path| fs::read(path).unwrap()).collect();
         let name = b"landfall-contents.json";
         let begins = bytes
@@ -471,7 +471,7 @@ fn a_volume_without_the_index_is_rebuilt_from_the_others_and_the_store() {
     for set in &sets {
         for (path, number) in site.volumes(set).iter().zip(1..) {
             let good = fs::read(path).unwrap();
-            // volumes are lost and damaged in turn
+            // volumes with an even number are lost, the others are damaged
             if number % 2 == 0 {
                 fs::remove_file(path).unwrap();
             } else {

@@ -140,7 +140,7 @@ impl Site {
             .collect()
     }
 
-    /// The message of a refusal.
+    /// Runs a command that must refuse its input, and returns the error message.
     pub(super) fn refused(&self, args: &[&str]) -> String {
         let report = self.place.json(4, args);
         assert_eq!(report["status"], "refused", "{report}");

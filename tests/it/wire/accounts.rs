@@ -204,8 +204,8 @@ fn no_secret_follows_a_redirect_of_the_realm_to_another_host() {
                 "{status}: {:?}",
                 thief.requests()
             );
-            // the identity token is sent by POST, which 301, 302 and 303 do not preserve, so they
-            // are not followed at all
+            // the identity token is sent by POST; 301, 302 and 303 do not preserve POST, so these
+            // redirects are not followed at all
             let is_followed = status > 303 || config.get("identitytoken").is_none();
             let words = match is_followed {
                 true => "redirects to another host".to_owned(),
@@ -431,7 +431,7 @@ fn a_missing_credential_helper_fails_only_hosts_that_require_an_account() {
         lock(&place, 0, &files.address);
         images_of(&place, &registry.address, &names);
         lock(&place, 0, &registry.address);
-        // tokens are anonymous here; one message says that the helper was not used
+        // the gate gives tokens to anonymous clients; one message says that the helper was not used
         images_of(&place, &gate.address, &names);
         let _ = std::fs::remove_file(place.path("landfall.lock"));
         let output = place

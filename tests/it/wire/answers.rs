@@ -248,7 +248,7 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
         "right",
         &(0..32).map(|n| child(n, CHILD)).collect::<Vec<_>>(),
     );
-    // an index that declares a size for its child that is smaller than the real size
+    // an index that declares too small a size for its child
     let large = vec![b' '; CHILD];
     let digest = sha256(&large);
     content.manifests.insert(

@@ -211,7 +211,7 @@ fn pull_and_push_fail_early_for_a_registry_that_died_since_the_lock() {
         "{why}"
     );
     assert_eq!(report["totals"]["requests"], 5, "{report:#}");
-    // the note during the push does not contain the cause, which the error after it contains
+    // the note during the push does not contain the cause; the error after it does
     let args = ["push", "b", "--to", &host, "--plain-http", &host];
     let output = place.command().args(args).output().unwrap();
     let printed = [output.stdout, output.stderr].concat();

@@ -1,5 +1,4 @@
-//! The limits of the manifests of an image: the depth of indexes, and the number and depth of
-//! referrers.
+//! Limits of an image's manifests: the depth of indexes, and the number and depth of referrers.
 
 use super::{manifest, reasons};
 use crate::support::Place;
@@ -82,6 +81,6 @@ fn too_many_listed_referrers_are_refused_before_one_is_requested() {
     let report = lock(&place, &front.address, "app:v1", 1);
     let why = reasons(&report)[0];
     assert!(why.contains("more than 1024 of them"), "{why}");
-    // only the image itself
+    // only the manifest of the image itself is requested
     assert_eq!(front.count("GET", "/manifests/"), 1);
 }

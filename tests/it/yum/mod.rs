@@ -15,7 +15,8 @@ use crate::support::yum::{YumUpstream, dnf, dnf_each, planned};
 use crate::support::{Place, landfall_serve, need, rpm_repository, run};
 use serde_json::Value;
 
-/// An application with weak, rich and file dependencies, the packages that it needs, and others.
+/// An application with weak, rich and file dependencies, the packages that it needs, and packages
+/// that it does not need.
 fn upstream() -> Option<YumUpstream> {
     let up = YumUpstream::new()?;
     up.build(&[
@@ -71,7 +72,7 @@ fn dnf_installs_mirrored_packages_in_a_closed_network() {
         "{lock}"
     );
 
-    // unchanged entries send no request, and `--refresh` finds nothing new
+    // locking unchanged entries sends no request, and `--refresh` finds nothing new
     let before = up.server.requests("\"");
     up.lock(0, &[]);
     assert_eq!(up.server.requests("\""), before);
@@ -260,7 +261,7 @@ fn the_selection_equals_that_of_dnf() {
 fn installed_packages_of_machines_decide_what_is_mirrored() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
-    // the list of a real RPM database in the documented format, which includes keys
+    // the list of a real RPM database, including its keys, in the documented format
     let page = include_str!("../../../docs/how-to/packages.md");
     let query = page
         .split("rpm -qa --qf '")
@@ -364,7 +365,8 @@ fn assert_doctor_simulates_installations(up: &YumUpstream, plain: &str) {
         "{own}"
     );
     assert_eq!(own["replaced"], serde_json::json!([]));
-    // a machine with fewer packages needs more of them, and its older libapp is replaced
+    // a machine with fewer packages also needs packages that the lock lacks, and its older libapp
+    // is replaced
     place.write(
         "bare.rpms",
         "package libapp 0:1.1-1 noarch\npackage lang 0:1-1 noarch\nprovides other\n",
@@ -534,7 +536,7 @@ fn module_streams_are_handled_as_by_dnf() {
             "{word}: {printed}"
         );
     }
-    // a name that only begins like a hidden package is not explained by streams
+    // `only-more` merely begins like `only`, a package of a stream: the message names no stream
     up.wants("install: [other], base: none");
     let output = place
         .landfall()

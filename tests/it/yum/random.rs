@@ -53,7 +53,8 @@ struct BasePackage {
 /// Generates the case of a seed.
 struct Author {
     dice: Dice,
-    /// The prefix of all package names, since one run of rpmbuild builds the packages of all cases.
+    /// The prefix of all package names. It differs for each case, since one run of rpmbuild builds
+    /// the packages of all machines.
     prefix: String,
     names: usize,
 }
