@@ -38,8 +38,8 @@ fn a_delta_is_pushed_with_all_bundles_of_its_chain() {
         line.omitted(&second),
         set(&["base", "a1", "tool", "the file"])
     );
-    // content that the second delta omits counts as present at its receiver; layer a1 is not
-    // needed any more
+    // content that `d2` omits counts as present at the receiver of `d2`; release 3 does not need
+    // layer a1
     assert_eq!(
         line.omitted(&third),
         set(&["base", "a2", "new", "the file"])
@@ -176,7 +176,7 @@ fn the_same_lock_and_bases_give_the_same_bytes() {
         &["pack", "--lock", "3.lock", "-o", "x4", "--store", "store"],
     );
     assert!(message(&report).contains("would be missing"), "{report:#}");
-    // with a base without common content, the bundle is complete
+    // if one base has no content in common with the lock, the bundle is complete
     place.write("empty.lock", "version: 1\n");
     place.ok(&["pull", "--lock", "3.lock", "--store", "store"]);
     line.pack("3", "whole", &["empty.lock", "b1"]);
@@ -309,7 +309,7 @@ fn blobs_are_mounted_from_the_repository_that_the_receipt_names() {
         .sum();
     assert!(sent < 40_000, "{sent}: {report:#}");
 
-    // the receipt of a delta is a base for the next one
+    // the receipt of a delta can be the base of the next delta
     let third = line.pack("3", "d3", &["r2"]);
     assert_eq!(
         line.omitted(&third),
