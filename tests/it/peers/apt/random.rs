@@ -326,8 +326,8 @@ fn apts_choice(apt: &Apt, place: &Place, case: &MadeCase) -> AptsChoice {
 }
 
 /// The broken dependencies, the conflicts and the missing requested packages on the machine of
-/// `case` after `chosen` (names with versions) was installed. Installed packages that conflict, or
-/// need removed ones, are removed, as apt does.
+/// `case` after `chosen` (names with versions) was installed. As in apt, installed packages that
+/// conflict with a chosen package, or that lack a dependency, are removed first.
 fn violations(case: &MadeCase, chosen: &[String]) -> Vec<String> {
     let is_chosen = |one: &&MadePackage| chosen.contains(&format!("{} {}", one.name, one.version));
     let new: Vec<&MadePackage> = case.packages.iter().filter(is_chosen).collect();
