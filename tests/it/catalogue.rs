@@ -1,5 +1,5 @@
-//! Every shipped manifest in the documented table can be written, locked against a stand-in, and
-//! rendered.
+//! Every shipped manifest can be written, locked against a stand-in, rendered and updated, and the
+//! documented table lists it.
 
 use crate::support::charts::{Chart, HELM_CHART, HELM_CONFIG};
 use crate::support::faults::{Content, Faults};

@@ -154,7 +154,7 @@ fn the_same_lock_and_bases_give_the_same_bytes() {
     let place = &line.place;
     line.chain();
     let first = line.pack("3", "x1", &["d2", "2.lock", "1.lock"]);
-    // only content that every base has is omitted
+    // content is omitted only if every base has it
     assert_eq!(line.omitted(&first), set(&["base", "the file"]));
     assert_eq!(first["bases"].as_array().unwrap().len(), 3);
     line.pack("3", "x2", &["1.lock", "2.lock", "d2", "1.lock"]);
@@ -182,7 +182,7 @@ fn the_same_lock_and_bases_give_the_same_bytes() {
     line.pack("3", "whole", &["empty.lock", "b1"]);
     line.pack("3", "plain", &[]);
     assert!(place.read_bytes("whole") == place.read_bytes("plain"));
-    // a base in volumes counts as the same base
+    // a base that is split into volumes gives the same delta
     place.ok(&[
         "pack",
         "--lock",
@@ -565,7 +565,7 @@ fn deltas_can_be_served_exported_and_used_for_rewriting() {
     ]);
     assert_eq!(rewritten, "image: \"r.test:5000/one/app:2\"\n");
 
-    // if a tag moved, the delta takes precedence over its bases, whatever their order
+    // if a tag moved, the delta takes precedence over its bases, in any order of the files
     let moved = line.images.image(
         "linux/amd64",
         &[line.layers[0].1.clone(), line.layers[3].1.clone()],

@@ -30,7 +30,7 @@ struct MadePackage {
     version: usize,
     suite: usize,
     provides: Option<(String, Option<usize>)>,
-    /// The dependencies, each a group of alternatives, as written.
+    /// The dependencies, each a group of alternatives.
     needs: Vec<Vec<Target>>,
     conflicts: Vec<Target>,
     text: String,
@@ -78,7 +78,7 @@ impl Target {
     }
 }
 
-/// One generated repository, a machine, and the request.
+/// The packages of one case, those that its machine has, and those that are requested.
 struct MadeCase {
     packages: Vec<MadePackage>,
     installed: Vec<MadePackage>,
