@@ -267,8 +267,8 @@ fn installed_packages_are_replaced_by_requested_ones() {
     }
 }
 
-/// The reasons why a lock of the suite `stable` fails after `spoil` changed it. Asserts that no
-/// package is locked.
+/// The reasons why `lock` fails after `spoil` changed the suite `stable`. Asserts that no package
+/// is locked.
 fn refused(up: &AptUpstream, what: &str, spoil: impl FnOnce(&std::path::Path)) -> String {
     let root = up.place.path("up/r/dists/stable");
     let kept = up.place.path("kept");
@@ -561,7 +561,7 @@ fn doctor_simulates_the_installation_on_a_node() {
             format!("{all}Package: {name}\nStatus: install ok installed\nVersion: {version}\nArchitecture: amd64\n{more}\n")
         })
     };
-    // packages that are installed are not listed, and older ones are replaced
+    // a package that is installed in the locked version is not listed; an older version is replaced
     place.write(
         "node",
         status(&[
@@ -753,7 +753,7 @@ fn optional_indexes_are_locked_by_the_names_of_apt_targets() {
             .flat_map(|option| ["-o".to_owned(), option])
             .collect::<Vec<_>>()
     };
-    // runs `apt-get update` with these targets; returns its success, its lists and its stderr
+    // runs `apt-get update` with `TARGETS`; returns its success, its lists and its stderr
     let update = |name: &str, source: &str| {
         let apt = Apt::new(place, name, source, "");
         let mut get = apt.get(place, &["update", "--error-on=any"]);

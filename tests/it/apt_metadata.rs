@@ -59,7 +59,7 @@ fn replaced_metadata_is_read_from_the_store_that_locked_it() {
     place.ok(&["pull", "--store", "other"]);
 }
 
-/// A field that makes a compressed index longer by at least 32 bytes for each of `hashes`.
+/// A field of `hashes` digests, each of which makes a compressed index at least 32 bytes longer.
 fn homepage(hashes: u8) -> String {
     let hashes: String = (0..hashes).map(|n| Digest::sha256(&[n]).hex()).collect();
     format!("Homepage: http://example.com/{hashes}\n")

@@ -1,5 +1,5 @@
-//! Every shipped manifest in the documented table can be written, locked against a stand-in, and
-//! rendered.
+//! Every shipped manifest can be written, locked against a stand-in, rendered and updated, and the
+//! documented table lists it.
 
 use crate::support::charts::{Chart, HELM_CHART, HELM_CONFIG};
 use crate::support::faults::{Content, Faults};
@@ -241,7 +241,7 @@ fn the_documented_commands_work_for_every_shipped_manifest() {
             std::fs::write(&file, text).unwrap();
         }
         if name == "giantswarm" {
-            // the file with the account of the proxy, which is not kept in git
+            // the account of the proxy is in a file that is not kept in git
             place.write("giantswarm/proxy-account", "user:password\n");
         }
         let packages = PackageStandIn::new(&place.path(name));
@@ -314,7 +314,8 @@ fn bumped(version: &str) -> String {
     )
 }
 
-/// The version and the update source of each variable of a manifest that has an update source.
+/// The version and the update source of each variable in the manifest `text`. Variables without an
+/// update source are omitted.
 fn policies(text: &str) -> Vec<(String, Value)> {
     let document: serde_yaml::Value = serde_yaml::from_str(text).unwrap();
     let vars = document

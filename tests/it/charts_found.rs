@@ -1,6 +1,6 @@
-//! The images that `images: discover` finds in real charts: `LANDFALL_HELM_CHARTS=DIR` names a
-//! folder of charts, with their dependencies in `charts/`, and helm renders each with its default
-//! values.
+//! Compares the images that `images: discover` finds in real charts with those that helm renders
+//! with the default values. `LANDFALL_HELM_CHARTS=DIR` names a folder of charts, each with its
+//! dependencies in `charts/`.
 
 use crate::support::charts::{Chart, repository};
 use crate::support::helm::{command, helm};

@@ -156,7 +156,7 @@ fn all_problems_of_a_push_are_reported_before_anything_is_uploaded() {
     );
     assert_eq!((middle.count("PUT", ""), middle.count("PATCH", "")), (0, 0));
 
-    // one problem is left; existing items make the exit code 3
+    // one problem is left; the exit code is 3 because one image exists at the registry already
     images.push(&registry.address, "three/app", "v1", &stored.list[2]);
     let report = stored.push(3, to, &["--move-tags"]);
     let text = message(&report);

@@ -212,7 +212,7 @@ fn notes_name_the_command_that_finds_further_hosts() {
             .filter(|note| note.as_str().unwrap().contains(what))
             .count()
     };
-    // one for the index of the charts, which a pull does not request, and one for the files
+    // one note for the chart index, which a pull does not request, and one for the files
     assert_eq!(
         (has("at the first `lock`"), has("at the first pull")),
         (1, 1),
@@ -440,7 +440,7 @@ fn a_host_of_the_lock_keeps_the_roles_of_its_endpoint() {
     assert_eq!(rows("").get("from"), None, "every machine may contact it");
 }
 
-/// A place with a lock of one image at Docker Hub and one file at `dl.k8s.io`.
+/// A place with a lock of one image at Docker Hub, one file at `dl.k8s.io`, and two endpoints.
 fn docker_hub() -> Place {
     let place = Place::new();
     let lock = include_str!("../data/every-kind.lock");

@@ -12,7 +12,7 @@ use std::process::Stdio;
 
 pub(crate) const NEEDS: [&str; 1] = ["gzip"];
 
-/// A site: a store with images and their lock.
+/// A store with images, and their lock.
 pub(crate) struct Site {
     pub(crate) place: Place,
     pub(crate) images: Images,

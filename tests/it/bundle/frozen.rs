@@ -226,7 +226,8 @@ const REBUILT: [&str; 2] = [
     "sha256:fe118edc95f5ca2e70079b06f0f31cbac45100387c00881c036b5441b39e1906",
 ];
 
-/// The bundles with recipes were packed when recipes were added, from streams of the real encoders.
+/// `recipe.tar.zst` and its base were packed when recipes were added, from streams that real
+/// encoders wrote.
 #[test]
 fn recipes_stay_readable() {
     let site = Site::small();

@@ -281,7 +281,7 @@ fn tar_and_zstd_read_a_bundle() {
         return;
     };
     assert!(tested.status.success(), "{}", shown(&tested));
-    // the checksums in stored frames are real: zstd detects a flipped bit in one
+    // the checksums in stored frames are real: zstd detects a flipped bit in a stored frame
     let mut bytes = fs::read(bundle).unwrap();
     let at = position_of(&bytes, &noise(4, 70_000)[1000..1064]);
     bytes[at] ^= 4;

@@ -111,8 +111,8 @@ impl Site {
         });
     }
 
-    /// Two images that share a layer, one of them trimmed; two files; a sha512 layer, an empty one,
-    /// and a stored and a compressed blob of several frames.
+    /// Two images that share a layer, one of them trimmed; two files; a sha512 layer, an empty
+    /// layer, a stored blob of several frames, and compressed blobs.
     pub(super) fn new() -> Site {
         let lock = Lock {
             version: 1,
@@ -192,7 +192,7 @@ impl Site {
         self.dir.path().join(name)
     }
 
-    /// Writes the store; `order` decides the order of the blobs.
+    /// Writes the store; `order` decides the order in which the blobs are written.
     pub(super) fn fill(&self, store: &str, order: u64) {
         let mut blobs: Vec<_> = self.blobs.iter().collect();
         blobs.sort_by_key(|(digest, _)| Digest::sha256(format!("{order} {digest}").as_bytes()));

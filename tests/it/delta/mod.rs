@@ -38,8 +38,8 @@ fn a_delta_is_pushed_with_all_bundles_of_its_chain() {
         line.omitted(&second),
         set(&["base", "a1", "tool", "the file"])
     );
-    // content that the second delta omits counts as present at its receiver; layer a1 is not
-    // needed any more
+    // content that `d2` omits counts as present at the receiver of `d2`; release 3 does not need
+    // layer a1
     assert_eq!(
         line.omitted(&third),
         set(&["base", "a2", "new", "the file"])
@@ -154,7 +154,7 @@ fn the_same_lock_and_bases_give_the_same_bytes() {
     let place = &line.place;
     line.chain();
     let first = line.pack("3", "x1", &["d2", "2.lock", "1.lock"]);
-    // only content that every base has is omitted
+    // content is omitted only if every base has it
     assert_eq!(line.omitted(&first), set(&["base", "the file"]));
     assert_eq!(first["bases"].as_array().unwrap().len(), 3);
     line.pack("3", "x2", &["1.lock", "2.lock", "d2", "1.lock"]);
@@ -176,13 +176,13 @@ fn the_same_lock_and_bases_give_the_same_bytes() {
         &["pack", "--lock", "3.lock", "-o", "x4", "--store", "store"],
     );
     assert!(message(&report).contains("would be missing"), "{report:#}");
-    // with a base without common content, the bundle is complete
+    // if one base has no content in common with the lock, the bundle is complete
     place.write("empty.lock", "version: 1\n");
     place.ok(&["pull", "--lock", "3.lock", "--store", "store"]);
     line.pack("3", "whole", &["empty.lock", "b1"]);
     line.pack("3", "plain", &[]);
     assert!(place.read_bytes("whole") == place.read_bytes("plain"));
-    // a base in volumes counts as the same base
+    // a base that is split into volumes gives the same delta
     place.ok(&[
         "pack",
         "--lock",
@@ -309,7 +309,7 @@ fn blobs_are_mounted_from_the_repository_that_the_receipt_names() {
         .sum();
     assert!(sent < 40_000, "{sent}: {report:#}");
 
-    // the receipt of a delta is a base for the next one
+    // the receipt of a delta can be the base of the next delta
     let third = line.pack("3", "d3", &["r2"]);
     assert_eq!(
         line.omitted(&third),
@@ -565,7 +565,7 @@ fn deltas_can_be_served_exported_and_used_for_rewriting() {
     ]);
     assert_eq!(rewritten, "image: \"r.test:5000/one/app:2\"\n");
 
-    // if a tag moved, the delta takes precedence over its bases, whatever their order
+    // if a tag moved, the delta takes precedence over its bases, in any order of the files
     let moved = line.images.image(
         "linux/amd64",
         &[line.layers[0].1.clone(), line.layers[3].1.clone()],

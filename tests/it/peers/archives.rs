@@ -1,5 +1,5 @@
-//! Archives and layouts of other tools as sources: written by skopeo, crane and regctl, for a pull
-//! without a network.
+//! Archives and layouts that skopeo, crane and regctl wrote, as sources of a pull or a lock without
+//! a network.
 
 use crate::support::peers::{is_root, skopeo};
 use crate::support::programs::go_build;
@@ -221,7 +221,8 @@ fn content_that_an_archive_lacks_is_reported_and_read_from_another() {
     let shop = Shop::new();
     let place = &shop.place;
     let of = |report: &Value| report["archives"].as_array().unwrap().clone();
-    // this archive has layers by their digests, but no manifests; `lock` kept those in the store
+    // this archive has layers by their digests, but no manifests; `lock` kept the manifests in
+    // the store
     if shop.has("crane.tar") {
         run(place.clean("cp").args(["-r", "locked", "with-crane"]));
         let report = shop.alone(1, &["pull", "--store", "with-crane", "--from", "crane.tar"]);

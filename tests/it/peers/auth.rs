@@ -62,7 +62,7 @@ fn auth_file(host: &str, password: &str) -> String {
 }
 
 /// The number of requests with the account of [`USER`] in the log of the registry, and the number
-/// of landfall's requests, with or without an account, that it refused.
+/// of landfall's requests, with or without an account, that the registry refused with 401.
 fn attempts(server: &Server) -> (usize, usize) {
     let log = server.log();
     let mine: Vec<&str> = log

@@ -10,7 +10,7 @@ use crate::support::{Images, Place, http, need};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 
-/// nginx refuses a body that is too large without reading it, and closes the connection.
+/// If a body is too large, nginx refuses it without reading it, and closes the connection.
 #[test]
 fn chunks_fit_the_limit_of_an_nginx_in_front() {
     if !need(&["docker-registry", "gzip", "nginx"]) {

@@ -3,7 +3,7 @@
 //! Each fenced block marked `console` is run. Lines that begin with `$ ` are shell commands (`> `
 //! continues a command), and the lines after a command are its stdout. `…` matches anything in a
 //! line, and a line with only `…` matches any lines. The blocks of one document run in order in one
-//! folder, which has the files of `examples/quickstart`. They run in their own network namespace:
+//! folder, which has the files of `examples/quickstart`. All blocks run in one network namespace:
 //! the upstream registries are stand-ins, and the private registry is at 172.20.0.2:5000.
 
 use crate::support::netns::Network;

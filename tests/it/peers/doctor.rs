@@ -10,7 +10,7 @@ use crate::support::{Place, free_port, need};
 use serde_json::Value;
 use std::path::Path;
 
-/// The verdict and the text of a check of the only target.
+/// The verdict and the text of the check `name` of the first target.
 fn check<'a>(report: &'a Value, name: &str) -> (&'a str, &'a str) {
     let checks = report["targets"][0]["checks"].as_array().unwrap();
     let check = checks.iter().find(|check| check["check"] == name);

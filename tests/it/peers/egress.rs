@@ -100,7 +100,7 @@ fn squid_with_the_rendered_list_allows_exactly_the_listed_hosts() {
         assert_eq!(status_of(url), answer, "{url}\n{rules}");
     }
 
-    // a squid that allows less: one run reports every refused host
+    // a squid that allows less: the probe reports the refused host
     outside.restart_squid(|network, place| Squid::start(network, place, &["registry.test"], false));
     let report = outside.run(4, &variables, &["egress", "--probe", "--site", "site.yaml"]);
     let rows = report["egress"]["hosts"].as_array().unwrap();

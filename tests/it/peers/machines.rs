@@ -46,7 +46,7 @@ fn the_script_of_a_profile_downloads_binaries_from_the_site() {
     let script = profile["spec"]["provisioningConfig"]["templates"]["fetchBinaries"]
         .as_str()
         .unwrap();
-    // the result of the template engine of operating-system-manager
+    // the template engine of operating-system-manager replaces these expressions in the same way
     let script = script
         .replace("{{- /* where binaries go */}}", "")
         .replace("{{ .KubeVersion }}", "v1.33.4");
@@ -164,7 +164,8 @@ fn a_machine_of_kkp_pulls_with_the_sites_authority_and_account() {
         &datacenter["node"],
         &yaml(far, "kkp/registry-credentials.yaml"),
     );
-    // the files of the profile; the node gets its folders for certificates by private mounts
+    // write the files of the profile; the commands in `trust` mount the machine's certificate
+    // folders on the node
     let profile = yaml(far, "kkp/osp-example-landfall.yaml");
     for file in profile["spec"]["bootstrapConfig"]["files"]
         .as_sequence()
@@ -205,7 +206,7 @@ fn a_machine_of_kkp_pulls_with_the_sites_authority_and_account() {
 
 /// Does what cloud-init does with the rendered TKG template: writes the files of the machine, and
 /// runs the commands for containerd on its configuration. Returns the environment of containerd's
-/// drop-in, for a shell.
+/// drop-in as `export` commands for a shell.
 fn machine_of_tkg(place: &Place, template: &str) -> String {
     let template = yaml(place, template);
     let spec = &template["spec"]["template"]["spec"];

@@ -1,5 +1,5 @@
 //! Tests with real peers, such as docker-registry, skopeo, containerd, squid, apt, gpg, Helm and
-//! Trivy, and in network namespaces without other connections.
+//! Trivy, and in network namespaces without a route out.
 
 mod apt;
 mod archives;

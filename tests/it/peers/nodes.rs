@@ -9,8 +9,8 @@ use crate::support::netns::{REGISTRY, containerd};
 use crate::support::peers::docker_registry_config;
 use crate::support::{run, which};
 
-/// Pushes the bundle with the site, and pulls every image except the nested index on a node with
-/// the rendered files.
+/// Pushes the bundle with the site. On a node with the rendered files, pulls every image except the
+/// nested index.
 fn deliver_and_pull(side: &FarSide, site: &str, args: &[&str]) {
     let FarSide {
         network,
@@ -52,7 +52,7 @@ fn deliver_and_pull(side: &FarSide, site: &str, args: &[&str]) {
             upstream.name
         );
     }
-    // a short name, and an alias of the host
+    // a short name, and a name with an alias of the host `registry.k8s.io`
     for name in ["calico/node:v3.8.2", "k8s.gcr.io/pause:3.10.1"] {
         let answer = node.pull_for_kubernetes(far, name);
         assert!(answer.contains("grpc-status: 0"), "{name}: {answer}");

@@ -9,8 +9,8 @@ use std::fs;
 
 const OCI_TAR: &str = "application/vnd.oci.image.layer.v1.tar";
 
-/// Two releases of an image, whose layers skopeo compressed, and their bundles: the second one has
-/// patches.
+/// Two releases of an image, whose layers skopeo compressed, and their bundles: the second bundle
+/// has patches.
 struct PatchedRelease {
     place: Place,
     /// The manifests of both releases.

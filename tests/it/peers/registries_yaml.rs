@@ -8,8 +8,8 @@ use crate::support::programs::go_program;
 use crate::support::run;
 use std::path::Path;
 
-/// Pushes with the site, renders both platforms, and pulls every image except the nested index with
-/// the rendered files.
+/// Pushes the bundle with the site, and renders both platforms. With the rendered files, pulls
+/// every image except the nested index.
 fn deliver_and_pull(side: &FarSide, program: &Path, site: &str) {
     side.site(site);
     side.push();

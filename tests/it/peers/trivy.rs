@@ -32,7 +32,7 @@ fn publish_database(place: &Place, images: &Images, upstream: &Server, program: 
         .clean(program)
         .arg(&file)
         .args(["alpine 3.20", "demo", "1.0.1-r0", id]));
-    // Trivy asks for a new database only when this one is out of date
+    // Trivy requests a new database only when this one is out of date
     let metadata = json!({
         "Version": 2,
         "NextUpdate": "2099-01-01T00:00:00Z",

@@ -159,7 +159,7 @@ fn the_selection_equals_that_of_apt_for_many_packages_and_machines() {
         kinds.len()
     );
     let recommending: Vec<&str> = kinds.iter().copied().step_by(4).collect();
-    // the packages of debootstrap's root, as landfall assumes for `base: minimal`
+    // the packages that debootstrap installs; landfall assumes them for `base: minimal`
     let minimal = minimal_root(&up, &suites[0]).unwrap_or_default();
     let minimal_status: String = paragraphs(&suites[0].text)
         .filter(|(name, _)| minimal.contains(*name))
@@ -240,7 +240,7 @@ fn the_selection_equals_that_of_apt_for_many_packages_and_machines() {
             .filter(|_| all.len() > 1)
             .map(|version| format!("{name}={version}"))
     });
-    // requests for the version in the first suite, although the suites have several versions
+    // requests for the version in the first suite, for packages that have several versions
     let of_suite = |limit: usize| -> Vec<String> {
         let several = kinds.iter().filter(|name| {
             let versions: BTreeSet<&str> = offered.own[*name]

@@ -6,7 +6,7 @@ use crate::support::{Place, skip, test_name};
 use std::fs;
 use std::process::Command;
 
-/// Small packages. The first dozen that the machine lacks and its suites have is installed.
+/// Small packages. The test installs the first twelve that the suites have and the machine lacks.
 const SMALL: [&str; 24] = [
     "tree",
     "pv",

@@ -26,7 +26,7 @@ struct Suite {
 }
 
 /// The suites at the host of the machine's first suite, read once for all tests. Returns `None` if
-/// the machine has no indexes of them, or lacks a program.
+/// the machine lacks a program, the keyring, the status file or the indexes of the suites.
 fn suites() -> Option<&'static [Suite]> {
     static SUITES: OnceLock<Vec<Suite>> = OnceLock::new();
     if !need(&PROGRAMS) {

@@ -30,7 +30,7 @@ struct MadePackage {
     version: usize,
     suite: usize,
     provides: Option<(String, Option<usize>)>,
-    /// The dependencies, each a group of alternatives, as written.
+    /// The dependencies, each a group of alternatives.
     needs: Vec<Vec<Target>>,
     conflicts: Vec<Target>,
     text: String,
@@ -78,7 +78,7 @@ impl Target {
     }
 }
 
-/// One generated repository, a machine, and the request.
+/// The packages of one case, those that its machine has, and those that are requested.
 struct MadeCase {
     packages: Vec<MadePackage>,
     installed: Vec<MadePackage>,
@@ -326,8 +326,8 @@ fn apts_choice(apt: &Apt, place: &Place, case: &MadeCase) -> AptsChoice {
 }
 
 /// The broken dependencies, the conflicts and the missing requested packages on the machine of
-/// `case` after `chosen` (names with versions) was installed. Installed packages that conflict, or
-/// need removed ones, are removed, as apt does.
+/// `case` after `chosen` (names with versions) was installed. As in apt, installed packages that
+/// conflict with a chosen package, or that lack a dependency, are removed first.
 fn violations(case: &MadeCase, chosen: &[String]) -> Vec<String> {
     let is_chosen = |one: &&MadePackage| chosen.contains(&format!("{} {}", one.name, one.version));
     let new: Vec<&MadePackage> = case.packages.iter().filter(is_chosen).collect();

@@ -184,7 +184,7 @@ fn of_ends(place: &Place) -> Vec<Case> {
     all
 }
 
-/// Keys that sign by a subkey.
+/// Cases with signatures by a subkey.
 fn of_subkeys(place: &Place) -> Vec<Case> {
     let case = |name, good, key: &Key, ago| {
         Case::new(name, good, &key.public(), &key.sign(ago, CONTENT, &[]))
@@ -331,7 +331,7 @@ fn of_several(place: &Place, key: &Key) -> Vec<Case> {
     ]
 }
 
-/// Cases with other algorithms.
+/// Cases with RSA, ECDSA and DSA keys, and with MD5.
 fn of_algorithms(place: &Place) -> Vec<Case> {
     let kinds = ["rsa2048", "rsa1024", "nistp256", "dsa2048"];
     let of = |kind: &&'static str| {

@@ -145,7 +145,7 @@ impl Key {
         )
     }
 
-    /// Imports the revocation certificate that gpg wrote with the key.
+    /// Imports the revocation certificate that gpg wrote when it created the key.
     pub fn revoke(&self) {
         let path = self
             .home

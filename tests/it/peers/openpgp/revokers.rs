@@ -9,7 +9,7 @@ use pgp::packet::{Signature, SignatureType, Subpacket, SubpacketData};
 use pgp::ser::Serialize;
 use pgp::types::{Duration, KeyDetails, Password, RevocationKey, RevocationKeyClass, Tag};
 
-/// The reason why landfall refuses these cases although gpgv accepts them.
+/// The reason why landfall refuses some of the cases although gpgv accepts them.
 const UNCHECKED: &str = "a revocation that names a revoker counts without being verified";
 
 pub fn cases(place: &Place) -> Vec<Case> {
