@@ -34,7 +34,7 @@ pub enum ClientError {
     /// A manifest cannot be read, or is invalid.
     #[error(transparent)]
     Manifest(#[from] manifest::LoadManifestError),
-    /// A manifest, a list, the lock or the file of first sights cannot be written.
+    /// A manifest, a list, the lock or `landfall.lock.seen` cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     WriteDocument {
         /// The file that could not be written.

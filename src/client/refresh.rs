@@ -127,6 +127,8 @@ impl Client {
         memory: &DiskStore,
         on_locked: impl Fn(&Lock),
     ) -> Result<Refreshed, ClientError> {
+        // a number without a series is reported before anything is written or pulled
+        serial(request, updated.manifest.name.as_ref())?;
         // Manifests first: if the run ends before the lock is written, the next run locks the items
         // that they request. In the other order, the lock could have items that no manifest
         // requests.
@@ -183,7 +185,7 @@ impl Client {
         lock: &Lock,
         store: Arc<dyn BlobStore>,
     ) -> Result<RefreshedBundle, ClientError> {
-        let serial = serial(request, lock)?;
+        let serial = serial(request, lock.name.as_ref())?;
         let bases: Vec<DeltaBase> = request.bases.drain(..).map(|given| given.base).collect();
         let upload = request.object.take();
         let upload = upload
@@ -239,12 +241,16 @@ impl Client {
     }
 }
 
-/// The series and number of the bundle, if the request has a number.
-fn serial(request: &RefreshRequest<'_>, lock: &Lock) -> Result<Option<Serial>, ClientError> {
+/// The series and number of the bundle, if the request has a number. `name` is the name of the
+/// manifests.
+fn serial(
+    request: &RefreshRequest<'_>,
+    name: Option<&String>,
+) -> Result<Option<Serial>, ClientError> {
     let Some(number) = request.serial else {
         return Ok(None);
     };
-    let series = request.series.clone().or_else(|| lock.name.clone());
+    let series = request.series.as_ref().or(name).cloned();
     let series = series.ok_or(ClientError::UnnamedSeries)?;
     Ok(Some(Serial { series, number }))
 }

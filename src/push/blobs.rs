@@ -109,12 +109,13 @@ impl Uploader {
             limits: self.limits,
             progress,
         };
-        // The error is recorded as soon as the transfer ends, so that later uploads know that the
+        // The slot is held until the error is recorded, so that the next upload knows that the
         // quota is used up.
         transfer
-            .run(part, slot)
+            .run(part, slot.clone())
             .await
             .inspect_err(|error| self.note_quota_error(error, repository, item))?;
+        drop(slot);
         turn.push(BlobLocation::sure(repository));
         Ok(())
     }

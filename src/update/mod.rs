@@ -12,10 +12,10 @@
 //! the edit must exist upstream, and it must be possible to lock each changed set of packages. A
 //! version that waits for its minimum age (`version_ages`) is not used.
 //!
-//! Nothing is written before all versions are settled. The first sights of versions and of their
-//! contents are written first, to a file next to the lock. Then the manifests, the lock, and for a
-//! `refresh` the store and the bundle are written, each atomically, so an interruption between two
-//! of them leaves every file whole.
+//! Nothing is written before all versions are settled. The file next to the lock, which has the
+//! times when versions and their contents were first seen, is written first. Then the manifests,
+//! the lock, and for a `refresh` the store and the bundle are written, each atomically, so an
+//! interruption between two of them leaves every file whole.
 //!
 //! [`UpdatePolicy`]: landfall_model::UpdatePolicy
 

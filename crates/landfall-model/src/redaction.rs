@@ -22,8 +22,8 @@ pub(crate) fn userinfo_length(rest: &str) -> Option<usize> {
     let url = &rest[..rest.find(cannot_be_in_url).unwrap_or(rest.len())];
     let authority = &url[..url.find('/').unwrap_or(url.len())];
     let has_port = authority.rsplit_once(':').is_none_or(|(_, port)| {
-        // a colon before `]` belongs to an IPv6 address
-        port.contains(']') || port.bytes().all(|byte| byte.is_ascii_digit())
+        // a colon before `]` belongs to an IPv6 address, and one before `//` to a password
+        port.contains(']') || !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
     });
     let end = if has_port { authority.len() } else { url.len() };
     authority.rfind('@').or_else(|| url[..end].rfind('@'))
@@ -50,24 +50,34 @@ pub fn redact_document(text: &str) -> String {
 /// Masks the credentials and the secret query values of the URLs in `text`. `is_public` gets the
 /// text before `://`, and the user name and password; if it returns true, these two are kept.
 fn redact(text: &str, is_public: impl Fn(&str, &str) -> bool) -> String {
-    let mut parts = text.split("://");
-    let mut redacted = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let host = userinfo_length(part)
-            .filter(|host| !is_public(&redacted, &part[..*host]))
+    let mut redacted = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at);
+        let after = &after["://".len()..];
+        redacted += before;
+        let host = userinfo_length(after)
+            .filter(|host| !is_public(&redacted, &after[..*host]))
             .unwrap_or(0);
         redacted += "://";
         if host > 0 {
             redacted += "***";
         }
-        let part = &part[host..];
-        let (url, rest) = part.split_at(part.find(cannot_be_in_url).unwrap_or(part.len()));
+        let after = &after[host..];
+        // another `://` may follow without a blank
+        let next = after.find("://").unwrap_or(after.len());
+        let end = after
+            .find(cannot_be_in_url)
+            .unwrap_or(after.len())
+            .min(next);
+        let (url, after) = after.split_at(end);
         let (address, query) = url.split_at(url.find('?').unwrap_or(url.len()));
         redacted += address;
         let values: Vec<String> = query.split('&').map(redact_value).collect();
         redacted += &values.join("&");
-        redacted += rest;
+        rest = after;
     }
+    redacted += rest;
     redacted
 }
 
@@ -139,6 +149,10 @@ mod tests {
             (
                 "http://joe:pa/ss@proxy:3128/x https://h.test:443/x@y http://[::1]:5000/x@y",
                 "http://***@proxy:3128/x https://h.test:443/x@y http://[::1]:5000/x@y",
+            ),
+            (
+                "http://joe:a://b@h http://h:5000/x",
+                "http://***@h http://h:5000/x",
             ),
             (
                 "http://joe:pa/s@s@proxy http://h/x@y",

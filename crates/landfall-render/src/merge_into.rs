@@ -217,7 +217,8 @@ fn move_to_data(values: &mut Mapping, existing: &Value) {
     }
 }
 
-/// Removes the values that identify the object if the user's document has its own: those are kept.
+/// Removes the rendered values that identify the object and that the user's document has as well,
+/// so that the user's values are kept.
 fn without_identity(values: &Mapping, existing: &Value) -> Mapping {
     let mut values = values.clone();
     for key in ["apiVersion", "kind"]

@@ -105,10 +105,10 @@ impl UpdateCommand {
         let files = updated.files();
         text += &match (self.check, files.is_empty()) {
             (true, _) => format!("checked: {}\n", summary(updated)),
-            (false, true) => format!("would write nothing: {}\n", summary(updated)),
+            (false, true) => format!("would change no manifest: {}\n", summary(updated)),
             (false, false) => {
                 format!(
-                    "would write {} and the lock: {}\n",
+                    "would write {}, and the lock if it changes: {}\n",
                     update_report::names(&files),
                     summary(updated)
                 )

@@ -92,7 +92,7 @@ fn waiting(report: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_version_that_a_log_has_long_had_need_not_wait() {
+fn a_version_that_was_logged_long_ago_does_not_wait() {
     if !need(&["gzip"]) {
         return;
     }
@@ -133,7 +133,7 @@ fn a_version_that_a_log_has_long_had_need_not_wait() {
 }
 
 #[test]
-fn an_older_version_that_a_log_has_long_had_does_not_wait_for_a_newer_one() {
+fn an_older_version_that_was_logged_long_ago_does_not_wait_for_a_newer_one() {
     if !need(&["gzip"]) {
         return;
     }
@@ -161,7 +161,7 @@ fn an_older_version_that_a_log_has_long_had_does_not_wait_for_a_newer_one() {
 }
 
 #[test]
-fn a_digest_that_a_log_has_long_had_need_not_wait() {
+fn a_digest_that_was_logged_long_ago_does_not_wait() {
     if !need(&["gzip"]) {
         return;
     }

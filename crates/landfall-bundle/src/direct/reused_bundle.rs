@@ -25,8 +25,8 @@ impl ReusedBundle {
     /// Sets the file at `path` and its journal aside, and replaces an older file that was set
     /// aside.
     pub(super) fn set_aside(path: &Path, journal: &Path, work: &Path) -> io::Result<()> {
-        // a run that was killed between these two renames has left an empty file, which must not
-        // replace the one set aside
+        // if an earlier run was killed between these two renames, the file at `path` is new and
+        // empty, and must not replace the one set aside
         if fs::metadata(path)?.len() > 0 {
             fs::rename(path, work.join("previous"))?;
         }

@@ -39,7 +39,7 @@ pub(crate) fn decode(form: ContentForm, frame: &[u8], size: usize) -> Result<Vec
             let content = Decompressor::new().and_then(|mut zstd| zstd.decompress(frame, size));
             match content {
                 Ok(content) if whole && content.len() == size => Ok(content),
-                Ok(_) => Err("the content of the frame does not match its header".into()),
+                Ok(_) => Err("other bytes follow the frame".into()),
                 Err(error) => Err(format!("the frame cannot be decompressed: {error}")),
             }
         }

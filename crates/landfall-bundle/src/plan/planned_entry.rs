@@ -78,8 +78,8 @@ pub(super) fn front_entry(name: &str, kind: &str, bytes: Vec<u8>) -> PlannedEntr
 }
 
 /// Every blob once, in the order in which the items first need them. A blob that several parts
-/// share is stored if one of the parts requires that. It has the alphabetically first of their
-/// media types, so that the result does not depend on the order of the parts.
+/// share has the form `Stored` if one of the parts requires it. It has the alphabetically first of
+/// their media types, so that the result does not depend on the order of the parts.
 pub(super) fn blob_entries(items: impl Iterator<Item = LockEntry>) -> Vec<PlannedEntry> {
     let mut entries: Vec<PlannedEntry> = Vec::new();
     let mut entry_indexes: BTreeMap<Digest, usize> = BTreeMap::new();

@@ -163,17 +163,21 @@ fn bad_layout(bundle: &Bundle, entries: impl Iterator<Item = LockEntry>) -> Vec<
     found.sort();
     expected.sort();
     let checks = [
-        (LAYOUT[0], layout["imageLayoutVersion"] == "1.0.0"),
-        (LAYOUT[1], found == expected),
+        (
+            LAYOUT[0],
+            layout["imageLayoutVersion"] == "1.0.0",
+            "its imageLayoutVersion is not 1.0.0",
+        ),
+        (LAYOUT[1], found == expected, "it does not match the lock"),
     ];
     let entries = &bundle.contents().entries;
-    let wrong = checks.into_iter().filter(|(_, is_right)| !is_right);
-    let damage = wrong.map(|(name, _)| {
+    let wrong = checks.into_iter().filter(|(_, is_right, _)| !is_right);
+    let damage = wrong.map(|(name, _, why)| {
         let at = entries
             .iter()
             .find(|entry| entry.name == name)
             .map_or(0, |entry| entry.offset);
-        Damage::new(name, at, "it does not match the lock")
+        Damage::new(name, at, why)
     });
     damage.collect()
 }
@@ -228,8 +232,8 @@ fn not_contained(bundle: &Bundle) -> impl Iterator<Item = &Descriptor> {
     bundle.omitted().iter().chain(rebuilt)
 }
 
-/// Checks the blobs that a bundle omits or has recipes for: `entries` must require them, and they
-/// must be layers or files.
+/// Checks the blobs that a bundle omits or has recipes for: `entries` must require them, and a
+/// delta must be allowed to omit them (see [`kept`]).
 fn bad_omissions(
     bundle: &Bundle,
     entries: impl Iterator<Item = LockEntry>,
@@ -258,7 +262,7 @@ fn bad_omissions(
             ));
         } else if all_kept.contains(&blob.digest) {
             wrong.push(format!(
-                "it omits {}, but only layers and files may be omitted",
+                "it omits {}, which every delta must contain",
                 blob.digest
             ));
         }

@@ -137,7 +137,7 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
     (0..length).map(|_| random.next() as u8).collect()
 }
 
-/// Runs of one byte, of 1 to 4,000 bytes.
+/// Runs of 1 to 4,000 equal bytes.
 fn runs(seed: u64, length: usize) -> Vec<u8> {
     let mut random = SplitMix(seed);
     let mut plain = Vec::with_capacity(length + 4000);

@@ -45,8 +45,9 @@ pub(crate) fn parse_gitmodules(text: &str) -> Result<Vec<SubmoduleEntry>, String
     Ok(entries.into_values().collect())
 }
 
-/// Splits a line after its `[` into the head of the section and the text after `]`. A `]` in quotes
-/// belongs to the name, and one in a comment does not end the section.
+/// Splits `line`, the text after the `[` of a section, into the head of the section and the text
+/// after the closing `]`. A `]` in quotes belongs to the name, and one in a comment does not end
+/// the section.
 fn split_section(line: &str) -> Option<(&str, &str)> {
     let mut is_quoted = false;
     let mut is_escaped = false;
@@ -70,8 +71,8 @@ fn submodule_name(head: &str) -> Option<String> {
     kind.eq_ignore_ascii_case(KIND).then(|| name.to_owned())
 }
 
-/// A value without quotes, escapes and comments. `None` if a quote is not closed, an escape is not
-/// known, or the value is continued on the next line.
+/// A value, with its quotes and comment removed and its escapes resolved. `None` if a quote is not
+/// closed, an escape is not known, or the value is continued on the next line.
 fn config_value(text: &str) -> Option<String> {
     let mut value = String::new();
     let mut is_quoted = false;

@@ -1,8 +1,8 @@
 //! HTTP repositories of charts: finds the archive of a version in the repository's `index.yaml`.
 //!
 //! The index is untrusted. Its size is limited; only the lines about the requested chart are
-//! parsed, if the layout of the index allows that; URLs with other schemes are rejected; and the
-//! archive is compared with its digest.
+//! parsed, if the layout of the index allows that; URLs with schemes other than `http`, `https` and
+//! `oci` are rejected; and the archive is compared with its digest.
 
 use super::metadata::plain;
 use super::name::{ChartName, bare};

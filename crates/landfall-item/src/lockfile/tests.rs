@@ -350,7 +350,7 @@ fn endpoints_are_sorted_and_their_section_is_omitted_if_there_are_none() {
 }
 
 #[test]
-fn no_referrers_and_referrers_that_were_not_looked_up_differ() {
+fn an_empty_list_of_referrers_differs_from_referrers_that_were_not_looked_up() {
     let mut lock = sample();
     lock.images[0].referrer_blobs.clear();
     for (referrers, line) in [(Some(vec![]), Some("  referrers: []")), (None, None)] {

@@ -55,6 +55,7 @@ impl GitSigners {
             return Err(GitSignersError::Minisign);
         }
         let text = std::str::from_utf8(bytes).unwrap_or_default();
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut lines = text
             .lines()
             .map(str::trim)
@@ -135,6 +136,8 @@ mod tests {
     fn the_kind_of_keys_follows_from_the_file() {
         let plain = GitSigners::parse("k", format!("# us\n{KEY}\n").as_bytes()).unwrap();
         assert!(matches!(plain.0, GitSignersKind::Keys(_)));
+        let marked = GitSigners::parse("k", format!("\u{feff}{KEY}\n").as_bytes()).unwrap();
+        assert!(matches!(marked.0, GitSignersKind::Keys(_)));
         let allowed = format!("a@example.com namespaces=\"git\" {KEY}\n");
         let allowed = GitSigners::parse("k", allowed.as_bytes()).unwrap();
         assert!(matches!(allowed.0, GitSignersKind::Allowed(_)));

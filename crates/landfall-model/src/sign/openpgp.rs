@@ -1,5 +1,5 @@
-//! OpenPGP public keys, which verify texts that contain their signature, such as the provenance of
-//! a chart, and detached signatures of files.
+//! OpenPGP public keys. They verify detached signatures of files, and texts that contain their own
+//! signature, such as the provenance of a chart.
 
 use super::openpgp_error::OpenPgpError;
 use super::openpgp_rules::{
@@ -31,7 +31,8 @@ impl OpenPgpKeys {
     /// Parses the public keys in `bytes`, armored or binary.
     ///
     /// # Errors
-    /// Fails if `bytes` contain no public key, or if they also contain something else.
+    /// Fails if `bytes` contain no public key, a private key, or a key that cannot be parsed. Text
+    /// before the first armored key is ignored.
     pub fn parse(bytes: &[u8]) -> Result<OpenPgpKeys, OpenPgpError> {
         if bytes.windows(17).any(|part| part == b"BEGIN PGP PRIVATE") {
             return Err(OpenPgpError::Private);

@@ -72,8 +72,8 @@ impl<'t> PackageFields<'t> {
     }
 }
 
-/// The kinds of [`PackageFields::relations`]; `None` if only the order of the names is needed,
-/// which decides between equal providers.
+/// The kinds of [`PackageFields::relations`]; `None` for fields whose relations are ignored. The
+/// names in those fields still get ids, whose order decides between equal providers.
 pub(super) const KINDS: [Option<RelationKind>; 8] = [
     Some(RelationKind::PreDepends),
     Some(RelationKind::Depends),

@@ -24,7 +24,9 @@ use std::sync::atomic::Ordering;
 const MIN_REDIRECTED: u64 = 64 << 10;
 
 /// The response with the blob `digest`, or with the range that `request` names. HEAD needs no body
-/// and so no hashing. Fails if no source has the blob with the right bytes.
+/// and so no hashing. Fails if no source has the blob. The bytes that this server sends are
+/// verified before they are sent, or while a whole remote blob is sent; those behind a redirect are
+/// not.
 pub(crate) async fn blob_response(
     state: &Arc<ServerState>,
     digest: &Digest,

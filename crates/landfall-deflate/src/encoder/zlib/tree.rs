@@ -3,8 +3,8 @@
 //! Codes of equal cost differ between programs, so the order in which nodes of equal weight are
 //! joined is part of the result. The rules:
 //!
-//! - At least two symbols always have a code. While fewer occur, another symbol gets a weight of
-//!   one: the one after the highest if that is 0 or 1, else symbol 0.
+//! - At least two symbols always have a code. While fewer occur, another symbol gets weight 1: if
+//!   the highest symbol so far is 0 or 1, the symbol after it, and otherwise symbol 0.
 //! - Nodes wait in a binary heap. A node goes before another if its weight is lower, or if the
 //!   weights are equal and its subtree is not deeper. The symbols are put into the heap
 //!   in ascending order; then the heap is ordered, entry by entry from its middle to its top. To
@@ -24,8 +24,8 @@ const DEPTH_SHIFT: u32 = 16;
 /// The maximum number of symbols of an alphabet.
 const MAX_SYMBOLS: usize = 286;
 
-/// Finds the code length of each symbol, none above `limit`. Writes 0 for symbols that do not
-/// occur. Returns the highest symbol that has a code.
+/// Finds the code length of each symbol, none above `limit`. Writes 0 for symbols without a code.
+/// Returns the highest symbol that has a code.
 ///
 /// `counts` and `lengths` have the same number of elements, at most 286, and the counts add up to
 /// less than 2^31.

@@ -389,7 +389,7 @@ mod tests {
         assert!(made.contains(&format!("h.test/x@{two}\", platforms: [linux/s390x]")));
         assert!(made.contains(&format!("  - h.test/x:2@{two}\n")), "{made}");
         assert_eq!(imported.entries(), 3);
-        // otherwise nobody would notice that more is mirrored than the file names
+        // otherwise nobody would notice that more platforms are mirrored than the file lists
         let notes = imported.notes.join("\n");
         assert_eq!(
             notes.matches("all its platforms are imported").count(),

@@ -109,11 +109,7 @@ impl InstalledChart<'_> {
     fn reference(&self, reader: &CandidateCollector<'_, '_>) -> Result<String, &'static str> {
         let Some(version) = self.version else {
             // without a version, the newest one is installed
-            return Err(if self.repository.is_empty() {
-                ELSEWHERE
-            } else {
-                RANGE
-            });
+            return Err(RANGE);
         };
         if self.repository.is_empty() {
             let locked = reader.inventory.chart_named(self.chart, version);
