@@ -140,7 +140,7 @@ fn a_forged_delta_is_refused() {
     contents.omitted.sort();
     packed.seal(contents, &rows, last.offset, false, &[]);
     assert!(
-        packed.problems().contains("only layers and files"),
+        packed.problems().contains("which every delta must contain"),
         "{}",
         packed.problems()
     );
