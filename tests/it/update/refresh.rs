@@ -83,7 +83,8 @@ fn if_nothing_is_new_a_refresh_sends_one_request_per_image() {
 #[test]
 fn a_number_without_a_series_is_refused_before_anything_is_written() {
     let up = upstream();
-    let manifest = up.place.read("m.yaml");
+    let manifest = up.place.read("m.yaml").replace("metadata: {name: t}\n", "");
+    up.place.write("m.yaml", &manifest);
     let report = up.run(2, "refresh", &["-o", "b", "--serial", "5"]);
     let error = report["error"]["message"].as_str().unwrap_or_default();
     assert!(error.contains("its series has no name"), "{report:#}");
