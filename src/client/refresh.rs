@@ -128,7 +128,7 @@ impl Client {
         on_locked: impl Fn(&Lock),
     ) -> Result<Refreshed, ClientError> {
         // a number without a series is reported before anything is written or pulled
-        serial(request, updated.manifest.name.as_ref())?;
+        let serial = serial(request, updated.manifest.name.as_ref())?;
         // Manifests first: if the run ends before the lock is written, the next run locks the items
         // that they request. In the other order, the lock could have items that no manifest
         // requests.
@@ -162,7 +162,9 @@ impl Client {
                 add_changelogs(&mut locked.changes, &locked.lock, &*store)
             });
             faults.iter().for_each(|fault| self.progress.note(fault));
-            let bundle = self.pack_refreshed(request, &locked.lock, store).await?;
+            let bundle = self
+                .pack_refreshed(request, &locked.lock, store, serial)
+                .await?;
             for item in missing_items(&bundle.plan) {
                 merge_item(&mut items, item);
             }
@@ -184,8 +186,8 @@ impl Client {
         request: &mut RefreshRequest<'_>,
         lock: &Lock,
         store: Arc<dyn BlobStore>,
+        serial: Option<Serial>,
     ) -> Result<RefreshedBundle, ClientError> {
-        let serial = serial(request, lock.name.as_ref())?;
         let bases: Vec<DeltaBase> = request.bases.drain(..).map(|given| given.base).collect();
         let upload = request.object.take();
         let upload = upload

@@ -22,15 +22,6 @@ fn squared() -> String {
     )
 }
 
-/// YAML of 28 kB whose aliases repeat 39 MB of text.
-fn repeated() -> String {
-    format!(
-        "a: &a {}\nb: [{}]\n",
-        "x".repeat(5_000),
-        "*a,".repeat(7_800)
-    )
-}
-
 /// The output of landfall. Asserts that it exits: an abort has no exit code.
 fn printed(place: &Place, args: &[&str]) -> String {
     let run = place
@@ -49,33 +40,26 @@ fn printed(place: &Place, args: &[&str]) -> String {
     printed
 }
 
-/// Asserts that landfall refuses a document because its aliases repeat too much text.
+/// Asserts that landfall refuses a document because of its aliases.
 fn is_refused(place: &Place, args: &[&str]) {
     let printed = printed(place, args);
     assert!(
-        printed.contains("its aliases repeat more than 16777216 bytes of text"),
+        printed.contains("including the values that its aliases repeat, it has more than"),
         "landfall {}\n{printed}",
         args.join(" ")
     );
 }
 
 #[test]
-fn yaml_aliases_that_repeat_too_much_are_refused_in_every_document() {
+fn yaml_aliases_that_multiply_values_are_refused_in_every_document() {
     let place = Place::new();
     place.limit_memory(ENOUGH);
-    let manifest =
-        |bomb: &str| format!("apiVersion: landfall/v1\nkind: Manifest\n{bomb}images: []\n");
-    place.write("m.yaml", manifest(&squared()));
-    let values = printed(&place, &["lock", "-f", "m.yaml"]);
-    assert!(
-        values.contains("including the values that its aliases repeat, it has more than"),
-        "{values}"
+    let bomb = squared();
+    place.write(
+        "m.yaml",
+        format!("apiVersion: landfall/v1\nkind: Manifest\n{bomb}images: []\n"),
     );
-    // repeated text is refused by the same check as many values, but faster
-    let bomb = repeated();
-    place.write("m.yaml", manifest(&bomb));
     is_refused(&place, &["lock", "-f", "m.yaml"]);
-    place.write("m.yaml", manifest(""));
     place.write(
         "site.yaml",
         format!("apiVersion: landfall/v1\nkind: Site\n{bomb}"),

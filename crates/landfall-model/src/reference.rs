@@ -134,7 +134,7 @@ impl FromStr for ImageRef {
             None => (name, None),
         };
         let (host, path) = match split_host(name) {
-            // otherwise the host would become a part of the repository
+            // in lower case, such a host would become a part of the repository
             Some((host, path)) if !is_host_in_lower_case(host) => (host.to_owned(), path),
             Some((host, path)) => (host.to_ascii_lowercase(), path),
             None => (HUB.to_owned(), name),

@@ -2,7 +2,7 @@
 
 use super::edit::SpanEdit;
 use super::role::ReferenceRole;
-use super::text::has_underscored_placeholder;
+use super::text::has_placeholder;
 use landfall_model::{ImageRef, redact_reference, redact_urls};
 
 /// One occurrence of a reference in a text.
@@ -74,11 +74,7 @@ impl ReferenceMeaning {
         }
         // templates, shells and scripts replace placeholders before the value is used; `://` is
         // in URLs only
-        let has_placeholder = ["{{", "${", "$(", "://"]
-            .iter()
-            .any(|sign| text.contains(sign))
-            || has_underscored_placeholder(text);
-        if has_placeholder || text.parse::<ImageRef>().is_err() {
+        if has_placeholder(text) || text.contains("://") || text.parse::<ImageRef>().is_err() {
             return Some(ReferenceMeaning::unreadable());
         }
         Some(ReferenceMeaning::Unknown)

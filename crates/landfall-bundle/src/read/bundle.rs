@@ -56,7 +56,6 @@ use landfall_content::{
     has_digest,
 };
 use landfall_item::lockfile::{Lock, UnresolvedItem};
-use landfall_model::sign::{PublicKey, Signature};
 use landfall_model::{Descriptor, Digest, Limits};
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Read};
@@ -184,14 +183,6 @@ impl Bundle {
     /// The signatures in the format of `ssh-keygen -Y sign`, unverified.
     pub fn signatures(&self) -> &[String] {
         &self.0.index.signatures
-    }
-
-    /// The keys that the signatures name. The signatures are not verified.
-    pub fn signing_keys(&self) -> Vec<PublicKey> {
-        self.signatures()
-            .iter()
-            .filter_map(|text| Some(Signature::parse(text.as_bytes()).ok()?.key().clone()))
-            .collect()
     }
 
     /// The series and the number of the bundle, if it belongs to a series.

@@ -25,6 +25,14 @@ impl fmt::Display for BundleSigner {
 }
 
 impl Bundle {
+    /// The keys of the signatures that can be read, unverified.
+    pub fn signing_keys(&self) -> Vec<PublicKey> {
+        self.signatures()
+            .iter()
+            .filter_map(|text| Some(Signature::parse(text.as_bytes()).ok()?.key().clone()))
+            .collect()
+    }
+
     /// The keys of the signatures, unverified; for a signature that cannot be read, the reason.
     pub fn signature_keys(&self) -> Vec<String> {
         self.signatures()

@@ -99,7 +99,7 @@ fn an_index_that_exceeds_the_limit_of_readers_is_refused() {
 #[test]
 fn an_index_that_is_too_large_is_refused_before_an_unfinished_bundle_is_discarded() {
     let (mut memory, mut lock) = sample();
-    // the frame table has so many pieces that their hashes alone exceed the limit
+    // the hashes of the pieces of the frame table alone exceed the limit
     memory.sizes.insert(lock.files[0].digest.clone(), 1 << 58);
     lock.files[0].size = 1 << 58;
     let dir = tempfile::tempdir().unwrap();

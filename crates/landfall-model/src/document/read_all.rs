@@ -47,11 +47,14 @@ pub fn read_all<T: DeserializeOwned>(text: &Rc<SourceText>) -> ReadAll<T> {
             Err(fault) => *fault,
         };
         // a text that exceeds the limits is refused as a whole, and not counted again part by part
-        let is_bounded = !faults.is_empty() || yaml::check(original).is_ok();
-        let roots = document_roots(&remaining).unwrap_or_default();
+        let is_refused = faults.is_empty() && yaml::check(original).is_err();
+        let roots = if is_refused {
+            Vec::new()
+        } else {
+            document_roots(&remaining).unwrap_or_default()
+        };
         let skipped = roots
             .first()
-            .filter(|_| is_bounded)
             .and_then(|root| faulty_part(root, &remaining, &fault))
             .filter(|part| !remaining[part.clone()].trim().is_empty());
         // an error that only appears because a part was skipped before is not reported

@@ -2,7 +2,7 @@
 
 use super::finding::{AuditFinding, LockCoverage};
 use super::inventory::Inventory;
-use crate::text::{SCHEMES, has_underscored_placeholder, reference_at};
+use crate::text::{SCHEMES, has_placeholder, reference_at};
 use landfall_model::document::LineIndex;
 use landfall_model::{ImageRef, Limits, has_host, redact_reference};
 
@@ -26,9 +26,6 @@ pub(super) struct ImageCandidate {
 /// The reason why a value with a placeholder is not looked up.
 pub(super) const HAS_PLACEHOLDER: &str =
     "it contains a placeholder; render it first, then audit the result";
-
-/// Beginnings of placeholders of templates, shells and other programs.
-const PLACEHOLDERS: [&str; 4] = ["{{", "${", "$(", "<<"];
 
 impl ImageCandidate {
     /// The images of the list `text`. `None` if it is not a list of images.
@@ -94,10 +91,7 @@ impl ImageCandidate {
             })
         };
         let max_bytes = Limits::default().reference_bytes;
-        if PLACEHOLDERS.iter().any(|mark| written.contains(mark))
-            || written.starts_with('$')
-            || has_underscored_placeholder(written)
-        {
+        if has_placeholder(written) || written.contains("<<") || written.starts_with('$') {
             return candidate(
                 reference_at(written, max_bytes),
                 sure,

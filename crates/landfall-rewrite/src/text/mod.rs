@@ -25,7 +25,7 @@ mod word_scan;
 
 pub(super) use dockerfile::{ImageWord, images};
 pub(super) use kept_documents::{CRD_SCHEMA, MIRROR_SET};
-pub(super) use placeholder::{has_underscored_placeholder, reference_at};
+pub(super) use placeholder::{has_placeholder, reference_at};
 pub use secrets::secrets;
 pub(super) use word::SCHEMES;
 pub(super) use word_scan::{TextLines, scan};

@@ -75,9 +75,15 @@ fn ends(c: char) -> bool {
     c.is_whitespace() || c.is_control() || "\"'`\\,;|&".contains(c)
 }
 
-/// Whether `text` contains a placeholder such as `__TAG__`. In a repository or a tag, `__` is also a
-/// separator between two words of lower-case letters and digits.
-pub(crate) fn has_underscored_placeholder(text: &str) -> bool {
+/// Whether `text` contains the beginning of a placeholder of a template or a shell, or a
+/// placeholder such as `__TAG__`.
+pub(crate) fn has_placeholder(text: &str) -> bool {
+    ["{{", "${", "$("].iter().any(|mark| text.contains(mark)) || has_underscored(text)
+}
+
+/// Whether `text` contains `__` other than between two words of lower-case letters and digits,
+/// where a repository or a tag may have it.
+fn has_underscored(text: &str) -> bool {
     let is_word = |byte: Option<&u8>| {
         byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
@@ -89,12 +95,12 @@ pub(crate) fn has_underscored_placeholder(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{has_underscored_placeholder, placeholder, reference_at};
+    use super::{has_placeholder, placeholder, reference_at};
 
     #[test]
     fn two_underscores_between_words_are_a_separator() {
         for text in ["quay.io/a/b__c:v1", "a:v1__2", "a_b"] {
-            assert!(!has_underscored_placeholder(text), "{text}");
+            assert!(!has_placeholder(text), "{text}");
         }
         for text in [
             "a:__TAG__",
@@ -103,7 +109,7 @@ mod tests {
             "a:v__TAG__",
             "a:v1___2",
         ] {
-            assert!(has_underscored_placeholder(text), "{text}");
+            assert!(has_placeholder(text), "{text}");
         }
     }
 
